@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"net/http"
 	"runtime"
+
+	"github.com/padlock-go/padlock/internal/ordered"
 )
 
 // Abandon gives up the session for this request. Writes that are not saved yet are dropped,
@@ -14,7 +17,7 @@ import (
 func (s *Session) Abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending, s.abandoned = ordered[Op]{}, true
+	s.pending, s.abandoned = ordered.Map[sessionstore.Op]{}, true
 	s.release(s.ctx)
 }
 
@@ -22,7 +25,7 @@ func (s *Session) Abandon() {
 func (s *state) drop(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending, s.stage = ordered[Op]{}, begun
+	s.pending, s.stage = ordered.Map[sessionstore.Op]{}, begun
 	s.release(ctx)
 }
 
@@ -33,7 +36,7 @@ func (s *state) drop(ctx context.Context) {
 // context of the request. http.TimeoutHandler gives the handler another context. When that context
 // ends, by timeout or because the client has left, the status is 503.
 func (s *state) dropCutOff(requestCtx context.Context, code int) {
-	if code != http.StatusServiceUnavailable || s.pending.len() == 0 || s.wroteWith.Err() == nil {
+	if code != http.StatusServiceUnavailable || s.pending.Len() == 0 || s.wroteWith.Err() == nil {
 		return
 	}
 	end, ok := s.wroteWith.Deadline()
@@ -41,7 +44,7 @@ func (s *state) dropCutOff(requestCtx context.Context, code int) {
 		return // the handler has the context of the request: there is no http.TimeoutHandler
 	}
 	if errors.Is(s.wroteWith.Err(), context.DeadlineExceeded) || requestCtx.Err() != nil {
-		s.pending = ordered[Op]{}
+		s.pending = ordered.Map[sessionstore.Op]{}
 		s.event(requestCtx, Event{Kind: EventFailed, Err: fmt.Errorf("%w: the answer began before the handler had ended", context.Cause(s.wroteWith))})
 	}
 }
@@ -53,8 +56,8 @@ var errPanicked = errors.New("the handler panicked")
 // has panicked. So it does not matter whether the handler that recovers is inside or outside of the
 // session. The caller holds s.mu.
 func (s *state) dropPanicked(ctx context.Context, code int) {
-	if code >= http.StatusInternalServerError && s.pending.len() > 0 && panicking() {
-		s.pending = ordered[Op]{}
+	if code >= http.StatusInternalServerError && s.pending.Len() > 0 && panicking() {
+		s.pending = ordered.Map[sessionstore.Op]{}
 		s.event(ctx, Event{Kind: EventFailed, Err: errPanicked})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
@@ -18,7 +20,7 @@ type stepped struct {
 	between func()
 }
 
-func (s *stepped) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+func (s *stepped) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	done, err := s.Blobs.Remove(ctx, key, old)
 	if old != nil && s.between != nil {
 		between := s.between
@@ -30,33 +32,33 @@ func (s *stepped) Remove(ctx context.Context, key string, old *session.Blob) (bo
 
 // movingBeside makes a session in PHP's format and moves it to "new". In the middle of the move it
 // calls the given function. It returns the error of the move.
-func movingBeside(t *testing.T, ttl time.Duration, between func(s session.Store)) (session.Store, *sessiontest.Blobs, error) {
+func movingBeside(t *testing.T, ttl time.Duration, between func(s sessionstore.Store)) (sessionstore.Store, *sessiontest.Blobs, error) {
 	t.Helper()
 	blobs := sessiontest.NewBlobs()
-	traits := session.Traits{NoDeadline: true, CommitsNeedLock: true}
-	store := session.FromBlobs(blobs, session.PHPFormat("php"), traits)
-	_, err := store.Commit(bg, "k", session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{{Kind: session.OpPut, Key: "a", Value: []byte("i:1;")}}})
+	traits := sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true}
+	store := sessionstore.FromBlobs(blobs, phpsession.Format("php"), traits)
+	_, err := store.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("i:1;")}}})
 	noError(t, err)
-	mover := session.FromBlobs(&stepped{blobs, func() { between(store) }}, session.PHPFormat("php"), traits)
-	_, err = mover.Commit(bg, "k", session.Change{Move: session.Moved{To: "new", At: time.Now()}, TTL: ttl})
+	mover := sessionstore.FromBlobs(&stepped{blobs, func() { between(store) }}, phpsession.Format("php"), traits)
+	_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: ttl})
 	return store, blobs, err
 }
 
 // TestDeleteInTheMiddleOfAMove: the rest of the move is refused and does not bring the session
 // back. Because of the error, Regenerate deletes the copy under the new id too.
 func TestDeleteInTheMiddleOfAMove(t *testing.T) {
-	store, blobs, err := movingBeside(t, time.Hour, func(s session.Store) {
+	store, blobs, err := movingBeside(t, time.Hour, func(s sessionstore.Store) {
 		if moved, err := s.Delete(bg, "k"); err != nil || moved.To != "" {
 			t.Errorf("Delete: %v %v", moved, err)
 		}
 	})
-	if !errors.Is(err, session.ErrNotFound) {
+	if !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("the move: %v", err)
 	}
-	if r, err := store.Load(bg, "k"); !errors.Is(err, session.ErrNotFound) {
+	if r, err := store.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("Load: %v %v", r, err)
 	}
-	if b, err := blobs.Get(bg, "k_MOVED"); !errors.Is(err, session.ErrNotFound) {
+	if b, err := blobs.Get(bg, "k_MOVED"); !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("there is %q left, %v", b.Data, err)
 	}
 }
@@ -66,22 +68,22 @@ func TestDeleteInTheMiddleOfAMove(t *testing.T) {
 func TestOthersInTheMiddleOfAMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := make(chan error, 3)
-		_, _, err := movingBeside(t, time.Hour, func(s session.Store) {
+		_, _, err := movingBeside(t, time.Hour, func(s sessionstore.Store) {
 			go func() {
 				r, err := s.Load(bg, "k")
 				if err == nil {
-					err = &session.MovedError{Moved: r.Moved}
+					err = &sessionstore.MovedError{Moved: r.Moved}
 				}
 				results <- err
 			}()
-			for _, c := range []session.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: session.Moved{To: "elsewhere", At: time.Now()}}} {
+			for _, c := range []sessionstore.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: sessionstore.Moved{To: "elsewhere", At: time.Now()}}} {
 				go func() { _, err := s.Commit(bg, "k", c); results <- err }()
 			}
 			<-time.After(100 * time.Millisecond)
 		})
 		noError(t, err)
 		for range cap(results) {
-			var moved *session.MovedError
+			var moved *sessionstore.MovedError
 			if err := <-results; !errors.As(err, &moved) || moved.Moved.To != "new" {
 				t.Errorf("%v", err)
 			}
@@ -92,10 +94,10 @@ func TestOthersInTheMiddleOfAMove(t *testing.T) {
 // TestMoveWithoutGrace: a tombstone without a grace period still lasts until the move is finished.
 func TestMoveWithoutGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, _, err := movingBeside(t, time.Millisecond, func(session.Store) { <-time.After(time.Second) })
+		store, _, err := movingBeside(t, time.Millisecond, func(sessionstore.Store) { <-time.After(time.Second) })
 		noError(t, err)
 		<-time.After(time.Second)
-		if r, err := store.Load(bg, "k"); !errors.Is(err, session.ErrNotFound) {
+		if r, err := store.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("Load: %v %v", r, err)
 		}
 	})
@@ -105,10 +107,10 @@ func TestMoveWithoutGrace(t *testing.T) {
 func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	blobs := &stepped{sessiontest.NewBlobs(), cancel}
-	s := session.FromBlobs(blobs, session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})
-	_, err := s.Commit(ctx, "k", session.Change{Create: true, TTL: time.Hour})
+	s := sessionstore.FromBlobs(blobs, phpsession.Format("php"), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+	_, err := s.Commit(ctx, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 	noError(t, err)
-	_, err = s.Commit(ctx, "k", session.Change{Move: session.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
+	_, err = s.Commit(ctx, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
 	noError(t, err)
 	if r, err := s.Load(bg, "k"); err != nil || r.Moved.To != "new" {
 		t.Errorf("Load: %v %v", r, err)
@@ -118,13 +120,13 @@ func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 // TestRecreatedOldID: if another program makes a session with the old id again, that session
 // counts, and the tombstone at the second key does not.
 func TestRecreatedOldID(t *testing.T) {
-	store, blobs, err := movingBeside(t, time.Hour, func(session.Store) {})
+	store, blobs, err := movingBeside(t, time.Hour, func(sessionstore.Store) {})
 	noError(t, err)
 	blobs.Put("k", []byte("late|i:1;"))
 	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To != "" || r.Fields[0].Key != "late" {
 		t.Errorf("Load: %v %v", r, err)
 	}
-	_, err = store.Commit(bg, "k", session.Change{Move: session.Moved{To: "third", At: time.Now()}, TTL: time.Hour})
+	_, err = store.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "third", At: time.Now()}, TTL: time.Hour})
 	noError(t, err)
 	if moved, err := store.Delete(bg, "k"); err != nil || moved.To != "third" {
 		t.Errorf("Delete: %v %v", moved, err)
@@ -139,14 +141,14 @@ type refusing struct {
 
 var errCut = errors.New("connection reset")
 
-func (r *refusing) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+func (r *refusing) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	if key != "k" && !r.remove {
 		return false, nil, errCut
 	}
 	return r.Blobs.Swap(ctx, key, old, data, ttl)
 }
 
-func (r *refusing) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+func (r *refusing) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	if r.remove {
 		return false, errCut
 	}
@@ -157,10 +159,10 @@ func (r *refusing) Remove(ctx context.Context, key string, old *session.Blob) (b
 // the error says so (ErrUnavailable). If it fails later, the error does not say so.
 func TestWhatIsKnownOfAMove(t *testing.T) {
 	for _, remove := range []bool{false, true} {
-		s := session.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})
-		_, err := s.Commit(bg, "k", session.Change{Create: true, TTL: time.Hour})
+		s := sessionstore.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, phpsession.Format("php"), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+		_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 		noError(t, err)
-		_, err = s.Commit(bg, "k", session.Change{Move: session.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
+		_, err = s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
 		if !errors.Is(err, errCut) || errors.Is(err, session.ErrUnavailable) == remove {
 			t.Errorf("remove %v: %v", remove, err)
 		}
@@ -168,19 +170,21 @@ func TestWhatIsKnownOfAMove(t *testing.T) {
 }
 
 // startsAsTombstone is a format that FromBlobs must not use.
-type startsAsTombstone struct{ session.Format }
+type startsAsTombstone struct{ sessionstore.Format }
 
-func (f startsAsTombstone) New(end time.Time) session.Document {
+func (f startsAsTombstone) New(end time.Time) sessionstore.Document {
 	return tombstoneDocument{f.Format.New(end)}
 }
 
-type tombstoneDocument struct{ session.Document }
+type tombstoneDocument struct{ sessionstore.Document }
 
-func (tombstoneDocument) Encode() ([]byte, error) { return []byte(session.TombstonePrefix + "x"), nil }
+func (tombstoneDocument) Encode() ([]byte, error) {
+	return []byte(sessionstore.TombstonePrefix + "x"), nil
+}
 
 func TestFormatThatBeginsAsATombstone(t *testing.T) {
-	s := session.FromBlobs(sessiontest.NewBlobs(), startsAsTombstone{session.Packed()}, session.Traits{})
-	if _, err := s.Commit(bg, "k", session.Change{Create: true}); !errors.Is(err, session.ErrRefused) {
+	s := sessionstore.FromBlobs(sessiontest.NewBlobs(), startsAsTombstone{sessionstore.Packed()}, sessionstore.Traits{})
+	if _, err := s.Commit(bg, "k", sessionstore.Change{Create: true}); !errors.Is(err, session.ErrRefused) {
 		t.Error(err)
 	}
 }

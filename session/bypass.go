@@ -42,5 +42,5 @@ func (s *state) needsAnswer() (needed, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known = s.id != "" && s.id == s.sent
-	return s.pending.len() > 0 || s.failure() != nil || s.id != s.sent, known
+	return s.pending.Len() > 0 || s.failure() != nil || s.id != s.sent, known
 }

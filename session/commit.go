@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Commit saves the session and releases its lock before the answer begins. Use it in a handler that
@@ -49,7 +51,7 @@ func (s *state) saveHeld(ctx context.Context) error {
 		return err
 	}
 	s.reportInPlace(ctx)
-	if s.pending.len() == 0 || s.standing == destroyed {
+	if s.pending.Len() == 0 || s.standing == destroyed {
 		return nil
 	}
 	if !s.isLoaded() { // the mode was changed by With, and the session was not used since
@@ -67,20 +69,20 @@ func (s *state) saveHeld(ctx context.Context) error {
 
 // s.applyNow applies an op in the store at once, together with the pending op of its key, and
 // returns the key's value.
-func (s *state) applyNow(ctx context.Context, op Op) ([]byte, error) {
+func (s *state) applyNow(ctx context.Context, op sessionstore.Op) ([]byte, error) {
 	if err := s.beginUse(ctx, true); err != nil {
 		return nil, err
 	}
 	if err := s.m.checkKey(op.Key); err != nil {
 		return nil, s.refuse(err)
 	}
-	if _, there := s.valueOf(op.Key); op.Kind == OpIncr && !there && s.size+len(op.Key) >= s.m.cfg.maxSize {
+	if _, there := s.valueOf(op.Key); op.Kind == sessionstore.OpIncr && !there && s.size+len(op.Key) >= s.m.cfg.maxSize {
 		return nil, s.refuse(fmt.Errorf("%w: there is no room for %q, at most %d bytes are allowed", ErrTooLarge, op.Key, s.m.cfg.maxSize))
 	}
-	var ops []Op
-	if p, ok := s.pending.get(op.Key); ok {
+	var ops []sessionstore.Op
+	if p, ok := s.pending.Get(op.Key); ok {
 		ops = append(ops, p)
-	} else if op.Kind == OpTake && !s.values.has(op.Key) {
+	} else if op.Kind == sessionstore.OpTake && !s.values.Has(op.Key) {
 		return nil, nil // the key did not exist when the request began
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.waitBound()+saveTime)
@@ -95,7 +97,7 @@ func (s *state) applyNow(ctx context.Context, op Op) ([]byte, error) {
 // commit applies ops to the session in the store, and then to the copy of the session in s. If the
 // Manager uses locks, the session's lock is held meanwhile. After an error, all further calls fail,
 // unless the error only means that the ops were refused. The caller holds s.mu.
-func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
+func (s *state) commit(ctx context.Context, ops []sessionstore.Op) (sessionstore.Result, error) {
 	start := time.Now()
 	res, err := s.commitStore(ctx, ops)
 	s.event(ctx, Event{Kind: EventSaved, Took: time.Since(start), Err: err})
@@ -117,13 +119,13 @@ func (s *state) commit(ctx context.Context, ops []Op) (Result, error) {
 	return res, nil
 }
 
-func (s *state) commitStore(ctx context.Context, ops []Op) (Result, error) {
+func (s *state) commitStore(ctx context.Context, ops []sessionstore.Op) (sessionstore.Result, error) {
 	if s.key == "" {
 		return s.create(ctx, ops)
 	}
 	for range maxHops {
 		res, err := s.commitLocked(ctx, ops)
-		var moved *MovedError
+		var moved *sessionstore.MovedError
 		if !errors.As(err, &moved) {
 			return res, wrapStore(err)
 		}
@@ -132,11 +134,11 @@ func (s *state) commitStore(ctx context.Context, ops []Op) (Result, error) {
 		s.release(ctx)
 		s.key, s.standing = moved.Moved.To, followed
 	}
-	return Result{}, ErrMoved
+	return sessionstore.Result{}, ErrMoved
 }
 
 // addConditions adds to c the conditions that the mode requires.
-func (s *state) addConditions(c *Change) {
+func (s *state) addConditions(c *sessionstore.Change) {
 	switch whole := s.set.mode.dependsOnAll(); {
 	case s.set.mode == LastWriteWins:
 	case whole && s.standing != followed:
@@ -147,8 +149,8 @@ func (s *state) addConditions(c *Change) {
 	}
 }
 
-func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err error) {
-	c := Change{Ops: ops, TTL: s.m.ttl(s.expires), MaxSize: s.m.cfg.maxSize}
+func (s *state) commitLocked(ctx context.Context, ops []sessionstore.Op) (res sessionstore.Result, err error) {
+	c := sessionstore.Change{Ops: ops, TTL: s.m.ttl(s.expires), MaxSize: s.m.cfg.maxSize}
 	s.addConditions(&c)
 	err = s.underLock(ctx, s.key, func() (err error) {
 		res, err = s.m.store.Commit(ctx, s.key, c)
@@ -160,7 +162,7 @@ func (s *state) commitLocked(ctx context.Context, ops []Op) (res Result, err err
 // create makes the session under a new id. No other request knows that id, so create needs no lock.
 // In an Update, create also stores the new id in the state of the request. So if two goroutines of
 // one request call create, only one of them makes a session.
-func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
+func (s *state) create(ctx context.Context, ops []sessionstore.Op) (sessionstore.Result, error) {
 	r := s.root()
 	if r != s {
 		r.mu.Lock()
@@ -168,18 +170,18 @@ func (s *state) create(ctx context.Context, ops []Op) (Result, error) {
 	}
 	switch {
 	case r.stage == begun:
-		return Result{}, ErrClosed // it is too late to send the id to the client
+		return sessionstore.Result{}, ErrClosed // it is too late to send the id to the client
 	case r.standing == destroyed:
-		return Result{}, ErrDestroyed
+		return sessionstore.Result{}, ErrDestroyed
 	case r.abandoned:
-		return Result{}, ErrAbandoned
+		return sessionstore.Result{}, ErrAbandoned
 	case r.key != "":
-		return Result{}, &ConflictError{} // another goroutine made the session first: try again
+		return sessionstore.Result{}, &ConflictError{} // another goroutine made the session first: try again
 	}
-	id := s.m.cfg.ids.newID()
-	c := Change{Create: true, Ops: ops, Deadline: s.m.newDeadline(), MaxSize: s.m.cfg.maxSize}
+	id := s.m.rules.NewID()
+	c := sessionstore.Change{Create: true, Ops: ops, Deadline: s.m.newDeadline(), MaxSize: s.m.cfg.maxSize}
 	c.TTL = s.m.ttl(c.Deadline)
-	res, err := s.m.store.Commit(ctx, s.m.cfg.ids.key(id), c)
+	res, err := s.m.store.Commit(ctx, s.m.rules.Key(id), c)
 	if err != nil {
 		return res, wrapStore(err)
 	}

@@ -1,9 +1,13 @@
 package session
 
+import (
+	"github.com/padlock-go/padlock/session/sessionstore"
+)
+
 // conditionsFor returns the conditions for commit c. The argument allRead says that the commit
 // depends on everything that was read. The argument idChanged says that another request has given
 // the session a new id since this request loaded it.
-func (v *view) conditionsFor(c *Change, allRead, idChanged bool) []Condition {
+func (v *view) conditionsFor(c *sessionstore.Change, allRead, idChanged bool) []sessionstore.Condition {
 	keys := make(map[string]bool)
 	if allRead {
 		v.addRead(keys)
@@ -13,7 +17,7 @@ func (v *view) conditionsFor(c *Change, allRead, idChanged bool) []Condition {
 		}
 	}
 	for _, op := range c.Ops {
-		if v.read[op.Key] || v.readAll || idChanged && op.Kind == OpTake {
+		if v.read[op.Key] || v.readAll || idChanged && op.Kind == sessionstore.OpTake {
 			keys[op.Key] = true
 		}
 	}
@@ -30,7 +34,7 @@ func (v *view) addRead(keys map[string]bool) {
 		keys[k] = true
 	}
 	if v.readAll {
-		for k := range v.values.pairs() {
+		for k := range v.values.All() {
 			keys[k] = true
 		}
 	}
@@ -40,7 +44,7 @@ func (v *view) addRead(keys map[string]bool) {
 // have been read before the second load and not again. If the commit writes or watches such a key,
 // the key must still have the value that was read. unchangedEarlier deletes the key from the map
 // keys, so that the caller adds no other condition for it.
-func (v *view) unchangedEarlier(c *Change, keys map[string]bool) (conditions []Condition) {
+func (v *view) unchangedEarlier(c *sessionstore.Change, keys map[string]bool) (conditions []sessionstore.Condition) {
 	add := func(key string) {
 		if was, ok := v.earlier.conditionOn(key); ok {
 			conditions = append(conditions, was)

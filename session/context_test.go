@@ -13,20 +13,21 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // contexts is a store that records the trace in the context of each call.
 type contexts struct {
-	session.Store
+	sessionstore.Store
 	seen []any
 }
 
-func (c *contexts) Load(ctx context.Context, key string) (session.Record, error) {
+func (c *contexts) Load(ctx context.Context, key string) (sessionstore.Record, error) {
 	c.seen = append(c.seen, ctx.Value(traceKey{}))
 	return c.Store.Load(ctx, key)
 }
 
-func (c *contexts) Commit(ctx context.Context, key string, ch session.Change) (session.Result, error) {
+func (c *contexts) Commit(ctx context.Context, key string, ch sessionstore.Change) (sessionstore.Result, error) {
 	c.seen = append(c.seen, ctx.Value(traceKey{}))
 	return c.Store.Commit(ctx, key, ch)
 }
@@ -58,7 +59,7 @@ func TestWhichContextCounts(t *testing.T) {
 			return err
 		}, "outer"},
 	} {
-		store := &contexts{Store: session.NewMemory()}
+		store := &contexts{Store: sessionstore.NewMemory()}
 		b := newBrowser(t, newManager(t, store))
 		b.putValue("k", 1)
 		store.seen = nil
@@ -77,7 +78,7 @@ func TestWhichContextCounts(t *testing.T) {
 
 // TestInnerDeadline: a wait for the session's lock ends with the context given to From.
 func TestInnerDeadline(t *testing.T) {
-	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(5*time.Second)))
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.MaxWait(5*time.Second)))
 	b.putValue("k", 1)
 	b.ok(func(s *session.Session) {
 		get1[int](t, s, "k")
@@ -94,8 +95,8 @@ func TestInnerDeadline(t *testing.T) {
 
 // TestTwoManagers: each Manager has a session of its own in one request.
 func TestTwoManagers(t *testing.T) {
-	shop := newManager(t, session.NewMemory(), session.Cookie{Name: "shop", Insecure: true})
-	admin := newManager(t, session.NewMemory(), session.Cookie{Name: "admin", Insecure: true})
+	shop := newManager(t, sessionstore.NewMemory(), session.Cookie{Name: "shop", Insecure: true})
+	admin := newManager(t, sessionstore.NewMemory(), session.Cookie{Name: "admin", Insecure: true})
 	var stores [2]string
 	h := shop.Middleware(admin.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noError(t, shop.From(r.Context()).Put("who", "visitor"))
@@ -118,7 +119,7 @@ func TestTwoManagers(t *testing.T) {
 	if cookies := w.Result().Cookies(); w.Code != 200 || len(cookies) != 2 {
 		t.Errorf("%d %v", w.Code, cookies)
 	}
-	if other := newManager(t, session.NewMemory()).From(t.Context()); !errors.Is(other.Put("k", 1), session.ErrNoSession) {
+	if other := newManager(t, sessionstore.NewMemory()).From(t.Context()); !errors.Is(other.Put("k", 1), session.ErrNoSession) {
 		t.Error("a Manager without Middleware has a session")
 	}
 }
@@ -126,7 +127,7 @@ func TestTwoManagers(t *testing.T) {
 // TestRetryConflictsWithBody: a request with a body runs again only if its body can be read again.
 func TestRetryConflictsWithBody(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		b := newBrowser(t, newManager(t, session.NewMemory(), session.RetryConflicts(1)))
+		b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.RetryConflicts(1)))
 		b.putValue("n", 1)
 		var bodies []string
 		h := b.m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -27,7 +27,8 @@ type Cookie struct {
 	Scripts  bool
 	SameSite http.SameSite // the default is http.SameSiteLaxMode
 	// Persist makes the browser keep the cookie for the Lifetime, even if the user closes the
-	// browser. The Manager must have a Lifetime. NewPHP refuses Persist: its sessions have none.
+	// browser. The Manager must have a Lifetime. Package phpsession refuses Persist: its sessions
+	// have none.
 	Persist     bool
 	Partitioned bool
 }
@@ -86,7 +87,7 @@ func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 // idFrom returns the value of the first session cookie in r that has the form of an id, or "".
 func (m *Manager) idFrom(r *http.Request) string {
 	for _, c := range r.CookiesNamed(m.cfg.cookie.Name) {
-		if m.cfg.ids.valid(c.Value) {
+		if m.rules.ValidID(c.Value) {
 			return c.Value
 		}
 	}

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Destroy ends the session in the store at once, and deletes the client's cookie with the answer.
@@ -10,7 +12,8 @@ import (
 // dropped. Destroy can also end a session that cannot be read (ErrRefused).
 //
 // Destroy waits for the session's lock only if other programs write the sessions
-// (Traits.CommitsNeedLock). Otherwise it ends the session even if another request holds the lock.
+// (sessionstore.Traits.CommitsNeedLock). Otherwise it ends the session even if another request
+// holds the lock.
 //
 // After Regenerate, a client with the old id cannot end the session with the new id. For such a
 // client, Destroy ends the old id, and deletes the client's cookie.
@@ -50,11 +53,11 @@ func (s *state) destroy(ctx context.Context) error {
 		}
 	}
 	if old {
-		_, err := s.m.store.Delete(ctx, s.m.cfg.ids.key(s.id)) // the tombstone
+		_, err := s.m.store.Delete(ctx, s.m.rules.Key(s.id)) // the tombstone
 		return err
 	}
 	for key != "" { // each round removes one tombstone, until the session itself is removed
-		var moved Moved
+		var moved sessionstore.Moved
 		drop := func() (err error) {
 			moved, err = s.m.store.Delete(ctx, key)
 			return err
@@ -78,25 +81,18 @@ func (s *state) destroy(ctx context.Context) error {
 // client sent an id from before Regenerate. With such an id, a client cannot end the session. find
 // succeeds even if the data are unreadable.
 func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
-	key = s.key
-	for range maxHops {
-		rec, err := s.m.store.Load(ctx, key)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			return "", false, nil
-		case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To == "":
-			return key, false, nil
-		case err != nil:
-			return "", false, err
-		case !rec.Moved.Frozen:
-			key = rec.Moved.To
-			continue
-		}
-		alive, err := s.m.alive(ctx, rec.Moved.To)
-		if err != nil || !alive {
-			return key, false, err // the tombstone leads to no session
-		}
-		return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
+	rec, err := s.m.store.Load(ctx, s.key)
+	switch {
+	case errors.Is(err, sessionstore.ErrNotFound):
+		return "", false, nil
+	case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To == "":
+		return s.key, false, nil
+	case err != nil:
+		return "", false, err
 	}
-	return "", false, errLongChain
+	alive, err := s.m.alive(ctx, rec.Moved.To)
+	if err != nil || !alive {
+		return s.key, false, err // the tombstone leads to no session
+	}
+	return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
 }

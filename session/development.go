@@ -15,7 +15,7 @@ func (s *state) reportInPlace(ctx context.Context) {
 	reported := make(map[string]bool)
 	for _, h := range s.handed {
 		raw, err := s.m.cfg.codec.Marshal(h.value)
-		if err != nil || string(raw) == h.was || s.pending.has(h.key) || reported[h.key] {
+		if err != nil || string(raw) == h.was || s.pending.Has(h.key) || reported[h.key] {
 			continue
 		}
 		reported[h.key] = true

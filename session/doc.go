@@ -2,7 +2,7 @@
 // the same time.
 //
 //	locker := padlock.New(memstore.New())
-//	sessions, err := session.New(session.NewMemory(), session.Locker(locker))
+//	sessions, err := session.New(sessionstore.NewMemory(), session.Locker(locker))
 //	http.ListenAndServe(addr, sessions.Middleware(mux))
 //
 //	func addToCart(w http.ResponseWriter, r *http.Request) {
@@ -14,6 +14,12 @@
 //
 // A session is loaded at its first use, and saved before the first byte of the answer. A request
 // that does not use its session costs nothing and gets no cookie.
+//
+// # Packages
+//
+// A store comes from another package: sessionstore.NewMemory keeps sessions in this process,
+// package sqlsession in a database, and package redissession in Redis. Package phpsession shares
+// the sessions of a PHP application.
 //
 // # Modes
 //

@@ -1,11 +1,16 @@
 package session
 
+import (
+	"github.com/padlock-go/padlock/internal/ordered"
+	"github.com/padlock-go/padlock/session/sessionstore"
+)
+
 // earlierReads remembers the values that a request read before its session was loaded again, under
 // the lock. The handler may have computed a new value from such an old value. So if the request
 // writes the key, the commit fails unless the key still has the old value. Once the request has
 // read the key again, the old value no longer matters.
 type earlierReads struct {
-	seenBefore map[string]Condition
+	seenBefore map[string]sessionstore.Condition
 	// sawAllKeys says that the request called Keys. So it knows that no keys existed except those
 	// in seenBefore.
 	sawAllKeys bool
@@ -18,12 +23,12 @@ type earlierReads struct {
 // last load.
 func (e *earlierReads) add(v *view) {
 	if e.seenBefore == nil {
-		e.seenBefore, e.readAgain = make(map[string]Condition), make(map[string]bool)
+		e.seenBefore, e.readAgain = make(map[string]sessionstore.Condition), make(map[string]bool)
 	}
 	note := func(key string) {
 		if _, ok := e.conditionOn(key); !ok {
-			value, there := v.values.get(key)
-			e.seenBefore[key] = Condition{Key: key, Absent: !there, Value: value}
+			value, there := v.values.Get(key)
+			e.seenBefore[key] = sessionstore.Condition{Key: key, Absent: !there, Value: value}
 		}
 	}
 	for key := range v.read {
@@ -33,7 +38,7 @@ func (e *earlierReads) add(v *view) {
 		note(key)
 	}
 	if v.readAll {
-		for key := range v.values.pairs() {
+		for key := range v.values.All() {
 			note(key)
 		}
 		e.sawAllKeys, e.readAgain = true, make(map[string]bool)
@@ -41,11 +46,11 @@ func (e *earlierReads) add(v *view) {
 }
 
 // e.conditionOn returns the condition on key. ok is false if there is none.
-func (e *earlierReads) conditionOn(key string) (Condition, bool) {
+func (e *earlierReads) conditionOn(key string) (sessionstore.Condition, bool) {
 	if c, ok := e.seenBefore[key]; ok {
 		return c, true
 	}
-	return Condition{Key: key, Absent: true}, e.sawAllKeys && !e.readAgain[key]
+	return sessionstore.Condition{Key: key, Absent: true}, e.sawAllKeys && !e.readAgain[key]
 }
 
 // forget drops the old value of a key, because the request has read the key again or has written
@@ -58,9 +63,9 @@ func (e *earlierReads) forget(key string) {
 }
 
 // forgetAll drops the old values of all keys except keepKeys.
-func (e *earlierReads) forgetAll(keepKeys ordered[Op]) {
-	was := make(map[string]Condition)
-	for key := range keepKeys.pairs() {
+func (e *earlierReads) forgetAll(keepKeys ordered.Map[sessionstore.Op]) {
+	was := make(map[string]sessionstore.Condition)
+	for key := range keepKeys.All() {
 		if c, ok := e.conditionOn(key); ok {
 			was[key] = c
 		}

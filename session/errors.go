@@ -6,21 +6,23 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Errors of a Session's methods and of the middleware. Check for them with errors.Is.
 var (
 	// ErrConflict: this request had read a key, and then wrote or watched that key. Before the
 	// commit, another request changed the key. Nothing was saved. The error is a *ConflictError.
-	ErrConflict = errors.New("session was changed by another request")
+	ErrConflict = sessionstore.ErrConflict
 	// ErrDestroyed: the session ended while the request worked, by a logout or because it expired.
 	// Nothing was saved, and no new session is made.
 	ErrDestroyed = errors.New("session was destroyed")
 	// ErrMoved: Regenerate gave the session a new id, and the client sent the old id. A request
 	// with the old id gets the values that the session had before Regenerate. It cannot change or
 	// end the session.
-	ErrMoved = errors.New("session has a new id")
-	// ErrReadOnly: the route's mode is ReadOnly or Consistent.
+	ErrMoved = sessionstore.ErrMoved
+	// ErrReadOnly: the route's mode is ReadOnly.
 	ErrReadOnly = errors.New("session is read-only here")
 	// ErrClosed: the session is already saved, because Commit was called or the answer has begun. A
 	// call that waits for the lock when the answer begins gets this error, too. Reading and Update
@@ -35,55 +37,24 @@ var (
 	ErrTooManyWaiters = errors.New("too many requests wait for the session")
 	// ErrTooLarge: the session would exceed MaxSize. The write was refused: see
 	// Session.IgnoreRefused.
-	ErrTooLarge = errors.New("session is too large")
+	ErrTooLarge = sessionstore.ErrTooLarge
 	// ErrNotNumber: the value is not an integer, or the sum does not fit 64 bits.
-	ErrNotNumber = errors.New("session value is no integer")
+	ErrNotNumber = sessionstore.ErrNotNumber
 	// ErrKey: the key is empty, longer than MaxKey, or impossible in the store's format.
-	ErrKey = errors.New("invalid session key")
+	ErrKey = sessionstore.ErrKey
 	// ErrNoSession: the context does not come from a Manager's Middleware.
 	ErrNoSession = errors.New("no session in this context")
 	// ErrUnsaved: the store did not confirm the write. The write may or may not be saved.
 	ErrUnsaved = errors.New("session may not have been saved")
 	// ErrRefused: the stored session cannot be read, or the change would damage it. A session
 	// cannot be read if it is damaged or if a newer padlock wrote it.
-	ErrRefused = errors.New("stored session cannot be used")
+	ErrRefused = sessionstore.ErrRefused
 	// ErrUnavailable: the store could not be reached, and nothing was changed.
-	ErrUnavailable = errors.New("session store is unavailable")
-)
-
-// Further errors of stores; the Manager turns them into the errors above.
-var (
-	// ErrNotFound: there is no such session.
-	ErrNotFound = errors.New("no such session")
-	// ErrExists: Change.Create was set, and there is a session at the key already.
-	ErrExists = errors.New("session exists already")
+	ErrUnavailable = sessionstore.ErrUnavailable
 )
 
 // A ConflictError names the keys that another request changed. errors.Is finds ErrConflict in it.
-type ConflictError struct {
-	Keys []string // empty if the store compared the session as a whole
-}
-
-// Is reports whether target is ErrConflict.
-func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
-
-// Error names the keys.
-func (e *ConflictError) Error() string {
-	if len(e.Keys) == 0 {
-		return ErrConflict.Error()
-	}
-	return ErrConflict.Error() + fmt.Sprintf(": %q", e.Keys)
-}
-
-// A MovedError is the error of a store that finds a tombstone at the key: the session has moved.
-// errors.Is finds ErrMoved in it.
-type MovedError struct{ Moved Moved }
-
-// Is reports whether target is ErrMoved.
-func (e *MovedError) Is(target error) bool { return target == ErrMoved }
-
-// Error does not name the new key, which may be a secret.
-func (e *MovedError) Error() string { return ErrMoved.Error() }
+type ConflictError = sessionstore.ConflictError
 
 // A BusyError says how long the request waited for the lock. errors.Is finds ErrBusy in it.
 type BusyError struct {
@@ -141,7 +112,7 @@ func wrapStore(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, sessionstore.ErrNotFound) {
 		return ErrDestroyed
 	}
 	for _, known := range []error{

@@ -27,9 +27,9 @@ const (
 	// EventLost: a write came too late, because the answer had begun, or the answer did not go
 	// through the session's ResponseWriter. Err is set.
 	EventLost EventKind = "lost"
-	// EventLockLost: the lock ended before it was released. Normally the conditions of the commit
-	// still protect the session. But if Traits.CommitsNeedLock is true, another program may have
-	// changed the session, and the commit may fail. Err is set.
+	// EventLockLost: the lock ended before it was released. Normally the conditions of the
+	// commit still protect the session. But if sessionstore.Traits.CommitsNeedLock is true,
+	// another program may have changed the session, and the commit may fail. Err is set.
 	EventLockLost EventKind = "lock-lost"
 	// EventUnlocked: the session is saved without the lock, because the lock store cannot be
 	// reached. Err is set.

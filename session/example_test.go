@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -68,7 +69,7 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 func Example() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(context.Background())
-	sessions, err := session.New(session.NewMemory(), session.Locker(locker),
+	sessions, err := session.New(sessionstore.NewMemory(), session.Locker(locker),
 		session.Cookie{Insecure: true}) // plain HTTP is for examples
 	if err != nil {
 		log.Fatal(err)
@@ -111,7 +112,7 @@ func Example() {
 // its own, so neither request writes a key that it has read, and both doctors would leave. With
 // Watch, the second request fails.
 func ExampleSession_Watch() {
-	sessions, _ := session.New(session.NewMemory())
+	sessions, _ := session.New(sessionstore.NewMemory())
 	b := newBrowser(nil, sessions)
 	b.do(func(s *session.Session) {
 		s.Put("oncall:ann", true)
@@ -139,7 +140,7 @@ func ExampleSession_Watch() {
 
 // A read-only page counts its visits in a short Update.
 func ExampleSession_Update() {
-	sessions, _ := session.New(session.NewMemory())
+	sessions, _ := session.New(sessionstore.NewMemory())
 	b := newBrowser(nil, sessions)
 	b.do(func(s *session.Session) { s.Put("visits", []string{"home"}) })
 	b.do(func(s *session.Session) {
@@ -157,25 +158,28 @@ func ExampleSession_Update() {
 }
 
 // A message is shown once, to the first request that asks for it.
-func ExampleTakeFlash() {
-	sessions, _ := session.New(session.NewMemory())
+func ExampleFlashes() {
+	sessions, _ := session.New(sessionstore.NewMemory())
 	b := newBrowser(nil, sessions)
-	b.do(func(s *session.Session) { s.Flash("notice", "your order was placed") })
+	b.do(func(s *session.Session) {
+		s.Flash("notice", "your order was placed")
+		s.Flash("notice", "an e-mail is on its way")
+	})
 	for range 2 {
 		b.do(func(s *session.Session) {
-			text, found, _ := session.TakeFlash[string](bg, s, "notice")
-			fmt.Printf("%q %v\n", text, found)
+			texts, _ := session.Flashes[string](bg, s, "notice")
+			fmt.Printf("%q\n", texts)
 		})
 	}
 	// Output:
-	// "your order was placed" true
-	// "" false
+	// ["your order was placed" "an e-mail is on its way"]
+	// []
 }
 
 // After a conflict the handler runs again with the changed session. Without the option the answer
 // would be 409.
 func ExampleRetryConflicts() {
-	sessions, _ := session.New(session.NewMemory(), session.RetryConflicts(3))
+	sessions, _ := session.New(sessionstore.NewMemory(), session.RetryConflicts(3))
 	b := newBrowser(nil, sessions)
 	b.do(func(s *session.Session) { s.Put("n", 1) })
 	runs := 0

@@ -1,18 +1,22 @@
 package session
 
-import "context"
+import (
+	"context"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
+)
 
 // Interfere puts a value into the store, as another request would, in any state of the session.
 func Interfere(s *Session, key string, v any) error {
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err == nil {
-		_, err = s.m.store.Commit(context.Background(), s.key, Change{TTL: s.m.cfg.idle, Ops: []Op{{Kind: OpPut, Key: key, Value: raw}}})
+		_, err = s.m.store.Commit(context.Background(), s.key, sessionstore.Change{TTL: s.m.cfg.idle, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: key, Value: raw}}})
 	}
 	return err
 }
 
 // StoreOf returns the store in which m keeps its sessions.
-func StoreOf(m *Manager) Store { return m.store }
+func StoreOf(m *Manager) sessionstore.Store { return m.store }
 
 // StandingOf names the state of s in standing's table, the flags that are set, and the stage.
 func StandingOf(s *Session) string {
@@ -36,4 +40,4 @@ func StandingOf(s *Session) string {
 }
 
 // KeyOf returns the key at which m keeps the session with this id.
-func KeyOf(m *Manager, id string) string { return m.cfg.ids.key(id) }
+func KeyOf(m *Manager, id string) string { return m.rules.Key(id) }

@@ -16,36 +16,38 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
 // broken is a store whose calls fail with the errors load and commit, if these are set.
 type broken struct {
-	session.Store
+	sessionstore.Store
 	load, commit error
 	done         bool // the commit is carried out before it fails
 }
 
-func (b *broken) Load(ctx context.Context, key string) (session.Record, error) {
+func (b *broken) Load(ctx context.Context, key string) (sessionstore.Record, error) {
 	if b.load != nil {
-		return session.Record{}, b.load
+		return sessionstore.Record{}, b.load
 	}
 	return b.Store.Load(ctx, key)
 }
 
-func (b *broken) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+func (b *broken) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	if b.commit != nil {
 		if b.done {
 			b.Store.Commit(ctx, key, c)
 		}
-		return session.Result{}, b.commit
+		return sessionstore.Result{}, b.commit
 	}
 	return b.Store.Commit(ctx, key, c)
 }
 
 func TestStoreDown(t *testing.T) {
-	store := &broken{Store: session.NewMemory()}
+	store := &broken{Store: sessionstore.NewMemory()}
 	b := newBrowser(t, newManager(t, store))
 	b.putValue("k", 1)
 	store.load = session.ErrUnavailable
@@ -75,20 +77,15 @@ func TestStoreDown(t *testing.T) {
 	b.status(503, func(s *session.Session) { s.Incr(bg, "n", 1) })
 }
 
-// locksDown are locks whose store cannot be reached.
-type locksDown struct{}
-
-func (locksDown) Lock(context.Context, string, bool, time.Duration) (func() error, error) {
-	return nil, errors.New("no memory left")
-}
-
 // TestLocksDown: without the lock nothing is saved, and the error says so.
 func TestLocksDown(t *testing.T) {
-	store := session.NewMemory()
+	store := sessionstore.NewMemory()
 	b := newBrowser(t, newManager(t, store))
 	b.putValue("k", 1)
 	down := *b
-	down.m = newManager(t, store, session.CustomLocks(locksDown{}))
+	closed := newLocker(t)
+	noError(t, closed.Close(bg))
+	down.m = newManager(t, store, session.Locker(closed))
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
 		down.status(503, func(s *session.Session) {
 			s.Put("k", 2)
@@ -105,7 +102,7 @@ func TestLocksDown(t *testing.T) {
 // the client has a session.
 func TestLostReplyOfRegenerate(t *testing.T) {
 	for _, done := range []bool{true, false} {
-		store := &tombstoneLost{Store: session.NewMemory(), done: done}
+		store := &tombstoneLost{Store: sessionstore.NewMemory(), done: done}
 		b := newBrowser(t, newManager(t, store))
 		b.putValue("k", 1)
 		old := b.cookie.Value
@@ -118,24 +115,24 @@ func TestLostReplyOfRegenerate(t *testing.T) {
 }
 
 type tombstoneLost struct {
-	session.Store
+	sessionstore.Store
 	done bool
 }
 
-func (b *tombstoneLost) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+func (b *tombstoneLost) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	if c.Move.To == "" {
 		return b.Store.Commit(ctx, key, c)
 	}
 	if b.done {
 		b.Store.Commit(ctx, key, c)
 	}
-	return session.Result{}, errors.New("connection reset")
+	return sessionstore.Result{}, errors.New("connection reset")
 }
 
 // TestLockWait holds a session's lock and looks at how others are answered.
 func TestLockWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBrowser(t, newManager(t, session.NewMemory()))
+		b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
 		b.putValue("k", 1)
 		for _, c := range []struct {
 			name     string
@@ -148,7 +145,6 @@ func TestLockWait(t *testing.T) {
 			{"70 % of the deadline", 2 * time.Second, []session.RouteOption{session.Exclusive}, 1400 * time.Millisecond},
 			{"long deadline", time.Minute, []session.RouteOption{session.Exclusive}, 5 * time.Second},
 			{"Delta at its commit", 0, nil, 5 * time.Second},
-			{"Consistent", 0, []session.RouteOption{session.Consistent}, 5 * time.Second},
 			{"ReadOnly", 0, []session.RouteOption{session.ReadOnly}, 0},
 		} {
 			b.ok(func(s *session.Session) {
@@ -181,7 +177,7 @@ func TestLockWait(t *testing.T) {
 // TestWriteTimeoutBoundsTheWait needs a real server.
 func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, session.NewMemory(), session.Exclusive, session.MaxWait(time.Minute))
+	m := newManager(t, sessionstore.NewMemory(), session.Exclusive, session.MaxWait(time.Minute))
 	// If the server closes the connection, as on an overloaded machine, clients send a GET again.
 	// Then /hold runs twice.
 	inside, leave := make(chan bool, 10), make(chan bool)
@@ -213,7 +209,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 
 func TestMaxWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBrowser(t, newManager(t, session.NewMemory()))
+		b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
 		b.putValue("k", 1)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -265,21 +261,21 @@ func (phpHolds) Close() error                  { return nil }
 func TestLockLeftByPHP(t *testing.T) {
 	const id = "0123456789abcdef0123456789abcdef"
 	blobs := sessiontest.NewBlobs()
-	blobs.Put(session.PHPPrefix+id, []byte("k|i:1;"))
+	blobs.Put(phpsession.DefaultPrefix+id, []byte("k|i:1;"))
 	for _, until := range []time.Time{{}, time.Now().Add(time.Hour)} {
 		locker := padlock.New(phpHolds{until})
 		defer locker.Close(bg)
 		var logs bytes.Buffer
-		m, err := session.NewPHP(blobs, locker, session.PHP{}, session.Exclusive,
+		m, err := phpsession.New(blobs, locker, phpsession.Config{}, session.Exclusive,
 			session.MaxWait(time.Millisecond), session.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
 		noError(t, err)
 		b := newBrowser(t, m)
-		b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: id}
+		b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: id}
 		var got error
 		w := b.answer(func(_ http.ResponseWriter, r *http.Request) {
 			_, got = session.Get[int](session.From(r.Context()), "k")
 		})
-		const name = session.PHPPrefix + "012345…" + session.PHPLockSuffix
+		const name = phpsession.DefaultPrefix + "012345…" + phpsession.DefaultLockSuffix
 		var busy *session.BusyError
 		if !errors.As(got, &busy) || busy.Lock != name || busy.Foreign != until.IsZero() {
 			t.Errorf("%v", got)
@@ -294,7 +290,7 @@ func TestLockLeftByPHP(t *testing.T) {
 }
 
 func TestOnError(t *testing.T) {
-	store := &broken{Store: session.NewMemory()}
+	store := &broken{Store: sessionstore.NewMemory()}
 	b := newBrowser(t, newManager(t, store, session.OnError(func(w http.ResponseWriter, _ *http.Request, err error) {
 		if !errors.Is(err, session.ErrUnavailable) {
 			t.Error(err)
@@ -307,10 +303,9 @@ func TestOnError(t *testing.T) {
 }
 
 func TestWrongOptions(t *testing.T) {
-	store := session.NewMemory()
+	store := sessionstore.NewMemory()
 	for name, opts := range map[string][]session.Option{
 		"Exclusive without locks":    {session.Exclusive},
-		"Consistent without locks":   {session.Consistent},
 		"__Host- with a path":        {session.Cookie{Name: "__Host-x", Path: "/app"}},
 		"a path without a slash":     {session.Cookie{Path: "app"}},
 		"__Host- insecure":           {session.Cookie{Name: "__Host-x", Insecure: true}},
@@ -357,7 +352,7 @@ func TestDevelopmentReportsChangesInPlace(t *testing.T) {
 			found = append(found, e.Key)
 		}
 	})
-	b := newBrowser(t, newManager(t, session.NewMemory(), session.Development(), events))
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.Development(), events))
 	b.ok(func(s *session.Session) { s.Put("map", map[string]int{"a": 1}); s.Put("list", []int{1}); s.Put("n", 1) })
 	b.ok(func(s *session.Session) {
 		m := get1[map[string]int](t, s, "map")

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // The longest Duration means "for ever" as a MaxWait, an IdleTimeout, a Lifetime and a GracePeriod.
 func TestForever(t *testing.T) {
 	const forever = time.Duration(math.MaxInt64)
-	m := newManager(t, session.NewMemory(), session.MaxWait(forever), session.IdleTimeout(forever), session.Lifetime(forever))
+	m := newManager(t, sessionstore.NewMemory(), session.MaxWait(forever), session.IdleTimeout(forever), session.Lifetime(forever))
 	c := serve(t, routes{
 		"/put": func(w http.ResponseWriter, r *http.Request) {
 			must[int](t)(0, session.From(r.Context()).Put("a", 1))

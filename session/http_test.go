@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
@@ -31,7 +32,7 @@ func show(key string) http.HandlerFunc {
 
 func TestLazy(t *testing.T) {
 	t.Parallel()
-	store := &counting{Store: session.NewMemory()}
+	store := &counting{Store: sessionstore.NewMemory()}
 	c := serve(t, routes{
 		"/unused": func(w http.ResponseWriter, r *http.Request) { session.From(r.Context()); io.WriteString(w, "hi") },
 		"/put":    put("k", 1), "/get": show("k"),
@@ -60,7 +61,7 @@ func TestLazy(t *testing.T) {
 
 func TestCookieAndIDAtRest(t *testing.T) {
 	t.Parallel()
-	keys := &keeping{Store: session.NewMemory()}
+	keys := &keeping{Store: sessionstore.NewMemory()}
 	m, err := session.New(keys, session.Locker(newLocker(t)))
 	if err != nil {
 		t.Fatal(err)
@@ -82,18 +83,18 @@ func TestCookieAndIDAtRest(t *testing.T) {
 
 // keeping remembers the last key.
 type keeping struct {
-	session.Store
+	sessionstore.Store
 	last string
 }
 
-func (k *keeping) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+func (k *keeping) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	k.last = key
 	return k.Store.Commit(ctx, key, c)
 }
 
 func TestHostileCookies(t *testing.T) {
 	t.Parallel()
-	store := &counting{Store: session.NewMemory()}
+	store := &counting{Store: sessionstore.NewMemory()}
 	c := serve(t, routes{"/get": show("k"), "/put": put("k", 1)}.behind(newManager(t, store)))
 	for _, bad := range []string{
 		"x", "../../etc/passwd", strings.Repeat("A", 42), strings.Repeat("A", 44), strings.Repeat("A", 100000/4), strings.Repeat("A", 42) + "B",
@@ -149,7 +150,7 @@ func TestSavedBeforeTheFirstByte(t *testing.T) {
 					<-seen
 				},
 				"/get": show("k"),
-			}.behind(newManager(t, session.NewMemory())))
+			}.behind(newManager(t, sessionstore.NewMemory())))
 			res, err := http.Get(c.Base(0) + "/slow")
 			if err != nil {
 				t.Fatal(err)
@@ -170,7 +171,7 @@ func TestInterimAnswersDoNotSave(t *testing.T) {
 		if err := session.From(r.Context()).Put("k", 1); err != nil {
 			t.Error(err)
 		}
-	}}.behind(newManager(t, session.NewMemory())))
+	}}.behind(newManager(t, sessionstore.NewMemory())))
 	if a := getPage(t, c, "/"); a.Status != 200 || a.Cookie == nil {
 		t.Errorf("%+v", a)
 	}
@@ -199,7 +200,7 @@ func TestHijack(t *testing.T) {
 			fmt.Fprint(rw, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nown protocol")
 			rw.Flush()
 		},
-	}.behind(newManager(t, session.NewMemory())))
+	}.behind(newManager(t, sessionstore.NewMemory())))
 	wantPage(t, c, "/put", 200, "")
 	wantPage(t, c, "/hijack", 200, "own protocol")
 	wantPage(t, c, "/get", 200, "12 <nil>")
@@ -209,7 +210,7 @@ func TestHijack(t *testing.T) {
 // other requests. Between these calls it holds no lock.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, session.NewMemory())
+	m := newManager(t, sessionstore.NewMemory())
 	next := make(chan bool)
 	h := routes{
 		"/put": put("k", 1), "/put2": put("k", 2),
@@ -256,13 +257,13 @@ func TestDeadlinesReachTheConnection(t *testing.T) {
 		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
 		}
-	}}.behind(newManager(t, session.NewMemory())))
+	}}.behind(newManager(t, sessionstore.NewMemory())))
 	wantPage(t, c, "/", 200, "")
 }
 
 func TestPanicSavesNothingAndUnlocks(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, session.NewMemory(), session.Exclusive)
+	m := newManager(t, sessionstore.NewMemory(), session.Exclusive)
 	h := routes{
 		"/put": put("k", 1), "/get": show("k"),
 		"/panic": func(w http.ResponseWriter, r *http.Request) {
@@ -292,7 +293,7 @@ func TestClientGone(t *testing.T) {
 			defer close(done)
 			w.WriteHeader(200)
 		},
-	}.behind(newManager(t, session.NewMemory())))
+	}.behind(newManager(t, sessionstore.NewMemory())))
 	wantPage(t, c, "/put", 200, "")
 	ctx, leave := context.WithCancel(t.Context())
 	go c.Get(ctx, 0, "/slow")
@@ -315,7 +316,7 @@ func TestWaiterGone(t *testing.T) {
 			inside <- true
 			failed <- session.From(r.Context()).Put("k", 2)
 		},
-	}.behind(newManager(t, session.NewMemory(), session.Exclusive)))
+	}.behind(newManager(t, sessionstore.NewMemory(), session.Exclusive)))
 	wantPage(t, c, "/put", 200, "")
 	held := make(chan bool)
 	go func() { getPage(t, c, "/hold"); close(held) }()
@@ -410,7 +411,7 @@ func TestAnswerPastTheSession(t *testing.T) {
 		if dev {
 			opts = append(opts, session.Development())
 		}
-		store := &counting{Store: session.NewMemory()}
+		store := &counting{Store: sessionstore.NewMemory()}
 		m := newManager(t, store, opts...)
 		panicked := func(r *http.Request) (v any) {
 			defer func() { v = recover() }()
@@ -437,7 +438,7 @@ func TestAnswerPastTheSession(t *testing.T) {
 // panic saves them.
 func TestPanicWithRecoveryInside(t *testing.T) {
 	t.Parallel()
-	b := newBrowser(t, newManager(t, session.NewMemory()))
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
 	b.putValue("n", 1)
 	answer := func(panics bool) {
 		b.answer(func(w http.ResponseWriter, r *http.Request) {

@@ -6,8 +6,5 @@ func (m *Manager) checkKey(key string) error {
 	if key == "" || len(key) > MaxKey {
 		return fmt.Errorf("%w: it has %d bytes, 1 to %d are allowed", ErrKey, len(key), MaxKey)
 	}
-	if m.cfg.checkKey != nil {
-		return m.cfg.checkKey(key)
-	}
-	return nil
+	return m.rules.CheckKey(key)
 }

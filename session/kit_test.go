@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -24,7 +25,7 @@ func newLocker(t testing.TB) *padlock.Locker {
 // plain makes the cookie usable over httptest's plain HTTP.
 var plain = session.Cookie{Insecure: true}
 
-func newManager(t testing.TB, store session.Store, opts ...session.Option) *session.Manager {
+func newManager(t testing.TB, store sessionstore.Store, opts ...session.Option) *session.Manager {
 	t.Helper()
 	m, err := session.New(store, append([]session.Option{session.Locker(newLocker(t)), plain}, opts...)...)
 	if err != nil {
@@ -76,7 +77,7 @@ func wantPage(t testing.TB, c *load.Client, path string, status int, body string
 
 // counting counts the calls of a store.
 type counting struct {
-	session.Store
+	sessionstore.Store
 	mu                             sync.Mutex
 	loads, commits, touches, drops int
 }
@@ -89,12 +90,12 @@ func (c *counting) total() int {
 	return c.loads + c.commits + c.touches + c.drops
 }
 
-func (c *counting) Load(ctx context.Context, key string) (session.Record, error) {
+func (c *counting) Load(ctx context.Context, key string) (sessionstore.Record, error) {
 	c.add(&c.loads)
 	return c.Store.Load(ctx, key)
 }
 
-func (c *counting) Commit(ctx context.Context, key string, ch session.Change) (session.Result, error) {
+func (c *counting) Commit(ctx context.Context, key string, ch sessionstore.Change) (sessionstore.Result, error) {
 	c.add(&c.commits)
 	return c.Store.Commit(ctx, key, ch)
 }

@@ -3,11 +3,15 @@ package session_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 var bg = context.Background()
@@ -139,27 +143,103 @@ func TestFlashOnce(t *testing.T) {
 				t.Error("a message is a value of its own")
 			}
 			s.Keys() // so both requests have seen the message
-			other := func(s *session.Session) {
-				if m, ok, err := session.TakeFlash[string](bg, s, "notice"); m != "saved" || !ok || err != nil {
-					t.Error(m, ok, err)
-				}
-			}
-			b.twin().ok(other)
-			if m, ok, err := session.TakeFlash[string](bg, s, "notice"); ok {
-				t.Error("taken twice", m, err)
-			}
+			b.twin().ok(func(s *session.Session) { wantFlashes(t, s, "notice", "saved") })
+			wantFlashes(t, s, "notice")
 		}, session.LastWriteWins)
 		b.ok(func(s *session.Session) {
 			noError(t, s.Flash("notice", "again"))
-			if m, ok, err := session.TakeFlash[string](bg, s, "notice"); m != "again" || !ok || err != nil {
-				t.Errorf("in the same request: %v %v %v", m, ok, err)
-			}
+			wantFlashes(t, s, "notice", "again") // in the same request
 		})
 		b.ok(func(s *session.Session) {
 			if keys := must[[]string](t)(s.Keys()); len(keys) != 0 {
 				t.Errorf("%q", keys)
 			}
 		})
+	})
+}
+
+func wantFlashes(t *testing.T, s *session.Session, key string, want ...string) {
+	t.Helper()
+	if got, err := session.Flashes[string](bg, s, key); !slices.Equal(got, want) || err != nil {
+		t.Errorf("Flashes(%q) = %q, %v, want %q", key, got, err, want)
+	}
+}
+
+// TestFlashes: messages of requests that come at once are all kept, in the order in which they
+// came, and apart from messages under other keys.
+func TestFlashes(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.putValue("k", 1)
+		b.ok(func(s *session.Session) {
+			get1[int](t, s, "k")
+			noError(t, s.Flash("a", "1"))
+			noError(t, s.Flash("a", "2"))
+			b.twin().ok(func(s *session.Session) {
+				noError(t, s.Flash("a", "3"))
+				noError(t, s.Flash("a:b", "other"))
+			})
+		})
+		b.ok(func(s *session.Session) {
+			noError(t, s.Flash("a", "4"))
+			wantFlashes(t, s, "a", "1", "2", "3", "4")
+			wantFlashes(t, s, "a")
+		})
+		b.ok(func(s *session.Session) { wantFlashes(t, s, "a:b", "other") })
+	})
+}
+
+// TestClear: all keys that the request knows are removed when it commits, and no others.
+func TestClear(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.putValue("a", 1)
+		b.ok(func(s *session.Session) {
+			noError(t, s.Put("b", 1))
+			noError(t, s.Clear())
+			b.twin().putValue("c", 1)
+			noError(t, s.Put("d", 1))
+		})
+		b.ok(func(s *session.Session) {
+			keys := must[[]string](t)(s.Keys())
+			if slices.Sort(keys); !slices.Equal(keys, []string{"c", "d"}) {
+				t.Errorf("%q are left", keys)
+			}
+		})
+		b.ok(func(s *session.Session) {
+			if err := s.Clear(); !errors.Is(err, session.ErrReadOnly) {
+				t.Error(err)
+			}
+		}, session.ReadOnly)
+	})
+}
+
+// TestTypedKeys: a Key has the value that the string has, and GetOr its default only if there is no
+// value that can be decoded.
+func TestTypedKeys(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		const n session.Key[int] = "n"
+		b.ok(func(s *session.Session) {
+			if v := n.GetOr(s, 7); v != 7 {
+				t.Errorf("no value: %d", v)
+			}
+			noError(t, n.Put(s, 0))
+		})
+		b.ok(func(s *session.Session) {
+			v, found, err := n.Lookup(s)
+			if d := n.GetOr(s, 7); d != 0 || v != 0 || !found || err != nil {
+				t.Errorf("%d, %d %v %v", d, v, found, err)
+			}
+			if v := session.GetOr(s, "n", "text"); v != "text" {
+				t.Errorf("a value of another type: %q", v)
+			}
+			noError(t, n.Put(s, 3))
+			if v := must[int](t)(n.Get(s)); v != 3 {
+				t.Errorf("%d", v)
+			}
+			if v, found, err := n.Take(bg, s); v != 3 || !found || err != nil {
+				t.Errorf("%d %v %v", v, found, err)
+			}
+		})
+		has(b, "n", 0)
 	})
 }
 
@@ -265,46 +345,42 @@ func TestUnderWaySeesNoLogin(t *testing.T) {
 	})
 }
 
-func TestRegenerateForward(t *testing.T) {
-	onStores(t, func(t *testing.T, b *browser) {
-		b.putValue("k", 1)
-		old := b.twin()
-		b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.ForwardOldID())) })
-		old.putValue("k", 2)
-		has(b, "k", 2)
-		b.putValue("k", 3)
-		has(old, "k", 3)
-		old.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
-		has(b, "k", 0)
-	})
-}
-
 // TestRegenerateKeepsWritesOfOthers: Regenerate copies the session again if another request saves
 // meanwhile.
 func TestRegenerateKeepsWritesOfOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.putValue("k0", 1)
+		var cookie atomic.Pointer[http.Cookie]
+		cookie.Store(b.cookie)
 		stop := make(chan bool)
-		done := make(chan int)
-		writer := b.twin()
+		saved := make(chan int)
 		go func() {
+			last := 0
 			for i := 1; ; i++ {
 				select {
 				case <-stop:
-					done <- i
+					saved <- last
 					return
 				default:
 				}
-				writer.ok(func(s *session.Session) { noError(t, s.Put("n", i)) })
+				writer := &browser{t: t, m: b.m, ctx: bg, cookie: cookie.Load()}
+				switch code := writer.do(func(s *session.Session) { s.Put("n", i) }); code {
+				case http.StatusOK:
+					last = i
+				case http.StatusConflict: // the id was changed before the request began
+				default:
+					t.Errorf("status %d", code)
+				}
 			}
 		}()
 		for range 10 {
-			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg, session.ForwardOldID())) })
+			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+			cookie.Store(b.cookie)
 		}
 		close(stop)
-		n := <-done
+		last := <-saved
 		has(b, "k0", 1)
-		has(b, "n", n-1)
+		has(b, "n", last)
 	})
 }
 
@@ -378,7 +454,7 @@ func TestExpiresUnderWay(t *testing.T) {
 // TestTouchesAreFew counts the writes of a page that is read all the time.
 func TestTouchesAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &counting{Store: session.NewMemory()}
+		store := &counting{Store: sessionstore.NewMemory()}
 		m, err := session.New(store, plain, session.IdleTimeout(time.Hour))
 		noError(t, err)
 		b := newBrowser(t, m)

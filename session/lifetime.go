@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // ttl returns how long a session lives from now.
@@ -27,7 +29,7 @@ func (m *Manager) newDeadline() time.Time {
 }
 
 // tooOld reports whether the absolute lifetime is over, by the clock of this process.
-func tooOld(rec Record) bool {
+func tooOld(rec sessionstore.Record) bool {
 	return !rec.Deadline.IsZero() && !time.Now().Before(rec.Deadline)
 }
 
@@ -36,7 +38,7 @@ func tooOld(rec Record) bool {
 func (m *Manager) alive(ctx context.Context, key string) (bool, error) {
 	for range maxHops {
 		rec, err := m.store.Load(ctx, key)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, sessionstore.ErrNotFound) {
 			return false, nil
 		}
 		if err != nil || rec.Moved.To == "" {

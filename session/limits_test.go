@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
@@ -127,7 +129,7 @@ func firstLong(t *testing.T, s *session.Session) string {
 
 // TestDeleteMakesNoSession where there is none.
 func TestDeleteMakesNoSession(t *testing.T) {
-	store := &counting{Store: session.NewMemory()}
+	store := &counting{Store: sessionstore.NewMemory()}
 	b := newBrowser(t, newManager(t, store))
 	b.ok(func(s *session.Session) { noError(t, s.Delete("filter")) })
 	b.ok(func(s *session.Session) { noError(t, s.Put("filter", 1)); noError(t, s.Delete("filter")) })
@@ -200,7 +202,7 @@ func eachKey(n int, f func(key string)) {
 // sessions that exist are served meanwhile.
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := session.NewMemory(session.MaxSessions(100))
+		store := sessionstore.NewMemory(sessionstore.MaxSessions(100))
 		m, err := session.New(store, plain, session.IdleTimeout(time.Minute))
 		noError(t, err)
 		b := newBrowser(t, m)
@@ -228,37 +230,40 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // TestZeroValues: a zero value or a missing argument works, or is refused at once.
 func TestZeroValues(t *testing.T) {
-	b := newBrowser(t, newManager(t, &session.Memory{}))
+	b := newBrowser(t, newManager(t, &sessionstore.Memory{}))
 	b.putValue("k", 1)
 	has(b, "k", 1)
-	if n := new(session.Memory).Len(); n != 0 {
+	if n := new(sessionstore.Memory).Len(); n != 0 {
 		t.Error(n)
 	}
 	blobs := sessiontest.NewBlobs()
 	locker := newLocker(t)
 	for name, f := range map[string]func() (*session.Manager, error){
-		"NewPHP without locks": func() (*session.Manager, error) { return session.NewPHP(blobs, nil, session.PHP{}) },
-		"NewPHP without blobs": func() (*session.Manager, error) { return session.NewPHP(nil, locker, session.PHP{}) },
-		"nil Locks":            func() (*session.Manager, error) { return session.New(session.NewMemory(), session.CustomLocks(nil)) },
-		"unknown mode":         func() (*session.Manager, error) { return session.New(session.NewMemory(), session.LastWriteWins+1) },
-		"PHP and Persist": func() (*session.Manager, error) {
-			return session.NewPHP(blobs, locker, session.PHP{}, session.Cookie{Persist: true})
+		"NewPHP without locks": func() (*session.Manager, error) { return phpsession.New(blobs, nil, phpsession.Config{}) },
+		"NewPHP without blobs": func() (*session.Manager, error) { return phpsession.New(nil, locker, phpsession.Config{}) },
+		"unknown mode": func() (*session.Manager, error) {
+			return session.New(sessionstore.NewMemory(), session.LastWriteWins+1)
 		},
-		"nil option": func() (*session.Manager, error) { return session.New(session.NewMemory(), nil) },
-		"nil Locker": func() (*session.Manager, error) { return session.New(session.NewMemory(), session.Locker(nil)) },
-		"nil Codec":  func() (*session.Manager, error) { return session.New(session.NewMemory(), session.ValueCodec(nil)) },
+		"PHP and Persist": func() (*session.Manager, error) {
+			return phpsession.New(blobs, locker, phpsession.Config{}, session.Cookie{Persist: true})
+		},
+		"nil option": func() (*session.Manager, error) { return session.New(sessionstore.NewMemory(), nil) },
+		"nil Locker": func() (*session.Manager, error) { return session.New(sessionstore.NewMemory(), session.Locker(nil)) },
+		"nil Codec": func() (*session.Manager, error) {
+			return session.New(sessionstore.NewMemory(), session.ValueCodec(nil))
+		},
 		"no end": func() (*session.Manager, error) {
-			return session.New(session.NewMemory(), session.IdleTimeout(0), session.Lifetime(0))
+			return session.New(sessionstore.NewMemory(), session.IdleTimeout(0), session.Lifetime(0))
 		},
 		"Persist without Lifetime": func() (*session.Manager, error) {
-			return session.New(session.NewMemory(), session.Lifetime(0), session.Cookie{Persist: true})
+			return session.New(sessionstore.NewMemory(), session.Lifetime(0), session.Cookie{Persist: true})
 		},
 	} {
 		if m, err := f(); err == nil || m != nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := session.New(session.NewMemory(), session.Logger(nil)); err != nil {
+	if _, err := session.New(sessionstore.NewMemory(), session.Logger(nil)); err != nil {
 		t.Error(err)
 	}
 }
@@ -266,7 +271,7 @@ func TestZeroValues(t *testing.T) {
 // TestWaitZeroIsOneTry: MaxWait(0) means one try, as padlock.Wait(0) does.
 func TestWaitZeroIsOneTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBrowser(t, newManager(t, session.NewMemory()))
+		b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
 		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
 			get1[int](t, s, "k")
@@ -284,7 +289,7 @@ func TestWaitZeroIsOneTry(t *testing.T) {
 // for the session's lock.
 func TestTimeoutHandlerInside(t *testing.T) {
 	const wait = 20 * time.Second
-	b := newBrowser(t, newManager(t, session.NewMemory(), session.MaxWait(wait)))
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.MaxWait(wait)))
 	b.putValue("k", 1)
 	for name, c := range map[string]struct {
 		use  func(s *session.Session) error
@@ -316,7 +321,7 @@ func TestTimeoutHandlerInside(t *testing.T) {
 // TestTimeoutHandlerCutsOff: if http.TimeoutHandler answers while the handler still works, the
 // writes that the handler has made so far are not saved.
 func TestTimeoutHandlerCutsOff(t *testing.T) {
-	b := newBrowser(t, newManager(t, session.NewMemory()))
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
 	b.putValue("k", 1)
 	for name, c := range map[string]struct {
 		limit time.Duration
@@ -375,7 +380,7 @@ func (h tracing) Handle(ctx context.Context, r slog.Record) error {
 func TestEventsHaveTheContext(t *testing.T) {
 	var logs bytes.Buffer
 	var seen []any
-	store := &broken{Store: session.NewMemory()}
+	store := &broken{Store: sessionstore.NewMemory()}
 	b := newBrowser(t, newManager(t, store, session.Logger(slog.New(tracing{slog.NewTextHandler(&logs, nil)})),
 		session.OnEvent(func(ctx context.Context, _ session.Event) { seen = append(seen, ctx.Value(traceKey{})) }),
 		session.OnError(func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusTeapot) })))

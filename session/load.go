@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // beginUse checks whether the session may be used, and loads the session if it is not loaded. Each
@@ -36,8 +38,8 @@ func (s *state) beginUse(ctx context.Context, write bool) error {
 	return nil
 }
 
-// maxHops bounds how many tombstones a load follows. A longer chain occurs only if the session got
-// that many new ids in one grace period.
+// maxHops bounds how many tombstones a request follows. A longer chain occurs only if the session
+// got that many new ids in one grace period.
 const maxHops = 16
 
 var errLongChain = fmt.Errorf("%w: it got too many new ids in one grace period", ErrUnavailable)
@@ -46,11 +48,7 @@ var errLongChain = fmt.Errorf("%w: it got too many new ids in one grace period",
 func (s *state) load(ctx context.Context) error {
 	s.touched = true
 	start := time.Now()
-	hops := 0
-	for s.key != "" && !s.isLoaded() {
-		if hops++; hops > maxHops {
-			return errLongChain
-		}
+	if s.key != "" {
 		if err := s.loadLocked(ctx); err != nil {
 			return err
 		}
@@ -60,18 +58,17 @@ func (s *state) load(ctx context.Context) error {
 			return ErrDestroyed // the writes of this request must not make the session again
 		}
 		s.release(ctx)
-		s.keepRecord(Record{}) // the first write will make the session
+		s.keepRecord(sessionstore.Record{}) // the first write will make the session
 	}
 	s.event(ctx, Event{Kind: EventLoaded, Took: time.Since(start)})
 	return nil
 }
 
-// loadLocked loads the record at s.key. There are three results without an error: the session is
-// loaded; s.key is "", because there is no session; or s.key is the key of the session's new id,
-// which the caller must load next.
+// loadLocked loads the record at s.key. There are two results without an error: the session is
+// loaded, or s.key is "", because there is no session.
 func (s *state) loadLocked(ctx context.Context) error {
 	if s.set.needsLock() && s.held == nil && s.stage == open {
-		held, err := s.lock(ctx, s.key, s.set.mode == Consistent)
+		held, err := s.lock(ctx, s.key)
 		switch {
 		case err == nil:
 			s.held = held
@@ -82,7 +79,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 		}
 	}
 	rec, err := s.m.store.Load(ctx, s.key)
-	if s.set.mode == Consistent || err != nil || rec.Moved.To != "" {
+	if err != nil || rec.Moved.To != "" {
 		s.release(ctx)
 	}
 	switch {
@@ -90,7 +87,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 		s.event(ctx, Event{Kind: EventUnreadable, Err: err})
 		s.adopt("")
 		return nil
-	case errors.Is(err, ErrNotFound) || err == nil && tooOld(rec):
+	case errors.Is(err, sessionstore.ErrNotFound) || err == nil && tooOld(rec):
 		s.release(ctx)
 		s.adopt("")
 		return nil
@@ -107,7 +104,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 // prolong starts the session's idle time again, if at least a tenth of the idle time has passed
 // since the last start. If the store fails, the session may end too early, but the next request
 // tries again.
-func (s *state) prolong(ctx context.Context, rec Record) {
+func (s *state) prolong(ctx context.Context, rec sessionstore.Record) {
 	want := s.m.ttl(rec.Deadline)
 	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
 		if err := s.m.store.Touch(ctx, s.key, want); err != nil {
@@ -118,12 +115,8 @@ func (s *state) prolong(ctx context.Context, rec Record) {
 
 // loadMoved handles an id from before Regenerate. A tombstone counts only while the session that it
 // points to lives. So when the session is destroyed under its new id, the old id ends too.
-func (s *state) loadMoved(ctx context.Context, rec Record) error {
+func (s *state) loadMoved(ctx context.Context, rec sessionstore.Record) error {
 	s.event(ctx, Event{Kind: EventOldID})
-	if !rec.Moved.Frozen {
-		s.key = rec.Moved.To
-		return nil
-	}
 	alive, err := s.m.alive(ctx, rec.Moved.To)
 	if err != nil {
 		return err

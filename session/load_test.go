@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
 const crowd = 100
 
 // start returns a client with a session on a server whose writers work in mode.
-func start(t *testing.T, store session.Store, mode session.Mode, opts ...session.Option) *load.Client {
+func start(t *testing.T, store sessionstore.Store, mode session.Mode, opts ...session.Option) *load.Client {
 	t.Helper()
 	// A test on a busy machine may take longer than a visitor waits.
 	opts = append(opts, session.MaxWait(time.Minute))
@@ -104,7 +105,7 @@ func TestCrowdCounts(t *testing.T) {
 // TestConflictRetried lets each handler run again until its write is saved.
 func TestConflictRetried(t *testing.T) {
 	t.Parallel()
-	c := start(t, session.NewMemory(), session.Delta, session.RetryConflicts(10*crowd))
+	c := start(t, sessionstore.NewMemory(), session.Delta, session.RetryConflicts(10*crowd))
 	report(c.Run(t.Context(), load.Add(crowd, 0))).only(t, http.StatusOK)
 	if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
 		t.Errorf("counted %d of %d", n, crowd)
@@ -161,7 +162,7 @@ func logoutUnder(t *testing.T, c *load.Client, inside, goOn chan bool) {
 // and that those of two sessions do.
 func TestExclusiveOneAtATime(t *testing.T) {
 	t.Parallel()
-	store := session.NewMemory()
+	store := sessionstore.NewMemory()
 	m := newManager(t, store, session.MaxWait(time.Minute))
 	var inside atomic.Int32
 	h := routes{"/": func(w http.ResponseWriter, r *http.Request) {

@@ -15,6 +15,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -53,12 +55,12 @@ func phpBrowser(t *testing.T, opts ...session.Option) (*phpSide, *losing, *brows
 	locker := padlock.New(locks)
 	t.Cleanup(func() { locker.Close(bg) })
 	p := &phpSide{sessiontest.NewBlobs(), locker}
-	opts = append(opts, session.Cookie{Insecure: true, Name: session.PHPCookieName})
-	m, err := session.NewPHP(p.blobs, locker, session.PHP{}, opts...)
+	opts = append(opts, session.Cookie{Insecure: true, Name: phpsession.CookieName})
+	m, err := phpsession.New(p.blobs, locker, phpsession.Config{}, opts...)
 	noError(t, err)
-	p.blobs.Put(session.PHPPrefix+phpID, []byte(`k|i:1;`))
+	p.blobs.Put(phpsession.DefaultPrefix+phpID, []byte(`k|i:1;`))
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	return p, locks, b
 }
 
@@ -121,7 +123,7 @@ func TestPHPLostLock(t *testing.T) {
 			noError(t, s.Destroy(bg))
 		})
 		wg.Wait()
-		if _, err := php.blobs.Get(bg, session.PHPPrefix+phpID); !errors.Is(err, session.ErrNotFound) {
+		if _, err := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("PHP wrote the session again after the logout: %v", err)
 		}
 	})
@@ -129,7 +131,7 @@ func TestPHPLostLock(t *testing.T) {
 
 // pausing is a store that pauses after the lock is taken and before a value is written.
 type pausing struct {
-	session.BlobStore
+	sessionstore.BlobStore
 	pause func()
 }
 
@@ -140,12 +142,12 @@ func (p *pausing) stop() {
 	}
 }
 
-func (p *pausing) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+func (p *pausing) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	p.stop()
 	return p.BlobStore.Swap(ctx, key, old, data, ttl)
 }
 
-func (p *pausing) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+func (p *pausing) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	p.stop()
 	return p.BlobStore.Remove(ctx, key, old)
 }
@@ -167,11 +169,11 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 				locker := padlock.New(locks)
 				defer locker.Close(bg)
 				blobs := &pausing{BlobStore: sessiontest.NewBlobs()}
-				m, err := session.NewPHP(blobs, locker, session.PHP{}, m)
+				m, err := phpsession.New(blobs, locker, phpsession.Config{}, m)
 				noError(t, err)
-				blobs.BlobStore.(*sessiontest.Blobs).Put(session.PHPPrefix+phpID, []byte(`k|i:1;`))
+				blobs.BlobStore.(*sessiontest.Blobs).Put(phpsession.DefaultPrefix+phpID, []byte(`k|i:1;`))
 				b := newBrowser(t, m)
-				b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+				b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 				b.status(503, func(s *session.Session) {
 					get1[int](t, s, "k")
 					blobs.pause = func() { locks.lose(t) }
@@ -222,11 +224,11 @@ func TestNoSessionIDInTheLog(t *testing.T) {
 			padlock.Logger(slog.New(slog.NewTextHandler(writerFunc(note), nil))),
 			padlock.OnEvent(func(e padlock.Event) { note(e.Name); note(errorText(e.Err)) }))
 		blobs := sessiontest.NewBlobs()
-		m, err := session.NewPHP(blobs, locker, session.PHP{}, session.MaxWait(0))
+		m, err := phpsession.New(blobs, locker, phpsession.Config{}, session.MaxWait(0))
 		noError(t, err)
-		blobs.Put(session.PHPPrefix+phpID, []byte(`k|i:1;`))
+		blobs.Put(phpsession.DefaultPrefix+phpID, []byte(`k|i:1;`))
 		b := newBrowser(t, m)
-		b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+		b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 		b.do(func(s *session.Session) {
 			get1[int](t, s, "k")
 			b.twin().status(503, func(s *session.Session) { session.Get[int](s, "k") }, session.Exclusive)
@@ -237,7 +239,7 @@ func TestNoSessionIDInTheLog(t *testing.T) {
 		locker.Close(bg)
 		mu.Lock()
 		defer mu.Unlock()
-		if got := text.String(); strings.Contains(got, phpID) || !strings.Contains(got, "padlock: lost") || !strings.Contains(got, session.PHPPrefix+phpID[:6]+"…_LOCK") {
+		if got := text.String(); strings.Contains(got, phpID) || !strings.Contains(got, "padlock: lost") || !strings.Contains(got, phpsession.DefaultPrefix+phpID[:6]+"…_LOCK") {
 			t.Errorf("%s", got)
 		}
 	})

@@ -9,47 +9,25 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
-// Locks provides the locks of sessions. It is safe for concurrent use.
-type Locks interface {
-	// Lock takes the lock of the session at key. It waits until ctx ends, but no longer than the
-	// duration wait. If wait is 0, Lock tries once. If another request holds the lock, the error is
-	// a *BusyError. If the store of the locks cannot be reached, errors.Is finds ErrUnavailable or
-	// padlock.ErrUnavailable in the error.
-	//
-	// unlock releases the lock. The Manager calls unlock once and gives it no context. If the lock
-	// had ended before, errors.Is finds padlock.ErrLost or padlock.ErrExpired in the error of
-	// unlock.
-	Lock(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, err error)
-}
-
-type padlockLocks struct {
+// locks are the locks of a Manager's sessions.
+type locks struct {
 	locker *padlock.Locker
-	ids    *idRules
+	rules  sessionstore.Rules
 }
 
-func (p *padlockLocks) Lock(ctx context.Context, key string, shared bool, wait time.Duration) (func() error, error) {
-	unlock, _, err := p.lockChecked(ctx, key, shared, wait)
-	return unlock, err
-}
-
-// lockChecked is like Lock. It also returns a function that checks whether the lock is still held.
-func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool, wait time.Duration) (unlock func() error, check func(context.Context) error, err error) {
-	opts := []padlock.Option{padlock.Wait(wait)}
-	if shared {
-		opts = append(opts, padlock.Shared())
-	}
+// acquire takes the lock of the session at key. It waits until ctx ends, but no longer than the
+// duration wait. If wait is 0, acquire tries once. If another request holds the lock, the error is
+// a *BusyError.
+func (p *locks) acquire(ctx context.Context, key string, wait time.Duration) (*heldLock, error) {
 	start := time.Now()
-	lock, err := p.locker.Acquire(ctx, p.ids.lock(key), opts...)
-	if shared && errors.Is(err, errors.ErrUnsupported) {
-		// There is no shared lock. An exclusive one is safe too, and it is held for one load only.
-		lock, err = p.locker.Acquire(ctx, p.ids.lock(key), opts[:1]...)
-	}
+	lock, err := p.locker.Acquire(ctx, p.rules.Lock(key), padlock.Wait(wait))
 	if err != nil {
-		return nil, nil, p.hideLockName(key, min(wait, time.Since(start)).Round(time.Millisecond), err)
+		return nil, p.hideLockName(key, min(wait, time.Since(start)).Round(time.Millisecond), err)
 	}
-	unlock = func() error {
+	unlock := func() error {
 		over := lock.Expired()
 		err := lock.Release()
 		if over && !lockEnded(err) { // the lock was lost, and then the lock store did not respond
@@ -57,24 +35,24 @@ func (p *padlockLocks) lockChecked(ctx context.Context, key string, shared bool,
 		}
 		return p.withoutName(err)
 	}
-	check = func(ctx context.Context) error { return p.withoutName(lock.Check(ctx)) }
-	return unlock, check, nil
+	check := func(ctx context.Context) error { return p.withoutName(lock.Check(ctx)) }
+	return &heldLock{users: 1, unlock: unlock, check: check}, nil
 }
 
 // hideLockName turns the error of Acquire into an error without the lock's name. In PHP mode the
 // lock's name contains the session's id.
-func (p *padlockLocks) hideLockName(key string, waited time.Duration, err error) error {
+func (p *locks) hideLockName(key string, waited time.Duration, err error) error {
 	var held *padlock.HeldError
 	if !errors.As(err, &held) {
 		switch {
 		case errors.Is(err, padlock.ErrTooManyWaiters):
 			return ErrTooManyWaiters
 		case errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
-			return &BusyError{Waited: waited, Lock: p.ids.redacted(key)} // the caller waited behind other callers of this process
+			return &BusyError{Waited: waited, Lock: p.rules.ShownLock(key)} // the caller waited behind other callers of this process
 		}
 		return p.withoutName(err)
 	}
-	busy := &BusyError{Waited: waited, Lock: p.ids.redacted(key)}
+	busy := &BusyError{Waited: waited, Lock: p.rules.ShownLock(key)}
 	if len(held.Holds) > 0 {
 		busy.Holder = held.Holds[0].String()
 		busy.Foreign = held.Foreign() && held.Until.IsZero()
@@ -84,7 +62,7 @@ func (p *padlockLocks) hideLockName(key string, waited time.Duration, err error)
 
 // withoutName returns an error of the same kind as err, but without the text of err, because that
 // text contains the lock's name.
-func (p *padlockLocks) withoutName(err error) error {
+func (p *locks) withoutName(err error) error {
 	var inner *padlock.Error
 	if errors.As(err, &inner) {
 		return fmt.Errorf("session lock: %w", inner.Err)
@@ -122,8 +100,8 @@ func (s *state) waitBound() time.Duration {
 // A heldLock is a session's lock that a request holds. An Update in an Exclusive request shares it.
 type heldLock struct {
 	unlock func() error
-	// check finds out whether the lock is still held. It is nil for a kind of lock that cannot be
-	// checked.
+	// check finds out whether the lock is still held. If the Manager uses no locks, unlock and
+	// check are nil.
 	check func(context.Context) error
 
 	mu    sync.Mutex
@@ -167,7 +145,7 @@ func lockEnded(err error) bool {
 }
 
 // lock takes the session's lock at key, if the Manager uses locks. The caller holds s.mu.
-func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, error) {
+func (s *state) lock(ctx context.Context, key string) (*heldLock, error) {
 	m := s.m
 	if m.cfg.locks == nil {
 		return &heldLock{users: 1}, nil
@@ -178,7 +156,7 @@ func (s *state) lock(ctx context.Context, key string, shared bool) (*heldLock, e
 	start := time.Now()
 	waiting, done := s.waits.beginWait(ctx)
 	defer done()
-	held, err := m.takeLock(waiting, key, shared, s.waitBound())
+	held, err := m.cfg.locks.acquire(waiting, key, s.waitBound())
 	m.leaveLine(key)
 	err = interrupted(waiting, lockFailure(err))
 	s.event(ctx, Event{Kind: EventWaited, Took: time.Since(start), Err: err})
@@ -200,24 +178,10 @@ func lockFailure(err error) error {
 	return joinErrors(ErrUnavailable, err)
 }
 
-func (m *Manager) takeLock(ctx context.Context, key string, shared bool, wait time.Duration) (*heldLock, error) {
-	h := &heldLock{users: 1}
-	var err error
-	if p, ok := m.cfg.locks.(*padlockLocks); ok {
-		h.unlock, h.check, err = p.lockChecked(ctx, key, shared, wait)
-	} else {
-		h.unlock, err = m.cfg.locks.Lock(ctx, key, shared, wait)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
-}
-
 // release releases the request's lock. The lock may have ended earlier, without a release. Usually
 // that does no harm, because commits check that no other request has changed the session. But if
-// commits need the lock (Traits.CommitsNeedLock), another program may have overwritten what this
-// request has saved. Then release makes the session fail.
+// commits need the lock (sessionstore.Traits.CommitsNeedLock), another program may have overwritten
+// what this request has saved. Then release makes the session fail.
 func (s *state) release(ctx context.Context) {
 	if s.held == nil {
 		return
@@ -260,9 +224,9 @@ func (s *state) canDoWithout(ctx context.Context, err error) bool {
 // underLock takes it for this call. There are two exceptions in which f runs without the lock: the
 // mode LastWriteWins, and a lock store that is down (see canDoWithout).
 //
-// Traits.CommitsNeedLock rules out both exceptions, because other programs rely on the lock. Before
-// the call of f, underLock then checks whether the request's lock has ended, and takes the lock
-// again if necessary. If the lock ends during f, the outcome of f is unknown.
+// sessionstore.Traits.CommitsNeedLock rules out both exceptions, because other programs rely on the
+// lock. Before the call of f, underLock then checks whether the request's lock has ended, and takes
+// the lock again if necessary. If the lock ends during f, the outcome of f is unknown.
 func (s *state) underLock(ctx context.Context, key string, f func() error) error {
 	if err := s.checkHeld(ctx, key); err != nil {
 		return err
@@ -275,7 +239,7 @@ func (s *state) underLock(ctx context.Context, key string, f func() error) error
 	if s.set.mode == LastWriteWins && !s.m.traits.CommitsNeedLock {
 		return f()
 	}
-	held, err := s.lock(ctx, key, false)
+	held, err := s.lock(ctx, key)
 	if err != nil {
 		if s.canDoWithout(ctx, err) {
 			return f()
@@ -315,7 +279,7 @@ func (s *state) checkHeld(ctx context.Context, key string) error {
 	if wrote {
 		return joinErrors(ErrUnsaved, err) // the write may have come after the lock had ended
 	}
-	held, err := s.lock(ctx, key, false)
+	held, err := s.lock(ctx, key)
 	if err == nil {
 		s.held = held
 	}

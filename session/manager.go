@@ -7,13 +7,16 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // A Manager gives requests their sessions. It is safe for concurrent use. A program needs one
 // Manager for each kind of session.
 type Manager struct {
-	store  Store
-	traits Traits
+	store  sessionstore.Store
+	traits sessionstore.Traits
+	rules  sessionstore.Rules
 	cfg    config
 
 	mu      sync.Mutex
@@ -22,7 +25,7 @@ type Manager struct {
 
 // New returns a Manager of the sessions in store. It does not call the store. It returns an error
 // if an option is invalid or if options do not go together.
-func New(store Store, opts ...Option) (*Manager, error) {
+func New(store sessionstore.Store, opts ...Option) (*Manager, error) {
 	if store == nil {
 		return nil, errors.New("session: New: store is nil")
 	}
@@ -41,8 +44,11 @@ func New(store Store, opts ...Option) (*Manager, error) {
 	if err := m.cfg.check(store); err != nil {
 		return nil, err
 	}
-	if p, ok := m.cfg.locks.(*padlockLocks); ok && m.cfg.ids.php {
-		p.locker.ShowNames(m.cfg.ids.shownName)
+	if m.rules = m.traits.Rules; m.rules == nil {
+		m.rules = ownRules{}
+	}
+	if m.cfg.locks != nil {
+		m.cfg.locks.rules = m.rules
 	}
 	return m, nil
 }

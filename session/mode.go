@@ -18,9 +18,6 @@ const (
 	Exclusive
 	// ReadOnly refuses writes with ErrReadOnly, except in Update. It never waits.
 	ReadOnly
-	// Consistent is like ReadOnly, but waits for an Exclusive request under way before it loads the
-	// session. It holds the lock only during the load.
-	Consistent
 	// LastWriteWins saves the keys that this request wrote, even if other requests have written
 	// them too. It does not touch other keys.
 	LastWriteWins
@@ -30,7 +27,7 @@ const (
 	optimistic
 )
 
-var modeNames = [...]string{"Delta", "Exclusive", "ReadOnly", "Consistent", "LastWriteWins", "optimistic"}
+var modeNames = [...]string{"Delta", "Exclusive", "ReadOnly", "LastWriteWins", "optimistic"}
 
 // String returns the mode's name.
 func (m Mode) String() string {
@@ -42,9 +39,9 @@ func (m Mode) String() string {
 
 func (m Mode) applyManager(c *config) { c.set.mode = m }
 func (m Mode) applyRoute(s *settings) { s.mode = m }
-func (m Mode) readOnly() bool         { return m == ReadOnly || m == Consistent }
+func (m Mode) readOnly() bool         { return m == ReadOnly }
 func (m Mode) valid() bool            { return m < optimistic }
-func (s *settings) needsLock() bool   { return s.mode == Exclusive || s.mode == Consistent }
+func (s *settings) needsLock() bool   { return s.mode == Exclusive }
 
 // dependsOnAll reports whether a commit depends on everything that was read.
 func (m Mode) dependsOnAll() bool { return m == Exclusive || m == optimistic }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"log/slog"
 	"net/http"
 	"time"
@@ -20,7 +21,7 @@ const (
 	DefaultMaxWaiters  = 128
 	DefaultMaxSize     = 1 << 20
 	// MaxKey is the maximum length of a key, in bytes.
-	MaxKey = 1024
+	MaxKey = sessionstore.MaxKey
 )
 
 // saveTime is how long a commit may take once the client has left.
@@ -28,7 +29,7 @@ const saveTime = 5 * time.Second
 
 type config struct {
 	codec      Codec
-	locks      Locks
+	locks      *locks
 	cookie     Cookie
 	broken     error // the error of an invalid option
 	idle       time.Duration
@@ -43,9 +44,7 @@ type config struct {
 
 	discardUnreadable bool
 
-	ids      idRules
-	checkKey func(string) error
-	set      settings // of routes without options
+	set settings // of routes without options
 }
 
 // Option configures a Manager. Cookie, the modes and MaxWait are Options too. If an option is given
@@ -61,22 +60,14 @@ func nilArgument(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }
 
-// Locker gives the Manager the locks that Exclusive, Consistent and Update need. With them, commits
+// Locker gives the Manager the locks that Exclusive and Update need. With them, commits
 // wait for each other instead of failing. All processes that serve the same sessions must use the
 // same lock store. The Manager does not close the Locker.
 func Locker(l *padlock.Locker) Option {
 	if l == nil {
 		return nilArgument("the Locker")
 	}
-	return option(func(c *config) { c.locks = &padlockLocks{l, &c.ids} })
-}
-
-// CustomLocks is like Locker, for any other implementation of locks.
-func CustomLocks(l Locks) Option {
-	if l == nil {
-		return nilArgument("Locks")
-	}
-	return option(func(c *config) { c.locks = l })
+	return option(func(c *config) { c.locks = &locks{locker: l} })
 }
 
 // ValueCodec sets how values are encoded; JSON is the default.
@@ -156,7 +147,7 @@ func Development() Option { return option(func(c *config) { c.dev = true }) }
 // sessions, or when PHP's serialize_handler was changed.
 func DiscardUnreadable() Option { return option(func(c *config) { c.discardUnreadable = true }) }
 
-func (c *config) check(store Store) error {
+func (c *config) check(store sessionstore.Store) error {
 	t := store.Traits()
 	switch {
 	case c.broken != nil:
@@ -182,4 +173,4 @@ func (c *config) check(store Store) error {
 	return nil
 }
 
-var errNeedsLocker = errors.New("session: the modes Exclusive and Consistent need the option Locker")
+var errNeedsLocker = errors.New("session: the mode Exclusive needs the option Locker")

@@ -13,6 +13,8 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
@@ -27,8 +29,8 @@ type phpSide struct {
 }
 
 func (p *phpSide) request(t testing.TB, edit func(d *phpcodec.Document)) {
-	const key = session.PHPPrefix + phpID
-	err := p.locker.Do(bg, key+session.PHPLockSuffix, func(ctx context.Context) error {
+	const key = phpsession.DefaultPrefix + phpID
+	err := p.locker.Do(bg, key+phpsession.DefaultLockSuffix, func(ctx context.Context) error {
 		blob, err := p.blobs.Get(ctx, key)
 		if err != nil {
 			return err
@@ -47,10 +49,10 @@ func (p *phpSide) request(t testing.TB, edit func(d *phpcodec.Document)) {
 
 func newPHP(t testing.TB, opts ...session.Option) (*phpSide, *session.Manager) {
 	p := &phpSide{sessiontest.NewBlobs(), newLocker(t)}
-	opts = append(opts, session.Cookie{Insecure: true, Name: session.PHPCookieName}, session.MaxWait(time.Minute))
-	m, err := session.NewPHP(p.blobs, p.locker, session.PHP{}, opts...)
+	opts = append(opts, session.Cookie{Insecure: true, Name: phpsession.CookieName}, session.MaxWait(time.Minute))
+	m, err := phpsession.New(p.blobs, p.locker, phpsession.Config{}, opts...)
 	noError(t, err)
-	p.blobs.Put(session.PHPPrefix+phpID, []byte(`started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`))
+	p.blobs.Put(phpsession.DefaultPrefix+phpID, []byte(`started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`))
 	return p, m
 }
 
@@ -62,7 +64,7 @@ func TestPHPBeside(t *testing.T) {
 			t.Parallel()
 			php, m := newPHP(t)
 			c := serve(t, load.Handler(m, mode))
-			c.Cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+			c.Cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 			var wg sync.WaitGroup
 			for i := range crowd / 2 {
 				wg.Go(func() {
@@ -78,7 +80,7 @@ func TestPHPBeside(t *testing.T) {
 			if n := must[int](t)(c.Kept(t.Context(), crowd)); n != crowd {
 				t.Errorf("%d of %d kept", n, crowd)
 			}
-			blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID)
+			blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID)
 			if !strings.HasPrefix(string(blob.Data), `started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`) {
 				t.Errorf("what nobody touched was changed: %.100q", blob.Data)
 			}
@@ -89,7 +91,7 @@ func TestPHPBeside(t *testing.T) {
 func TestPHPValues(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	b.ok(func(s *session.Session) {
 		if u := get1[phpcodec.Object](t, s, "user"); u.Class != "User" {
 			t.Errorf("%+v", u)
@@ -108,11 +110,11 @@ func TestPHPValues(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID)
+	blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID)
 	if got := string(blob.Data); got != `started|i:3;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;cart|a:1:{i:0;s:1:"x";}` {
 		t.Errorf("%q", got)
 	}
-	if blob.TTL <= 0 || blob.TTL > session.PHPIdleTimeout {
+	if blob.TTL <= 0 || blob.TTL > phpsession.IdleTimeout {
 		t.Errorf("lives for %v", blob.TTL)
 	}
 	// If PHP writes the same float again with other digits, that is not a conflict.
@@ -155,14 +157,14 @@ func TestPHPNewSession(t *testing.T) {
 func TestPHPDestroyWaits(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	var wg sync.WaitGroup
 	php.request(t, func(*phpcodec.Document) {
 		wg.Go(func() { b.twin().ok(func(s *session.Session) { noError(t, s.Destroy(bg)) }) })
 		<-time.After(30 * time.Millisecond)
 	})
 	wg.Wait()
-	if _, err := php.blobs.Get(bg, session.PHPPrefix+phpID); !errors.Is(err, session.ErrNotFound) {
+	if _, err := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("the session is back: %v", err)
 	}
 }
@@ -170,33 +172,33 @@ func TestPHPDestroyWaits(t *testing.T) {
 func TestPHPDamagedSession(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	for _, bad := range []string{"k|a:99999999:{", "\x00\x00\x00\x02\x14", "k|i:1;k|i:2;"} {
-		php.blobs.Put(session.PHPPrefix+phpID, []byte(bad))
+		php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte(bad))
 		b.status(503, func(s *session.Session) {
 			if _, err := session.Get[int](s, "k"); !errors.Is(err, session.ErrRefused) {
 				t.Errorf("%v", err)
 			}
 		})
-		if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != bad {
+		if blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); string(blob.Data) != bad {
 			t.Errorf("it became %q", blob.Data)
 		}
 		out := b.twin()
 		out.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
-		if _, err := php.blobs.Get(bg, session.PHPPrefix+phpID); out.cookie != nil || !errors.Is(err, session.ErrNotFound) {
+		if _, err := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); out.cookie != nil || !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("after Destroy: cookie %v, %v", out.cookie, err)
 		}
 	}
-	php.blobs.Put(session.PHPPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
+	php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
 	b.status(503, func(s *session.Session) { s.Put("a", 2) })
 	b.ok(func(s *session.Session) { noError(t, s.Put("c", 4)); noError(t, s.Put("d", 5)) })
-	if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;c|i:4;d|i:5;" {
+	if blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;c|i:4;d|i:5;" {
 		t.Errorf("%q", blob.Data)
 	}
 }
 
 func TestPHPNeedsLocks(t *testing.T) {
-	if _, err := session.NewPHP(sessiontest.NewBlobs(), nil, session.PHP{}, session.Exclusive); err == nil {
+	if _, err := phpsession.New(sessiontest.NewBlobs(), nil, phpsession.Config{}, session.Exclusive); err == nil {
 		t.Error("no locks, no error")
 	}
 }
@@ -206,9 +208,9 @@ func TestPHPNeedsLocks(t *testing.T) {
 func TestPutOfAReference(t *testing.T) {
 	t.Parallel()
 	php, m := newPHP(t)
-	php.blobs.Put(session.PHPPrefix+phpID, []byte("a|i:1;b|R:1;n|i:0;"))
+	php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte("a|i:1;b|R:1;n|i:0;"))
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: session.PHPCookieName, Value: phpID}
+	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	b.ok(func(s *session.Session) {
 		for _, key := range []string{"a", "b"} {
 			if err := s.Put(key, 2); !errors.Is(err, session.ErrRefused) {
@@ -222,7 +224,7 @@ func TestPutOfAReference(t *testing.T) {
 		noError(t, s.Put("n", 1))
 		noError(t, s.Put("new", 1))
 	})
-	if blob, _ := php.blobs.Get(bg, session.PHPPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;n|i:1;new|i:1;" {
+	if blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); string(blob.Data) != "a|i:1;b|R:1;n|i:1;new|i:1;" {
 		t.Errorf("%q", blob.Data)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // TestRandomUse sends several requests at once, and each calls random methods in several
 // goroutines. The test looks for panics, deadlocks, data races and answers that are not documented.
 func TestRandomUse(t *testing.T) {
-	modes := []session.Mode{session.Delta, session.Exclusive, session.ReadOnly, session.Consistent, session.LastWriteWins}
+	modes := []session.Mode{session.Delta, session.Exclusive, session.ReadOnly, session.LastWriteWins}
 	for name, open := range stores {
 		for _, locks := range []bool{true, false} {
 			opts := []session.Option{plain, session.MaxWait(50 * time.Millisecond), session.RetryConflicts(1), session.MaxSize(3000)}
@@ -88,7 +88,7 @@ func anything(s *session.Session, depth int) {
 			s.Update(ctx, func(tx *session.Session) error { anything(tx, depth+1); return errors.New("no") })
 		},
 		func() { s.Regenerate(ctx, session.GracePeriod(time.Duration(rand.IntN(100))*time.Millisecond)) },
-		func() { s.Regenerate(ctx, session.ForwardOldID()) },
+		func() { s.Regenerate(ctx, session.GracePeriod(time.Second)) },
 		func() { s.IgnoreRefused() },
 	}
 	rare := []func(){func() { s.Destroy(ctx) }, func() { s.Commit(ctx) }, s.Abandon}

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // RegenerateOption configures a Regenerate.
 type RegenerateOption interface{ applyRegenerate(*regeneration) }
 
 type regeneration struct {
-	grace   time.Duration
-	forward bool
+	grace time.Duration
 }
 
 type regenerateOption func(*regeneration)
@@ -22,13 +23,6 @@ func (o regenerateOption) applyRegenerate(r *regeneration) { o(r) }
 // old id ends at once, and requests under way get 409 when they write.
 func GracePeriod(d time.Duration) RegenerateOption {
 	return regenerateOption(func(r *regeneration) { r.grace = d })
-}
-
-// ForwardOldID lets clients use the session with its old id until the grace period ends. Use it if
-// ids are changed regularly. Do not use it at a login: a client that knows the old id would be
-// logged in, too.
-func ForwardOldID() RegenerateOption {
-	return regenerateOption(func(r *regeneration) { r.forward = true })
 }
 
 // Regenerate gives the session a new id in the store at once. Call it at every login, and whenever
@@ -48,7 +42,7 @@ func ForwardOldID() RegenerateOption {
 // Regenerate, as the second login of a double click does, the session keeps its new id, and the
 // client gets that id with the answer to the first request. The clocks of the servers decide
 // whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
-// even those that began before Regenerate. With ForwardOldID the old id works like the new one.
+// even those that began before Regenerate.
 func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
 	r := regeneration{grace: DefaultGrace}
 	for _, o := range opts {
@@ -78,7 +72,7 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 		return nil // the first commit makes a new id
 	}
 	err := s.regenerate(ctx, r)
-	var moved *MovedError
+	var moved *sessionstore.MovedError
 	switch {
 	case s.parent == nil && errors.As(err, &moved): // another request was faster
 		s.release(ctx)
@@ -94,7 +88,7 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 func (s *state) restart() {
 	s.clearView()
 	s.adopt("")
-	s.keepRecord(Record{})
+	s.keepRecord(sessionstore.Record{})
 }
 
 // answered reports whether the answer to the request has begun.
@@ -120,7 +114,7 @@ func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	}
 	done, key := false, s.key
 	err := s.underLock(ctx, key, func() (err error) {
-		for try := 0; try < maxSwaps && !done && err == nil; try++ {
+		for try := 0; try < maxMoves && !done && err == nil; try++ {
 			done, err = s.moveOnce(ctx, r)
 		}
 		return err
@@ -131,6 +125,10 @@ func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	return wrapStore(err)
 }
 
+// maxMoves bounds how often a move is tried again. A try fails only if another request has saved
+// the session meanwhile.
+const maxMoves = 1000
+
 // moveOnce copies the session to a new id. Then it replaces the old session by a tombstone, unless
 // the old session has changed since it was copied.
 func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
@@ -139,22 +137,22 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 		return false, err
 	}
 	if rec.Moved.To != "" {
-		return false, &MovedError{rec.Moved}
+		return false, &sessionstore.MovedError{Moved: rec.Moved}
 	}
 	if s.set.mode == Exclusive && s.standing != followed && rec.Version != s.version {
 		return false, &ConflictError{}
 	}
-	id := s.m.cfg.ids.newID()
-	key := s.m.cfg.ids.key(id)
-	c := Change{Create: true, Deadline: rec.Deadline, TTL: s.m.ttl(rec.Deadline)}
+	id := s.m.rules.NewID()
+	key := s.m.rules.Key(id)
+	c := sessionstore.Change{Create: true, Deadline: rec.Deadline, TTL: s.m.ttl(rec.Deadline)}
 	for _, f := range rec.Fields {
-		c.Ops = append(c.Ops, Op{Kind: OpPut, Key: f.Key, Value: f.Value})
+		c.Ops = append(c.Ops, sessionstore.Op{Kind: sessionstore.OpPut, Key: f.Key, Value: f.Value})
 	}
 	res, err := s.m.store.Commit(ctx, key, c)
 	if err != nil {
 		return false, err
 	}
-	err = s.leaveTombstone(ctx, rec.Version, Moved{key, time.Now().Truncate(time.Millisecond), !r.forward}, r.grace)
+	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: key, At: time.Now().Truncate(time.Millisecond)}, r.grace)
 	if isDefinite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {
@@ -170,7 +168,7 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 
 // isDefinite reports whether err means that a commit certainly changed nothing.
 func isDefinite(err error) bool {
-	for _, known := range []error{ErrNotFound, ErrConflict, ErrMoved, ErrUnavailable, ErrRefused} {
+	for _, known := range []error{sessionstore.ErrNotFound, ErrConflict, ErrMoved, ErrUnavailable, ErrRefused} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -179,8 +177,8 @@ func isDefinite(err error) bool {
 }
 
 // leaveTombstone turns the old id into a tombstone. If grace is 0, the tombstone ends at once.
-func (s *state) leaveTombstone(ctx context.Context, version string, to Moved, grace time.Duration) error {
-	c := Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
+func (s *state) leaveTombstone(ctx context.Context, version string, to sessionstore.Moved, grace time.Duration) error {
+	c := sessionstore.Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
 	_, err := s.m.store.Commit(ctx, s.key, c)
 	return err
 }

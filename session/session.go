@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // A Session is one request's view of a session. It is loaded at its first use; later changes by
@@ -136,6 +138,7 @@ type state struct {
 	wroteWith context.Context // what Session.ctx was at the last Put or Delete (see dropCutOff)
 	wrote     map[string]bool // in the state of an Update: the keys that the Update wrote in the store
 	abandoned bool
+	lastFlash int64 // the time in the key of the last message of this request, in ns since 1970
 }
 
 // newState reads the cookie and nothing else.
@@ -158,7 +161,7 @@ func (s *state) continueFrom(prev *state) {
 func (s *state) adopt(id string) {
 	s.id, s.key = id, ""
 	if id != "" {
-		s.key = s.m.cfg.ids.key(id)
+		s.key = s.m.rules.Key(id)
 	}
 }
 
@@ -224,7 +227,7 @@ func (s *Session) IgnoreRefused() {
 }
 
 // keepRecord makes rec the loaded session.
-func (s *state) keepRecord(rec Record) {
+func (s *state) keepRecord(rec sessionstore.Record) {
 	s.standing = loaded
 	s.version, s.base, s.expires = rec.Version, rec.Version, rec.Deadline
 	s.replace(rec.Fields)

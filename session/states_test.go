@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // walk is one request. The test takes steps in the middle of it.
@@ -147,7 +148,7 @@ var edges = []struct {
 // TestStates walks every edge of the tables in the comments of standing and stage.
 func TestStates(t *testing.T) {
 	for _, e := range edges {
-		store := &broken{Store: session.NewMemory()}
+		store := &broken{Store: sessionstore.NewMemory()}
 		b := newBrowser(t, newManager(t, store, session.MaxSize(1000)))
 		if e.begin != "new" {
 			b.putValue("k", 1)

@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"errors"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/ordered"
 )
 
 // Update loads the session again, runs fn, and saves the writes of fn at once. It works in a
@@ -71,7 +74,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		s.pending, s.stage = ordered[Op]{}, begun
+		s.pending, s.stage = ordered.Map[sessionstore.Op]{}, begun
 		s.release(ctx)
 	}()
 	if err := s.beginUse(ctx, false); err != nil {
@@ -110,7 +113,7 @@ func (s *state) takeOver(tx *state) {
 		s.version, s.base = tx.version, tx.version
 	}
 	for key := range tx.wrote {
-		if v, ok := tx.values.get(key); ok {
+		if v, ok := tx.values.Get(key); ok {
 			s.noteStored(key, v)
 		} else {
 			s.noteRemoved(key)

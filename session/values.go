@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Get returns the decoded value of key, or the zero value if there is none. The result is a copy: a
@@ -35,12 +37,22 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	return v, true, nil
 }
 
+// GetOr is like Get, but returns def if there is no value, if the value cannot be decoded, or if
+// the session cannot be loaded. In the last case the Manager also replaces the answer, as it does
+// after Get.
+func GetOr[T any](s *Session, key string, def T) T {
+	if v, found, err := Lookup[T](s, key); found && err == nil {
+		return v
+	}
+	return def
+}
+
 // Take removes a key in the store at once and returns its value. If several requests take a key at
 // the same time, exactly one gets the value. If that request fails later, the value is gone.
 func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.applyNow(ctx, Op{Kind: OpTake, Key: key})
+	raw, err := s.applyNow(ctx, sessionstore.Op{Kind: sessionstore.OpTake, Key: key})
 	if err != nil || raw == nil {
 		return v, false, err
 	}
@@ -48,18 +60,6 @@ func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, 
 		return v, true, fmt.Errorf("session: value of %q: %w", key, err)
 	}
 	return v, true, nil
-}
-
-// flashPrefix separates the keys of flash messages from other keys.
-const flashPrefix = "flash:"
-
-// Flash leaves a message for a later request, which gets it with TakeFlash. A second message under
-// the same key replaces the first.
-func (s *Session) Flash(key string, message any) error { return s.Put(flashPrefix+key, message) }
-
-// TakeFlash returns a message once: see Take.
-func TakeFlash[T any](ctx context.Context, s *Session, key string) (message T, found bool, err error) {
-	return Take[T](ctx, s, flashPrefix+key)
 }
 
 // Has reports whether key has a value.
@@ -91,11 +91,30 @@ func (s *Session) Put(key string, v any) error {
 	if raw == nil {
 		raw = []byte{} // nil would be no value for Take
 	}
-	return s.write(s.ctx, Op{Kind: OpPut, Key: key, Value: raw}, err)
+	return s.write(s.ctx, sessionstore.Op{Kind: sessionstore.OpPut, Key: key, Value: raw}, err)
 }
 
 // Delete removes key when the session is saved. If there is no session, Delete does not make one.
-func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDelete, Key: key}, nil) }
+func (s *Session) Delete(key string) error {
+	return s.write(s.ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key}, nil)
+}
+
+// Clear removes all keys when the session is saved: those that the session had when the request
+// loaded it, and those that the request has put. A key that another request adds meanwhile stays.
+// The session itself goes on; Destroy ends it.
+func (s *Session) Clear() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.beginUse(s.ctx, true); err != nil {
+		return err
+	}
+	for _, key := range s.keys() {
+		if err := s.plan(s.ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Incr adds delta to the integer at key, or to 0 if there is none, and returns the sum. It changes
 // the store at once, so no count is lost, even if the request fails later. If the value is not an
@@ -104,7 +123,7 @@ func (s *Session) Delete(key string) error { return s.write(s.ctx, Op{Kind: OpDe
 func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	raw, err := s.applyNow(ctx, Op{Kind: OpIncr, Key: key, Delta: delta})
+	raw, err := s.applyNow(ctx, sessionstore.Op{Kind: sessionstore.OpIncr, Key: key, Delta: delta})
 	if err != nil {
 		return 0, err
 	}
@@ -176,7 +195,7 @@ func (s *Session) All() (iter.Seq2[string, Value], error) {
 
 // write adds op to the ops that wait for the commit, or refuses it. encodeErr is the error of
 // encoding the value of op, if there was one.
-func (s *state) write(ctx context.Context, op Op, encodeErr error) error {
+func (s *state) write(ctx context.Context, op sessionstore.Op, encodeErr error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.beginUse(ctx, true); err != nil {
@@ -190,9 +209,14 @@ func (s *state) write(ctx context.Context, op Op, encodeErr error) error {
 	}
 	was := s.sizeOf(op.Key)
 	size, limit := s.size-was+len(op.Key)+len(op.Value), s.m.cfg.maxSize
-	if op.Kind == OpPut && size > limit && size > s.size {
+	if op.Kind == sessionstore.OpPut && size > limit && size > s.size {
 		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
 	}
+	return s.plan(ctx, op)
+}
+
+// plan adds op to the ops that wait for the commit, unless the format of the session refuses it.
+func (s *state) plan(ctx context.Context, op sessionstore.Op) error {
 	if s.try != nil {
 		if err := s.try(op); err != nil {
 			return s.refuse(err)

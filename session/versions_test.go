@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestNewerFormat(t *testing.T) {
 	for name, newer := range map[string]string{"session": "PLS\x02something new", "tombstone": "PLM\x02something new"} {
 		blobs := sessiontest.NewBlobs()
-		b := newBrowser(t, newManager(t, session.FromBlobs(blobs, session.Packed(), session.Traits{})))
+		b := newBrowser(t, newManager(t, sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{})))
 		b.putValue("k", 1)
 		key := session.KeyOf(b.m, b.cookie.Value)
 		old, _ := blobs.Get(bg, key)
@@ -39,7 +40,7 @@ func TestNewerFormat(t *testing.T) {
 
 		// With DiscardUnreadable the visitor has a new session, and the newer one stays for the
 		// newer padlock.
-		store := session.FromBlobs(blobs, session.Packed(), session.Traits{})
+		store := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{})
 		fresh := &browser{t: t, m: newManager(t, store, session.DiscardUnreadable()), ctx: bg, cookie: b.cookie}
 		fresh.putValue("k", 3)
 		has(fresh, "k", 3)
@@ -50,7 +51,7 @@ func TestNewerFormat(t *testing.T) {
 		// Destroy ends the newer session. Data in the present format are read as before.
 		twin := b.twin()
 		twin.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
-		if _, err := blobs.Get(bg, key); !errors.Is(err, session.ErrNotFound) {
+		if _, err := blobs.Get(bg, key); !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("%s: after Destroy: %v", name, err)
 		}
 		blobs.Put(key, old.Data)

@@ -1,18 +1,23 @@
 package session
 
+import (
+	"github.com/padlock-go/padlock/internal/ordered"
+	"github.com/padlock-go/padlock/session/sessionstore"
+)
+
 // view is what a request sees of its session: the values that were loaded, changed by the writes of
 // the request. It also records what the request has read, because a commit may depend on that. It
 // never calls the store.
 type view struct {
-	values  ordered[[]byte] // as loaded, updated by the commits of this request
-	pending ordered[Op]     // Puts and Deletes that wait for the commit, at most one for a key
-	read    map[string]bool // keys that were read since the load
-	readAll bool            // Keys was called
-	earlier earlierReads    // values read before the session was loaded again
-	watched map[string]bool // the keys given to Watch
-	handed  []handedOut     // with the option Development: values that the handler got and may change in place
-	size    int             // bytes of all keys and values, as the request sees them
-	try     func(Op) error  // Record.Try of the loaded session; may be nil
+	values  ordered.Map[[]byte]          // as loaded, updated by the commits of this request
+	pending ordered.Map[sessionstore.Op] // Puts and Deletes that wait for the commit, at most one for a key
+	read    map[string]bool              // keys that were read since the load
+	readAll bool                         // Keys was called
+	earlier earlierReads                 // values read before the session was loaded again
+	watched map[string]bool              // the keys given to Watch
+	handed  []handedOut                  // with the option Development: values that the handler got and may change in place
+	size    int                          // bytes of all keys and values, as the request sees them
+	try     func(sessionstore.Op) error  // Record.Try of the loaded session; may be nil
 }
 
 // handedOut is a value that the handler got. With the option Development, the request checks
@@ -25,16 +30,16 @@ type handedOut struct {
 
 // valueOf returns the value of key as the request sees it.
 func (v *view) valueOf(key string) ([]byte, bool) {
-	if op, ok := v.pending.get(key); ok {
-		return op.Value, op.Kind == OpPut
+	if op, ok := v.pending.Get(key); ok {
+		return op.Value, op.Kind == sessionstore.OpPut
 	}
-	return v.values.get(key)
+	return v.values.Get(key)
 }
 
 // readValue returns the value that key has for the request, and marks the key as read. If this
 // request has written the key, readValue does not mark it.
 func (v *view) readValue(key string) ([]byte, bool) {
-	if !v.pending.has(key) {
+	if !v.pending.Has(key) {
 		if v.read == nil {
 			v.read = make(map[string]bool)
 		}
@@ -48,14 +53,19 @@ func (v *view) readValue(key string) ([]byte, bool) {
 func (v *view) readAllKeys() []string {
 	v.readAll = true
 	v.earlier.forgetAll(v.pending)
+	return v.keys()
+}
+
+// keys returns the keys that have a value for the request. It does not mark them as read.
+func (v *view) keys() []string {
 	var keys []string
-	for k := range v.values.pairs() {
+	for k := range v.values.All() {
 		if _, ok := v.valueOf(k); ok {
 			keys = append(keys, k)
 		}
 	}
-	for k, op := range v.pending.pairs() {
-		if !v.values.has(k) && op.Kind == OpPut {
+	for k, op := range v.pending.All() {
+		if !v.values.Has(k) && op.Kind == sessionstore.OpPut {
 			keys = append(keys, k)
 		}
 	}
@@ -73,9 +83,9 @@ func (v *view) watch(keys []string) {
 }
 
 // replace replaces the values of the view by the loaded fields.
-func (v *view) replace(fields []Field) {
-	v.values, v.size = ordered[[]byte]{}, 0
-	for key := range v.pending.pairs() { // if the mode was changed, some writes may be pending
+func (v *view) replace(fields []sessionstore.Field) {
+	v.values, v.size = ordered.Map[[]byte]{}, 0
+	for key := range v.pending.All() { // if the mode was changed, some writes may be pending
 		v.size += v.sizeOf(key)
 	}
 	for _, f := range fields {
@@ -93,33 +103,33 @@ func (v *view) reload() {
 // noteStored updates the view: the store now has this value at key.
 func (v *view) noteStored(key string, value []byte) {
 	was := v.sizeOf(key)
-	v.values.setKey(key, value)
+	v.values.Set(key, value)
 	v.size += v.sizeOf(key) - was
 }
 
 // noteRemoved updates the view: the store no longer has a value at key.
 func (v *view) noteRemoved(key string) {
 	was := v.sizeOf(key)
-	v.values.delete(key)
+	v.values.Delete(key)
 	v.size += v.sizeOf(key) - was
 }
 
 // planOp adds op to the ops that wait for the commit.
-func (v *view) planOp(op Op) {
+func (v *view) planOp(op sessionstore.Op) {
 	was := v.sizeOf(op.Key)
-	v.pending.setKey(op.Key, op)
+	v.pending.Set(op.Key, op)
 	v.size += v.sizeOf(op.Key) - was
 }
 
 // noteCommitted updates the view after op was committed. value is the value that the store returned
 // for op.
-func (v *view) noteCommitted(op Op, value []byte) {
-	v.pending.delete(op.Key)
+func (v *view) noteCommitted(op sessionstore.Op, value []byte) {
+	v.pending.Delete(op.Key)
 	v.earlier.forget(op.Key)
 	switch op.Kind {
-	case OpPut:
+	case sessionstore.OpPut:
 		v.noteStored(op.Key, op.Value)
-	case OpIncr:
+	case sessionstore.OpIncr:
 		v.noteStored(op.Key, value)
 	default:
 		v.noteRemoved(op.Key)
@@ -136,23 +146,23 @@ func (v *view) sizeOf(key string) int {
 
 // clearView forgets all values and all pending ops.
 func (v *view) clearView() {
-	v.pending, v.values, v.size, v.try = ordered[Op]{}, ordered[[]byte]{}, 0, nil
+	v.pending, v.values, v.size, v.try = ordered.Map[sessionstore.Op]{}, ordered.Map[[]byte]{}, 0, nil
 }
 
 // ops lists the ops that wait for the commit, in order. hasPut reports whether one of them is a
 // Put.
-func (v *view) ops() (ops []Op, hasPut bool) {
-	ops = make([]Op, 0, v.pending.len())
-	for _, op := range v.pending.pairs() {
+func (v *view) ops() (ops []sessionstore.Op, hasPut bool) {
+	ops = make([]sessionstore.Op, 0, v.pending.Len())
+	for _, op := range v.pending.All() {
 		ops = append(ops, op)
-		hasPut = hasPut || op.Kind == OpPut
+		hasPut = hasPut || op.Kind == sessionstore.OpPut
 	}
 	return ops, hasPut
 }
 
 // asLoaded returns a condition for the commit: the value of key must still be the one that was
 // loaded.
-func (v *view) asLoaded(key string) Condition {
-	value, ok := v.values.get(key)
-	return Condition{Key: key, Absent: !ok, Value: value}
+func (v *view) asLoaded(key string) sessionstore.Condition {
+	value, ok := v.values.Get(key)
+	return sessionstore.Condition{Key: key, Absent: !ok, Value: value}
 }

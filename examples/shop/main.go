@@ -41,6 +41,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/redissession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -104,7 +105,7 @@ func (s *shop) closeAll(locker *padlock.Locker, b *backing) error {
 // backing is the storage for locks, sessions and values.
 type backing struct {
 	locks    padlock.Store
-	sessions session.Store
+	sessions sessionstore.Store
 	values   stampede.Values
 	close    func()
 }
@@ -112,7 +113,7 @@ type backing struct {
 // openBacking opens the Redis at the URL. Without a URL it uses memory.
 func openBacking(ctx context.Context, redis string) (*backing, error) {
 	if redis == "" {
-		return &backing{memstore.New(), session.NewMemory(), stampede.NewMemory(100), func() {}}, nil
+		return &backing{memstore.New(), sessionstore.NewMemory(), stampede.NewMemory(100), func() {}}, nil
 	}
 	u, err := url.Parse(redis)
 	if err != nil {
@@ -132,7 +133,7 @@ func openBacking(ctx context.Context, redis string) (*backing, error) {
 	return &backing{locks, data.Sessions(), data.Values(), func() { _ = data.Close() }}, nil
 }
 
-func newShop(locker *padlock.Locker, store session.Store, values stampede.Values) (*shop, error) {
+func newShop(locker *padlock.Locker, store sessionstore.Store, values stampede.Values) (*shop, error) {
 	sessions, err := session.New(store, session.Locker(locker),
 		session.Cookie{Insecure: true}) // the example uses plain HTTP
 	if err != nil {

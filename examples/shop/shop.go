@@ -54,7 +54,8 @@ type view struct {
 	Catalogue
 	Lines        []line
 	Count, Total int
-	User, Notice string
+	User         string
+	Notices      []string
 	Server       string
 	Served       int64
 	Placed       int64
@@ -89,18 +90,18 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	if err := ses.Put(shownKey, catalogue); err != nil {
 		return // the middleware answers 503
 	}
-	notice, found, err := session.TakeFlash[string](r.Context(), ses, "notice")
+	messages, err := session.Flashes[string](r.Context(), ses, "notice")
 	if err != nil {
 		return
 	}
-	if !found {
-		notice = notices[r.FormValue("note")]
+	if text := notices[r.FormValue("note")]; messages == nil && text != "" {
+		messages = []string{text}
 	}
 	v, err := viewOf(ses, catalogue)
 	if err != nil {
 		return
 	}
-	v.Notice, v.Server = notice, s.server
+	v.Notices, v.Server = messages, s.server
 	v.Served, v.Placed, v.Asked = s.served.Add(1), s.placed.Load(), s.supplier.asked.Load()
 	show(w, "page", v)
 }

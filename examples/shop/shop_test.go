@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -28,10 +29,10 @@ type visitor struct {
 
 func openShop(t *testing.T) (*shop, *visitor) {
 	t.Helper()
-	return openOn(t, session.NewMemory())
+	return openOn(t, sessionstore.NewMemory())
 }
 
-func openOn(t *testing.T, store session.Store) (*shop, *visitor) {
+func openOn(t *testing.T, store sessionstore.Store) (*shop, *visitor) {
 	t.Helper()
 	locker := padlock.New(memstore.New())
 	s, err := newShop(locker, store, stampede.NewMemory(100))
@@ -189,13 +190,13 @@ func euros(cents string) string { return cents[:len(cents)-2] + "." + cents[len(
 
 // full is a store that can be made to refuse every change.
 type full struct {
-	*session.Memory
+	*sessionstore.Memory
 	refuses atomic.Bool
 }
 
-func (f *full) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+func (f *full) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	if f.refuses.Load() {
-		return session.Result{}, session.ErrUnavailable
+		return sessionstore.Result{}, session.ErrUnavailable
 	}
 	return f.Memory.Commit(ctx, key, c)
 }
@@ -204,7 +205,7 @@ func (f *full) Commit(ctx context.Context, key string, c session.Change) (sessio
 // error, the cart is as it was, and there is no order.
 func TestOrderCountsWhenSaved(t *testing.T) {
 	t.Parallel()
-	store := &full{Memory: session.NewMemory()}
+	store := &full{Memory: sessionstore.NewMemory()}
 	s, v := openOn(t, store)
 	v.post("/cart/brass", nil)
 	total := v.total()

@@ -29,7 +29,7 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 
 // sessionTests are the packages that tests of sessions may use. The suite for the stores of
 // sessions and the load client are among them.
-var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/sessiontest", "session/sessiontest/load")
+var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
 var storeTests = []string{".", "driver", "drivertest", "internal/server"}
@@ -109,12 +109,16 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/histogram", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session", code: []string{"."}, tests: sessionTests},
-		arrowRow{dir: "session/sessiontest", code: []string{"session"}, tests: sessionTests},
-		arrowRow{dir: "session/sqlsession", code: []string{"session"}, tests: sessionTests},
-		arrowRow{dir: "session/scsstore", code: []string{"session"}, tests: sessionTests},
+		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/ordered"}, tests: sessionTests},
+		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
+		arrowRow{dir: "session/phpcodec"},
+		arrowRow{dir: "internal/ordered"}, // a map that keeps the order of its keys, for sessions
+		arrowRow{dir: "session/phpsession", code: []string{".", "session", "session/sessionstore", "session/phpcodec"}, tests: sessionTests},
+		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore", "session/phpsession"}, tests: sessionTests},
+		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore"}, tests: sessionTests},
+		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session/redissession", code: []string{".", "session", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
+		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
 		arrowRow{dir: "open", code: []string{"driver", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "internal/house"},

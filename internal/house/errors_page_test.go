@@ -14,7 +14,7 @@ import (
 const errorsPage = "docs/errors.md"
 
 // errorPackages are the packages whose errors a user meets, by their directories.
-var errorPackages = map[string]string{".": "padlock", "driver": "driver", "fence": "fence", "session": "session", "stampede": "stampede"}
+var errorPackages = map[string]string{".": "padlock", "driver": "driver", "fence": "fence", "session": "session", "session/sessionstore": "sessionstore", "stampede": "stampede"}
 
 // TestErrorsPage compares docs/errors.md with the exported errors and the exit statuses in the
 // code.
@@ -57,14 +57,14 @@ func exportedErrors(files []*houseFile) map[string]bool {
 }
 
 // noteAlias marks the second name of an error that has two names. The page may leave out that name.
-// If one of the names is in package padlock, the other is the second name, because users see
-// padlock's.
+// If one of the names is in package padlock or session, the other is the second name, because users
+// see that one.
 func noteAlias(all map[string]bool, pkg, name string, value ast.Expr) {
 	sel, ok := value.(*ast.SelectorExpr)
 	if !ok || !strings.HasPrefix(sel.Sel.Name, "Err") {
 		return
 	}
-	if x, ok := sel.X.(*ast.Ident); ok && pkg == "padlock" {
+	if x, ok := sel.X.(*ast.Ident); ok && (pkg == "padlock" || pkg == "session") {
 		all[x.Name+"."+sel.Sel.Name] = true
 	} else {
 		all[pkg+"."+name] = true

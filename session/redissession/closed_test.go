@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stampede"
 )
 
@@ -21,7 +21,7 @@ func TestClosedConnections(t *testing.T) {
 			s := open(newRedis(t, c))
 			key := func(i int) string { return fmt.Sprint("id", i) }
 			for i := range keys {
-				_, err := s.Commit(t.Context(), key(i), session.Change{Create: true, TTL: time.Hour})
+				_, err := s.Commit(t.Context(), key(i), sessionstore.Change{Create: true, TTL: time.Hour})
 				noError(t, err)
 			}
 			for range rounds {

@@ -13,6 +13,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/redissession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -75,7 +76,7 @@ var patient = session.MaxWait(time.Minute)
 
 var plain = session.Cookie{Insecure: true}
 
-func newManager(t testing.TB, s session.Store, l *padlock.Locker, opts ...session.Option) *session.Manager {
+func newManager(t testing.TB, s sessionstore.Store, l *padlock.Locker, opts ...session.Option) *session.Manager {
 	t.Helper()
 	m, err := session.New(s, append([]session.Option{session.Locker(l), plain, patient}, opts...)...)
 	noError(t, err)

@@ -34,7 +34,7 @@ func Locks() []redisstore.Option {
 // leaves the lock free for a moment (see redisstore.Foreign).
 //
 //	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: addrs}, redissession.PHPLocks()...)
-//	sessions, err := session.NewPHP(redis.Blobs(), padlock.New(store), session.PHP{})
+//	sessions, err := phpsession.New(redis.Blobs(), padlock.New(store), phpsession.Config{})
 //
 // PHP overwrites a session without checking whether Go has changed it, so only the lock protects
 // what Go has saved. But a Redis server may lose its locks when it restarts. Therefore Go takes no
@@ -45,7 +45,7 @@ func Locks() []redisstore.Option {
 // The longest lease is 35 s. If padlock.TTL is longer than that, or if PHP's requests take longer,
 // put the option redisstore.MaxTTL after these options.
 //
-// The lock's key is the session's key with _LOCK after it, unless session.PHP.LockSuffix is
+// The lock's key is the session's key with _LOCK after it, unless phpsession.Config.LockSuffix is
 // ".lock". The store must use the server and the database that PHP's session.save_path names. On a
 // cluster the lock may be in another slot than the session. That does no harm, because no command
 // needs both.

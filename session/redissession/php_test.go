@@ -16,6 +16,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/redis/rueidis"
@@ -100,10 +101,10 @@ type both struct {
 }
 
 // newBoth starts the two applications. o connects Go to the database that PHP uses.
-func newBoth(t testing.TB, o rueidis.ClientOption, setup phpSetup, php session.PHP, mode session.Mode) *both {
+func newBoth(t testing.TB, o rueidis.ClientOption, setup phpSetup, php phpsession.Config, mode session.Mode) *both {
 	t.Helper()
 	b := &both{t: t, raw: dial(t, o), locker: newLocker(t, o, redissession.PHPLocks()...)}
-	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, php, plain, patient)
+	m, err := phpsession.New(newRedis(t, b.raw).Blobs(), b.locker, php, plain, patient)
 	noError(t, err)
 	b.golang = serve(t, load.Handler(m, mode))
 	b.php = load.NewClient(startPHP(t, o.InitAddress[0], setup).URL(), 200)
@@ -141,15 +142,15 @@ func TestPHPOneVisitor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		setup phpSetup
-		php   session.PHP
+		php   phpsession.Config
 		db    int
 		key   string
 	}{
-		"defaults": {phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, 0, "PHPREDIS_SESSION:"},
+		"defaults": {phpSetup{"", phpcodec.PHP, ""}, phpsession.Config{}, 0, "PHPREDIS_SESSION:"},
 		"prefix and database": {phpSetup{"?prefix=APP_S:&database=2", phpcodec.PHPSerialize, patientLocks},
-			session.PHP{Handler: phpcodec.PHPSerialize, Prefix: "APP_S:"}, 2, "APP_S:"},
+			phpsession.Config{Handler: phpcodec.PHPSerialize, Prefix: "APP_S:"}, 2, "APP_S:"},
 		"php_binary": {phpSetup{"?prefix={app}", phpcodec.PHPBinary, patientLocks},
-			session.PHP{Handler: phpcodec.PHPBinary, Prefix: "{app}"}, 0, "{app}"},
+			phpsession.Config{Handler: phpcodec.PHPBinary, Prefix: "{app}"}, 0, "{app}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +193,7 @@ func (b *both) onlyChanged(before, after string) {
 // TestPHPGoFirst begins the session in Go. PHP accepts its id, even though PHP is strict.
 func TestPHPGoFirst(t *testing.T) {
 	t.Parallel()
-	b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
+	b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, ""}, phpsession.Config{}, session.Delta)
 	b.getPage(b.golang, "/start")
 	id := b.golang.Cookie.Value
 	b.want(b.php, "/json?key=started", "1")
@@ -214,7 +215,7 @@ func TestPHPCrowd(t *testing.T) {
 	for name, mode := range map[string]session.Mode{"Delta": session.Delta, "Exclusive": session.Exclusive} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, mode)
+			b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, phpsession.Config{}, mode)
 			servers := []string{b.golang.Base(0), b.php.Base(0)}
 			mixed := *b.golang
 			mixed.Base = func(i int) string { return servers[i%2] }
@@ -241,7 +242,7 @@ func TestPHPCrowd(t *testing.T) {
 // TestPHPCounts has both applications read a counter, work, and write the counter.
 func TestPHPCounts(t *testing.T) {
 	t.Parallel()
-	b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Exclusive)
+	b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, patientLocks}, phpsession.Config{}, session.Exclusive)
 	b.getPage(b.golang, "/start")
 	servers := []string{b.golang.Base(0), b.php.Base(0)}
 	mixed := *b.golang
@@ -255,7 +256,7 @@ func TestPHPCounts(t *testing.T) {
 func TestPHPCrashed(t *testing.T) {
 	t.Parallel()
 	addr := startRedis(t).Addr()
-	b := newBoth(t, clientOption(addr), phpSetup{"", phpcodec.PHP, ""}, session.PHP{}, session.Delta)
+	b := newBoth(t, clientOption(addr), phpSetup{"", phpcodec.PHP, ""}, phpsession.Config{}, session.Delta)
 	b.getPage(b.php, "/login")
 	id := b.php.Cookie.Value
 	dir := t.TempDir()
@@ -268,7 +269,7 @@ func TestPHPCrashed(t *testing.T) {
 	if ttl := askServer(t, b.raw, "PTTL", "PHPREDIS_SESSION:"+id+"_LOCK"); ttl != "-1" {
 		t.Fatalf("PHP left a lock for %s ms", ttl)
 	}
-	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, session.PHP{}, plain, session.MaxWait(100*time.Millisecond))
+	m, err := phpsession.New(newRedis(t, b.raw).Blobs(), b.locker, phpsession.Config{}, plain, session.MaxWait(100*time.Millisecond))
 	noError(t, err)
 	c := serve(t, load.Handler(m))
 	c.Cookie = b.php.Cookie
@@ -292,10 +293,10 @@ func TestPHPCrashed(t *testing.T) {
 func TestPHPWaitsOverALogout(t *testing.T) {
 	t.Parallel()
 	o := clientOption(startRedis(t).Addr())
-	b := newBoth(t, o, phpSetup{"", phpcodec.PHP, patientLocks}, session.PHP{}, session.Delta)
+	b := newBoth(t, o, phpSetup{"", phpcodec.PHP, patientLocks}, phpsession.Config{}, session.Delta)
 	b.getPage(b.php, "/login")
 	key := "PHPREDIS_SESSION:" + b.php.Cookie.Value
-	m, err := session.NewPHP(newRedis(t, b.raw).Blobs(), b.locker, session.PHP{}, plain, patient)
+	m, err := phpsession.New(newRedis(t, b.raw).Blobs(), b.locker, phpsession.Config{}, plain, patient)
 	noError(t, err)
 	inside, goOn := make(chan bool), make(chan bool)
 	c := serve(t, m.With(session.Exclusive)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
@@ -20,7 +21,7 @@ func TestPHPLooksAtItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, c.locks}, session.PHP{}, session.Delta)
+			b := newBoth(t, clientOption(startRedis(t).Addr()), phpSetup{"", phpcodec.PHP, c.locks}, phpsession.Config{}, session.Delta)
 			b.getPage(b.php, "/login")
 			lock := "PHPREDIS_SESSION:" + b.php.Cookie.Value + "_LOCK"
 			done := make(chan load.Report, 1)

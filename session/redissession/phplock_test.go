@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
@@ -38,8 +39,8 @@ func TestLockNames(t *testing.T) {
 	o := clientOption(startRedis(t).Addr())
 	raw := dial(t, o)
 	locker := newLocker(t, o, redissession.PHPLocks()...)
-	for suffix, php := range map[string]session.PHP{"_LOCK": {}, ".lock": {LockSuffix: ".lock"}} {
-		m, err := session.NewPHP(newRedis(t, raw).Blobs(), locker, php, plain, session.MaxWait(100*time.Millisecond))
+	for suffix, php := range map[string]phpsession.Config{"_LOCK": {}, ".lock": {LockSuffix: ".lock"}} {
+		m, err := phpsession.New(newRedis(t, raw).Blobs(), locker, php, plain, session.MaxWait(100*time.Millisecond))
 		noError(t, err)
 		c := serve(t, load.Handler(m))
 		noError(t, c.Start(t.Context()))
@@ -67,8 +68,8 @@ func TestLockNames(t *testing.T) {
 func TestPHPOnACluster(t *testing.T) {
 	t.Parallel()
 	o := clientOption(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())
-	m, err := session.NewPHP(newRedis(t, dial(t, o)).Blobs(), newLocker(t, o, redissession.PHPLocks()...),
-		session.PHP{Prefix: "PHPREDIS_CLUSTER_SESSION:"}, plain, patient)
+	m, err := phpsession.New(newRedis(t, dial(t, o)).Blobs(), newLocker(t, o, redissession.PHPLocks()...),
+		phpsession.Config{Prefix: "PHPREDIS_CLUSTER_SESSION:"}, plain, patient)
 	noError(t, err)
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
 		c := serve(t, load.Handler(m, mode))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/redisconn"
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
 )
@@ -45,8 +45,8 @@ func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 // credentials can change while Redis is open. Config.Cluster must be set for a cluster.
 //
 // Open returns padlock.ErrInvalid if settings are wrong or contradict each other, and
-// session.ErrUnavailable if the servers refuse the login or cannot be reached before ctx ends. No
-// error contains a password.
+// sessionstore.ErrUnavailable if the servers refuse the login or cannot be reached before ctx ends.
+// No error contains a password.
 func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, error) {
 	server, err := redisconn.New(c)
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *Redis) checkPrefix() error {
 }
 
 func unopened(err error) error {
-	return fmt.Errorf("redissession: %w: %w", session.ErrUnavailable, public(err))
+	return fmt.Errorf("redissession: %w: %w", sessionstore.ErrUnavailable, public(err))
 }
 
 // clientOption makes the client's settings. The client may retry a PING, but it never repeats a

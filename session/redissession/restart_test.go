@@ -12,6 +12,7 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/redissession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
@@ -113,7 +114,7 @@ func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)
 	r := newRedis(t, dial(t, clientOption(srv.Addr())))
-	_, err := r.Sessions().Commit(t.Context(), "id", session.Change{Create: true})
+	_, err := r.Sessions().Commit(t.Context(), "id", sessionstore.Change{Create: true})
 	noError(t, err)
 	srv.Pause()
 	t.Cleanup(srv.Resume)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/redis/rueidis"
 )
 
@@ -23,44 +23,44 @@ var (
 
 // Sessions keeps each session as a hash with a field for each key. A commit sends only its changes
 // and the old values of the keys that it read, however large the session is.
-func (r *Redis) Sessions() session.Store { return &hashes{r} }
+func (r *Redis) Sessions() sessionstore.Store { return &hashes{r} }
 
 type hashes struct{ *Redis }
 
-// Traits implements session.Store.
-func (h *hashes) Traits() session.Traits { return session.Traits{} }
+// Traits implements sessionstore.Store.
+func (h *hashes) Traits() sessionstore.Traits { return sessionstore.Traits{} }
 
 func (h *hashes) keys(key string) []string { return []string{h.prefix + "session:" + key} }
 
-// Load implements session.Store.
-func (h *hashes) Load(ctx context.Context, key string) (session.Record, error) {
+// Load implements sessionstore.Store.
+func (h *hashes) Load(ctx context.Context, key string) (sessionstore.Record, error) {
 	pair, err := h.read(ctx, hashLoad, h.keys(key))
 	if err != nil {
-		return session.Record{}, err
+		return sessionstore.Record{}, err
 	}
 	ms, err := pair[0].AsInt64()
 	if err != nil {
-		return session.Record{}, errDamaged
+		return sessionstore.Record{}, errDamaged
 	}
 	fields, err := pair[1].ToArray()
 	if err != nil {
-		return session.Record{}, errDamaged
+		return sessionstore.Record{}, errDamaged
 	}
 	rec, err := record(fields)
 	rec.TTL = lifetime(ms)
 	return rec, err
 }
 
-var errDamaged = fmt.Errorf("%w: the value at its key was not written by this package", session.ErrRefused)
+var errDamaged = fmt.Errorf("%w: the value at its key was not written by this package", sessionstore.ErrRefused)
 
 // errNewer is the error for a session that a newer padlock has stored in a format unknown here. The
 // hash of such a session has a field with the name "f", which contains the number of the format.
 // This version writes format 1, which has no such field.
-var errNewer = fmt.Errorf("%w: a newer padlock wrote it, in a format that this one does not read", session.ErrRefused)
+var errNewer = fmt.Errorf("%w: a newer padlock wrote it, in a format that this one does not read", sessionstore.ErrRefused)
 
 // record reads the fields of a hash.
-func record(fields []rueidis.RedisMessage) (session.Record, error) {
-	var rec session.Record
+func record(fields []rueidis.RedisMessage) (sessionstore.Record, error) {
+	var rec sessionstore.Record
 	for i := 0; i+1 < len(fields); i += 2 {
 		name, err := fields[i].ToString()
 		if err != nil {
@@ -73,7 +73,7 @@ func record(fields []rueidis.RedisMessage) (session.Record, error) {
 		key, ok := strings.CutPrefix(name, ":")
 		switch {
 		case ok:
-			rec.Fields = append(rec.Fields, session.Field{Key: key, Value: []byte(value)})
+			rec.Fields = append(rec.Fields, sessionstore.Field{Key: key, Value: []byte(value)})
 		case name == "v":
 			rec.Version = value
 		case name == "d":
@@ -81,10 +81,10 @@ func record(fields []rueidis.RedisMessage) (session.Record, error) {
 		case name == "m":
 			rec.Moved = parseMoved(value)
 		case name == "f":
-			return session.Record{}, errNewer
+			return sessionstore.Record{}, errNewer
 		}
 	}
-	slices.SortFunc(rec.Fields, func(a, b session.Field) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(rec.Fields, func(a, b sessionstore.Field) int { return strings.Compare(a.Key, b.Key) })
 	if rec.Version == "" {
 		return rec, errDamaged
 	}
@@ -106,48 +106,50 @@ func formatMilli(t time.Time) string {
 	return strconv.FormatInt(t.UnixMilli(), 10)
 }
 
-func formatMoved(m session.Moved) string {
+// formatMoved writes 1, the time in ms since 1970, and the new key. The 1 means that the old id is
+// frozen, as it always is.
+func formatMoved(m sessionstore.Moved) string {
 	if m.To == "" {
 		return ""
 	}
-	return flag(m.Frozen) + " " + strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.To
+	return "1 " + strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.To
 }
 
-func parseMoved(text string) session.Moved {
-	frozen, rest, _ := strings.Cut(text, " ")
+func parseMoved(text string) sessionstore.Moved {
+	_, rest, _ := strings.Cut(text, " ")
 	at, to, _ := strings.Cut(rest, " ")
-	return session.Moved{To: to, At: parseMilli(at), Frozen: frozen == "1"}
+	return sessionstore.Moved{To: to, At: parseMilli(at)}
 }
 
-// Commit implements session.Store.
-func (h *hashes) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+// Commit implements sessionstore.Store.
+func (h *hashes) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	version := rand.Text() // differs even if the session was deleted and made again
 	reply, err := h.write(ctx, hashCommit, h.keys(key), commitArgs(&c, version)).ToArray()
 	if err != nil {
-		return session.Result{}, h.failed(err)
+		return sessionstore.Result{}, h.failed(err)
 	}
 	what, err := reply[0].ToString()
 	if err != nil {
-		return session.Result{}, h.failed(err)
+		return sessionstore.Result{}, h.failed(err)
 	}
 	switch rest := reply[1:]; what {
 	case "ok":
 		return result(version, rest)
 	case "none":
-		return session.Result{}, session.ErrNotFound
+		return sessionstore.Result{}, sessionstore.ErrNotFound
 	case "exists":
-		return session.Result{}, session.ErrExists
+		return sessionstore.Result{}, sessionstore.ErrExists
 	case "moved":
 		text, err := rest[0].ToString()
-		return session.Result{}, orElse(err, &session.MovedError{Moved: parseMoved(text)})
+		return sessionstore.Result{}, orElse(err, &sessionstore.MovedError{Moved: parseMoved(text)})
 	case "conflict":
-		return session.Result{}, conflict(rest)
+		return sessionstore.Result{}, conflict(rest)
 	case "newer":
-		return session.Result{}, errNewer
+		return sessionstore.Result{}, errNewer
 	case "large":
-		return session.Result{}, fmt.Errorf("%w: it would have more than %d bytes", session.ErrTooLarge, c.MaxSize)
+		return sessionstore.Result{}, fmt.Errorf("%w: it would have more than %d bytes", sessionstore.ErrTooLarge, c.MaxSize)
 	}
-	return session.Result{}, session.ErrNotNumber
+	return sessionstore.Result{}, sessionstore.ErrNotNumber
 }
 
 func orElse(err, other error) error {
@@ -157,7 +159,7 @@ func orElse(err, other error) error {
 	return other
 }
 
-func commitArgs(c *session.Change, version string) []string {
+func commitArgs(c *sessionstore.Change, version string) []string {
 	args := make([]string, 0, 9+3*len(c.Unchanged)+3*len(c.Ops))
 	args = append(args, flag(c.Create), version, c.Version, millis(c.TTL), formatMilli(c.Deadline), formatMoved(c.Move),
 		strconv.Itoa(len(c.Unchanged)), strconv.Itoa(len(c.Ops)), strconv.Itoa(c.MaxSize))
@@ -166,11 +168,11 @@ func commitArgs(c *session.Change, version string) []string {
 	}
 	for _, op := range c.Ops {
 		switch op.Kind {
-		case session.OpPut:
+		case sessionstore.OpPut:
 			args = append(args, "put", op.Key, string(op.Value))
-		case session.OpIncr:
+		case sessionstore.OpIncr:
 			args = append(args, "incr", op.Key, strconv.FormatInt(op.Delta, 10))
-		case session.OpTake:
+		case sessionstore.OpTake:
 			args = append(args, "take", op.Key, "")
 		default:
 			args = append(args, "delete", op.Key, "")
@@ -179,8 +181,8 @@ func commitArgs(c *session.Change, version string) []string {
 	return args
 }
 
-func result(version string, values []rueidis.RedisMessage) (session.Result, error) {
-	res := session.Result{Version: version, Values: make([][]byte, len(values))}
+func result(version string, values []rueidis.RedisMessage) (sessionstore.Result, error) {
+	res := sessionstore.Result{Version: version, Values: make([][]byte, len(values))}
 	for i := range values {
 		if values[i].IsNil() {
 			continue
@@ -195,7 +197,7 @@ func result(version string, values []rueidis.RedisMessage) (session.Result, erro
 }
 
 func conflict(keys []rueidis.RedisMessage) error {
-	e := &session.ConflictError{}
+	e := &sessionstore.ConflictError{}
 	for i := range keys {
 		key, err := keys[i].ToString()
 		if err != nil {
@@ -208,33 +210,34 @@ func conflict(keys []rueidis.RedisMessage) error {
 	return e
 }
 
-// Touch implements session.Store.
+// Touch implements sessionstore.Store.
 func (h *hashes) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	return h.failed(h.write(ctx, hashTouch, h.keys(key), []string{millis(ttl)}).Error())
 }
 
-// Delete implements session.Store.
-func (h *hashes) Delete(ctx context.Context, key string) (session.Moved, error) {
+// Delete implements sessionstore.Store.
+func (h *hashes) Delete(ctx context.Context, key string) (sessionstore.Moved, error) {
 	text, err := h.write(ctx, hashDelete, h.keys(key), nil).ToString()
 	switch {
 	case rueidis.IsRedisNil(err):
-		return session.Moved{}, nil
+		return sessionstore.Moved{}, nil
 	case err != nil:
-		return session.Moved{}, h.failed(err)
+		return sessionstore.Moved{}, h.failed(err)
 	}
 	return parseMoved(text), nil
 }
 
-// read runs a script that changes nothing. So any error without a reply is session.ErrUnavailable.
-// A nil reply is session.ErrNotFound. Any other reply is an array of two elements.
+// read runs a script that changes nothing. So any error without a reply is
+// sessionstore.ErrUnavailable. A nil reply is sessionstore.ErrNotFound. Any other reply is an array
+// of two elements.
 func (r *Redis) read(ctx context.Context, s *rueidis.Lua, keys []string) ([]rueidis.RedisMessage, error) {
 	pair, err := r.repeatable(ctx, s, keys).ToArray()
 	switch {
 	case rueidis.IsRedisNil(err):
-		return nil, session.ErrNotFound
+		return nil, sessionstore.ErrNotFound
 	case err != nil:
-		if err = r.failed(err); !errors.Is(err, session.ErrRefused) && !errors.Is(err, session.ErrUnavailable) {
-			err = fmt.Errorf("%w: %w", session.ErrUnavailable, err)
+		if err = r.failed(err); !errors.Is(err, sessionstore.ErrRefused) && !errors.Is(err, sessionstore.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", sessionstore.ErrUnavailable, err)
 		}
 		return nil, err
 	case len(pair) != 2:
@@ -252,7 +255,7 @@ var errNoReply = fmt.Errorf("no reply within %v", replyTime)
 // write runs a script, unless ctx is over.
 func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
 	if err := ctxError(ctx); err != nil {
-		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", session.ErrUnavailable, err))
+		return rueidis.NewErrorResult(fmt.Errorf("%w: %w", sessionstore.ErrUnavailable, err))
 	}
 	return r.run(ctx, s, keys, args)
 }
@@ -295,7 +298,7 @@ func ctxError(ctx context.Context) error {
 
 // failed wraps the error of a call. The result says whether the session may have changed.
 func (r *Redis) failed(err error) error {
-	if err == nil || errors.Is(err, session.ErrUnavailable) {
+	if err == nil || errors.Is(err, sessionstore.ErrUnavailable) {
 		return err
 	}
 	reply, ok := rueidis.IsRedisErr(err)
@@ -303,7 +306,7 @@ func (r *Redis) failed(err error) error {
 	case ok && strings.Contains(reply.Error(), "WRONGTYPE"):
 		return errDamaged
 	case ok && refused(reply), !ok && unsent(err):
-		return fmt.Errorf("%w: %w", session.ErrUnavailable, public(err))
+		return fmt.Errorf("%w: %w", sessionstore.ErrUnavailable, public(err))
 	}
 	return public(err) // the request may have been carried out
 }

@@ -14,25 +14,27 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
+	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/redissession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/redis/rueidis"
 )
 
 // stores are the ways of keeping sessions.
-var stores = map[string]func(*redissession.Redis) session.Store{
+var stores = map[string]func(*redissession.Redis) sessionstore.Store{
 	"hash": (*redissession.Redis).Sessions,
 	"blob": (*redissession.Redis).BlobSessions,
 }
 
 // phpHarness is for sessions in PHP's format.
 func phpHarness(r *redissession.Redis) sessiontest.Harness {
-	format := session.PHPFormat(phpcodec.PHP)
-	traits := session.Traits{NoDeadline: true, CommitsNeedLock: true}
+	format := phpsession.Format(phpcodec.PHP)
+	traits := sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true}
 	return sessiontest.Harness{
-		Open:   func() (session.Store, error) { return session.FromBlobs(r.Blobs(), format, traits), nil },
-		Encode: func(v any) []byte { b, _ := session.PHPCodec().Marshal(v); return b },
+		Open:   func() (sessionstore.Store, error) { return sessionstore.FromBlobs(r.Blobs(), format, traits), nil },
+		Encode: func(v any) []byte { b, _ := phpsession.Codec().Marshal(v); return b },
 		Keys:   []string{"k", "é", "with space", "a:b", "\x00", "{x}", "'", `"\`, "05", "%s"},
 	}
 }
@@ -48,19 +50,19 @@ func TestContract(t *testing.T) {
 			})
 		}
 		for name, open := range stores {
-			run(name, sessiontest.Harness{Open: func() (session.Store, error) { return open(r), nil }})
+			run(name, sessiontest.Harness{Open: func() (sessionstore.Store, error) { return open(r), nil }})
 		}
 		run("php", phpHarness(r))
 		t.Run(fmt.Sprintf("values/cluster=%v", cluster), func(t *testing.T) {
 			t.Parallel()
-			sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (session.BlobStore, error) { return r.Blobs(), nil }})
+			sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (sessionstore.BlobStore, error) { return r.Blobs(), nil }})
 		})
 	}
 }
 
 // started returns a client that has a session. It starts a Redis for that session alone, and all
 // writers use mode.
-func started(t *testing.T, open func(*redissession.Redis) session.Store, mode session.Mode) *load.Client {
+func started(t *testing.T, open func(*redissession.Redis) sessionstore.Store, mode session.Mode) *load.Client {
 	t.Helper()
 	o := clientOption(startRedis(t).Addr())
 	m := newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...))
@@ -194,8 +196,8 @@ func TestKeysInRedis(t *testing.T) {
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	r := newRedis(t, c, redissession.Prefix("app:"))
 	for _, open := range stores {
-		_, err := open(r).Commit(t.Context(), "id", session.Change{Create: true, TTL: time.Hour, Deadline: time.UnixMilli(1234),
-			Ops: []session.Op{{Kind: session.OpPut, Key: "v", Value: []byte("1")}}})
+		_, err := open(r).Commit(t.Context(), "id", sessionstore.Change{Create: true, TTL: time.Hour, Deadline: time.UnixMilli(1234),
+			Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "v", Value: []byte("1")}}})
 		noError(t, err)
 	}
 	noError(t, r.Values().Discard(t.Context(), "k"))
@@ -221,7 +223,7 @@ func TestTouchWritesNoData(t *testing.T) {
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
-		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Minute})
+		_, err := s.Commit(t.Context(), store, sessionstore.Change{Create: true, TTL: time.Minute})
 		noError(t, err)
 		askServer(t, c, "CONFIG", "RESETSTAT")
 		noError(t, s.Touch(t.Context(), store, time.Hour))
@@ -238,8 +240,8 @@ func TestCommitIsOneCall(t *testing.T) {
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	s := newRedis(t, c).Sessions()
 	commit := func(create bool) {
-		_, err := s.Commit(t.Context(), "id", session.Change{Create: create, Ops: []session.Op{
-			{Kind: session.OpPut, Key: "a", Value: []byte("1")}, {Kind: session.OpIncr, Key: "n", Delta: 1}, {Kind: session.OpTake, Key: "a"},
+		_, err := s.Commit(t.Context(), "id", sessionstore.Change{Create: create, Ops: []sessionstore.Op{
+			{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}, {Kind: sessionstore.OpIncr, Key: "n", Delta: 1}, {Kind: sessionstore.OpTake, Key: "a"},
 		}})
 		noError(t, err)
 	}
@@ -258,7 +260,7 @@ func TestForgottenScripts(t *testing.T) {
 		s := open(newRedis(t, c))
 		for i := range 2 {
 			askServer(t, c, "SCRIPT", "FLUSH")
-			_, err := s.Commit(t.Context(), store, session.Change{Create: i == 0})
+			_, err := s.Commit(t.Context(), store, sessionstore.Change{Create: i == 0})
 			noError(t, err)
 		}
 	}
@@ -275,10 +277,10 @@ func TestFailures(t *testing.T) {
 			s := open(newRedis(t, c))
 			ctx := t.Context()
 			checkWrongData(t, s, c, store)
-			_, err := s.Commit(ctx, "id", session.Change{Create: true})
+			_, err := s.Commit(ctx, "id", sessionstore.Change{Create: true})
 			noError(t, err)
 			askServer(t, c, "CONFIG", "SET", "maxmemory", "1")
-			if _, err := s.Commit(ctx, "id", session.Change{Ops: []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}}); !errors.Is(err, session.ErrUnavailable) {
+			if _, err := s.Commit(ctx, "id", sessionstore.Change{Ops: []sessionstore.Op{{Kind: sessionstore.OpIncr, Key: "n", Delta: 1}}}); !errors.Is(err, session.ErrUnavailable) {
 				t.Errorf("Commit without memory: %v", err)
 			}
 			askServer(t, c, "CONFIG", "SET", "maxmemory", "0")
@@ -289,7 +291,7 @@ func TestFailures(t *testing.T) {
 			if _, err := s.Load(ctx, "id"); !errors.Is(err, session.ErrUnavailable) {
 				t.Errorf("Load without a server: %v", err)
 			}
-			if _, err := s.Commit(ctx, "id", session.Change{}); err == nil || errors.Is(err, session.ErrNotFound) {
+			if _, err := s.Commit(ctx, "id", sessionstore.Change{}); err == nil || errors.Is(err, sessionstore.ErrNotFound) {
 				t.Errorf("Commit without a server: %v", err)
 			}
 		})
@@ -297,17 +299,17 @@ func TestFailures(t *testing.T) {
 }
 
 // checkWrongData puts other data at a session's key. They must be refused and left alone.
-func checkWrongData(t *testing.T, s session.Store, c rueidis.Client, store string) {
+func checkWrongData(t *testing.T, s sessionstore.Store, c rueidis.Client, store string) {
 	t.Helper()
 	key := map[string]string{"hash": "padlock:session:odd", "blob": "padlock:blob:odd"}[store]
 	askServer(t, c, "SADD", key, "x")
 	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load of a set: %v", err)
 	}
-	if _, err := s.Commit(t.Context(), "odd", session.Change{}); !errors.Is(err, session.ErrRefused) {
+	if _, err := s.Commit(t.Context(), "odd", sessionstore.Change{}); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Commit to a set: %v", err)
 	}
-	if _, err := s.Commit(t.Context(), "odd", session.Change{Create: true}); err == nil {
+	if _, err := s.Commit(t.Context(), "odd", sessionstore.Change{Create: true}); err == nil {
 		t.Error("a set was made a session")
 	}
 	askServer(t, c, "DEL", key)
@@ -315,7 +317,7 @@ func checkWrongData(t *testing.T, s session.Store, c rueidis.Client, store strin
 	if _, err := s.Load(t.Context(), "odd"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load of somebody's hash: %v", err)
 	}
-	if _, err := s.Commit(t.Context(), "odd", session.Change{Create: true}); err == nil {
+	if _, err := s.Commit(t.Context(), "odd", sessionstore.Change{Create: true}); err == nil {
 		t.Error("somebody's hash was made a session")
 	}
 	if askServer(t, c, "HLEN", key) != "1" {
@@ -323,8 +325,8 @@ func checkWrongData(t *testing.T, s session.Store, c rueidis.Client, store strin
 	}
 }
 
-func op(kind session.OpKind, key, value string) session.Op {
-	return session.Op{Kind: kind, Key: key, Value: []byte(value), Delta: 1}
+func op(kind sessionstore.OpKind, key, value string) sessionstore.Op {
+	return sessionstore.Op{Kind: kind, Key: key, Value: []byte(value), Delta: 1}
 }
 
 // TestUndone has a commit fail in its last operation. The earlier operations must be undone.
@@ -333,21 +335,21 @@ func TestUndone(t *testing.T) {
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
-		ops := []session.Op{
-			op(session.OpPut, "old", "1"), op(session.OpPut, "old", "2"), op(session.OpPut, "new", "1"),
-			op(session.OpTake, "gone", ""), op(session.OpPut, "text", "x"), op(session.OpIncr, "text", ""),
+		ops := []sessionstore.Op{
+			op(sessionstore.OpPut, "old", "1"), op(sessionstore.OpPut, "old", "2"), op(sessionstore.OpPut, "new", "1"),
+			op(sessionstore.OpTake, "gone", ""), op(sessionstore.OpPut, "text", "x"), op(sessionstore.OpIncr, "text", ""),
 		}
-		if _, err := s.Commit(t.Context(), store, session.Change{Create: true, Ops: ops}); !errors.Is(err, session.ErrNotNumber) {
+		if _, err := s.Commit(t.Context(), store, sessionstore.Change{Create: true, Ops: ops}); !errors.Is(err, session.ErrNotNumber) {
 			t.Errorf("%s: %v", store, err)
 		}
-		if _, err := s.Load(t.Context(), store); !errors.Is(err, session.ErrNotFound) {
+		if _, err := s.Load(t.Context(), store); !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("%s: a session that was refused is there: %v", store, err)
 		}
-		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{op(session.OpPut, "gone", "3"), op(session.OpPut, "old", "4")}})
+		_, err := s.Commit(t.Context(), store, sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{op(sessionstore.OpPut, "gone", "3"), op(sessionstore.OpPut, "old", "4")}})
 		noError(t, err)
 		before, err := s.Load(t.Context(), store)
 		noError(t, err)
-		if _, err := s.Commit(t.Context(), store, session.Change{Ops: ops}); !errors.Is(err, session.ErrNotNumber) {
+		if _, err := s.Commit(t.Context(), store, sessionstore.Change{Ops: ops}); !errors.Is(err, session.ErrNotNumber) {
 			t.Errorf("%s: %v", store, err)
 		}
 		after, err := s.Load(t.Context(), store)
@@ -366,9 +368,9 @@ func TestForEver(t *testing.T) {
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
-		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: time.Hour, Ops: []session.Op{op(session.OpPut, "k", "1")}})
+		_, err := s.Commit(t.Context(), store, sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{op(sessionstore.OpPut, "k", "1")}})
 		noError(t, err)
-		res, err := s.Commit(t.Context(), store, session.Change{Ops: []session.Op{op(session.OpDelete, "k", "")}})
+		res, err := s.Commit(t.Context(), store, sessionstore.Change{Ops: []sessionstore.Op{op(sessionstore.OpDelete, "k", "")}})
 		if err != nil || len(res.Values) != 1 || res.Values[0] != nil {
 			t.Errorf("%s: %q %v", store, res.Values, err)
 		}
@@ -384,9 +386,9 @@ func TestShortLife(t *testing.T) {
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	for store, open := range stores {
 		s := open(newRedis(t, c))
-		_, err := s.Commit(t.Context(), store, session.Change{Create: true, TTL: 1})
+		_, err := s.Commit(t.Context(), store, sessionstore.Change{Create: true, TTL: 1})
 		noError(t, err)
-		_, err = s.Commit(t.Context(), store+"2", session.Change{Create: true, TTL: time.Hour})
+		_, err = s.Commit(t.Context(), store+"2", sessionstore.Change{Create: true, TTL: time.Hour})
 		noError(t, err)
 		noError(t, s.Touch(t.Context(), store+"2", 1))
 		for _, key := range []string{store, store + "2"} {
@@ -405,7 +407,7 @@ func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Mill
 func TestDeadlineBeforeItsTimer(t *testing.T) {
 	t.Parallel()
 	s := newRedis(t, dial(t, clientOption(startRedis(t).Addr()))).Sessions()
-	_, err := s.Commit(lateTimer{t.Context()}, "id", session.Change{Create: true})
+	_, err := s.Commit(lateTimer{t.Context()}, "id", sessionstore.Change{Create: true})
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("Commit after the deadline: %v", err)
 	}
@@ -417,19 +419,19 @@ func TestLostReply(t *testing.T) {
 	t.Parallel()
 	srv := startRedis(t)
 	s := newRedis(t, dial(t, clientOption(srv.Addr()))).Sessions()
-	_, err := s.Commit(t.Context(), "id", session.Change{Create: true})
+	_, err := s.Commit(t.Context(), "id", sessionstore.Change{Create: true})
 	noError(t, err)
 	srv.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = s.Commit(ctx, "id", session.Change{Ops: []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}})
-	if err == nil || errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrConflict) {
+	_, err = s.Commit(ctx, "id", sessionstore.Change{Ops: []sessionstore.Op{{Kind: sessionstore.OpIncr, Key: "n", Delta: 1}}})
+	if err == nil || errors.Is(err, session.ErrUnavailable) || errors.Is(err, sessionstore.ErrNotFound) || errors.Is(err, session.ErrConflict) {
 		t.Errorf("Commit without a reply: %v", err)
 	}
 	if _, err := s.Load(ctx, "id"); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("Load with a context that is over: %v", err)
 	}
-	if _, err := s.Commit(ctx, "id", session.Change{}); !errors.Is(err, session.ErrUnavailable) {
+	if _, err := s.Commit(ctx, "id", sessionstore.Change{}); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("Commit with a context that is over: %v", err)
 	}
 	srv.Resume()

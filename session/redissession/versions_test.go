@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stampede"
 )
 
@@ -22,16 +23,16 @@ func TestNewerHash(t *testing.T) {
 	if _, err := store.Load(t.Context(), "k"); !errors.Is(err, session.ErrRefused) {
 		t.Errorf("Load: %v", err)
 	}
-	for name, c := range map[string]session.Change{
-		"put":     {Ops: []session.Op{{Kind: session.OpPut, Key: "n", Value: []byte("2")}}},
-		"version": {Version: "one", Ops: []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}},
-		"move":    {Move: session.Moved{To: "other", At: time.UnixMilli(1)}},
+	for name, c := range map[string]sessionstore.Change{
+		"put":     {Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "n", Value: []byte("2")}}},
+		"version": {Version: "one", Ops: []sessionstore.Op{{Kind: sessionstore.OpIncr, Key: "n", Delta: 1}}},
+		"move":    {Move: sessionstore.Moved{To: "other", At: time.UnixMilli(1)}},
 	} {
 		if _, err := store.Commit(t.Context(), "k", c); !errors.Is(err, session.ErrRefused) {
 			t.Errorf("Commit %s: %v", name, err)
 		}
 	}
-	if _, err := store.Commit(t.Context(), "k", session.Change{Create: true}); !errors.Is(err, session.ErrExists) {
+	if _, err := store.Commit(t.Context(), "k", sessionstore.Change{Create: true}); !errors.Is(err, sessionstore.ErrExists) {
 		t.Errorf("Commit create: %v", err)
 	}
 	noError(t, store.Touch(t.Context(), "k", time.Millisecond))
@@ -43,7 +44,7 @@ func TestNewerHash(t *testing.T) {
 	}
 	_, err := store.Delete(t.Context(), "k")
 	noError(t, err)
-	if _, err := store.Load(t.Context(), "k"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := store.Load(t.Context(), "k"); !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("after Delete: %v", err)
 	}
 }

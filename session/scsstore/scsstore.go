@@ -3,7 +3,7 @@
 // kept. A session that was destroyed stays destroyed.
 //
 //	manager := scs.New()
-//	store := scsstore.New(session.NewMemory())
+//	store := scsstore.New(sessionstore.NewMemory())
 //	manager.Store, manager.ErrorFunc = store, scsstore.ErrorFunc
 //	handler := scsstore.Middleware(manager.LoadAndSave(mux))
 //
@@ -30,15 +30,16 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // ErrNoTracking: the context does not come from Middleware or Track, so the earlier state of the
 // session is unknown.
 var ErrNoTracking = errors.New("scsstore: put scsstore.Middleware outside of LoadAndSave, or use Track")
 
-// Store implements scs.CtxStore with a session.Store. It is safe for concurrent use.
+// Store implements scs.CtxStore with a sessionstore.Store. It is safe for concurrent use.
 type Store struct {
-	store session.Store
+	store sessionstore.Store
 	codec scs.Codec
 }
 
@@ -52,7 +53,7 @@ type Option func(*Store)
 func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
 
 // New returns a Store that keeps its sessions in s. Tokens are hashed before they are stored.
-func New(s session.Store, opts ...Option) *Store {
+func New(s sessionstore.Store, opts ...Option) *Store {
 	st := &Store{s, scs.GobCodec{}}
 	for _, o := range opts {
 		o(st)
@@ -110,7 +111,7 @@ func storeKey(token string) string {
 // FindCtx implements scs.CtxStore.
 func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	rec, err := s.store.Load(ctx, storeKey(token))
-	if errors.Is(err, session.ErrNotFound) || err == nil && rec.Moved.To != "" {
+	if errors.Is(err, sessionstore.ErrNotFound) || err == nil && rec.Moved.To != "" {
 		return nil, false, nil
 	}
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error)
 	return data, true, nil
 }
 
-func (s *Store) decode(rec session.Record) (*base, error) {
+func (s *Store) decode(rec sessionstore.Record) (*base, error) {
 	b := &base{fields: make(map[string][]byte), values: make(map[string]any)}
 	for _, f := range rec.Fields {
 		b.fields[f.Key] = f.Value
@@ -178,12 +179,12 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry
 	return nil
 }
 
-func (s *Store) save(ctx context.Context, token string, c session.Change) error {
+func (s *Store) save(ctx context.Context, token string, c sessionstore.Change) error {
 	if !c.Create && len(c.Ops) == 0 {
 		return s.store.Touch(ctx, storeKey(token), c.TTL) // scs only prolongs the session
 	}
 	_, err := s.store.Commit(ctx, storeKey(token), c)
-	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrMoved) {
+	if errors.Is(err, sessionstore.ErrNotFound) || errors.Is(err, session.ErrMoved) {
 		return fmt.Errorf("scsstore: %w", session.ErrDestroyed)
 	}
 	return err
@@ -191,8 +192,8 @@ func (s *Store) save(ctx context.Context, token string, c session.Change) error 
 
 // difference returns the change that the request made, and the session after it. If loaded is nil,
 // the session is new.
-func (s *Store) difference(loaded *base, deadline time.Time, values map[string]any) (*base, session.Change, error) {
-	c := session.Change{Create: loaded == nil}
+func (s *Store) difference(loaded *base, deadline time.Time, values map[string]any) (*base, sessionstore.Change, error) {
+	c := sessionstore.Change{Create: loaded == nil}
 	if loaded == nil {
 		loaded = &base{}
 	}
@@ -208,13 +209,13 @@ func (s *Store) difference(loaded *base, deadline time.Time, values map[string]a
 			return nil, c, fmt.Errorf("scsstore: value of %q: %w", key, err)
 		}
 		after.fields[key] = raw
-		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: key, Value: raw})
-		c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Absent: !had, Value: old})
+		c.Ops = append(c.Ops, sessionstore.Op{Kind: sessionstore.OpPut, Key: key, Value: raw})
+		c.Unchanged = append(c.Unchanged, sessionstore.Condition{Key: key, Absent: !had, Value: old})
 	}
 	for key := range loaded.values {
 		if _, still := values[key]; !still {
-			c.Ops = append(c.Ops, session.Op{Kind: session.OpDelete, Key: key})
-			c.Unchanged = append(c.Unchanged, session.Condition{Key: key, Value: loaded.fields[key]})
+			c.Ops = append(c.Ops, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key})
+			c.Unchanged = append(c.Unchanged, sessionstore.Condition{Key: key, Value: loaded.fields[key]})
 		}
 	}
 	raw, err := deadline.MarshalText()
@@ -223,7 +224,7 @@ func (s *Store) difference(loaded *base, deadline time.Time, values map[string]a
 	}
 	after.fields[deadlineKey] = raw
 	if !deadline.Equal(loaded.deadline) || c.Create {
-		c.Ops = append(c.Ops, session.Op{Kind: session.OpPut, Key: deadlineKey, Value: raw})
+		c.Ops = append(c.Ops, sessionstore.Op{Kind: sessionstore.OpPut, Key: deadlineKey, Value: raw})
 	}
 	return after, c, nil
 }

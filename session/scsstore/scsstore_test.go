@@ -13,8 +13,8 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
-	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/scsstore"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
 
@@ -86,7 +86,7 @@ func get(t *testing.T, c *load.Client, path string) load.Answer {
 	return a
 }
 
-var stores = map[string]func() session.Store{"memory": func() session.Store { return session.NewMemory() }}
+var stores = map[string]func() sessionstore.Store{"memory": func() sessionstore.Store { return sessionstore.NewMemory() }}
 
 func TestCrowdKeepsAll(t *testing.T) {
 	for name, open := range stores {
@@ -116,7 +116,7 @@ func TestScsAloneLosesThem(t *testing.T) {
 
 func TestCountersAreKeptOrRefused(t *testing.T) {
 	t.Parallel()
-	c := serve(t, scsstore.New(session.NewMemory()))
+	c := serve(t, scsstore.New(sessionstore.NewMemory()))
 	r := c.Run(t.Context(), load.Add(100, 5*time.Millisecond))
 	n, err := c.Value(t.Context(), "n")
 	if err != nil || n == 0 || n != r.Statuses[200] || n+r.Statuses[409] != 100 {
@@ -127,7 +127,7 @@ func TestCountersAreKeptOrRefused(t *testing.T) {
 func TestLogoutHolds(t *testing.T) {
 	t.Parallel()
 	for range 5 {
-		c := serve(t, scsstore.New(session.NewMemory()))
+		c := serve(t, scsstore.New(sessionstore.NewMemory()))
 		done := make(chan load.Report)
 		go func() { done <- c.Run(t.Context(), load.Set(5, 300*time.Millisecond, 0)) }()
 		<-time.After(100 * time.Millisecond)
@@ -148,7 +148,7 @@ func TestLogoutHolds(t *testing.T) {
 // only reads.
 func TestReaderErasesNothing(t *testing.T) {
 	t.Parallel()
-	c := serve(t, scsstore.New(session.NewMemory()), func(m *scs.SessionManager) { m.IdleTimeout = time.Hour })
+	c := serve(t, scsstore.New(sessionstore.NewMemory()), func(m *scs.SessionManager) { m.IdleTimeout = time.Hour })
 	done := make(chan bool)
 	go func() { c.Get(t.Context(), 0, "/read?work=100ms"); close(done) }()
 	<-time.After(20 * time.Millisecond)
@@ -161,7 +161,7 @@ func TestReaderErasesNothing(t *testing.T) {
 
 func TestRenewAndInPlace(t *testing.T) {
 	t.Parallel()
-	c := serve(t, scsstore.New(session.NewMemory()))
+	c := serve(t, scsstore.New(sessionstore.NewMemory()))
 	old := c.Cookie
 	get(t, c, "/set?key=k0")
 	get(t, c, "/renew")
@@ -184,7 +184,7 @@ func TestRenewAndInPlace(t *testing.T) {
 
 func TestWithoutTracking(t *testing.T) {
 	m := scs.New()
-	m.Store = scsstore.New(session.NewMemory())
+	m.Store = scsstore.New(sessionstore.NewMemory())
 	ctx, err := m.Load(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Blobs keeps single values in memory. It is for tests of code that is built on a
-// session.BlobStore. It is safe for concurrent use.
+// sessionstore.BlobStore. It is safe for concurrent use.
 type Blobs struct {
 	mu     sync.Mutex
 	values map[string]blob
@@ -25,44 +25,44 @@ type blob struct {
 func NewBlobs() *Blobs { return &Blobs{values: make(map[string]blob)} }
 
 // valueAt returns the value that lives at key, or nil.
-func (b *Blobs) valueAt(key string) *session.Blob {
+func (b *Blobs) valueAt(key string) *sessionstore.Blob {
 	v, ok := b.values[key]
 	switch {
 	case !ok:
 		return nil
 	case v.expires.IsZero():
-		return &session.Blob{Data: v.data}
+		return &sessionstore.Blob{Data: v.data}
 	}
 	left := time.Until(v.expires)
 	if left <= 0 {
 		delete(b.values, key)
 		return nil
 	}
-	return &session.Blob{Data: v.data, TTL: left}
+	return &sessionstore.Blob{Data: v.data, TTL: left}
 }
 
-// Get implements session.BlobStore.
-func (b *Blobs) Get(ctx context.Context, key string) (session.Blob, error) {
+// Get implements sessionstore.BlobStore.
+func (b *Blobs) Get(ctx context.Context, key string) (sessionstore.Blob, error) {
 	if err := ctx.Err(); err != nil {
-		return session.Blob{}, err
+		return sessionstore.Blob{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if v := b.valueAt(key); v != nil {
 		return *v, nil
 	}
-	return session.Blob{}, session.ErrNotFound
+	return sessionstore.Blob{}, sessionstore.ErrNotFound
 }
 
-func same(a, b *session.Blob) bool {
+func same(a, b *sessionstore.Blob) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return bytes.Equal(a.Data, b.Data)
 }
 
-// Swap implements session.BlobStore.
-func (b *Blobs) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+// Swap implements sessionstore.BlobStore.
+func (b *Blobs) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	if err := ctx.Err(); err != nil {
 		return false, nil, err
 	}
@@ -83,8 +83,8 @@ func (b *Blobs) set(key string, data []byte, ttl time.Duration) {
 	b.values[key] = v
 }
 
-// Remove implements session.BlobStore.
-func (b *Blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+// Remove implements sessionstore.BlobStore.
+func (b *Blobs) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -98,14 +98,14 @@ func (b *Blobs) Remove(ctx context.Context, key string, old *session.Blob) (bool
 	return true, nil
 }
 
-// Touch implements session.BlobStore.
+// Touch implements sessionstore.BlobStore.
 func (b *Blobs) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.valueAt(key); now != nil && !bytes.HasPrefix(now.Data, []byte(session.TombstonePrefix)) {
+	if now := b.valueAt(key); now != nil && !bytes.HasPrefix(now.Data, []byte(sessionstore.TombstonePrefix)) {
 		b.set(key, now.Data, ttl)
 	}
 	return nil

@@ -7,22 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
-// A BlobHarness tells RunBlobs how to test one implementation of session.BlobStore.
+// A BlobHarness tells RunBlobs how to test one implementation of sessionstore.BlobStore.
 type BlobHarness struct {
 	// Open returns a handle on the store. The suite calls Open twice, as two processes would do. A
 	// value that is written with one handle must be visible with the other handle.
-	Open func() (session.BlobStore, error)
+	Open func() (sessionstore.BlobStore, error)
 	// Expire is the shortest lifetime that the suite can measure; 0 means 150 ms.
 	Expire time.Duration
 	// Patience is how long a case may take; 0 means 30 s.
 	Patience time.Duration
 }
 
-// RunBlobs checks that a store keeps the contract of session.BlobStore, each case in a subtest. To
-// check the session.Store that session.FromBlobs returns, use Run.
+// RunBlobs checks that a store keeps the contract of sessionstore.BlobStore, each case in a
+// subtest. To check the sessionstore.Store that sessionstore.FromBlobs returns, use Run.
 func RunBlobs(t *testing.T, h BlobHarness) {
 	s, err := startBlobs(h)
 	if err != nil {
@@ -55,7 +55,7 @@ func CheckBlobs(h BlobHarness) []Failure {
 
 type blobSuite struct {
 	suite
-	a, b session.BlobStore
+	a, b sessionstore.BlobStore
 }
 
 type blobCase struct {
@@ -65,7 +65,7 @@ type blobCase struct {
 
 type blobCheck struct {
 	*check
-	a, b session.BlobStore
+	a, b sessionstore.BlobStore
 }
 
 func startBlobs(h BlobHarness) (*blobSuite, error) {
@@ -83,7 +83,7 @@ func (s *blobSuite) run(c blobCase) []Failure {
 }
 
 // swap calls Swap, which must succeed.
-func (c *blobCheck) swap(key string, old *session.Blob, data []byte, ttl time.Duration) session.Blob {
+func (c *blobCheck) swap(key string, old *sessionstore.Blob, data []byte, ttl time.Duration) sessionstore.Blob {
 	done, _, err := c.a.Swap(c.ctx, key, old, data, ttl)
 	if err != nil || !done {
 		c.failf("Swap: %v, %v; want true", done, err)
@@ -91,7 +91,7 @@ func (c *blobCheck) swap(key string, old *session.Blob, data []byte, ttl time.Du
 	return c.get(key)
 }
 
-func (c *blobCheck) get(key string) session.Blob {
+func (c *blobCheck) get(key string) sessionstore.Blob {
 	blob, err := c.b.Get(c.ctx, key)
 	if err != nil {
 		c.failf("Get: %v", err)
@@ -103,7 +103,7 @@ func (c *blobCheck) get(key string) session.Blob {
 // late is true, it dies after the call has taken effect, so that only the reply is lost. All later
 // calls fail.
 type mortal struct {
-	session.BlobStore
+	sessionstore.BlobStore
 	late bool
 
 	mu   sync.Mutex
@@ -128,21 +128,21 @@ func (m *mortal) perform(f func()) (dead error) {
 	return context.DeadlineExceeded
 }
 
-func (m *mortal) Get(ctx context.Context, key string) (b session.Blob, err error) {
+func (m *mortal) Get(ctx context.Context, key string) (b sessionstore.Blob, err error) {
 	if dead := m.perform(func() { b, err = m.BlobStore.Get(ctx, key) }); dead != nil {
-		return session.Blob{}, dead
+		return sessionstore.Blob{}, dead
 	}
 	return b, err
 }
 
-func (m *mortal) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (done bool, now *session.Blob, err error) {
+func (m *mortal) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (done bool, now *sessionstore.Blob, err error) {
 	if dead := m.perform(func() { done, now, err = m.BlobStore.Swap(ctx, key, old, data, ttl) }); dead != nil {
 		return false, nil, dead
 	}
 	return done, now, err
 }
 
-func (m *mortal) Remove(ctx context.Context, key string, old *session.Blob) (done bool, err error) {
+func (m *mortal) Remove(ctx context.Context, key string, old *sessionstore.Blob) (done bool, err error) {
 	if dead := m.perform(func() { done, err = m.BlobStore.Remove(ctx, key, old) }); dead != nil {
 		return false, dead
 	}

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
 func TestBlobs(t *testing.T) {
 	blobs := sessiontest.NewBlobs()
-	sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (session.BlobStore, error) { return blobs, nil }})
+	sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (sessionstore.BlobStore, error) { return blobs, nil }})
 }
 
 // brokenBlobs breaks one rule.
@@ -25,7 +25,7 @@ type brokenBlobs struct {
 	rule string
 }
 
-func (b brokenBlobs) Get(ctx context.Context, key string) (session.Blob, error) {
+func (b brokenBlobs) Get(ctx context.Context, key string) (sessionstore.Blob, error) {
 	blob, err := b.Blobs.Get(ctx, key)
 	if b.rule == "does not tell the lifetime" {
 		blob.TTL = 0
@@ -33,7 +33,7 @@ func (b brokenBlobs) Get(ctx context.Context, key string) (session.Blob, error) 
 	return blob, err
 }
 
-func (b brokenBlobs) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+func (b brokenBlobs) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	switch {
 	case b.rule == "writes over what was changed" && old != nil:
 		if now, err := b.Blobs.Get(ctx, key); err == nil {
@@ -53,7 +53,7 @@ func (b brokenBlobs) Swap(ctx context.Context, key string, old *session.Blob, da
 	return done, now, err
 }
 
-func (b brokenBlobs) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+func (b brokenBlobs) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	if b.rule == "removes what was changed" {
 		old = nil
 	}
@@ -102,7 +102,7 @@ func TestBlobSuiteNotices(t *testing.T) {
 		wg.Go(func() {
 			broken := brokenBlobs{sessiontest.NewBlobs(), rule}
 			failures := sessiontest.CheckBlobs(sessiontest.BlobHarness{Patience: 2 * time.Second, Expire: 40 * time.Millisecond,
-				Open: func() (session.BlobStore, error) { return broken, nil }})
+				Open: func() (sessionstore.BlobStore, error) { return broken, nil }})
 			mu.Lock()
 			defer mu.Unlock()
 			found[rule] = failures
@@ -122,7 +122,7 @@ func TestBlobSuiteNotices(t *testing.T) {
 // dies after Remove leaves both a session and its tombstone.
 type forgetfulRemove struct{ *sessiontest.Blobs }
 
-func (b forgetfulRemove) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+func (b forgetfulRemove) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	now, err := b.Blobs.Get(ctx, key)
 	done, errRemove := b.Blobs.Remove(ctx, key, old)
 	if err == nil && done {
@@ -134,7 +134,7 @@ func (b forgetfulRemove) Remove(ctx context.Context, key string, old *session.Bl
 func TestBlobSuiteNoticesRuins(t *testing.T) {
 	broken := forgetfulRemove{sessiontest.NewBlobs()}
 	found := sessiontest.CheckBlobs(sessiontest.BlobHarness{Patience: 8 * time.Second, Expire: 40 * time.Millisecond,
-		Open: func() (session.BlobStore, error) { return broken, nil }})
+		Open: func() (sessionstore.BlobStore, error) { return broken, nil }})
 	for _, wanted := range []string{"mover dies", "mover dies/php"} {
 		if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == wanted }) {
 			t.Errorf("the case %s did not notice; others said %v", wanted, found)
@@ -145,13 +145,13 @@ func TestBlobSuiteNoticesRuins(t *testing.T) {
 // lastMove is a broken store that records moves separately from sessions. It reports the last move
 // that was tried, even if another one succeeded.
 type lastMove struct {
-	session.Store
+	sessionstore.Store
 	meet func(key string)
 	mu   sync.Mutex
-	last map[string]session.Moved
+	last map[string]sessionstore.Moved
 }
 
-func (s *lastMove) Commit(ctx context.Context, key string, c session.Change) (session.Result, error) {
+func (s *lastMove) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	if c.Move.To != "" {
 		s.mu.Lock()
 		s.last[key] = c.Move
@@ -167,7 +167,7 @@ func (s *lastMove) Commit(ctx context.Context, key string, c session.Change) (se
 	return s.Store.Commit(ctx, key, c)
 }
 
-func (s *lastMove) Load(ctx context.Context, key string) (session.Record, error) {
+func (s *lastMove) Load(ctx context.Context, key string) (sessionstore.Record, error) {
 	r, err := s.Store.Load(ctx, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *lastMove) Load(ctx context.Context, key string) (session.Record, error)
 }
 
 func TestSuiteNoticesTheLastMove(t *testing.T) {
-	broken := &lastMove{Store: session.NewMemory(), meet: meeting(), last: make(map[string]session.Moved)}
+	broken := &lastMove{Store: sessionstore.NewMemory(), meet: meeting(), last: make(map[string]sessionstore.Moved)}
 	found := sessiontest.Check(sessiontest.Harness{Open: same(broken), Patience: 4 * time.Second, Expire: 40 * time.Millisecond})
 	if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == "moved/two" }) {
 		t.Errorf("the case moved/two did not notice; others said %v", found)

@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 var blobCases = []blobCase{
 	{"swap", swaps}, {"swap/changed", swapChanged}, {"swap/empty", swapEmpty}, {"remove", removes},
 	{"touch", touchesBlob}, {"touch/tombstone", touchTombstone},
-	{"mover dies", moverDies(session.Packed(), session.Traits{})},
-	{"mover dies/php", moverDies(session.PHPFormat("php"), session.Traits{NoDeadline: true, CommitsNeedLock: true})},
+	{"mover dies", moverDies(sessionstore.Packed(), sessionstore.Traits{})},
+	{"mover dies/php", moverDies(phpsession.Format("php"), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})},
 }
 
 func swaps(c *blobCheck) {
-	if _, err := c.a.Get(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+	if _, err := c.a.Get(c.ctx, c.key); !errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("Get where there is nothing: %v, want ErrNotFound", err)
 	}
 	data := []byte("a\x00\xff\r\n'\"")
@@ -97,18 +98,18 @@ func touchesBlob(c *blobCheck) {
 	}
 	c.eventually("the value has expired", func() bool {
 		_, err := c.a.Get(c.ctx, c.key)
-		return errors.Is(err, session.ErrNotFound)
+		return errors.Is(err, sessionstore.ErrNotFound)
 	})
 	if err := c.b.Touch(c.ctx, c.key, long); err != nil {
 		c.errorf("Touch where there is nothing: %v", err)
 	}
-	if _, err := c.a.Get(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+	if _, err := c.a.Get(c.ctx, c.key); !errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("after Touch where there was nothing: %v, want ErrNotFound", err)
 	}
 }
 
 func touchTombstone(c *blobCheck) {
-	old := c.swap(c.key, nil, []byte(session.TombstonePrefix+"abc"), long)
+	old := c.swap(c.key, nil, []byte(sessionstore.TombstonePrefix+"abc"), long)
 	for _, ttl := range []time.Duration{3 * long, 0} {
 		if err := c.b.Touch(c.ctx, c.key, ttl); err != nil || c.get(c.key).TTL > old.TTL || c.get(c.key).TTL == 0 {
 			c.errorf("Touch of a tombstone: %v, it lives for %v", err, c.get(c.key).TTL)
@@ -122,11 +123,11 @@ func touchTombstone(c *blobCheck) {
 // both the session and the tombstone may be missing.
 //
 // Afterwards, changeAgain changes what is left.
-func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
+func moverDies(format sessionstore.Format, traits sessionstore.Traits) func(*blobCheck) {
 	return func(c *blobCheck) {
 		after := func(m *mortal, key string) (*movedSession, error) {
-			r := &movedSession{c, session.FromBlobs(c.b, format, traits), c.key + key, traits.CommitsNeedLock}
-			return r, r.move(session.FromBlobs(m, format, traits))
+			r := &movedSession{c, sessionstore.FromBlobs(c.b, format, traits), c.key + key, traits.CommitsNeedLock}
+			return r, r.move(sessionstore.FromBlobs(m, format, traits))
 		}
 		lives := &mortal{BlobStore: c.a, left: 1000}
 		if _, err := after(lives, ".lives"); err != nil {
@@ -143,27 +144,27 @@ func moverDies(format session.Format, traits session.Traits) func(*blobCheck) {
 // the move was complete.
 type movedSession struct {
 	*blobCheck
-	store  session.Store
+	store  sessionstore.Store
 	key    string
 	beside bool
 }
 
-func (r *movedSession) op() session.Op {
-	return session.Op{Kind: session.OpPut, Key: "n", Value: []byte("i:1;")}
+func (r *movedSession) op() sessionstore.Op {
+	return sessionstore.Op{Kind: sessionstore.OpPut, Key: "n", Value: []byte("i:1;")}
 }
 
 // move creates the session and then gives it a new id. For the second step it uses the store mover,
 // which may stop working before the session has moved completely.
-func (r *movedSession) move(mover session.Store) error {
-	made, err := r.store.Commit(r.ctx, r.key, session.Change{Create: true, TTL: long, Ops: []session.Op{r.op()}})
+func (r *movedSession) move(mover sessionstore.Store) error {
+	made, err := r.store.Commit(r.ctx, r.key, sessionstore.Change{Create: true, TTL: long, Ops: []sessionstore.Op{r.op()}})
 	if err != nil {
 		r.failf("%v", err)
 	}
-	to := session.Moved{To: r.key + "-first", At: time.Now().Truncate(time.Millisecond)}
-	_, err = mover.Commit(r.ctx, r.key, session.Change{Version: made.Version, Move: to, TTL: long})
+	to := sessionstore.Moved{To: r.key + "-first", At: time.Now().Truncate(time.Millisecond)}
+	_, err = mover.Commit(r.ctx, r.key, sessionstore.Change{Version: made.Version, Move: to, TTL: long})
 	rec, errLoad := r.store.Load(r.ctx, r.key)
 	switch {
-	case errors.Is(errLoad, session.ErrNotFound) && r.beside && err != nil:
+	case errors.Is(errLoad, sessionstore.ErrNotFound) && r.beside && err != nil:
 	case errLoad != nil:
 		r.failf("%s: Load: %v (the mover: %v)", r.key, errLoad, err)
 	case err == nil && rec.Moved.To != to.To, rec.Moved.To != "" && rec.Moved.To != to.To:
@@ -181,8 +182,8 @@ func (r *movedSession) changeAgain(what int) {
 	alive := err == nil && rec.Moved.To == ""
 	switch what {
 	case 0:
-		to := session.Moved{To: r.key + "-second", At: time.Now().Truncate(time.Millisecond)}
-		_, err := r.store.Commit(r.ctx, r.key, session.Change{Move: to, TTL: long})
+		to := sessionstore.Moved{To: r.key + "-second", At: time.Now().Truncate(time.Millisecond)}
+		_, err := r.store.Commit(r.ctx, r.key, sessionstore.Change{Move: to, TTL: long})
 		if after, _ := r.store.Load(r.ctx, r.key); alive && (err != nil || !sameMove(after.Moved, to)) {
 			r.errorf("%s: a second move: %v, and Load reports %q", r.key, err, after.Moved.To)
 		}
@@ -203,7 +204,7 @@ func (r *movedSession) changeAgain(what int) {
 }
 
 func (r *movedSession) gone() {
-	if rec, err := r.store.Load(r.ctx, r.key); !errors.Is(err, session.ErrNotFound) {
+	if rec, err := r.store.Load(r.ctx, r.key); !errors.Is(err, sessionstore.ErrNotFound) {
 		r.errorf("%s: the session was removed, and Load reports %q %v", r.key, rec.Moved.To, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 var cases = []testCase{
@@ -44,10 +44,10 @@ func createMakes(c *check) {
 
 func createTaken(c *check) {
 	c.create(c.put("a", "1"))
-	if _, err := c.commit(session.Change{Create: true, Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrExists) {
+	if _, err := c.commit(sessionstore.Change{Create: true, Ops: []sessionstore.Op{c.put("a", "2")}}); !errors.Is(err, sessionstore.ErrExists) {
 		c.errorf("Create over a session: %v, want ErrExists", err)
 	}
-	if _, err := c.commit(session.Change{Create: true, Ops: []session.Op{c.put("a", "text"), incr("a", 1)}}); !errors.Is(err, session.ErrExists) {
+	if _, err := c.commit(sessionstore.Change{Create: true, Ops: []sessionstore.Op{c.put("a", "text"), incr("a", 1)}}); !errors.Is(err, sessionstore.ErrExists) {
 		c.errorf("Create over a session, with an op that fails: %v, want ErrExists", err)
 	}
 	c.has(map[string]any{"a": "1"})
@@ -56,10 +56,10 @@ func createTaken(c *check) {
 func createOneWinner(c *check) {
 	var won atomic.Int32
 	c.crowd(8, func(i int) {
-		_, err := c.commit(session.Change{Create: true, Ops: []session.Op{c.put("a", fmt.Sprint(i))}})
+		_, err := c.commit(sessionstore.Change{Create: true, Ops: []sessionstore.Op{c.put("a", fmt.Sprint(i))}})
 		if err == nil {
 			won.Add(1)
-		} else if !errors.Is(err, session.ErrExists) {
+		} else if !errors.Is(err, sessionstore.ErrExists) {
 			c.errorf("Create: %v", err)
 		}
 	})
@@ -69,22 +69,22 @@ func createOneWinner(c *check) {
 }
 
 func missing(c *check) {
-	if _, err := c.a.Load(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+	if _, err := c.a.Load(c.ctx, c.key); !errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("Load: %v, want ErrNotFound", err)
 	}
-	for _, ch := range []session.Change{{Ops: []session.Op{c.put("a", "1")}}, {Version: "1"}, {Unchanged: []session.Condition{absent("a")}}, {Ops: []session.Op{incr("n", 1)}}} {
-		if _, err := c.commit(ch); !errors.Is(err, session.ErrNotFound) {
+	for _, ch := range []sessionstore.Change{{Ops: []sessionstore.Op{c.put("a", "1")}}, {Version: "1"}, {Unchanged: []sessionstore.Condition{absent("a")}}, {Ops: []sessionstore.Op{incr("n", 1)}}} {
+		if _, err := c.commit(ch); !errors.Is(err, sessionstore.ErrNotFound) {
 			c.errorf("Commit to no session: %v, want ErrNotFound", err)
 		}
 	}
-	if _, err := c.a.Load(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+	if _, err := c.a.Load(c.ctx, c.key); !errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("a refused Commit made a session: %v", err)
 	}
 }
 
 func opsInOrder(c *check) {
 	c.create(c.put("a", "1"), c.put("b", "1"))
-	_, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2"), c.put("a", "3"), del("b"), c.put("b", "4"), c.put("c", "5"), del("c"), del("nothing")}})
+	_, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "2"), c.put("a", "3"), del("b"), c.put("b", "4"), c.put("c", "5"), del("c"), del("nothing")}})
 	if err != nil {
 		c.failf("Commit: %v", err)
 	}
@@ -93,7 +93,7 @@ func opsInOrder(c *check) {
 
 func opsValues(c *check) {
 	want := make(map[string]any)
-	var ops []session.Op
+	var ops []sessionstore.Op
 	for i, k := range c.Keys {
 		want[k] = fmt.Sprintf("\x00\xff'\"\\|;:{}%d", i) + strings.Repeat("é", i)
 		want[k] = strings.ToValidUTF8(want[k].(string), "?")
@@ -104,7 +104,7 @@ func opsValues(c *check) {
 	ops[0] = c.put(big, want[big])
 	c.create(ops...)
 	c.has(want)
-	if _, err := c.commit(session.Change{Ops: []session.Op{c.put(big, "")}, Unchanged: []session.Condition{c.was(big, want[big])}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put(big, "")}, Unchanged: []sessionstore.Condition{c.was(big, want[big])}}); err != nil {
 		c.errorf("a big value is not what it is: %v", err)
 	}
 	want[big] = ""
@@ -113,7 +113,7 @@ func opsValues(c *check) {
 		want[k] = "x"
 		ops = append(ops, c.put(k, "x"))
 	}
-	if _, err := c.commit(session.Change{Ops: ops[len(c.Keys):]}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Ops: ops[len(c.Keys):]}); err != nil {
 		c.errorf("1000 keys: %v", err)
 	}
 	c.has(want)
@@ -121,7 +121,7 @@ func opsValues(c *check) {
 
 func opsResults(c *check) {
 	c.create(c.put("a", "1"), c.put("n", int64(5)))
-	res, err := c.commit(session.Change{Ops: []session.Op{incr("n", 2), c.put("b", "2"), take("a"), take("a"), take("none"), incr("m", -1), incr("n", 1), take("b")}})
+	res, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{incr("n", 2), c.put("b", "2"), take("a"), take("a"), take("none"), incr("m", -1), incr("n", 1), take("b")}})
 	want := [][]byte{c.Encode(int64(7)), nil, c.Encode("1"), nil, nil, c.Encode(int64(-1)), c.Encode(int64(8)), c.Encode("2")}
 	if err != nil || len(res.Values) != len(want) {
 		c.failf("%d values, %v, want %d", len(res.Values), err, len(want))
@@ -137,7 +137,7 @@ func opsResults(c *check) {
 func versionRight(c *check) {
 	res := c.create(c.put("a", "1"))
 	for i := range 3 {
-		next, err := c.commit(session.Change{Version: res.Version, Ops: []session.Op{c.put("a", fmt.Sprint("v", i))}})
+		next, err := c.commit(sessionstore.Change{Version: res.Version, Ops: []sessionstore.Op{c.put("a", fmt.Sprint("v", i))}})
 		if err != nil {
 			c.failf("Commit with the version that the last one returned: %v", err)
 		}
@@ -150,10 +150,10 @@ func versionRight(c *check) {
 
 func versionWrong(c *check) {
 	res := c.create(c.put("a", "1"))
-	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("b", "1")}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("b", "1")}}); err != nil {
 		c.failf("%v", err)
 	}
-	if _, err := c.commit(session.Change{Version: res.Version, Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrConflict) {
+	if _, err := c.commit(sessionstore.Change{Version: res.Version, Ops: []sessionstore.Op{c.put("a", "2")}}); !errors.Is(err, sessionstore.ErrConflict) {
 		c.errorf("Commit with an old version: %v, want ErrConflict", err)
 	}
 	c.has(map[string]any{"a": "1", "b": "1"})
@@ -161,8 +161,8 @@ func versionWrong(c *check) {
 
 func versionChanges(c *check) {
 	last := c.create(c.put("a", "1"), c.put("n", int64(1))).Version
-	for _, op := range []session.Op{c.put("a", "2"), c.put("b", "1"), del("b"), incr("n", 1), take("a")} {
-		res, err := c.commit(session.Change{Ops: []session.Op{op}})
+	for _, op := range []sessionstore.Op{c.put("a", "2"), c.put("b", "1"), del("b"), incr("n", 1), take("a")} {
+		res, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{op}})
 		if err != nil || res.Version == last {
 			c.errorf("op %d left the version at %q, %v", op.Kind, last, err)
 		}
@@ -172,7 +172,7 @@ func versionChanges(c *check) {
 
 func unchanged(c *check) {
 	c.create(c.put("a", "1"), c.put("b", "2"))
-	ch := session.Change{Unchanged: []session.Condition{c.was("a", "1"), c.was("b", "2"), absent("c")}, Ops: []session.Op{c.put("a", "3")}}
+	ch := sessionstore.Change{Unchanged: []sessionstore.Condition{c.was("a", "1"), c.was("b", "2"), absent("c")}, Ops: []sessionstore.Op{c.put("a", "3")}}
 	if _, err := c.commit(ch); err != nil {
 		c.errorf("all is as it was, and Commit answers %v", err)
 	}
@@ -183,13 +183,13 @@ func unchangedViolated(c *check) {
 	c.create(c.put("a", "1"), c.put("b", ""))
 	for _, x := range []struct {
 		what string
-		cond session.Condition
+		cond sessionstore.Condition
 	}{
 		{"another value", c.was("a", "2")}, {"there, though absent is wanted", absent("a")}, {"absent, though a value is wanted", c.was("z", "1")},
 		{"empty, though absent is wanted", absent("b")}, {"absent, though an empty value is wanted", c.was("z", "")}, {"a longer value", c.was("a", "11")},
 	} {
-		_, err := c.commit(session.Change{Unchanged: []session.Condition{x.cond}, Ops: []session.Op{c.put("a", "9")}})
-		var conflict *session.ConflictError
+		_, err := c.commit(sessionstore.Change{Unchanged: []sessionstore.Condition{x.cond}, Ops: []sessionstore.Op{c.put("a", "9")}})
+		var conflict *sessionstore.ConflictError
 		if !errors.As(err, &conflict) {
 			c.errorf("%s: %v, want a *ConflictError", x.what, err)
 		} else if !slices.Equal(conflict.Keys, []string{x.cond.Key}) {
@@ -201,10 +201,10 @@ func unchangedViolated(c *check) {
 
 func allOrNothing(c *check) {
 	before := c.create(c.put("a", "1"), c.put("b", "2"), c.put("text", "x"))
-	for _, ch := range []session.Change{
-		{Unchanged: []session.Condition{c.was("a", "1"), c.was("b", "0")}, Ops: []session.Op{c.put("a", "9"), c.put("c", "9")}},
-		{Ops: []session.Op{c.put("a", "9"), del("b"), incr("text", 1)}},
-		{Unchanged: []session.Condition{c.was("a", "0")}, Move: session.Moved{To: "elsewhere"}},
+	for _, ch := range []sessionstore.Change{
+		{Unchanged: []sessionstore.Condition{c.was("a", "1"), c.was("b", "0")}, Ops: []sessionstore.Op{c.put("a", "9"), c.put("c", "9")}},
+		{Ops: []sessionstore.Op{c.put("a", "9"), del("b"), incr("text", 1)}},
+		{Unchanged: []sessionstore.Condition{c.was("a", "0")}, Move: sessionstore.Moved{To: "elsewhere"}},
 	} {
 		if _, err := c.commit(ch); err == nil {
 			c.errorf("it was not refused")
@@ -219,7 +219,7 @@ func allOrNothing(c *check) {
 func incrAdds(c *check) {
 	c.create()
 	for _, x := range []struct{ delta, want int64 }{{5, 5}, {-7, -2}, {0, -2}, {math.MaxInt64, math.MaxInt64 - 2}, {2, math.MaxInt64}, {-math.MaxInt64, 0}, {math.MinInt64, math.MinInt64}} {
-		res, err := c.commit(session.Change{Ops: []session.Op{incr("n", x.delta)}})
+		res, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{incr("n", x.delta)}})
 		if err != nil || string(c.value(res)) != string(c.Encode(x.want)) {
 			c.failf("adding %d: %q, %v, want %d", x.delta, res.Values, err, x.want)
 		}
@@ -229,8 +229,8 @@ func incrAdds(c *check) {
 
 func incrRefused(c *check) {
 	c.create(c.put("text", "x"), c.put("max", int64(math.MaxInt64)), c.put("min", int64(math.MinInt64)), c.put("digits", "12"))
-	for _, op := range []session.Op{incr("text", 1), incr("max", 1), incr("min", -1), incr("digits", 1)} {
-		if _, err := c.commit(session.Change{Ops: []session.Op{op}}); !errors.Is(err, session.ErrNotNumber) {
+	for _, op := range []sessionstore.Op{incr("text", 1), incr("max", 1), incr("min", -1), incr("digits", 1)} {
+		if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{op}}); !errors.Is(err, sessionstore.ErrNotNumber) {
 			c.errorf("adding to %q: %v, want ErrNotNumber", op.Key, err)
 		}
 	}
@@ -241,7 +241,7 @@ func incrCrowd(c *check) {
 	c.create()
 	c.crowd(8, func(int) {
 		for range 10 {
-			if _, err := c.commit(session.Change{Ops: []session.Op{incr("n", 1)}}); err != nil {
+			if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{incr("n", 1)}}); err != nil {
 				c.errorf("%v", err)
 			}
 		}
@@ -253,7 +253,7 @@ func takeOnce(c *check) {
 	c.create(c.put("a", "1"))
 	var got atomic.Int32
 	c.crowd(8, func(int) {
-		res, err := c.commit(session.Change{Ops: []session.Op{take("a")}})
+		res, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{take("a")}})
 		if err != nil {
 			c.errorf("%v", err)
 		} else if c.value(res) != nil {
@@ -272,7 +272,7 @@ func crowdKeys(c *check) {
 		want[fmt.Sprint("k", i)] = "x"
 	}
 	c.crowd(20, func(i int) {
-		if _, err := c.commit(session.Change{Ops: []session.Op{c.put(fmt.Sprint("k", i), "x")}, Unchanged: []session.Condition{absent(fmt.Sprint("k", i))}}); err != nil {
+		if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put(fmt.Sprint("k", i), "x")}, Unchanged: []sessionstore.Condition{absent(fmt.Sprint("k", i))}}); err != nil {
 			c.errorf("%v", err)
 		}
 	})
@@ -291,10 +291,10 @@ func crowdConditions(c *check) {
 				for n = 0; n < 1000 && string(f.Value) != string(c.Encode(n)); n++ {
 				}
 			}
-			_, err := c.commit(session.Change{Unchanged: []session.Condition{c.was("n", n)}, Ops: []session.Op{c.put("n", n+1)}})
+			_, err := c.commit(sessionstore.Change{Unchanged: []sessionstore.Condition{c.was("n", n)}, Ops: []sessionstore.Op{c.put("n", n+1)}})
 			if err == nil {
 				done.Add(1)
-			} else if !errors.Is(err, session.ErrConflict) {
+			} else if !errors.Is(err, sessionstore.ErrConflict) {
 				c.errorf("%v", err)
 			}
 		}
@@ -310,7 +310,7 @@ func bytesCopied(c *check) {
 	for i := range op.Value {
 		op.Value[i] = '!'
 	}
-	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "2")}}); err != nil {
 		c.failf("%v", err)
 	}
 	if len(r.Fields) != 1 || string(r.Fields[0].Value) != want {

@@ -7,17 +7,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 func (c *check) gone() bool {
 	_, err := c.a.Load(c.ctx, c.key)
-	return errors.Is(err, session.ErrNotFound)
+	return errors.Is(err, sessionstore.ErrNotFound)
 }
 
 func ttlEnds(c *check) {
 	start := time.Now() // the reply to Commit may be late
-	_, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: c.Expire, Ops: []session.Op{c.put("a", "1")}})
+	_, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Create: true, TTL: c.Expire, Ops: []sessionstore.Op{c.put("a", "1")}})
 	if err != nil {
 		c.failf("%v", err)
 	}
@@ -25,7 +25,7 @@ func ttlEnds(c *check) {
 	if took := time.Since(start); took < c.Expire/2 {
 		c.errorf("it ended after %v, want %v", took, c.Expire)
 	}
-	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrNotFound) {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "2")}}); !errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("Commit to an expired session: %v, want ErrNotFound", err)
 	}
 	if err := c.a.Touch(c.ctx, c.key, long); err != nil || !c.gone() {
@@ -37,13 +37,13 @@ func ttlEnds(c *check) {
 
 func ttlRenewed(c *check) {
 	c.create(c.put("a", "1"))
-	if _, err := c.commit(session.Change{TTL: c.Expire, Ops: []session.Op{c.put("a", "2")}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{TTL: c.Expire, Ops: []sessionstore.Op{c.put("a", "2")}}); err != nil {
 		c.failf("%v", err)
 	}
 	if ttl := c.load().TTL; ttl <= 0 || ttl > c.Expire {
 		c.errorf("it lives for %v, want %v", ttl, c.Expire)
 	}
-	if _, err := c.commit(session.Change{TTL: 2 * long, Ops: []session.Op{c.put("a", "3")}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{TTL: 2 * long, Ops: []sessionstore.Op{c.put("a", "3")}}); err != nil {
 		c.failf("%v", err)
 	}
 	if ttl := c.load().TTL; ttl <= long || ttl > 2*long {
@@ -52,7 +52,7 @@ func ttlRenewed(c *check) {
 }
 
 func ttlForEver(c *check) {
-	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, Ops: []session.Op{c.put("a", "1")}}); err != nil {
+	if _, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Create: true, Ops: []sessionstore.Op{c.put("a", "1")}}); err != nil {
 		c.failf("%v", err)
 	}
 	if ttl := c.load().TTL; ttl != 0 {
@@ -70,7 +70,7 @@ func ttlForEver(c *check) {
 // ttlLongest: a session with the longest TTL does not end at once, as it would if a sum overflowed.
 func ttlLongest(c *check) {
 	const longest = time.Duration(1<<63 - 1)
-	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: longest, Ops: []session.Op{c.put("a", "1")}}); err != nil {
+	if _, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Create: true, TTL: longest, Ops: []sessionstore.Op{c.put("a", "1")}}); err != nil {
 		c.failf("%v", err)
 	}
 	lives := func(after string) {
@@ -88,10 +88,10 @@ func ttlLongest(c *check) {
 
 func deadline(c *check) {
 	end := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
-	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, Deadline: end, TTL: long}); err != nil {
+	if _, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Create: true, Deadline: end, TTL: long}); err != nil {
 		c.failf("%v", err)
 	}
-	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "1")}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "1")}}); err != nil {
 		c.failf("%v", err)
 	}
 	if got := c.load().Deadline; c.a.Traits().NoDeadline {
@@ -146,7 +146,7 @@ func deletes(c *check) {
 			c.errorf("it is still there")
 		}
 	}
-	if _, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}}); !errors.Is(err, session.ErrNotFound) || !c.gone() {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "2")}}); !errors.Is(err, sessionstore.ErrNotFound) || !c.gone() {
 		c.errorf("Commit to a deleted session: %v, want ErrNotFound", err)
 	}
 }
@@ -158,10 +158,10 @@ func deleteRace(c *check) {
 	for i := range 4 {
 		c.spawn(&wg, func() {
 			for c.ctx.Err() == nil {
-				_, err := c.commit(session.Change{Ops: []session.Op{c.put("k"+strconv.Itoa(i), "x"), incr("n", 1)}})
+				_, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("k"+strconv.Itoa(i), "x"), incr("n", 1)}})
 				c.a.Touch(c.ctx, c.key, long)
 				if err != nil {
-					if !errors.Is(err, session.ErrNotFound) {
+					if !errors.Is(err, sessionstore.ErrNotFound) {
 						c.errorf("%v", err)
 					}
 					return
@@ -179,34 +179,34 @@ func deleteRace(c *check) {
 	}
 }
 
-func (c *check) move(frozen bool, ttl time.Duration) session.Moved {
-	m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond), Frozen: frozen}
-	if _, err := c.a.Commit(c.ctx, c.key, session.Change{Move: m, TTL: ttl}); err != nil {
+func (c *check) move(ttl time.Duration) sessionstore.Moved {
+	m := sessionstore.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+	if _, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Move: m, TTL: ttl}); err != nil {
 		c.failf("Move: %v", err)
 	}
 	return m
 }
 
-func sameMove(a, b session.Moved) bool {
-	return a.To == b.To && a.Frozen == b.Frozen && a.At.Equal(b.At)
+func sameMove(a, b sessionstore.Moved) bool {
+	return a.To == b.To && a.At.Equal(b.At)
 }
 
 func movedIsTombstone(c *check) {
 	c.create(c.put("a", "1"))
-	m := c.move(true, long)
+	m := c.move(long)
 	r := c.load()
 	c.fields(r, map[string]any{"a": "1"})
 	if !sameMove(r.Moved, m) || r.TTL <= 0 || r.TTL > long {
 		c.errorf("it moved to %+v for %v, want %+v for %v", r.Moved, r.TTL, m, long)
 	}
-	for _, ch := range []session.Change{{Ops: []session.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []session.Condition{absent("a")}}, {Ops: []session.Op{incr("a", 1)}}, {Move: session.Moved{To: "elsewhere", At: m.At}}} {
+	for _, ch := range []sessionstore.Change{{Ops: []sessionstore.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []sessionstore.Condition{absent("a")}}, {Ops: []sessionstore.Op{incr("a", 1)}}, {Move: sessionstore.Moved{To: "elsewhere", At: m.At}}} {
 		_, err := c.commit(ch)
-		var moved *session.MovedError
+		var moved *sessionstore.MovedError
 		if !errors.As(err, &moved) || !sameMove(moved.Moved, m) {
 			c.errorf("Commit to a tombstone: %v, want a *MovedError", err)
 		}
 	}
-	if _, err := c.commit(session.Change{Create: true}); !errors.Is(err, session.ErrExists) {
+	if _, err := c.commit(sessionstore.Change{Create: true}); !errors.Is(err, sessionstore.ErrExists) {
 		c.errorf("Create over a tombstone: %v, want ErrExists", err)
 	}
 	c.has(map[string]any{"a": "1"})
@@ -214,18 +214,18 @@ func movedIsTombstone(c *check) {
 
 func movedConditions(c *check) {
 	old := c.create(c.put("a", "1"))
-	now, err := c.commit(session.Change{Ops: []session.Op{c.put("a", "2")}})
+	now, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "2")}})
 	if err != nil {
 		c.failf("%v", err)
 	}
-	m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
-	if _, err := c.commit(session.Change{Version: old.Version, Move: m}); !errors.Is(err, session.ErrConflict) {
+	m := sessionstore.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+	if _, err := c.commit(sessionstore.Change{Version: old.Version, Move: m}); !errors.Is(err, sessionstore.ErrConflict) {
 		c.errorf("Move with an old version: %v, want ErrConflict", err)
 	}
 	if r := c.load(); r.Moved.To != "" {
 		c.errorf("it moved all the same")
 	}
-	if _, err := c.commit(session.Change{Version: now.Version, Move: m, Ops: []session.Op{c.put("b", "3")}}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Version: now.Version, Move: m, Ops: []sessionstore.Op{c.put("b", "3")}}); err != nil {
 		c.errorf("Move with the version that it has: %v", err)
 	}
 	r := c.load()
@@ -237,7 +237,7 @@ func movedConditions(c *check) {
 
 func movedEnds(c *check) {
 	c.create(c.put("a", "1"))
-	c.move(false, c.Expire)
+	c.move(c.Expire)
 	if err := c.a.Touch(c.ctx, c.key, long); err != nil {
 		c.errorf("Touch: %v", err)
 	}
@@ -246,7 +246,7 @@ func movedEnds(c *check) {
 
 func movedDeleted(c *check) {
 	c.create(c.put("a", "1"))
-	m := c.move(false, long)
+	m := c.move(long)
 	if got, err := c.a.Delete(c.ctx, c.key); err != nil || !sameMove(got, m) {
 		c.errorf("Delete of a tombstone: %+v %v, want %+v", got, err, m)
 	}
@@ -265,8 +265,8 @@ func movedRace(c *check) {
 	for range 4 {
 		c.spawn(&wg, func() {
 			for c.ctx.Err() == nil {
-				_, err := c.commit(session.Change{Ops: []session.Op{incr("n", 1)}})
-				if errors.Is(err, session.ErrMoved) {
+				_, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{incr("n", 1)}})
+				if errors.Is(err, sessionstore.ErrMoved) {
 					return
 				}
 				if err != nil {
@@ -281,12 +281,12 @@ func movedRace(c *check) {
 	}
 	c.eventually("somebody counted", func() bool { mu.Lock(); defer mu.Unlock(); return counted > 5 })
 	for c.ctx.Err() == nil {
-		m := session.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
-		_, err := c.a.Commit(c.ctx, c.key, session.Change{Version: c.load().Version, Move: m, TTL: long})
+		m := sessionstore.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+		_, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Version: c.load().Version, Move: m, TTL: long})
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, session.ErrConflict) {
+		if !errors.Is(err, sessionstore.ErrConflict) {
 			c.failf("Move: %v", err)
 		}
 	}
@@ -298,10 +298,10 @@ func contextEnded(c *check) {
 	c.create(c.put("a", "1"))
 	ctx, cancel := context.WithCancel(c.ctx)
 	cancel()
-	if _, err := c.a.Load(ctx, c.key); err == nil || errors.Is(err, session.ErrNotFound) {
+	if _, err := c.a.Load(ctx, c.key); err == nil || errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("Load with a context that has ended: %v", err)
 	}
-	if _, err := c.a.Commit(ctx, c.key, session.Change{Ops: []session.Op{c.put("a", "2")}, TTL: long}); err == nil || errors.Is(err, session.ErrNotFound) {
+	if _, err := c.a.Commit(ctx, c.key, sessionstore.Change{Ops: []sessionstore.Op{c.put("a", "2")}, TTL: long}); err == nil || errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("Commit with a context that has ended: %v", err)
 	}
 	if _, err := c.a.Delete(ctx, c.key); err == nil {

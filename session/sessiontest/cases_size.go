@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // size returns the bytes of all keys and values of the session.
@@ -22,26 +22,26 @@ func (c *check) size() int {
 func sizeBounded(c *check) {
 	c.create(c.put("a", strings.Repeat("x", 100)), c.put("n", 7))
 	size := c.size()
-	grow := []session.Op{incr("n", 1), c.put("b", "y")}
+	grow := []sessionstore.Op{incr("n", 1), c.put("b", "y")}
 	with := size + 1 + len(c.Encode("y"))
 	for limit, fits := range map[int]bool{with - 1: false, size: false, 1: false} {
-		_, err := c.commit(session.Change{Ops: grow, MaxSize: limit})
-		if errors.Is(err, session.ErrTooLarge) == fits {
+		_, err := c.commit(sessionstore.Change{Ops: grow, MaxSize: limit})
+		if errors.Is(err, sessionstore.ErrTooLarge) == fits {
 			c.errorf("%d bytes with MaxSize %d: %v", with, limit, err)
 		}
 	}
 	c.has(map[string]any{"a": strings.Repeat("x", 100), "n": 7})
 	for _, limit := range []int{with, 0} {
-		if _, err := c.commit(session.Change{Ops: grow[1:], MaxSize: limit}); err != nil {
+		if _, err := c.commit(sessionstore.Change{Ops: grow[1:], MaxSize: limit}); err != nil {
 			c.errorf("%d bytes with MaxSize %d: %v", with, limit, err)
 		}
 	}
-	for _, op := range []session.Op{c.put("a", "shorter"), del("a"), take("b")} {
-		if _, err := c.commit(session.Change{Ops: []session.Op{op}, MaxSize: 1}); err != nil {
+	for _, op := range []sessionstore.Op{c.put("a", "shorter"), del("a"), take("b")} {
+		if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{op}, MaxSize: 1}); err != nil {
 			c.errorf("it may not shrink: %v", err)
 		}
 	}
-	if _, err := c.commit(session.Change{Ops: []session.Op{incr("m", 5)}, MaxSize: 1}); !errors.Is(err, session.ErrTooLarge) {
+	if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{incr("m", 5)}, MaxSize: 1}); !errors.Is(err, sessionstore.ErrTooLarge) {
 		c.errorf("a new counter with MaxSize 1: %v", err)
 	}
 	c.has(map[string]any{"n": 7})
@@ -49,11 +49,11 @@ func sizeBounded(c *check) {
 
 // sizeOfNew: a session that would be too large is not made.
 func sizeOfNew(c *check) {
-	ch := session.Change{Create: true, TTL: long, MaxSize: 20, Ops: []session.Op{c.put("a", strings.Repeat("x", 100))}}
-	if _, err := c.commit(ch); !errors.Is(err, session.ErrTooLarge) {
+	ch := sessionstore.Change{Create: true, TTL: long, MaxSize: 20, Ops: []sessionstore.Op{c.put("a", strings.Repeat("x", 100))}}
+	if _, err := c.commit(ch); !errors.Is(err, sessionstore.ErrTooLarge) {
 		c.errorf("create: %v", err)
 	}
-	if _, err := c.b.Load(c.ctx, c.key); !errors.Is(err, session.ErrNotFound) {
+	if _, err := c.b.Load(c.ctx, c.key); !errors.Is(err, sessionstore.ErrNotFound) {
 		c.errorf("it was made: %v", err)
 	}
 }
@@ -62,7 +62,7 @@ func sizeOfNew(c *check) {
 // one larger key is refused. A commit that replaces one key by two is allowed if the size stays the
 // same.
 func sizeOfKeys(c *check) {
-	var small, none []session.Op
+	var small, none []sessionstore.Op
 	for i := range 10 {
 		key := fmt.Sprint("k", i)
 		small, none = append(small, c.put(key, 1)), append(none, del(key))
@@ -73,10 +73,10 @@ func sizeOfKeys(c *check) {
 		n++
 	}
 	large := strings.Repeat("x", n) // with its key, it is larger than the ten small values
-	if _, err := c.commit(session.Change{Ops: append(none, c.put("b", large)), MaxSize: size}); !errors.Is(err, session.ErrTooLarge) {
+	if _, err := c.commit(sessionstore.Change{Ops: append(none, c.put("b", large)), MaxSize: size}); !errors.Is(err, sessionstore.ErrTooLarge) {
 		c.errorf("a large key instead of ten small ones: %v", err)
 	}
-	if _, err := c.commit(session.Change{Ops: append(none, c.put("b", large))}); err != nil {
+	if _, err := c.commit(sessionstore.Change{Ops: append(none, c.put("b", large))}); err != nil {
 		c.errorf("%v", err)
 	}
 	one := len(c.Encode("x"))
@@ -85,7 +85,7 @@ func sizeOfKeys(c *check) {
 		if len("b")+len(c.Encode(large)) != len("c")+one+len("d")+len(c.Encode(text)) {
 			continue
 		}
-		if _, err := c.commit(session.Change{Ops: []session.Op{del("b"), c.put("c", "x"), c.put("d", text)}, MaxSize: 1}); err != nil {
+		if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{del("b"), c.put("c", "x"), c.put("d", text)}, MaxSize: 1}); err != nil {
 			c.errorf("two keys instead of one, with as many bytes: %v", err)
 		}
 	}
@@ -96,8 +96,8 @@ func sizeCrowd(c *check) {
 	c.create(c.put("a", 1))
 	const limit = 500
 	c.crowd(20, func(i int) {
-		_, err := c.commit(session.Change{Ops: []session.Op{c.put(fmt.Sprint("k", i), strings.Repeat("x", 100))}, MaxSize: limit})
-		if err != nil && !errors.Is(err, session.ErrTooLarge) {
+		_, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{c.put(fmt.Sprint("k", i), strings.Repeat("x", 100))}, MaxSize: limit})
+		if err != nil && !errors.Is(err, sessionstore.ErrTooLarge) {
 			c.errorf("%v", err)
 		}
 	})

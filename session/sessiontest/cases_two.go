@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // movedTwo: two callers move a session at the same time. Only one of them succeeds, and both learn
@@ -14,7 +14,7 @@ import (
 func movedTwo(c *check) {
 	for round := range 20 {
 		key := c.key + strconv.Itoa(round)
-		made, err := c.a.Commit(c.ctx, key, session.Change{Create: true, TTL: long, Ops: []session.Op{c.put("a", "1")}})
+		made, err := c.a.Commit(c.ctx, key, sessionstore.Change{Create: true, TTL: long, Ops: []sessionstore.Op{c.put("a", "1")}})
 		if err != nil {
 			c.failf("%v", err)
 		}
@@ -24,14 +24,14 @@ func movedTwo(c *check) {
 
 func (c *check) twoMoves(key, version string) {
 	var errs [2]error
-	var moves [2]session.Moved
+	var moves [2]sessionstore.Moved
 	begin := make(chan bool)
 	var wg sync.WaitGroup
-	for i, s := range []session.Store{c.a, c.b} {
-		moves[i] = session.Moved{To: key + "-" + strconv.Itoa(i), At: time.Now().Truncate(time.Millisecond)}
+	for i, s := range []sessionstore.Store{c.a, c.b} {
+		moves[i] = sessionstore.Moved{To: key + "-" + strconv.Itoa(i), At: time.Now().Truncate(time.Millisecond)}
 		c.spawn(&wg, func() {
 			<-begin
-			_, errs[i] = s.Commit(c.ctx, key, session.Change{Version: version, Move: moves[i], TTL: long})
+			_, errs[i] = s.Commit(c.ctx, key, sessionstore.Change{Version: version, Move: moves[i], TTL: long})
 		})
 	}
 	close(begin)
@@ -43,10 +43,10 @@ func (c *check) twoMoves(key, version string) {
 	if errs[won] != nil || errs[1-won] == nil {
 		c.failf("two moves at once: %v, %v; want that one succeeds", errs[0], errs[1])
 	}
-	var told *session.MovedError
+	var told *sessionstore.MovedError
 	if errors.As(errs[1-won], &told) && !sameMove(told.Moved, moves[won]) {
 		c.errorf("the refused move reports that the session is at %q, and it is at %q", told.Moved.To, moves[won].To)
-	} else if told == nil && !errors.Is(errs[1-won], session.ErrConflict) {
+	} else if told == nil && !errors.Is(errs[1-won], sessionstore.ErrConflict) {
 		c.errorf("the refused move: %v, want a *MovedError", errs[1-won])
 	}
 	r, err := c.a.Load(c.ctx, key)

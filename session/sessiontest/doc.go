@@ -1,8 +1,8 @@
-// Package sessiontest checks that a store of sessions keeps the contract of session.Store, or of
-// session.BlobStore (RunBlobs). It is for authors of stores.
+// Package sessiontest checks that a store of sessions keeps the contract of sessionstore.Store, or
+// of sessionstore.BlobStore (RunBlobs). It is for authors of stores.
 //
 //	func TestContract(t *testing.T) {
-//		sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { … }})
+//		sessiontest.Run(t, sessiontest.Harness{Open: func() (sessionstore.Store, error) { … }})
 //	}
 //
 // Each case uses its own keys. So cases can run in parallel, and several suites can run on one
@@ -24,14 +24,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // A Harness describes a store to the suite.
 type Harness struct {
 	// Open returns a handle on the store. The suite calls Open twice, and both handles must have
 	// the same sessions, as in two processes.
-	Open func() (session.Store, error)
+	Open func() (sessionstore.Store, error)
 	// Encode encodes a value as the store keeps it; nil means JSON. It is called with strings and
 	// int64s.
 	Encode func(v any) []byte
@@ -86,7 +86,7 @@ func Check(h Harness) []Failure {
 
 type suite struct {
 	Harness
-	a, b session.Store
+	a, b sessionstore.Store
 }
 
 type testCase struct {
@@ -99,7 +99,7 @@ func (h *Harness) setDefaults() {
 		h.Encode = func(v any) []byte { b, _ := json.Marshal(v); return b }
 	}
 	if h.Keys == nil {
-		h.Keys = []string{"k", "é", "with space", "a:b|c", "\x00", "{x}", "'", `"\`, "5", "-5", "%s", "version", strings.Repeat("k", session.MaxKey)}
+		h.Keys = []string{"k", "é", "with space", "a:b|c", "\x00", "{x}", "'", `"\`, "5", "-5", "%s", "version", strings.Repeat("k", sessionstore.MaxKey)}
 	}
 	if h.Expire == 0 {
 		h.Expire = 150 * time.Millisecond
@@ -165,8 +165,8 @@ func (c *check) failf(format string, args ...any) {
 const long = time.Hour
 
 // create makes the case's session.
-func (c *check) create(ops ...session.Op) session.Result {
-	res, err := c.a.Commit(c.ctx, c.key, session.Change{Create: true, TTL: long, Ops: ops})
+func (c *check) create(ops ...sessionstore.Op) sessionstore.Result {
+	res, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Create: true, TTL: long, Ops: ops})
 	if err != nil {
 		c.failf("a session cannot be created: %v", err)
 	}
@@ -175,7 +175,7 @@ func (c *check) create(ops ...session.Op) session.Result {
 
 // commit calls Commit with the change ch on the case's session. If ch has no lifetime, the session
 // lives for an hour.
-func (c *check) commit(ch session.Change) (session.Result, error) {
+func (c *check) commit(ch sessionstore.Change) (sessionstore.Result, error) {
 	if ch.TTL == 0 {
 		ch.TTL = long
 	}
@@ -183,7 +183,7 @@ func (c *check) commit(ch session.Change) (session.Result, error) {
 }
 
 // value returns the value of the only op of a commit.
-func (c *check) value(res session.Result) []byte {
+func (c *check) value(res sessionstore.Result) []byte {
 	if len(res.Values) != 1 {
 		c.errorf("%d values for one op", len(res.Values))
 		return nil
@@ -191,7 +191,7 @@ func (c *check) value(res session.Result) []byte {
 	return res.Values[0]
 }
 
-func (c *check) load() session.Record {
+func (c *check) load() sessionstore.Record {
 	r, err := c.b.Load(c.ctx, c.key)
 	if err != nil {
 		c.failf("Load: %v", err)
@@ -199,19 +199,19 @@ func (c *check) load() session.Record {
 	return r
 }
 
-func (c *check) put(key string, v any) session.Op {
-	return session.Op{Kind: session.OpPut, Key: key, Value: c.Encode(v)}
+func (c *check) put(key string, v any) sessionstore.Op {
+	return sessionstore.Op{Kind: sessionstore.OpPut, Key: key, Value: c.Encode(v)}
 }
 
-func (c *check) was(key string, v any) session.Condition {
-	return session.Condition{Key: key, Value: c.Encode(v)}
+func (c *check) was(key string, v any) sessionstore.Condition {
+	return sessionstore.Condition{Key: key, Value: c.Encode(v)}
 }
 
-func absent(key string) session.Condition { return session.Condition{Key: key, Absent: true} }
-func del(key string) session.Op           { return session.Op{Kind: session.OpDelete, Key: key} }
-func take(key string) session.Op          { return session.Op{Kind: session.OpTake, Key: key} }
-func incr(key string, n int64) session.Op {
-	return session.Op{Kind: session.OpIncr, Key: key, Delta: n}
+func absent(key string) sessionstore.Condition { return sessionstore.Condition{Key: key, Absent: true} }
+func del(key string) sessionstore.Op           { return sessionstore.Op{Kind: sessionstore.OpDelete, Key: key} }
+func take(key string) sessionstore.Op          { return sessionstore.Op{Kind: sessionstore.OpTake, Key: key} }
+func incr(key string, n int64) sessionstore.Op {
+	return sessionstore.Op{Kind: sessionstore.OpIncr, Key: key, Delta: n}
 }
 
 // has checks that the session has exactly these keys and values.
@@ -220,7 +220,7 @@ func (c *check) has(want map[string]any) {
 	c.fields(r, want)
 }
 
-func (c *check) fields(r session.Record, want map[string]any) {
+func (c *check) fields(r sessionstore.Record, want map[string]any) {
 	got := make(map[string][]byte)
 	for _, f := range r.Fields {
 		if _, twice := got[f.Key]; twice {

@@ -28,7 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // A Dialect is a kind of database, one of the constants below.
@@ -55,10 +55,10 @@ func (d Dialect) String() string {
 // DefaultTable is the table's name unless Table gives another.
 const DefaultTable = "padlock_sessions"
 
-// Store keeps sessions in one table. It is a session.Store, safe for concurrent use. It never
+// Store keeps sessions in one table. It is a sessionstore.Store, safe for concurrent use. It never
 // closes the database.
 type Store struct {
-	session.Store
+	sessionstore.Store
 	rows *rows
 }
 
@@ -84,14 +84,14 @@ func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("sqlsession: New: table %q: letters, digits and underscores are allowed, and one dot", r.table)
 	}
 	r.lastSweep.Store(time.Now().UnixNano())
-	return &Store{session.FromBlobs(r, session.Packed(), session.Traits{}), r}, nil
+	return &Store{sessionstore.FromBlobs(r, sessionstore.Packed(), sessionstore.Traits{}), r}, nil
 }
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,50}$`)
 
-// Blobs returns the rows as a BlobStore. Use it for a format of your own with session.FromBlobs, or
-// for PHP's with session.NewPHP.
-func (s *Store) Blobs() session.BlobStore { return s.rows }
+// Blobs returns the rows as a BlobStore. Use it for a format of your own with
+// sessionstore.FromBlobs, or for PHP's with phpsession.New.
+func (s *Store) Blobs() sessionstore.BlobStore { return s.rows }
 
 // Schema returns the statements that CreateTable runs.
 func (s *Store) Schema() []string {
@@ -122,9 +122,9 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// rows implements session.BlobStore with the rows of the table. The Tag of a Blob is the version of
-// its row. The first version of a row is random, so that a row which was deleted and made again has
-// another version.
+// rows implements sessionstore.BlobStore with the rows of the table. The Tag of a Blob is the
+// version of its row. The first version of a row is random, so that a row which was deleted and
+// made again has another version.
 type rows struct {
 	db        *sql.DB
 	d         language
@@ -152,9 +152,9 @@ func (r *rows) exec(ctx context.Context, q string, args ...any) (bool, error) {
 // maxTries bounds how often a statement is run again.
 const maxTries = 100
 
-// Get implements session.BlobStore.
-func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
-	var b session.Blob
+// Get implements sessionstore.BlobStore.
+func (r *rows) Get(ctx context.Context, key string) (sessionstore.Blob, error) {
+	var b sessionstore.Blob
 	var version, expires, now int64
 	q := r.query("SELECT data, version, expires, {now} FROM {table} WHERE id = ? AND {live}")
 	err := r.db.QueryRowContext(ctx, q, key).Scan(&b.Data, &version, &expires, &now)
@@ -163,9 +163,9 @@ func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return b, session.ErrNotFound
+		return b, sessionstore.ErrNotFound
 	case err != nil:
-		return b, fmt.Errorf("%w: sqlsession: %w", session.ErrUnavailable, err)
+		return b, fmt.Errorf("%w: sqlsession: %w", sessionstore.ErrUnavailable, err)
 	}
 	b.Tag = strconv.FormatInt(version, 10)
 	if expires > 0 {
@@ -174,8 +174,8 @@ func (r *rows) Get(ctx context.Context, key string) (session.Blob, error) {
 	return b, nil
 }
 
-// Swap implements session.BlobStore.
-func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []byte, ttl time.Duration) (bool, *session.Blob, error) {
+// Swap implements sessionstore.BlobStore.
+func (r *rows) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	var done bool
 	var err error
 	if data == nil {
@@ -191,7 +191,7 @@ func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []b
 		return done, nil, err
 	}
 	now, err := r.Get(ctx, key)
-	if errors.Is(err, session.ErrNotFound) {
+	if errors.Is(err, sessionstore.ErrNotFound) {
 		return false, nil, nil
 	}
 	return false, &now, err
@@ -200,7 +200,7 @@ func (r *rows) Swap(ctx context.Context, key string, old *session.Blob, data []b
 // insert makes a row. If there is an expired one at the key, insert replaces it.
 func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Duration) (bool, error) {
 	if !plain(key) {
-		return false, fmt.Errorf("%w: sqlsession keeps at most %d bytes of printable ASCII, without a space at the end", session.ErrKey, maxKey)
+		return false, fmt.Errorf("%w: sqlsession keeps at most %d bytes of printable ASCII, without a space at the end", sessionstore.ErrKey, maxKey)
 	}
 	defer r.sweepNowAndThen()
 	version := rand.Int64N(1 << 52)
@@ -224,7 +224,7 @@ func plain(key string) bool {
 
 // tag returns the version in a blob that Get returned. For any other blob it returns a version that
 // no row has.
-func tag(b *session.Blob) int64 {
+func tag(b *sessionstore.Blob) int64 {
 	n, err := strconv.ParseInt(b.Tag, 10, 64)
 	if err != nil {
 		return -1
@@ -232,17 +232,17 @@ func tag(b *session.Blob) int64 {
 	return n
 }
 
-// Remove implements session.BlobStore.
-func (r *rows) Remove(ctx context.Context, key string, old *session.Blob) (bool, error) {
+// Remove implements sessionstore.BlobStore.
+func (r *rows) Remove(ctx context.Context, key string, old *sessionstore.Blob) (bool, error) {
 	if old == nil {
 		return r.exec(ctx, "DELETE FROM {table} WHERE id = ? AND {live}", key)
 	}
 	return r.exec(ctx, "DELETE FROM {table} WHERE id = ? AND version = ? AND {live}", key, tag(old))
 }
 
-// Touch implements session.BlobStore.
+// Touch implements sessionstore.BlobStore.
 func (r *rows) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	_, err := r.exec(ctx, "UPDATE {table} SET expires = "+r.until(ttl)+" WHERE id = ? AND {live} AND SUBSTR(data, 1, "+
-		strconv.Itoa(len(session.TombstonePrefix))+") <> ?", key, []byte(session.TombstonePrefix))
+		strconv.Itoa(len(sessionstore.TombstonePrefix))+") <> ?", key, []byte(sessionstore.TombstonePrefix))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sqlsession"
 )
@@ -31,13 +32,13 @@ func open(t *testing.T) (*fakeDB, *sqlsession.Store) {
 
 func TestContract(t *testing.T) {
 	_, s := open(t)
-	sessiontest.Run(t, sessiontest.Harness{Open: func() (session.Store, error) { return s, nil }})
+	sessiontest.Run(t, sessiontest.Harness{Open: func() (sessionstore.Store, error) { return s, nil }})
 }
 
 func TestSweep(t *testing.T) {
 	fake, s := open(t)
 	for key, ttl := range map[string]time.Duration{"short": time.Millisecond, "long": time.Hour, "ever": 0} {
-		if _, err := s.Commit(t.Context(), key, session.Change{Create: true, TTL: ttl}); err != nil {
+		if _, err := s.Commit(t.Context(), key, sessionstore.Change{Create: true, TTL: ttl}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +115,7 @@ func TestNumberedPlaceholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Blobs().Remove(context.Background(), "k", &session.Blob{Tag: "7"})
+	s.Blobs().Remove(context.Background(), "k", &sessionstore.Blob{Tag: "7"})
 	const want = "DELETE FROM padlock_sessions WHERE id = $1 AND version = $2 AND "
 	if len(fake.seen) != 1 || !strings.HasPrefix(fake.seen[0], want) {
 		t.Errorf("%q", fake.seen)
@@ -128,7 +129,7 @@ func TestBrokenOff(t *testing.T) {
 	ctx := t.Context()
 	deadlock := errors.New("Error 1213 (40001): Deadlock found when trying to get lock")
 	fake.fail = []error{stateError("40001"), stateError("40P01"), deadlock}
-	if _, err := s.Commit(ctx, "k", session.Change{Create: true}); err != nil || len(fake.fail) > 0 {
+	if _, err := s.Commit(ctx, "k", sessionstore.Change{Create: true}); err != nil || len(fake.fail) > 0 {
 		t.Error(err)
 	}
 	fake.fail = []error{deadlock}
@@ -154,11 +155,11 @@ func TestBrokenOff(t *testing.T) {
 func TestKeysThatWouldBeChanged(t *testing.T) {
 	fake, s := open(t)
 	for _, key := range []string{"é", "\x00", "k ", "k\n", "\xff", "\x7f", strings.Repeat("k", 256)} {
-		if _, err := s.Commit(t.Context(), key, session.Change{Create: true}); !errors.Is(err, session.ErrKey) {
+		if _, err := s.Commit(t.Context(), key, sessionstore.Change{Create: true}); !errors.Is(err, session.ErrKey) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	if _, err := s.Commit(t.Context(), strings.Repeat("~", 255), session.Change{Create: true}); err != nil || len(fake.rows) != 1 {
+	if _, err := s.Commit(t.Context(), strings.Repeat("~", 255), sessionstore.Change{Create: true}); err != nil || len(fake.rows) != 1 {
 		t.Errorf("%v, %d rows", err, len(fake.rows))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sqlsession"
 )
 
@@ -29,7 +29,7 @@ func TestSweepKeepsNobodyWaiting(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			start := time.Now()
-			if _, err := s.Commit(ctx, key, session.Change{Create: true, TTL: time.Second}); err != nil || time.Since(start) != 0 {
+			if _, err := s.Commit(ctx, key, sessionstore.Change{Create: true, TTL: time.Second}); err != nil || time.Since(start) != 0 {
 				t.Errorf("%s: %v after %v", key, err, time.Since(start))
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/padlock-go/padlock/session/sqlsession"
@@ -94,7 +95,7 @@ func TestDatabases(t *testing.T) {
 }
 
 func (d database) contract(t *testing.T) {
-	sessiontest.Run(t, sessiontest.Harness{Patience: 2 * time.Minute, Expire: 400 * time.Millisecond, Open: func() (session.Store, error) {
+	sessiontest.Run(t, sessiontest.Harness{Patience: 2 * time.Minute, Expire: 400 * time.Millisecond, Open: func() (sessionstore.Store, error) {
 		return d.store(t, d.open(t), sqlsession.Table(d.schema+".contract")), nil
 	}})
 }
@@ -176,12 +177,12 @@ func (d database) sweptMeanwhile(t *testing.T) {
 }
 
 // makeAndChange makes sessions that expire at once, and counts in another one that does not expire.
-func makeAndChange(ctx context.Context, s session.Store, who string) error {
-	one := []session.Op{{Kind: session.OpIncr, Key: "n", Delta: 1}}
-	_, err := s.Commit(ctx, "kept "+who, session.Change{Create: true, TTL: time.Hour, Ops: one[:0]})
+func makeAndChange(ctx context.Context, s sessionstore.Store, who string) error {
+	one := []sessionstore.Op{{Kind: sessionstore.OpIncr, Key: "n", Delta: 1}}
+	_, err := s.Commit(ctx, "kept "+who, sessionstore.Change{Create: true, TTL: time.Hour, Ops: one[:0]})
 	for i := range 30 {
-		_, errShort := s.Commit(ctx, who+string(rune('A'+i)), session.Change{Create: true, TTL: time.Millisecond, Ops: one})
-		_, errLong := s.Commit(ctx, "kept "+who, session.Change{TTL: time.Hour, Ops: one})
+		_, errShort := s.Commit(ctx, who+string(rune('A'+i)), sessionstore.Change{Create: true, TTL: time.Millisecond, Ops: one})
+		_, errLong := s.Commit(ctx, "kept "+who, sessionstore.Change{TTL: time.Hour, Ops: one})
 		err = errors.Join(err, errShort, errLong)
 	}
 	return err
@@ -192,21 +193,21 @@ func makeAndChange(ctx context.Context, s session.Store, who string) error {
 func (d database) refused(t *testing.T) {
 	none, err := sqlsession.New(d.open(t), d.dialect, sqlsession.Table("none"))
 	noError(t, err)
-	if _, err := none.Load(t.Context(), "k"); !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNotFound) {
+	if _, err := none.Load(t.Context(), "k"); !errors.Is(err, session.ErrUnavailable) || errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("Load without a table: %v", err)
 	}
-	if _, err := none.Commit(t.Context(), "k", session.Change{Create: true}); err == nil || errors.Is(err, session.ErrExists) {
+	if _, err := none.Commit(t.Context(), "k", sessionstore.Change{Create: true}); err == nil || errors.Is(err, sessionstore.ErrExists) {
 		t.Errorf("Commit without a table: %v", err)
 	}
 	s := d.store(t, d.open(t))
-	_, err = s.Commit(t.Context(), "k", session.Change{Create: true, TTL: time.Hour})
+	_, err = s.Commit(t.Context(), "k", sessionstore.Change{Create: true, TTL: time.Hour})
 	noError(t, err)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Load(over, "k"); !errors.Is(err, session.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("Load after its context: %v", err)
 	}
-	if _, err := s.Commit(over, "k", session.Change{}); err == nil || errors.Is(err, session.ErrNotFound) {
+	if _, err := s.Commit(over, "k", sessionstore.Change{}); err == nil || errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("Commit after its context: %v", err)
 	}
 }
@@ -227,14 +228,14 @@ func (d database) autumn(t *testing.T) {
 	if local != "02:30:00" {
 		t.Fatalf("the server's clock shows %s", local)
 	}
-	_, err := s.Commit(t.Context(), "k", session.Change{Create: true, TTL: 10 * time.Minute})
+	_, err := s.Commit(t.Context(), "k", sessionstore.Change{Create: true, TTL: 10 * time.Minute})
 	noError(t, err)
 	at(first.Add(9 * time.Minute))
 	if rec, err := s.Load(t.Context(), "k"); err != nil || rec.TTL != time.Minute {
 		t.Errorf("after 9 of 10 minutes: %v, %v", rec.TTL, err)
 	}
 	at(first.Add(time.Hour))
-	if _, err := s.Load(t.Context(), "k"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := s.Load(t.Context(), "k"); !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("after an hour: %v", err)
 	}
 }

@@ -17,13 +17,15 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sqlsession"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func (d database) blobs(t *testing.T) {
-	sessiontest.RunBlobs(t, sessiontest.BlobHarness{Patience: 2 * time.Minute, Expire: 400 * time.Millisecond, Open: func() (session.BlobStore, error) {
+	sessiontest.RunBlobs(t, sessiontest.BlobHarness{Patience: 2 * time.Minute, Expire: 400 * time.Millisecond, Open: func() (sessionstore.BlobStore, error) {
 		return d.store(t, d.open(t), sqlsession.Table("single")).Blobs(), nil
 	}})
 }
@@ -58,8 +60,8 @@ func (d database) batches(t *testing.T) {
 func (d database) phpEmpty(t *testing.T) {
 	locker := padlock.New(memstore.New())
 	t.Cleanup(func() { locker.Close(context.Background()) })
-	m, err := session.NewPHP(d.store(t, d.open(t), sqlsession.Table("php")).Blobs(), locker, session.PHP{},
-		session.MaxWait(time.Minute), session.Cookie{Insecure: true, Name: session.PHPCookieName})
+	m, err := phpsession.New(d.store(t, d.open(t), sqlsession.Table("php")).Blobs(), locker, phpsession.Config{},
+		session.MaxWait(time.Minute), session.Cookie{Insecure: true, Name: phpsession.CookieName})
 	noError(t, err)
 	var cookie *http.Cookie
 	for i, f := range []func(s *session.Session) error{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
@@ -46,7 +47,7 @@ func (b *builder) besidePHP(m session.Mode, locks string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := session.NewPHP(r.Blobs(), l, session.PHP{}, options(l)...)
+	sessions, err := phpsession.New(r.Blobs(), l, phpsession.Config{}, options(l)...)
 	if err != nil {
 		return nil, err
 	}

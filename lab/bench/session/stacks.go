@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -54,7 +55,7 @@ func options(l *padlock.Locker) []session.Option {
 	return []session.Option{session.Locker(l), session.MaxWait(time.Minute), session.Cookie{Insecure: true}}
 }
 
-func (b *builder) manager(s session.Store, l *padlock.Locker, m session.Mode) ([]string, error) {
+func (b *builder) manager(s sessionstore.Store, l *padlock.Locker, m session.Mode) ([]string, error) {
 	sessions, err := session.New(s, options(l)...)
 	if err != nil {
 		return nil, err
@@ -71,10 +72,10 @@ func (b *builder) locker(s padlock.Store) *padlock.Locker {
 func (b *builder) inMemory() error {
 	return errors.Join(
 		b.add("padlock Delta, memory", delta, func() ([]string, error) {
-			return b.manager(session.NewMemory(), b.locker(memstore.New()), session.Delta)
+			return b.manager(sessionstore.NewMemory(), b.locker(memstore.New()), session.Delta)
 		}),
 		b.add("padlock Exclusive, memory", exclusive, func() ([]string, error) {
-			return b.manager(session.NewMemory(), b.locker(memstore.New()), session.Exclusive)
+			return b.manager(sessionstore.NewMemory(), b.locker(memstore.New()), session.Exclusive)
 		}))
 }
 

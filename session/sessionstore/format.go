@@ -1,10 +1,12 @@
-package session
+package sessionstore
 
 import (
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/ordered"
 )
 
 // A Format stores a session as one value, for a BlobStore.
@@ -77,10 +79,10 @@ func (packed) Parse(data []byte) (Document, error) {
 	}
 	for len(p.rest) > 0 && !p.bad {
 		key, value := string(p.bytes()), p.bytes()
-		if d.fields.has(key) {
+		if d.fields.Has(key) {
 			p.bad = true
 		}
-		d.fields.setKey(key, value)
+		d.fields.Set(key, value)
 	}
 	if p.bad {
 		return nil, errPacked
@@ -118,12 +120,12 @@ func (p *unpacker) bytes() []byte {
 
 type packedDoc struct {
 	deadline time.Time
-	fields   ordered[[]byte]
+	fields   ordered.Map[[]byte]
 }
 
 func (d *packedDoc) Fields() []Field {
-	fields := make([]Field, 0, d.fields.len())
-	for key, value := range d.fields.pairs() {
+	fields := make([]Field, 0, d.fields.Len())
+	for key, value := range d.fields.All() {
 		fields = append(fields, Field{key, value})
 	}
 	return fields
@@ -131,15 +133,15 @@ func (d *packedDoc) Fields() []Field {
 
 func (d *packedDoc) Deadline() time.Time { return d.deadline }
 
-func (d *packedDoc) Get(key string) ([]byte, bool) { return d.fields.get(key) }
+func (d *packedDoc) Get(key string) ([]byte, bool) { return d.fields.Get(key) }
 
 func (d *packedDoc) Set(key string, value []byte) error {
-	d.fields.setKey(key, value)
+	d.fields.Set(key, value)
 	return nil
 }
 
 func (d *packedDoc) Delete(key string) error {
-	d.fields.delete(key)
+	d.fields.Delete(key)
 	return nil
 }
 
@@ -150,7 +152,7 @@ func (d *packedDoc) Encode() ([]byte, error) {
 		ms = d.deadline.UnixMilli()
 	}
 	b = binary.AppendUvarint(b, uint64(ms))
-	for key, value := range d.fields.pairs() {
+	for key, value := range d.fields.All() {
 		b = binary.AppendUvarint(b, uint64(len(key)))
 		b = append(b, key...)
 		b = binary.AppendUvarint(b, uint64(len(value)))

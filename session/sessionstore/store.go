@@ -1,4 +1,4 @@
-package session
+package sessionstore
 
 import (
 	"context"
@@ -50,6 +50,26 @@ type Traits struct {
 	CommitsNeedLock bool
 	// NoDeadline: the store cannot keep the end of the absolute lifetime.
 	NoDeadline bool
+	// Rules are the rules of the other programs that use these sessions. Without them, padlock's
+	// own rules apply.
+	Rules Rules
+}
+
+// Rules say how another program that uses the same sessions, such as PHP, names them. They are safe
+// for concurrent use.
+type Rules interface {
+	// NewID makes an id that nobody can guess.
+	NewID() string
+	// ValidID reports whether id has the form of an id. The store is asked only for valid ids.
+	ValidID(id string) bool
+	// Key returns the key of a session in the store.
+	Key(id string) string
+	// Lock returns the name of the lock of the session at key.
+	Lock(key string) string
+	// ShownLock returns the name of that lock for logs and answers, without the session's id.
+	ShownLock(key string) string
+	// CheckKey returns ErrKey if the format of the sessions cannot hold a value at key.
+	CheckKey(key string) error
 }
 
 // Field is one key of a session and its encoded value.
@@ -75,9 +95,6 @@ type Record struct {
 type Moved struct {
 	To string    // the new key
 	At time.Time // when it moved, by the clock of the process that moved it, in whole milliseconds
-	// Frozen: a request with the old id reads the values from before the move and cannot write. The
-	// store keeps this flag, and only the Manager uses it.
-	Frozen bool
 }
 
 // Change is one commit.

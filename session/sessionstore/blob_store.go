@@ -1,4 +1,4 @@
-package session
+package sessionstore
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return joinErrors(ErrUnavailable, ctx.Err())
+		return unavailable(ctx.Err())
 	}
 }
 

@@ -1,4 +1,4 @@
-package session
+package sessionstore
 
 import (
 	"bytes"
@@ -28,10 +28,7 @@ func (b *blobSessions) split(blob Blob) (Blob, Moved, error) {
 }
 
 func appendMoved(m Moved, data []byte) []byte {
-	b := append([]byte(TombstonePrefix), 0)
-	if m.Frozen {
-		b[len(b)-1] = 1
-	}
+	b := append([]byte(TombstonePrefix), 1) // the 1 means that the old id is frozen, as it always is
 	b = binary.AppendUvarint(b, uint64(m.At.UnixMilli()))
 	b = binary.AppendUvarint(b, uint64(len(m.To)))
 	return append(append(b, m.To...), data...)
@@ -42,7 +39,7 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 		return Moved{}, nil, fmt.Errorf("%w: a tombstone begins otherwise", errPacked)
 	}
 	p := unpacker{rest: blob[len(TombstonePrefix)+1:]}
-	m := Moved{Frozen: blob[len(TombstonePrefix)] == 1}
+	var m Moved
 	m.At = time.UnixMilli(int64(p.number()))
 	m.To = string(p.bytes())
 	if p.bad || m.To == "" {
@@ -83,6 +80,8 @@ const (
 	// claimWait is how long a reader waits for step 3 of a move. It is many times the duration of
 	// one request to a store, and too short to annoy a visitor.
 	claimWait = time.Second
+	// confirmTime is how long step 3 of a move may take once the client has left.
+	confirmTime = 5 * time.Second
 )
 
 func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data, []byte(claimPrefix)) }
@@ -118,7 +117,7 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob, tombstone []byte, ttl time.Duration) (bool, *Blob, error) {
 	claim, err := b.writeClaim(ctx, key)
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		err = joinErrors(ErrUnavailable, err) // the session did not change, even if the claim was written
+		err = unavailable(err) // the session did not change, even if the claim was written
 	}
 	if claim == nil || err != nil {
 		return false, nil, err
@@ -132,7 +131,7 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 		return false, now, err
 	}
 	// The session has left its key, so the move is completed even if the client no longer waits.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
 }

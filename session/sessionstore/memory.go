@@ -1,4 +1,4 @@
-package session
+package sessionstore
 
 import (
 	"context"
@@ -157,7 +157,7 @@ func (m *Memory) sweepAll() {
 // Load implements Store.
 func (m *Memory) Load(ctx context.Context, key string) (Record, error) {
 	if err := ctx.Err(); err != nil {
-		return Record{}, joinErrors(ErrUnavailable, err)
+		return Record{}, unavailable(err)
 	}
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *memorySession) live(ttl time.Duration) {
 // Commit implements Store.
 func (m *Memory) Commit(ctx context.Context, key string, c Change) (Result, error) {
 	if err := ctx.Err(); err != nil {
-		return Result{}, joinErrors(ErrUnavailable, err)
+		return Result{}, unavailable(err)
 	}
 	if !c.Create {
 		return m.commit(key, c)
@@ -264,7 +264,7 @@ func (f *memoryFields) Delete(key string) error {
 // Touch implements Store.
 func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
-		return joinErrors(ErrUnavailable, err)
+		return unavailable(err)
 	}
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()
@@ -277,7 +277,7 @@ func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error
 // Delete implements Store.
 func (m *Memory) Delete(ctx context.Context, key string) (Moved, error) {
 	if err := ctx.Err(); err != nil {
-		return Moved{}, joinErrors(ErrUnavailable, err)
+		return Moved{}, unavailable(err)
 	}
 	sh, s := m.lock(key)
 	defer sh.mu.Unlock()
