@@ -76,19 +76,29 @@ func (n *line) enter() (leave func()) {
 	}
 }
 
-// keepRenewing renews the lease, until ctx ends. It does not wait for the reply to one renewal
-// before it sends the next, because a member that is silent gets some of them.
+// maxRenewals is how many renewals may wait for their replies at the same time, if the store has so
+// many members.
+const maxRenewals = 3
+
+// keepRenewing renews the lease, until ctx ends. If the store has several members, it does not wait
+// for the reply to one renewal before it sends the next, because a member may be silent.
 func (n *line) keepRenewing(ctx context.Context) {
 	var renewals sync.WaitGroup
 	defer renewals.Wait()
+	slots := make(chan struct{}, min(maxRenewals, len(n.leases.conn.server.Endpoints)))
 	for {
 		pause(ctx, n.untilRenewal())
-		if ctx.Err() != nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
 			return
 		}
-		if l := n.lease(); l != nil {
-			renewals.Go(func() { n.renew(ctx, l) })
-		}
+		renewals.Go(func() {
+			defer func() { <-slots }()
+			if l := n.lease(); l != nil && ctx.Err() == nil {
+				n.renew(ctx, l)
+			}
+		})
 	}
 }
 
@@ -106,6 +116,8 @@ func (n *line) untilRenewal() time.Duration {
 func (n *line) renew(ctx context.Context, l *lease) {
 	ctx, cancel := n.leases.conn.limits.limit(ctx)
 	defer cancel()
+	ctx, end := context.WithTimeout(ctx, placeLength*time.Second)
+	defer end()
 	from := n.leases.clock.Now()
 	ttl, err := n.leases.conn.keepAlive(ctx, l.id)
 	switch {
