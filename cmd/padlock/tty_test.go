@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,7 +52,11 @@ func TestTerminal(t *testing.T) {
 type windowKey struct{}
 
 // window is a terminal with a person at it.
-type window struct{ tmux, socket string }
+type window struct {
+	tmux, socket string
+
+	prompts int // the number in the last prompt at which a line was typed
+}
 
 func (w *window) do(ts *testscript.TestScript, args ...string) string {
 	c := exec.Command(w.tmux, append([]string{"-S", w.socket, "-f", os.DevNull}, args...)...)
@@ -59,7 +64,7 @@ func (w *window) do(ts *testscript.TestScript, args ...string) string {
 	for _, v := range []string{"PATH", "PADLOCK_STORE", "FAULTS", "GORACE", "HOME", "TMPDIR"} {
 		c.Env = append(c.Env, v+"="+ts.Getenv(v))
 	}
-	c.Env = append(c.Env, "LC_ALL=C.UTF-8", "PS1=> ")
+	c.Env = append(c.Env, "LC_ALL=C.UTF-8", `PS1=\#> `)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		ts.Fatalf("tmux %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -71,11 +76,25 @@ func (w *window) login(ts *testscript.TestScript, _ bool, _ []string) {
 	w.do(ts, "new-session", "-d", "-x", "150", "-y", "50", "bash", "--norc", "--noprofile", "-i")
 }
 
+// prompt matches a screen whose last line is a prompt with the number of the command.
+var prompt = regexp.MustCompile(`(\d+)>\s*$`)
+
 // shell does not type ahead: input may get lost while the shell sets up the terminal for a program
-// or for itself.
+// or for itself. So it waits for a prompt with a number that it has not seen. On a busy machine the
+// last prompt may still stand there, because the shell has not yet read the last line.
 func (w *window) shell(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, "the shell is ready", func() bool {
-		return strings.HasSuffix(strings.TrimSpace(w.do(ts, "capture-pane", "-p", "-J")), ">")
+		m := prompt.FindStringSubmatch(w.do(ts, "capture-pane", "-p", "-J"))
+		if m == nil {
+			return false
+		}
+		number, err := strconv.Atoi(m[1])
+		ts.Check(err)
+		if number <= w.prompts {
+			return false
+		}
+		w.prompts = number
+		return true
 	})
 	w.typeLine(ts, neg, args)
 }
