@@ -66,6 +66,9 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	if set.nonblock && set.wait.given && set.wait.d > 0 {
 		return usage("-n and -w %s contradict each other; use one of them", span(set.wait.d))
 	}
+	if err := a.urlAsName(name); err != nil {
+		return err
+	}
 	if set.keeper {
 		return a.acquireKept(ctx, set, name)
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // completePatience bounds how long a person waits for the names of locks after pressing Tab.
@@ -16,7 +18,7 @@ const completePatience = 2 * time.Second
 // they would disturb the line that the user is typing.
 func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault // the shell completes COMMAND and its arguments
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
 	defer cancel()
@@ -36,12 +38,49 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeValues lets the shell complete the values of flags that have a fixed set of values.
-func completeValues(c *cobra.Command) {
-	for flag, values := range map[string][]string{
-		"wait-policy": {"skip", "wait"},
-		"signal":      slices.Sorted(maps.Keys(signalNames)),
-	} {
-		_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // both flags exist
+// completeRun completes NAME. The shell completes COMMAND and its arguments.
+func (a *app) completeRun(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return completeFiles(c, args, begun)
 	}
+	return a.completeName(c, args, begun)
+}
+
+// completeFiles lets the shell complete files.
+func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// prepareCompletion tells cobra how to complete the arguments and the values of flags. The shell
+// completes files only where a file is meant.
+func (a *app) prepareCompletion(root *cobra.Command) {
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for _, verb := range root.Commands() {
+		verb.Flags().VisitAll(func(f *pflag.Flag) {
+			if how := a.completeValue(f); how != nil {
+				_ = verb.RegisterFlagCompletionFunc(f.Name, how) // the flag exists
+			}
+			f.Usage = strings.ReplaceAll(f.Usage, "`", "") // the quotes are for the help
+		})
+	}
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+}
+
+// completeValue returns the function that completes the values of a flag, or nil if only the user
+// knows them.
+func (a *app) completeValue(f *pflag.Flag) cobra.CompletionFunc {
+	value, _ := pflag.UnquoteUsage(f)
+	switch {
+	case value == "FILE" || value == "DIRECTORY":
+		return completeFiles
+	case f.Name == "also" || f.Name == "watch":
+		return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return a.completeName(c, nil, begun)
+		}
+	case f.Name == "wait-policy":
+		return cobra.FixedCompletions([]string{"skip", "wait"}, cobra.ShellCompDirectiveNoFileComp)
+	case f.Name == "signal":
+		return cobra.FixedCompletions(slices.Sorted(maps.Keys(signalNames)), cobra.ShellCompDirectiveNoFileComp)
+	}
+	return nil
 }

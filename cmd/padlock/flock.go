@@ -32,6 +32,7 @@ func (a *app) flockCommand() *cobra.Command {
   ln -s "$(command -v padlock)" ~/bin/flock`,
 		DisableFlagsInUseLine: true,
 		DisableFlagParsing:    true, // flock mode parses its own flags
+		ValidArgsFunction:     completeFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			a.status = a.flock("padlock flock", args)
 			return nil

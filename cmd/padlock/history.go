@@ -258,6 +258,9 @@ type lastRuns struct {
 // tellNames writes a line for each name that has a history.
 func (a *app) tellNames(ctx context.Context, page *bytes.Buffer, l *padlock.Locker, log *history.Log) error {
 	names, incomplete := log.Names(ctx, "")
+	if len(names) == 0 && incomplete == nil {
+		a.remark("", "no runs are recorded; padlock run --record records them")
+	}
 	now := time.Now()
 	w := tabwriter.NewWriter(page, 0, 0, 2, ' ', 0)
 	defer w.Flush()

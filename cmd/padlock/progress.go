@@ -28,6 +28,8 @@ type progress struct {
 	shown  bool // there is a terminal
 	redraw bool // the line may be overwritten in place
 
+	outside bool // padlock waits without a place in the queue
+
 	once   sync.Once
 	cancel context.CancelFunc // nil before begin
 	done   chan struct{}
@@ -119,7 +121,7 @@ func (p *progress) askHolder(ctx context.Context) {
 	}
 	// Waiters get the lock in order of arrival, so the number of waiters ahead of this one never
 	// grows.
-	if p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
+	if !p.outside && p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
 		p.ahead = s.Waiters - 1
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,11 +35,17 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	root := a.root()
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.prepareCompletion(root)
+	}
 	help := &helpWriter{Writer: stdout}
 	root.SetOut(help)
 	root.SetErr(stderr)
 	a.json = asksForJSON(args) // errors may occur before the flags are parsed
-	err := root.ExecuteContext(context.Background())
+	err := misplacedFlag(root, args)
+	if err == nil {
+		err = root.ExecuteContext(context.Background())
+	}
 	if err == nil {
 		err = help.err
 	}
@@ -120,7 +127,7 @@ does the job, or only one machine, with a store on a server such as Redis.`,
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
-	root.AddCommand(a.manCommand(), a.versionCommand(), verifyWorkerCommand(), a.keeperCommand())
+	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand(), verifyWorkerCommand(), a.keeperCommand())
 	inPadlocksWords(root)
 	return root
 }

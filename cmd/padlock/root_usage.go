@@ -16,6 +16,7 @@ import (
 // otherWords maps verbs of other programs to padlock's.
 var otherWords = map[string]string{
 	"unlock": "release or break", "lock": "run or acquire", "list": "ls", "locks": "ls", "show": "status", "info": "status",
+	"ps": "ls or top", "rm": "release or break", "get": "acquire or status",
 	"exec": "run", "web": "serve", "ui": "serve", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
 }
 
@@ -32,6 +33,31 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 		return usage("padlock has no verb %q; see padlock --help", args[0])
 	}
 	return usage("padlock has no verb %q; did you mean %s?", args[0], meant)
+}
+
+// misplacedFlag returns the failure for a flag of a verb that stands before the verb. Cobra would
+// accept some of these flags, and take what follows for their values.
+func misplacedFlag(root *cobra.Command, args []string) error {
+	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-' && args[i] != "--"; i++ {
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		f := root.PersistentFlags().Lookup(name)
+		if f == nil {
+			f = root.Flags().Lookup(name)
+		}
+		if args[i][1] != '-' {
+			f = root.Flags().ShorthandLookup(name[:1])
+			if f == nil {
+				f = root.PersistentFlags().ShorthandLookup(name[:1])
+			}
+		}
+		switch {
+		case f == nil:
+			return usage("%s stands before the verb; write padlock VERB %s (see padlock --help for the flags of all verbs)", args[i], args[i])
+		case f.NoOptDefVal == "" && !hasValue:
+			i++ // the value
+		}
+	}
+	return nil
 }
 
 // flagProblem describes an error in a flag.
@@ -68,16 +94,6 @@ func inPadlocksWords(root *cobra.Command) {
 			return verb.Help()
 		},
 	})
-	root.InitDefaultCompletionCmd()
-	for _, c := range root.Commands() {
-		if c.Name() != "completion" {
-			continue
-		}
-		c.Short = "Print a script that completes padlock's verbs and flags in a shell"
-		for _, shell := range c.Commands() {
-			shell.Short = "Print the script for " + shell.Name()
-		}
-	}
 }
 
 // writeUsage writes the part of a help text that follows the description of a verb. It uses no
@@ -99,11 +115,7 @@ func writeUsage(c *cobra.Command) error {
 		for _, g := range c.Groups() {
 			b.WriteString(verbList(c, g.Title, g.ID))
 		}
-		title := "More:"
-		if len(c.Groups()) == 0 {
-			title = "Available Commands:"
-		}
-		b.WriteString(verbList(c, title, ""))
+		b.WriteString(verbList(c, "More:", ""))
 	}
 	if c.HasAvailableLocalFlags() {
 		b.WriteString("\n\nFlags:\n" + flagList(c.LocalFlags()))

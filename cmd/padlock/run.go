@@ -75,7 +75,7 @@ func (a *app) runCommand() *cobra.Command {
 		Short:                 "Run a command while holding a lock",
 		Long:                  runLong,
 		Example:               runExample,
-		ValidArgsFunction:     a.completeName,
+		ValidArgsFunction:     a.completeRun,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("label") {
@@ -85,13 +85,15 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	set.define(c)
-	completeValues(c)
 	return c
 }
 
 // run executes the verb after its flags were parsed.
 func (a *app) run(set *runFlags, args []string) error {
 	name, command, err := splitArgs(args, &set.shell)
+	if err == nil {
+		err = a.urlAsName(name)
+	}
 	if err == nil && set.shell {
 		command, err = shellCommand(command)
 	}

@@ -199,11 +199,6 @@ func (f *front) take(ctx context.Context) (err error) {
 	}
 }
 
-// guarded reports whether err means that a server has just restarted and does not grant locks yet.
-func guarded(err error) bool {
-	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
-}
-
 // gaveUp returns the error of a wait that a signal has ended.
 func (f *front) gaveUp(s os.Signal, err error) error {
 	if err == nil {

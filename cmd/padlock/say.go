@@ -173,6 +173,11 @@ func reason(err error) string {
 	return what
 }
 
+// guarded reports whether err means that a server has just restarted and does not grant locks yet.
+func guarded(err error) bool {
+	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
+}
+
 // heldFailure returns the failure that names the holders of the lock.
 func heldFailure(name string, held *padlock.HeldError) *failure {
 	now := time.Now()

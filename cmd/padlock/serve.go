@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,7 +162,7 @@ func (a *app) serve(ctx context.Context, set *serving) error {
 	if acc.pairs != nil {
 		at = tls.NewListener(at, server.TLSConfig)
 	}
-	if err := a.announce(at.Addr(), acc.pairs != nil); err != nil {
+	if err := a.announce(at.Addr(), set, &acc); err != nil {
 		return err
 	}
 	return finish(ctx, server, at)
@@ -171,6 +173,9 @@ func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, ac
 	log := slog.New(slog.NewJSONHandler(a.stderr, nil))
 	watcher := sampler.New(l, sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames))
 	go watcher.Run(ctx)
+	if acc.pairs != nil && acc.pairs.exposed() {
+		log.Warn("every user of this machine can read the TLS key; chmod 600 the file", "file", acc.pairs.key)
+	}
 	opts := []padlockweb.Option{
 		padlockweb.Sampler(watcher), padlockweb.Logger(log), padlockweb.Place(a.storeName()), padlockweb.Hosts(set.hostNames(acc.pairs)...),
 		padlockweb.History(a.history(a.opened)),
@@ -216,12 +221,12 @@ type served struct {
 }
 
 // announce prints the address of the page.
-func (a *app) announce(at net.Addr, secure bool) error {
+func (a *app) announce(at net.Addr, set *serving, acc *access) error {
 	scheme := "http"
-	if secure {
+	if acc.pairs != nil {
 		scheme = "https"
 	}
-	out := served{scheme + "://" + at.String() + "/", a.storeName()}
+	out := served{scheme + "://" + set.reachable(at, acc.pairs) + "/", a.storeName()}
 	if at.Network() == "unix" {
 		out.URL = "unix:" + at.String()
 	}
@@ -230,6 +235,23 @@ func (a *app) announce(at net.Addr, secure bool) error {
 	}
 	_, err := fmt.Fprintf(a.stdout, "the locks of %s are at %s\n", a.place(), out.URL)
 	return err
+}
+
+// reachable returns the address as a browser can open it. If the server listens on all addresses of
+// the machine, that is one of its names.
+func (set *serving) reachable(at net.Addr, pairs *keyPair) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	names := slices.Clone(set.hosts)
+	if pairs != nil {
+		names = append(names, pairs.certificateNames()...)
+	}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	return net.JoinHostPort(append(names, "localhost")[0], strconv.Itoa(tcp.Port))
 }
 
 // shutdownPatience is how long requests that are under way may take after a signal.

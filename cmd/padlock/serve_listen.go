@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,6 +95,12 @@ func (p *keyPair) times() (changed [2]time.Time) {
 		}
 	}
 	return changed
+}
+
+// exposed reports whether every user of this machine can read the key.
+func (p *keyPair) exposed() bool {
+	info, err := os.Stat(p.key)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0
 }
 
 // getCertificate returns the certificate for a new connection. If the files have changed and cannot

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,63 @@ func TestServeNeeds(t *testing.T) {
 			t.Errorf("%s: %v, reading without a token: %v", c.what, err, acc.open)
 		case c.want != "" && (!errors.As(err, &f) || f.status != exitUsage || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %q", c.what, err, c.want)
+		}
+	}
+}
+
+// The address that serve prints can be opened, even if serve listens on all addresses.
+func TestServeAnnouncesAnAddressToOpen(t *testing.T) {
+	cert, key := certificate(t, t.TempDir(), "locks.example.org")
+	pairs, err := openKeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, one := &net.TCPAddr{IP: net.IPv6unspecified, Port: 7925}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7925}
+	for _, c := range []struct {
+		at    *net.TCPAddr
+		hosts []string
+		pairs *keyPair
+		want  string
+	}{
+		{one, nil, nil, "http://127.0.0.1:7925/"},
+		{one, []string{"a.example.org"}, pairs, "https://127.0.0.1:7925/"},
+		{every, nil, nil, "http://" + host + ":7925/"},
+		{&net.TCPAddr{IP: net.IPv4zero, Port: 7925}, nil, nil, "http://" + host + ":7925/"},
+		{every, nil, pairs, "https://locks.example.org:7925/"},
+		{every, []string{"a.example.org"}, pairs, "https://a.example.org:7925/"},
+	} {
+		var out bytes.Buffer
+		a := &app{stdout: &out, storeURL: "memory:"}
+		if err := a.announce(c.at, &serving{hosts: c.hosts}, &access{pairs: c.pairs}); err != nil || !strings.HasSuffix(out.String(), " are at "+c.want+"\n") {
+			t.Errorf("%v, %v: %q, %v; want %s", c.at, c.hosts, out.String(), err, c.want)
+		}
+	}
+}
+
+// A TLS key that every user can read is reported in the log.
+func TestServeReportsAnOpenKey(t *testing.T) {
+	cert, key := certificate(t, t.TempDir(), "locks.example.org")
+	pairs, err := openKeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(inMemory(t))
+	for mode, want := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: runtime.GOOS != "windows"} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		a := &app{stdout: io.Discard, stderr: &log, storeURL: "memory:"}
+		web, _ := a.webServer(ctx, l, &serving{maxNames: 1}, &access{open: true, pairs: pairs})
+		cancel()
+		web.Close()
+		if got := strings.Contains(log.String(), `"msg":"every user of this machine can read the TLS key; chmod 600 the file"`); got != want {
+			t.Errorf("mode %o: %q", mode, log.String())
 		}
 	}
 }

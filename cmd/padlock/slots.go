@@ -21,6 +21,7 @@ type slotted struct {
 	count         int    // the number of slots that --slots gives; otherwise 0
 	waiting       int    // callers that wait for a slot
 	unlisted      string // if the list may be incomplete, the reason; otherwise ""
+	guard         bool   // that reason is the restart guard
 }
 
 // slot is a slot of a name.
@@ -109,7 +110,7 @@ func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, erro
 	case listing.Err() != nil:
 		f.unlisted = fmt.Sprintf("the store could not list them within %s", span(slotPatience))
 	default:
-		f.unlisted = reason(err)
+		f.unlisted, f.guard = reason(err), guarded(err)
 	}
 	for _, with := range fold(states) {
 		if with.Name == name {
@@ -147,6 +148,14 @@ func (f *slotted) inFile() bool {
 // allTaken reports whether all slots are held. The option --slots gives their number; without it,
 // allTaken returns false.
 func (f *slotted) allTaken() bool { return f.count > 0 && f.takenSlots() == f.count }
+
+// heldError names the holders for which a caller would have to wait.
+func (f *slotted) heldError() *padlock.HeldError {
+	if f.count > 0 {
+		return &padlock.HeldError{Holds: f.allHolds()}
+	}
+	return &padlock.HeldError{Holds: f.Holds}
+}
 
 // blocked reports whether a caller would have to wait: with --slots, for a slot; without it, for
 // the lock.

@@ -129,7 +129,10 @@ func lookUp(ctx context.Context, l *padlock.Locker, name string, slots int) (slo
 // lines describes a name and its slots for a person.
 func (f *slotted) lines(now time.Time) []string {
 	out := f.describeKnown(now)
-	if f.unlisted != "" {
+	switch {
+	case f.guard: // it concerns every name, and most have no slots
+		out = append(out, "  new locks are refused: "+f.unlisted)
+	case f.unlisted != "":
 		out = append(out, fmt.Sprintf("  there may be more slots: %s; padlock status --slots N %s asks for each", f.unlisted, show(f.Name)))
 	}
 	return out
@@ -137,17 +140,17 @@ func (f *slotted) lines(now time.Time) []string {
 
 // describeKnown describes the known facts about a name and its slots.
 func (f *slotted) describeKnown(now time.Time) []string {
+	held := fmt.Sprintf("%s: %s held", show(f.Name), several(f.takenSlots(), "slot is", "slots are"))
 	var out []string
-	if f.count == 0 {
-		out = lines(&f.State, now)
-	}
-	if f.count == 0 && len(f.slots) == 0 && f.waiting == 0 {
-		return out
-	}
-	if f.count > 0 {
+	switch {
+	case f.count > 0:
 		out = append(out, fmt.Sprintf("%s: %d of %d slots are held", show(f.Name), f.takenSlots(), f.count))
-	} else {
-		out = append(out, fmt.Sprintf("%s: %s held", show(f.Name), several(f.takenSlots(), "slot is", "slots are")))
+	case len(f.slots) == 0 && f.waiting == 0:
+		return lines(&f.State, now)
+	case len(f.Holds) == 0:
+		out = append(out, held+"; without --slots, "+show(f.Name)+" is free")
+	default:
+		out = append(lines(&f.State, now), held)
 	}
 	for _, s := range f.slots {
 		for _, h := range s.Holds {

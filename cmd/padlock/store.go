@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,10 +26,28 @@ func noURL(name string, err error) *failure {
 	return why
 }
 
+// urlAsName returns the failure for a NAME that is the URL of a store. The user has probably left
+// out --store, and the lock would be one of this machine only.
+func (a *app) urlAsName(name string) error {
+	scheme, _, isURL := strings.Cut(name, "://")
+	if !isURL || a.storeURL != "" {
+		return nil
+	}
+	for _, s := range open.Known(schemes) {
+		if slices.Contains(s.Names, scheme) {
+			return usage("the name of the lock is %s, which is the URL of a store; write --store before it, and then the name (a lock may have such a name only if --store is given)", show(open.Redacted(name, schemes)))
+		}
+	}
+	return nil
+}
+
 // looker opens the store for verbs that take no lock, such as padlock status. It does not create
 // the directory in a file URL, because the URL may contain a typing error. If there is no such
 // directory, no lock is held, and a remark on the terminal says so.
 func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) {
+	if why := a.urlAsName(name); why != nil {
+		return nil, why
+	}
 	rawURL, err := a.url()
 	if err != nil || a.urlSource() == "" {
 		return a.locker(ctx, name)
@@ -56,6 +75,9 @@ func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) 
 
 // locker opens the store.
 func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
+	if why := a.urlAsName(name); why != nil {
+		return nil, why
+	}
 	rawURL, err := a.url()
 	if err != nil {
 		return nil, noURL(name, err)

@@ -180,6 +180,26 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 	}
 }
 
+// While a server that has restarted grants no locks, status shows the holder of a name and says
+// that new locks are refused. It does not speak of slots, because the name may have none.
+func TestStatusDuringTheRestartGuard(t *testing.T) {
+	store := &partial{Store: inMemory(t), err: fmt.Errorf("%w: the server has restarted (restart guard)", padlock.ErrUnavailable)}
+	use(t, store)
+	l := padlock.New(store)
+	if _, err := l.Acquire(t.Context(), "long", padlock.NoRenewal(), padlock.Label("who")); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	a := &app{stdout: &out, stderr: io.Discard}
+	if err := a.showStatus(t.Context(), 0, "long"); err != nil || a.status != exitHeld {
+		t.Errorf("status %d, %v", a.status, err)
+	}
+	if got := out.String(); !strings.Contains(got, "long is held by") || strings.Contains(got, "slot") ||
+		!strings.Contains(got, "\n  new locks are refused: the server has restarted (restart guard)\n") {
+		t.Errorf("it prints %q", got)
+	}
+}
+
 // Unknown findings count in the exit status, accepted ones do not.
 func TestExitStatusOfDoctor(t *testing.T) {
 	for _, c := range []struct {
@@ -227,7 +247,7 @@ func TestWaitRidesOutAnOutage(t *testing.T) {
 				return nil
 			}
 			time.AfterFunc(150*time.Second, func() { lock.Release() })
-			w := watcher{l: padlock.New(store), name: "deploy"}
+			w := watcher{l: padlock.New(store), name: "deploy", progress: &progress{}}
 			if c.bound > 0 {
 				w.until = begin.Add(c.bound)
 			}

@@ -57,11 +57,13 @@ func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) e
 	defer a.close(l)
 	ctx, stop := interruptible(ctx)
 	begin := time.Now()
-	w := watcher{l: l, name: name, slots: slots}
+	w := watcher{l: l, name: name, slots: slots, progress: newProgress(a, &runFlags{slots: slotCount(slots)})}
+	w.progress.locker, w.progress.outside = l, true
 	if bound.given {
 		w.until = begin.Add(bound.d)
 	}
 	s, err := w.waitForFree(ctx)
+	w.progress.removeLine()
 	if sig := stop(); sig != nil {
 		return interruptedBy(sig, name)
 	}
@@ -70,9 +72,9 @@ func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) e
 	case err != nil:
 		return a.holdersUnknown(name, err)
 	case s.blocked():
-		why := heldFailure(name, &padlock.HeldError{Holds: s.Holds})
+		why := heldFailure(name, s.heldError())
 		if slots > 0 {
-			why = slotsFailure(name, slots, &padlock.HeldError{Holds: s.allHolds()})
+			why = slotsFailure(name, slots, s.heldError())
 		}
 		why.note.Message += "; gave up after " + span(took)
 		return why
@@ -95,6 +97,8 @@ type watcher struct {
 	until time.Time // zero means no limit
 	pause time.Duration
 	since time.Time // when the current series of failures began
+
+	progress *progress
 }
 
 const (
@@ -116,6 +120,7 @@ func (w *watcher) waitForFree(ctx context.Context) (slotted, error) {
 			if !s.blocked() || w.over() {
 				return s, nil
 			}
+			w.progress.beginWait(w.name, s.heldError())
 		case guarded(err): // this is temporary: the server grants no locks yet
 			if w.over() {
 				return s, err

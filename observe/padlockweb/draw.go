@@ -110,7 +110,10 @@ func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visit
 
 // setFrame puts the body of a page into the layout.
 func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body markup.Page) {
-	c.Place, c.Reader, c.Body = w.place, v.right >= RightRead, body
+	c.Reader, c.Body = v.right >= RightRead, body
+	if c.Reader { // an address is nothing for strangers
+		c.Place = w.place
+	}
 	if _, err := r.Cookie(cookieName); err == nil {
 		c.Token = v.token.name
 	}

@@ -2,10 +2,12 @@ package padlockweb_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,53 @@ func TestRights(t *testing.T) {
 	}
 	if a := s.get("", header("Accept", "text/html")); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "login" {
 		t.Errorf("a browser gets %d, %q", a.StatusCode, a.Header.Get("Location"))
+	}
+}
+
+// A visitor without the right to read does not learn the address of the store.
+func TestPlaceIsForReaders(t *testing.T) {
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.Place("redis://db7.internal"))
+	for _, path := range []string{"login", "break?n=x", "nowhere"} {
+		if a := s.get(path, header("Accept", "text/html")); strings.Contains(a.text, "db7") {
+			t.Errorf("%q shows the store to everybody: %s", path, a.text)
+		}
+	}
+	if a := s.ask(http.MethodPost, "login", form("token", "wrong-0123456789abcdef")); strings.Contains(a.text, "db7") {
+		t.Errorf("a refused login shows the store: %s", a.text)
+	}
+	if a := s.get("", with(reader)); !strings.Contains(a.text, "redis://db7.internal") {
+		t.Errorf("a reader does not see the store: %s", a.text)
+	}
+}
+
+// A token file that other users can read is reported in the log, unless it has only hashes.
+func TestTokenFileOthersCanRead(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the modes of files are those of Unix")
+	}
+	hashed := fmt.Sprintf("a sha256:%x read\n", sha256.Sum256([]byte(reader)))
+	for what, c := range map[string]struct {
+		text string
+		mode os.FileMode
+		want bool
+	}{
+		"secrets, mode 0644": {tokenFile, 0o644, true},
+		"secrets, mode 0600": {tokenFile, 0o600, false},
+		"secrets, mode 0640": {tokenFile, 0o640, false}, // a group is a choice
+		"hashes, mode 0644":  {hashed, 0o644, false},
+	} {
+		path := filepath.Join(t.TempDir(), "tokens")
+		if err := errors.Join(os.WriteFile(path, []byte(c.text), 0o600), os.Chmod(path, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		all, err := padlockweb.OpenTokens(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSite(t, padlockweb.Accept(all))
+		if got := s.log.has(t, "level", "WARN", "msg", "every user of this machine can read the tokens; chmod 600 the file", "file", path); got != c.want {
+			t.Errorf("%s: reported %v, want %v: %v", what, got, c.want, s.log.lines(t))
+		}
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +46,7 @@ type token struct {
 	hash   [sha256.Size]byte // of the secret
 	right  Right
 	prefix string // the token is valid for names that begin with it
+	hashed bool   // the file has only the hash of the secret
 }
 
 // Tokens are the tokens that a Handler accepts. They are safe for concurrent use.
@@ -66,6 +69,7 @@ type Tokens struct {
 	looked  time.Time // when the file was last looked at
 	version fileVersion
 	err     error // the error of the last attempt to read the file, or nil
+	exposed bool  // every user of the machine can read a secret in the file
 }
 
 // fileVersion tells whether a file has changed.
@@ -116,6 +120,15 @@ func (t *Tokens) Allow(right Right) bool {
 	return false
 }
 
+// warn reports a file whose secrets every user of this machine can read.
+func (t *Tokens) warn(log *slog.Logger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exposed {
+		log.Warn("every user of this machine can read the tokens; chmod 600 the file", "file", t.path)
+	}
+}
+
 // load reads the file. The caller holds t.mu, unless t is not in use yet.
 func (t *Tokens) load() error {
 	info, err := os.Stat(t.path)
@@ -138,6 +151,8 @@ func (t *Tokens) load() error {
 		return fmt.Errorf("the token file %s: %w", t.path, err)
 	}
 	t.list = list
+	secrets := slices.ContainsFunc(list, func(k token) bool { return !k.hashed })
+	t.exposed = secrets && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0
 	return nil
 }
 
@@ -245,12 +260,16 @@ func parseToken(line string) (k token, err error) {
 	if k.hash, err = parseSecret(secret); err != nil {
 		return k, err
 	}
+	k.hashed = strings.HasPrefix(secret, hashMark)
 	k.prefix, err = parsePrefix(prefix)
 	return k, err
 }
 
+// hashMark stands before the hash of a token.
+const hashMark = "sha256:"
+
 func parseSecret(secret string) (hash [sha256.Size]byte, err error) {
-	if digits, ok := strings.CutPrefix(secret, "sha256:"); ok {
+	if digits, ok := strings.CutPrefix(secret, hashMark); ok {
 		raw, err := hex.DecodeString(digits)
 		if err != nil || len(raw) != sha256.Size {
 			return hash, errors.New("sha256: must be followed by 64 hexadecimal digits")

@@ -50,6 +50,9 @@ func Handler(locker *padlock.Locker, opts ...Option) *Web {
 	if w.place == "" {
 		w.place = locker.Guarantees().Store
 	}
+	if w.tokens != nil {
+		w.tokens.warn(w.logger)
+	}
 	w.mux = w.routes()
 	return w
 }
