@@ -89,7 +89,8 @@ func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request)
 	if early {
 		return driver.Grant{}, errUnsettled
 	}
-	g, err := s.members[i].converter.Convert(ctx, r)
+	m := s.members[i]
+	g, err := m.leased(m.converter.Convert(ctx, r))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch judge(err) {

@@ -116,7 +116,7 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 // armAt sets the minimum time of a hold (Request.AtLeast) at one member, by repeating the request
 // that the member granted.
 func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
-	g, err := m.store.Acquire(ctx, r)
+	g, err := m.leased(m.store.Acquire(ctx, r))
 	a := answer{member: i, verdict: judge(err), grant: g, err: err}
 	s.mu.Lock()
 	h.slots[i].noteRepeated(a.verdict)

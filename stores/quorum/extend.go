@@ -84,7 +84,7 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.slots[i]
 	var a answer
-	a.grant, a.err = m.store.Extend(ctx, c.h.name, c.h.token, c.ttl)
+	a.grant, a.err = m.leased(m.store.Extend(ctx, c.h.name, c.h.token, c.ttl))
 	a.verdict = judge(a.err)
 	s.mu.Lock()
 	switch a.verdict {
@@ -168,7 +168,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 		s.convertAt(ctx, h, i, r)
 		return
 	}
-	g, err := m.store.Acquire(ctx, r)
+	g, err := m.leased(m.store.Acquire(ctx, r))
 	s.mu.Lock()
 	sl.noteAnswer(judge(err))
 	if err == nil && h.live {

@@ -14,7 +14,8 @@ type member struct {
 	store     driver.Store
 	index     int
 	g         driver.Guarantees
-	waiter    driver.Waiter // this field and the next seven are nil if the store lacks the ability
+	waiter    driver.Waiter // this field and the next eight are nil if the store lacks the ability
+	adviser   driver.QueueAdviser
 	converter driver.Converter
 	inspector driver.Inspector
 	lister    driver.Lister
@@ -24,6 +25,7 @@ type member struct {
 	ids       driver.Identifier
 
 	id        atomic.Pointer[string] // the id of the store, once it is known
+	failing   atomic.Bool            // the last request for a lock, or to wait for one, got no answer
 	unsettled atomic.Int64           // how many releases have been sent to this member and have no known outcome
 }
 
@@ -35,6 +37,7 @@ const maxUnsettled = 256
 func newMember(i int, store driver.Store) *member {
 	m := &member{store: store, index: i, g: store.Guarantees()}
 	m.waiter = ability(store, func(w driver.Waiter) error { _, err := w.Wait(ended, driver.Request{}, false); return err })
+	m.adviser = ability(store, func(driver.QueueAdviser) error { return nil })
 	m.converter = ability(store, func(c driver.Converter) error { _, err := c.Convert(ended, driver.Request{}); return err })
 	m.inspector = ability(store, func(i driver.Inspector) error { _, err := i.Inspect(ended, ""); return err })
 	m.lister = ability(store, func(l driver.Lister) error { _, err := l.List(ended, ""); return err })
@@ -66,6 +69,15 @@ var ended = func() context.Context {
 	return ctx
 }()
 
+// leased returns the member's answer, or errNoLease if the member grants a hold without a lease
+// although its holds have leases. Such a hold would seem to last for ever, and would end unnoticed.
+func (m *member) leased(g driver.Grant, err error) (driver.Grant, error) {
+	if err == nil && (g.TTL < 0 || g.TTL == 0 && m.g.Lease) {
+		return driver.Grant{}, errNoLease
+	}
+	return g, err
+}
+
 // String names the member in errors and findings.
 func (m *member) String() string { return fmt.Sprintf("member %d (%s)", m.index+1, m.g.Store) }
 
@@ -74,5 +86,6 @@ var (
 	errOverdue   = errors.New("no answer in time")
 	errGivenUp   = fmt.Errorf("%w: the try was given up before", driver.ErrUnavailable)
 	errLeftover  = errors.New("what an earlier try of this caller left there is not released yet")
+	errNoLease   = fmt.Errorf("%w: its grant has no lease", driver.ErrUncertain)
 	errCrowded   = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
 )

@@ -107,7 +107,7 @@ func (a *actor) act(ctx context.Context) {
 		a.hold(ctx, r, g, sent)
 	case errors.Is(err, driver.ErrHeld):
 		a.ref.count("refused")
-		a.Wait(ctx, request("n"), true)
+		a.queue(ctx)
 	case errors.Is(err, driver.ErrUncertain), errors.Is(err, driver.ErrUnavailable):
 		a.ref.count("failures")
 		a.Release(ctx, r.Name, r.Token, 0)
@@ -115,6 +115,16 @@ func (a *actor) act(ctx context.Context) {
 		a.ref.blame("Acquire: %v", err)
 	}
 	a.nap(20 * time.Millisecond)
+}
+
+// queue waits, and uses the hold if Wait hands one over.
+func (a *actor) queue(ctx context.Context) {
+	r := request("n")
+	r.TTL, r.Shared = modelTTL, a.chance(30)
+	if g, err := a.Wait(ctx, r, true); err == nil && g.TTL > 0 {
+		a.ref.count("hand-overs")
+		a.hold(ctx, r, g, time.Now().Add(g.From.Sub(driver.SystemClock().Now())))
+	}
 }
 
 // hold stays inside for a while, renews, and may change the mode.
@@ -276,7 +286,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Log(total)
-	for _, what := range []string{"grants", "refused", "failures", "promotions", "demotions"} {
+	for _, what := range []string{"grants", "refused", "hand-overs", "failures", "promotions", "demotions"} {
 		if total[what] == 0 {
 			t.Errorf("the model made no %s", what)
 		}

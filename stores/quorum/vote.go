@@ -170,9 +170,10 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 		report(a)
 		return
 	}
-	a.grant, a.err = m.store.Acquire(ctx, t.probe())
+	a.grant, a.err = m.leased(m.store.Acquire(ctx, t.probe()))
 	a.verdict = judge(a.err)
 	a.fast = time.Since(began) < t.round.timeout/2
+	m.failing.Store(a.verdict == never || a.verdict == unsure)
 	s.mu.Lock()
 	t.h.slots[i].noteAnswer(a.verdict)
 	if a.verdict == held && isLeft && isOwn(a.err, &t.r) {
@@ -330,10 +331,11 @@ func (t *try) standing(now time.Time) stage {
 }
 
 // lead looks for the first member, in order, with the verdict yes, held or pending. It returns that
-// verdict, or unasked if there is no such member.
+// verdict, or unasked if there is no such member. It does not wait for a member that has not
+// answered the last request either.
 func (t *try) lead() verdict {
-	for i := range t.answers {
-		if v := t.answers[i].verdict; v == yes || v == held || v == pending {
+	for i, m := range t.s.members {
+		if v := t.answers[i].verdict; v == yes || v == held || v == pending && !m.failing.Load() {
 			return v
 		}
 	}

@@ -3,43 +3,26 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. It waits at all members and returns when a quorum of them reports
-// that a try may succeed, or after about a second. It never makes reservations, because a
-// reservation at only some of the members would block every caller, even one that could get a
-// quorum.
-func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if err := s.valid(&r); err != nil {
-		return driver.Grant{}, err
-	}
-	if !s.waits {
-		return driver.Grant{}, fmt.Errorf("waiting: %w", errors.ErrUnsupported)
-	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	defer s.work.Done()
-	h := s.addUser(r.Name, r.Token)
-	defer s.removeUser(h)
-	return driver.Grant{}, s.wait(ctx, h, r)
-}
-
 // waitLimit is how long Wait lasts at most. Up to a quarter of it is added or subtracted at random.
 const waitLimit = time.Second
 
-func (s *Store) wait(ctx context.Context, h *hold, r driver.Request) error {
+// wait waits at all members until a quorum of them reports that a try may succeed, or for about a
+// second.
+func (s *Store) wait(ctx context.Context, r driver.Request) error {
+	h := s.addUser(r.Name, r.Token)
+	defer s.removeUser(h)
 	queued, leave := context.WithTimeout(ctx, jittered(waitLimit, waitLimit/4))
 	defer leave()
 	answers := s.ballot(pending)
 	replies := make(chan answer, len(answers))
 	for i := range answers {
-		s.waitAt(queued, h, i, r, replies)
+		s.waitAt(queued, h, i, r, false, replies)
 	}
 	err := s.listen(ctx, queued, answers, replies)
 	leave()
@@ -85,7 +68,7 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 
 // waitAt waits at one member. If an earlier Wait with the same token is still in that member's
 // queue, waitAt does not join the queue again and reports the verdict busy.
-func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, replies chan<- answer) {
+func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, reserve bool, replies chan<- answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sl := &h.slots[i]
@@ -99,11 +82,11 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	go func() {
 		defer s.work.Done()
 		defer s.removeUser(h)
-		err := s.members[i].wait(ctx, r)
+		g, err := s.members[i].wait(ctx, r, reserve)
 		s.mu.Lock()
 		sl.waiting = false
 		s.mu.Unlock()
-		replies <- answer{member: i, verdict: judge(err), err: err}
+		replies <- answer{member: i, verdict: judge(err), grant: g, err: err}
 	}()
 }
 
@@ -111,20 +94,20 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 // half shorter or longer, at random.
 const poll = 200 * time.Millisecond
 
-func (m *member) wait(ctx context.Context, r driver.Request) error {
+func (m *member) wait(ctx context.Context, r driver.Request, reserve bool) (g driver.Grant, err error) {
 	if m.waiter != nil {
-		_, err := m.waiter.Wait(ctx, r, false)
+		g, err = m.waiter.Wait(ctx, r, reserve)
 		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
+			return g, err
 		}
 	}
 	t := time.NewTimer(jittered(poll, poll/2))
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
+		return g, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return g, ctx.Err()
 	}
 }
 

@@ -10,56 +10,204 @@ import (
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
-// wait calls Wait and returns how long it lasted.
-func wait(t *testing.T, s driver.Store, r driver.Request) (time.Duration, error) {
+// wait calls Wait with reserve, and returns how long it lasted. The grant is zero or a hold.
+func wait(t *testing.T, s driver.Store, r driver.Request) (time.Duration, driver.Grant, error) {
 	t.Helper()
 	var g driver.Grant
 	var err error
 	d := took(func() { g, err = s.(driver.Waiter).Wait(t.Context(), r, true) })
-	if g != (driver.Grant{}) {
-		t.Errorf("a quorum reserved: %+v", g)
+	if g != (driver.Grant{}) && (g.From == 0 || g.TTL != r.TTL || g.Fence == 0) {
+		t.Errorf("Wait handed over %+v", g)
 	}
-	return d, err
+	return d, g, err
+}
+
+// wantHandOver waits, and wants a hold after d, or a little later: the members do not release at
+// the same instant, and those that still refuse are asked again.
+func wantHandOver(t *testing.T, s driver.Store, r driver.Request, d time.Duration) {
+	t.Helper()
+	if took, g, err := wait(t, s, r); took < d || took > d+7*time.Millisecond || g.TTL == 0 || err != nil {
+		t.Errorf("Wait returned %+v, %v after %v; want a hold after %v", g, err, took, d)
+	}
+	wantLive(t, s, r)
+}
+
+// wantNoHandOver waits, and wants no hold.
+func wantNoHandOver(t *testing.T, s driver.Store, r driver.Request, from, to time.Duration) {
+	t.Helper()
+	if d, g, err := wait(t, s, r); d < from || d > to || g.TTL > 0 || err != nil {
+		t.Errorf("Wait returned %+v, %v after %v; want no hold, after %v to %v", g, err, d, from, to)
+	}
+}
+
+// releaseAfter releases r after d.
+func releaseAfter(t *testing.T, s driver.Store, r driver.Request, d time.Duration) {
+	time.AfterFunc(d, func() { s.Release(t.Context(), r.Name, r.Token, 0) })
 }
 
 func TestWait(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, b := open(), open()
-		if d, err := wait(t, b, request("n")); d != 0 || err != nil {
-			t.Errorf("a free name was waited for %v: %v", d, err)
-		}
 		r := request("n")
-		take(t, a, r)
-		pass(time.Millisecond)
-		if d, err := wait(t, b, request("n")); d < 750*time.Millisecond || d > 1250*time.Millisecond || err != nil {
-			t.Errorf("a held name was waited for %v: %v", d, err)
-		}
-		b.these(silent, 1, 2)
-		time.AfterFunc(100*time.Millisecond, func() { a.Release(t.Context(), r.Name, r.Token, 0) })
-		if d, err := wait(t, b, request("n")); d < 100*time.Millisecond || d > 700*time.Millisecond || err != nil {
-			t.Errorf("a release came after 100 ms, Wait returned after %v: %v", d, err)
-		}
+		wantHandOver(t, b, r, 0)
+		wantNoHandOver(t, a, request("n"), 750*time.Millisecond, 1250*time.Millisecond)
+		releaseAfter(t, b, r, 100*time.Millisecond)
+		r = request("n")
+		wantHandOver(t, a, r, 100*time.Millisecond)
 		b.these(down, 1, 2, 3)
-		_, err := wait(t, b, request("n"))
+		_, _, err := wait(t, b, request("n"))
 		wantErr(t, err, driver.ErrUnavailable, driver.ErrHeld)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		b.these(silent, 1, 2, 3)
-		_, err = b.Wait(ctx, request("n"), false)
-		wantErr(t, err, context.DeadlineExceeded, driver.ErrUnavailable)
+		for _, reserve := range []bool{true, false} {
+			_, err = b.Wait(ctx, request("n"), reserve)
+			wantErr(t, err, context.DeadlineExceeded, driver.ErrUnavailable)
+		}
 	})
 }
 
-// Wait continues when one member becomes free, and returns when leases expire.
+// Wait stands in the queue of the first member that works. It leaves the queue of a member that has
+// fallen silent after about a second. A request finds out, and then Wait uses the next member.
+func TestWaitBesideDeadMembers(t *testing.T) {
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a, b := open(), open()
+		r := request("n")
+		take(t, a, r)
+		pass(time.Millisecond) // until all members have granted the hold
+		b.these(down, 1, 2)
+		releaseAfter(t, a, r, 100*time.Millisecond)
+		r = request("n")
+		wantHandOver(t, b, r, 100*time.Millisecond)
+		wantOutcome(t, b, r, driver.Released)
+	})
+	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
+		a, b, r := open(), open(), request("n")
+		take(t, a, r)
+		pass(time.Millisecond)
+		b.these(silent, 1, 2)
+		wantNoHandOver(t, b, request("n"), 750*time.Millisecond, 1250*time.Millisecond)
+		refused(t, b, request("n"), driver.ErrHeld)
+		pass(time.Second)
+		releaseAfter(t, a, r, 100*time.Millisecond)
+		wantHandOver(t, b, request("n"), 100*time.Millisecond)
+	})
+}
+
+// The waiters of all processes stand in one queue, and a release wakes one of them.
+func TestOneQueue(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		const waiters = 10
+		r := request("n")
+		holder := open()
+		take(t, holder, r)
+		pass(time.Millisecond)
+		releaseAfter(t, holder, r, 100*time.Millisecond)
+		order := make(chan int, waiters)
+		var all []*client
+		for range waiters {
+			all = append(all, open())
+		}
+		errs := together(t, waiters, func(ctx context.Context, i int) error {
+			<-time.After(time.Duration(i+1) * time.Millisecond)
+			r := request("n")
+			g, err := all[i].Wait(ctx, r, true)
+			if err != nil || g.TTL == 0 {
+				return errors.Join(err, errors.New("no hold"))
+			}
+			order <- i
+			<-time.After(5 * time.Millisecond)
+			_, err = all[i].Release(ctx, r.Name, r.Token, 0)
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for i := range waiters {
+			if first := <-order; first != i {
+				t.Errorf("waiter %d came when it was the turn of %d", first, i)
+			}
+			for _, l := range all[i].links {
+				asked += l.count("acquire")
+			}
+		}
+		if asked > 2*3*waiters {
+			t.Errorf("the waiters asked for the lock %d times", asked)
+		}
+	})
+}
+
+// tardy is a member whose Wait hands the name over although its context has ended, after the time
+// late.
+type tardy struct {
+	*link
+	late time.Duration
+}
+
+func (w tardy) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if r.Name == "" {
+		return w.link.Wait(ctx, r, reserve) // New looks whether there is a Wait
+	}
+	<-ctx.Done()
+	<-time.After(w.late)
+	return w.link.Acquire(context.WithoutCancel(ctx), r)
+}
+
+// A name that the queue hands over is released if the wait has ended, and if the try is lost.
+func TestWaitLeavesNothing(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Millisecond, 2 * time.Second} {
+		bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+			l := open().links
+			s, err := quorum.New(quorum.Majority, []driver.Store{tardy{l[0], late}, l[1], l[2]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			_, err = s.Wait(ctx, request("n"), true)
+			wantErr(t, err, context.DeadlineExceeded)
+			nothingLeft(t, c)
+
+			time.AfterFunc(10*time.Millisecond, func() { s.Close() })
+			_, err = s.Wait(t.Context(), request("n"), true)
+			wantErr(t, err, driver.ErrClosed)
+			nothingLeft(t, c)
+		})
+	}
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		b, r := open(), request("n")
+		take(t, c[1].now(), r)
+		take(t, c[2].now(), r)
+		b.links[0].next("acquire", down)
+		time.AfterFunc(500*time.Millisecond, func() { wantHolders(t, c, "n", 2, 3) })
+		b.Wait(t.Context(), request("n"), true)
+	})
+}
+
+// Wait tries when the queue hands the name over, even if others still have it at the other members
+// for a moment. If they keep it, Wait gives the first member back, so that the holder can get it,
+// and waits for the others.
 func TestWaitCountsMembers(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		b, r := open(), request("n")
 		r.TTL = 300 * time.Millisecond
 		take(t, c[0].now(), r)
 		take(t, c[1].now(), r)
-		if d, err := wait(t, b, request("n")); d != 300*time.Millisecond || err != nil {
-			t.Errorf("the leases ended after 300 ms, Wait returned after %v: %v", d, err)
+		mine := request("n")
+		wantHandOver(t, b, mine, 300*time.Millisecond)
+		wantOutcome(t, b, mine, driver.Released)
+		pass(time.Second)
+
+		r = request("n")
+		take(t, c[1].now(), r)
+		take(t, c[2].now(), r)
+		for i := range 2 {
+			time.AfterFunc(1500*time.Millisecond, func() { c[i+1].now().Release(t.Context(), "n", r.Token, 0) })
 		}
+		time.AfterFunc(1400*time.Millisecond, func() { wantHolders(t, c, "n", 2, 3) })
+		wantNoHandOver(t, b, request("n"), 1500*time.Millisecond, 1500*time.Millisecond)
 	})
 }
 
@@ -69,7 +217,7 @@ func TestCloseEndsWait(t *testing.T) {
 		take(t, a, request("n"))
 		pass(time.Millisecond)
 		time.AfterFunc(10*time.Millisecond, func() { b.Close() })
-		d, err := wait(t, b, request("n"))
+		d, _, err := wait(t, b, request("n"))
 		wantErr(t, err, driver.ErrClosed)
 		if d != 10*time.Millisecond {
 			t.Errorf("it returned after %v", d)
@@ -88,7 +236,8 @@ func TestWaitWithMembersThatCannot(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if d, err := wait(t, s, request("n")); d < 100*time.Millisecond || d > 300*time.Millisecond || err != nil {
+		d := took(func() { _, err = s.Wait(t.Context(), request("n"), false) })
+		if d < 100*time.Millisecond || d > 300*time.Millisecond || err != nil {
 			t.Errorf("Wait returned after %v: %v", d, err)
 		}
 	})
@@ -117,26 +266,29 @@ func TestManyWaitersMakeProgress(t *testing.T) {
 	})
 }
 
+// turn takes the name, waits for it if need be, and gives it up after a moment.
 func turn(ctx context.Context, cl *client, inside chan struct{}) error {
 	for {
 		r := request("n")
 		_, err := cl.Acquire(ctx, r)
-		switch {
-		case err == nil:
-			select {
-			case inside <- struct{}{}:
-			default:
-				return errors.New("two are inside")
+		if errors.Is(err, driver.ErrHeld) {
+			var g driver.Grant
+			r = request("n")
+			if g, err = cl.Wait(ctx, r, true); err == nil && g.TTL == 0 {
+				continue
 			}
-			<-time.After(time.Millisecond)
-			<-inside
-			_, err := cl.Release(ctx, r.Name, r.Token, 0)
-			return err
-		case !errors.Is(err, driver.ErrHeld):
+		}
+		if err != nil {
 			return err
 		}
-		if _, err := cl.Wait(ctx, request("n"), true); err != nil {
-			return err
+		select {
+		case inside <- struct{}{}:
+		default:
+			return errors.New("two are inside")
 		}
+		<-time.After(time.Millisecond)
+		<-inside
+		_, err = cl.Release(ctx, r.Name, r.Token, 0)
+		return err
 	}
 }

@@ -1,0 +1,165 @@
+package quorum
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Wait implements driver.Waiter. A quorum has no queue of its own. With reserve, Wait stands in the
+// queue of one member, the first one that works. So all waiters of all processes stand in one
+// queue, and a release wakes one of them. When that member hands the name over, Wait takes the name
+// at the others, and returns the hold.
+//
+// A waiter in the queue of one member cannot see whether the others are free. So it leaves the
+// queue after about a second, and its caller tries. If the members' holds have no lease, or the
+// queue hands over a name that others have at a quorum of the members, Wait waits at all members,
+// and returns when a quorum of them reports that a try may succeed.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := s.valid(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if !s.waits {
+		return driver.Grant{}, fmt.Errorf("waiting: %w", errors.ErrUnsupported)
+	}
+	if err := s.enter(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.work.Done()
+	if reserve && s.guarantees.Lease {
+		if g, done, err := s.waitInQueue(ctx, r); done {
+			return g, err
+		}
+		r.Token = rand.Text() // what is left of the old token may still be released, and that would end the wait
+	}
+	return driver.Grant{}, s.wait(ctx, r)
+}
+
+// JoinFirst implements driver.QueueAdviser. The member in whose queue Wait stands knows.
+func (s *Store) JoinFirst(name string) bool {
+	for _, m := range s.members {
+		if s.hasQueue(m) {
+			return m.adviser != nil && m.adviser.JoinFirst(name)
+		}
+	}
+	return false
+}
+
+// hasQueue reports whether Wait may stand in the queue of m. Under [All], every caller asks the
+// first member first, so no other queue is of use.
+func (s *Store) hasQueue(m *member) bool {
+	return s.guarantees.Lease && m.waiter != nil && !m.failing.Load() && (s.rule == Majority || m.index == 0)
+}
+
+// waitInQueue stands in the queue of the first member that works. The result done is false if Wait
+// must wait at all members instead.
+func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Grant, done bool, err error) {
+	h := s.addUser(r.Name, r.Token)
+	defer s.removeUser(h)
+	queued, leave := context.WithTimeout(ctx, jittered(waitLimit, waitLimit/4))
+	defer leave()
+	for i, m := range s.members {
+		if s.refuses(s.counted(func(m *member) bool { return m.failing.Load() })) {
+			return g, false, nil
+		}
+		if !s.hasQueue(m) {
+			continue
+		}
+		a := s.queueAt(queued, h, i, r)
+		switch {
+		case a.verdict == yes && a.grant.TTL > 0:
+			return s.claim(ctx, h, i, r)
+		case ctx.Err() != nil:
+			return g, true, ctx.Err()
+		case s.isClosing():
+			return g, true, driver.ErrClosed
+		case a.verdict == yes, queued.Err() != nil:
+			return g, true, nil // the caller tries
+		case a.verdict != never && a.verdict != unsure:
+			return g, false, nil
+		}
+		m.failing.Store(true)
+	}
+	return g, false, nil
+}
+
+func (s *Store) isClosing() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// queueAt stands in the queue of member i until the member answers or queued ends.
+func (s *Store) queueAt(queued context.Context, h *hold, i int, r driver.Request) answer {
+	queued, leave := context.WithCancel(queued)
+	defer leave()
+	replies := make(chan answer, 1)
+	s.waitAt(queued, h, i, r, true, replies)
+	select {
+	case a := <-replies:
+		return a
+	case <-queued.Done():
+	case <-s.closing:
+		leave()
+	}
+	// The member leaves the queue before it answers. If that takes too long, it goes on in the
+	// background.
+	t := time.NewTimer(s.timeout(r.TTL))
+	defer t.Stop()
+	select {
+	case a := <-replies:
+		return a
+	case <-t.C:
+	}
+	s.addUser(r.Name, r.Token)
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		defer s.removeUser(h)
+		if a := <-replies; a.grant.TTL > 0 {
+			s.giveBack(h, i)
+		}
+	}()
+	return answer{member: i, verdict: unsure, err: errOverdue}
+}
+
+// giveBack releases, in the background, what member i has handed over.
+func (s *Store) giveBack(h *hold, i int) {
+	s.mu.Lock()
+	sl := &h.slots[i]
+	sl.sent, sl.has = true, true
+	patience := s.timeout(h.request.TTL)
+	s.mu.Unlock()
+	s.freeAt(context.Background(), h, []int{i}, 0, patience, s.ballot(unasked)).endRound()
+}
+
+// claim takes the name at all members, after member i has handed it over.
+func (s *Store) claim(ctx context.Context, h *hold, i int, r driver.Request) (g driver.Grant, done bool, err error) {
+	if _, err := s.beginCall(ctx, r.Name, r.Token); err != nil {
+		s.giveBack(h, i)
+		return g, true, err
+	}
+	defer s.finishCall(h)
+	s.mu.Lock()
+	h.slots[i].noteSending() // if the try is lost, the member must release what it handed over
+	s.mu.Unlock()
+	t := s.newTry(h, r)
+	g, err = t.run(ctx)
+	switch {
+	case err == nil:
+		g.From = t.sent
+		return g, true, nil
+	case errors.Is(err, driver.ErrHeld) && ctx.Err() == nil:
+		return g, false, nil
+	case errors.Is(err, driver.ErrUnavailable) && errors.Is(err, driver.ErrSpent):
+		return g, true, nil // rivals split the vote: the caller tries again
+	}
+	return g, true, err
+}
