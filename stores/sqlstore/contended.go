@@ -28,11 +28,12 @@ import (
 //
 // If the conditions are not met, the statement changes nothing. The caller then uses state.go.
 //
-// The statement handOver locks the row in two steps:
+// The statement handOver locks rows in two steps:
 //
-//  1. FOR NO KEY UPDATE, as every UPDATE does. This step waits until no process writes to the row.
-//  2. FOR UPDATE, as every grant does. If a transaction (CheckTx or LockTx) has locked the row,
-//     this step does not wait, and skips the row.
+//  1. The lock row FOR NO KEY UPDATE, as every UPDATE does. This step waits until no process writes
+//     to the row.
+//  2. Both rows FOR UPDATE, as every grant does. If a transaction (CheckTx or LockTx) has locked
+//     them, this step does not wait, and skips the rows.
 type contendedStatements struct {
 	handOver string
 	announce string // like handOver; also stores the notifications that notifyHanded sends
@@ -49,12 +50,18 @@ func newContendedStatements(d *dialect, t tables) (st contendedStatements) {
 }
 
 // lockForGrant returns the beginning of a statement that grants a name. It is a WITH clause, whose
-// subquery g locks the row of the name and returns it. The subquery waits for other writers. It
-// does not wait for a transaction that checks or holds the lock (CheckTx, LockTx). If there is such
-// a transaction, the subquery returns no row.
+// subquery g locks both rows of the name and returns columns of the lock row l. The subquery waits
+// for other writers. It does not wait for a transaction that checks or holds the lock (CheckTx,
+// LockTx). If there is such a transaction, the subquery returns no row.
 func lockForGrant(t tables, columns string) string {
 	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
-		"g AS MATERIALIZED (SELECT " + columns + " FROM " + t.locks + " WHERE name = (SELECT name FROM w) FOR UPDATE SKIP LOCKED)"
+		"g AS MATERIALIZED (" + lockBoth(t, columns, "(SELECT name FROM w)") + ")"
+}
+
+// lockBoth returns a query of PostgreSQL that locks both rows of a name for a grant, and returns
+// columns of the lock row l. If somebody else has locked one of the rows, it returns no row.
+func lockBoth(t tables, columns, name string) string {
+	return "SELECT " + columns + " FROM " + t.locks + " AS l JOIN " + t.grants + " AS r ON r.name = l.name WHERE l.name = " + name + " FOR UPDATE SKIP LOCKED"
 }
 
 // handOverText makes the statement handOver. The parameter moreResults is SQL text for the end of
@@ -67,7 +74,7 @@ func lockForGrant(t tables, columns string) string {
 //	now     the time, read after the row was locked
 func handOverText(d *dialect, t tables, moreResults string) string {
 	end := "now + " + inMicros(placeFor)
-	return d.bind(lockForGrant(t, "name, NULLIF(more, '')::jsonb AS m") +
+	return d.bind(lockForGrant(t, "l.name, NULLIF(l.more, '')::jsonb AS m") +
 		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, NULLIF(?::text, '')::jsonb AS mine, " + d.now + " AS now FROM g)" +
 		" UPDATE " + t.locks + " AS l SET version = version + 1" +
 		", fence = GREATEST(fence + 1, COALESCE((first->>'a')::bigint, 0) + 1, now)" +

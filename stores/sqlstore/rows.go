@@ -224,18 +224,22 @@ func (t *table) saveState(ctx context.Context, name string, st *state, grant boo
 	if err := t.queryRow(ctx, t.sql.saveGrant, args...).Scan(&locked, &saved); err != nil {
 		return false, err
 	}
-	// The row is locked: by a transaction that checks the lock, or for a moment by another grant.
+	// A row is locked: by a transaction that checks the lock, or for a moment by another grant.
 	if locked == 0 {
 		return false, t.whyLocked(ctx, name)
 	}
 	return saved == 1, nil
 }
 
-// whyLocked is called when a row could not be written. It finds out whether the row is locked or
-// was removed.
+// whyLocked is called when the rows of a name could not be locked. It returns errRowLocked if they
+// are locked, and nil if one of them was missing. It makes the row of the last grant if that row is
+// missing.
 func (t *table) whyLocked(ctx context.Context, name string) error {
-	if st, _, err := t.peekState(ctx, name); err != nil || st.version == 0 {
+	switch st, _, both, err := t.peekBoth(ctx, name); {
+	case err != nil || st.version == 0:
 		return err
+	case !both:
+		return t.makeRows(ctx, name)
 	}
 	return errRowLocked
 }

@@ -35,11 +35,12 @@ func newTxStatements(d *dialect, t tables) txStatements {
 	}
 	switch d {
 	case dialects[PostgreSQL]:
-		// The clock is read after the rows were locked.
-		st.share = b("WITH p AS MATERIALIZED (SELECT l.* FROM " + t.locks + " AS l JOIN " + t.grants + " AS g ON g.name = l.name WHERE l.name = ?" +
-			" FOR KEY SHARE OF l FOR KEY SHARE OF g SKIP LOCKED) " + state + " FROM p")
-		st.own = b("WITH g AS MATERIALIZED (SELECT name" + row + " FOR UPDATE SKIP LOCKED)" +
-			", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " + state + " FROM p")
+		// The grant row is locked first, then the lock row, and then the clock is read.
+		pin := func(how string) string {
+			return b("WITH g AS MATERIALIZED (SELECT name" + row + how + " SKIP LOCKED)" +
+				", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " + state + " FROM p")
+		}
+		st.share, st.own = pin(" FOR KEY SHARE"), pin(" FOR UPDATE")
 		st.open = "SELECT txid_current_if_assigned() IS NOT NULL"
 	case dialects[MySQL]:
 		st.share = "SELECT fence, locked" + row + " " + d.share + " /*M!100600 SKIP LOCKED */" // MySQL 8 waits for the row
