@@ -85,7 +85,7 @@ func tooManyConnections(s *server.Server, out *soak.Outcome, workers int) (strin
 		}
 	}
 	if made > may {
-		return fmt.Sprintf("the server got %d connections, and %d are enough; %d requests were given up", made, may, late), nil
+		return fmt.Sprintf("I7 the server got %d connections, and %d are enough; %d requests were given up", made, may, late), nil
 	}
 	return "", nil
 }

@@ -12,13 +12,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	soak.PlayWorker(Open, Encoding)
+	soak.PlayWorker(openInTest, Encoding)
 	os.Exit(m.Run())
 }
 
 // TestRows runs some rows for a few seconds, with processes and faults.
 func TestRows(t *testing.T) {
-	rows := []string{"file", "redis no persistence, guard strict", "redis, one caller a process"}
+	rows := []string{"file", "redis no persistence, guard strict", "redis, one caller a process", "PostgreSQL, invoices in transactions"}
 	for _, row := range Rows() {
 		for _, name := range rows {
 			if row.Name == name {
@@ -56,7 +56,7 @@ func short(t *testing.T, row Row) {
 // needs skips a row whose server is not installed, outside of CI.
 func needs(t *testing.T, row Row) {
 	t.Helper()
-	if !strings.Contains(row.Name, "redis") {
+	if !strings.Contains(row.Name, "redis") && !strings.Contains(row.Name, "SQL") {
 		return
 	}
 	site, err := NewSite(1)

@@ -57,6 +57,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	if err != nil {
 		return nil, nil, err
 	}
+	o.Workers = site.Workers // the row may need another number
 	r = o.run(row, set)
 	faults := set.faults
 	if len(set.stages) > 0 {
@@ -78,7 +79,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	if err == nil && set.check != nil {
 		var broken string
 		if broken, err = set.check(out); broken != "" {
-			out.Events = append(out.Events, soak.Event{Op: soak.Broken, At: out.To, Err: "I7 " + broken})
+			out.Events = append(out.Events, soak.Event{Op: soak.Broken, At: out.To, Err: broken})
 		}
 	}
 	if err == nil && len(set.programs) > 0 {

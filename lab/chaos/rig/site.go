@@ -17,6 +17,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/open/all"
 	"github.com/padlock-go/padlock/stores/quorum"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // Site holds the servers and files of one run. End removes all of them.
@@ -46,6 +47,9 @@ func (s *Site) End() error { return try(s.host.end) }
 // "all" followed by URLs, separated by spaces.
 func Open(ctx context.Context, config string) (driver.Store, error) {
 	words := strings.Fields(config)
+	if words[0] == bankWord {
+		return openBank(ctx, words[1:], func(s *sqlstore.Store) txStore { return s })
+	}
 	var members []driver.Store
 	rule, several := rules[words[0]]
 	if several {

@@ -40,8 +40,8 @@ type setup struct {
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
-	// check looks at the servers after the run and returns what is left behind there, or "". It may
-	// be nil.
+	// check looks at the servers after the run. It returns a violation, whose text begins with the
+	// number of the invariant, or "". It may be nil.
 	check func(*soak.Outcome) (broken string, err error)
 	log   func() string // returns the server's log; may be nil
 }
@@ -72,7 +72,9 @@ func Rows() []Row {
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, withStandby},
 		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(postgreSQL, false)},
+		{"PostgreSQL, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(postgreSQL, bankWord)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
+		{"MariaDB, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(mariaDB, bankWord)},
 		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
 		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},

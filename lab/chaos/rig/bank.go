@@ -1,0 +1,187 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/soak"
+)
+
+// bank returns the setup of a row in which each process also writes invoices, in transactions of
+// its own. Half of the processes check a lock in the transaction (CheckTx), and the others take the
+// lock there (LockTx). The process that has the lock reads the highest number of the invoices and
+// writes the next one. So if two transactions have the lock at once, two invoices get the same
+// number.
+//
+// The argument word is the first word of the configuration: bankWord, or another one in a test.
+func bank(d database, word string) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		s.Workers = 8
+		set, err := inDatabase(d)(s)
+		if err != nil {
+			return nil, err
+		}
+		url := set.stages[0][0]
+		if err := d.administer(url, func(ctx context.Context, conn *sql.Conn) error {
+			return execute(ctx, conn, []string{"CREATE TABLE invoices (series int NOT NULL, number bigint NOT NULL, author varchar(64) NOT NULL)"})
+		}); err != nil {
+			return nil, err
+		}
+		for w, url := range set.stages[0] {
+			set.stages[0][w] = strings.Join([]string{word, strconv.Itoa(w), s.dir, url}, " ")
+		}
+		open := set.open
+		set.open = func(ctx context.Context, config string) (driver.Store, error) { // the engine writes no invoices
+			return open(ctx, config[strings.LastIndexByte(config, ' ')+1:])
+		}
+		set.goroutines, set.load = 2, fewerNames
+		// An administrator who locks the table would wait for the transactions, and they for him.
+		set.faults = slices.DeleteFunc(set.faults, func(f soak.Fault) bool { return f.Kind == "table locked" })
+		set.check = func(out *soak.Outcome) (string, error) {
+			entries, err := readEntries(s.dir, out.To)
+			if err != nil {
+				return "", err
+			}
+			for _, t := range entries {
+				out.Events = append(out.Events, soak.Event{Op: soak.Used, Worker: t.Worker, Call: t.Call, At: t.At, With: t.Way})
+			}
+			var all []invoice
+			if err := d.administer(url, func(ctx context.Context, conn *sql.Conn) (err error) {
+				all, err = readInvoices(ctx, conn)
+				return err
+			}); err != nil {
+				return "", err
+			}
+			return audit(all, entries)
+		}
+		return set, nil
+	}
+}
+
+// fewerNames makes the other work of the processes lighter.
+func fewerNames(l *soak.Load) { l.Warm = 64 }
+
+// bankWord begins the configuration of a worker that writes invoices.
+const bankWord = "bank"
+
+// An invoice is a row of the table of invoices.
+type invoice struct {
+	series int
+	number int64
+	author string // of an entry
+}
+
+// An entry is about one transaction that was tried. Each process adds its entries to a file: one
+// when a transaction begins, whose At is 0, and one when it ends.
+type entry struct {
+	Way    string `json:"way"` // soak.CheckTx or soak.LockTx
+	Worker int    `json:"w"`
+	Call   int64  `json:"call"`
+	At     int64  `json:"at,omitempty"`
+	Author string `json:"author"`
+	Number int64  `json:"number,omitempty"` // of the invoice, if the commit succeeded; otherwise 0
+	Err    string `json:"err,omitempty"`
+}
+
+const entriesFile = "entries-"
+
+// readEntries reads the entries of all processes. If a process was killed during a transaction, the
+// transaction lasted until the next one of that worker began, or until the time end.
+func readEntries(dir string, end int64) (all []entry, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, entriesFile+"*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		var begun *entry
+		for line := range strings.Lines(string(text)) {
+			var e entry
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if begun != nil && begun.Author != e.Author {
+				begun.At = e.Call
+				all = append(all, *begun)
+			}
+			if begun = nil; e.At == 0 {
+				begun = &e
+			} else {
+				all = append(all, e)
+			}
+		}
+		if begun != nil {
+			begun.At = end
+			all = append(all, *begun)
+		}
+	}
+	return all, nil
+}
+
+func readInvoices(ctx context.Context, conn *sql.Conn) (all []invoice, err error) {
+	rows, err := conn.QueryContext(ctx, "SELECT series, number, author FROM invoices ORDER BY series, number, author")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var i invoice
+		if err := rows.Scan(&i.series, &i.number, &i.author); err != nil {
+			return nil, err
+		}
+		all = append(all, i)
+	}
+	return all, rows.Err()
+}
+
+// audit returns a text about the numbers that two invoices have, or that no invoice has. It returns
+// "" if there is no such number.
+func audit(all []invoice, entries []entry) (broken string, err error) {
+	ways := map[string]int{}
+	by := map[string]entry{}
+	for _, t := range entries {
+		by[t.Author] = t
+		if t.Number > 0 {
+			ways[t.Way]++
+			if !slices.ContainsFunc(all, func(i invoice) bool { return i.author == t.Author && i.number == t.Number }) {
+				return fmt.Sprintf("I1 invoice %d of %s (%s) was committed and is lost", t.Number, t.Author, t.Way), nil
+			}
+		}
+	}
+	var last invoice
+	for _, i := range all {
+		if i.series != last.series {
+			last = invoice{series: i.series}
+		}
+		if i.number == last.number {
+			return fmt.Sprintf("I1 invoice %d was written twice, by %s (%s) and %s (%s)", i.number, last.author, by[last.author].Way, i.author, by[i.author].Way), nil
+		}
+		if i.number != last.number+1 {
+			return fmt.Sprintf("I1 no invoice has the number %d", last.number+1), nil
+		}
+		last = i
+	}
+	if ways[soak.CheckTx] == 0 || ways[soak.LockTx] == 0 {
+		return "", fmt.Errorf("%d invoices by CheckTx and %d by LockTx: the two did not meet", ways[soak.CheckTx], ways[soak.LockTx])
+	}
+	return "", nil
+}
+
+// Times of the invoices. A lease is so short that it often ends inside of a transaction.
+const (
+	bankTTL   = 300 * time.Millisecond
+	bankQuick = 5 * time.Millisecond
+	bankSlow  = 500 * time.Millisecond
+)

@@ -1,0 +1,82 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+)
+
+// openInTest is like Open, and also knows the workers of TestBankFindsTwoHolders.
+func openInTest(ctx context.Context, config string) (driver.Store, error) {
+	if words := strings.Fields(config); words[0] == unmendedWord {
+		return openBank(ctx, words[1:], func(s *sqlstore.Store) txStore { return unmended{s} })
+	}
+	return Open(ctx, config)
+}
+
+const unmendedWord = "unmended"
+
+// unmended is a store whose CheckTx on PostgreSQL locks only the row of the lock. LockTx locks that
+// row in the same way, so the two do not exclude each other.
+type unmended struct{ *sqlstore.Store }
+
+func (u unmended) CheckTx(ctx context.Context, tx *sql.Tx, lock sqlstore.Granted) error {
+	var held bool
+	err := tx.QueryRowContext(ctx, "SELECT until > (date_part('epoch', clock_timestamp()) * 1000000)::bigint FROM padlock_locks"+
+		" WHERE name = $1 AND fence = $2 FOR KEY SHARE", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
+	if err == nil && !held {
+		err = driver.ErrExpired
+	}
+	return err
+}
+
+// TestBankFindsTwoHolders: the row with invoices notices that CheckTx and LockTx do not exclude
+// each other.
+func TestBankFindsTwoHolders(t *testing.T) {
+	t.Parallel()
+	row := Row{Name: "PostgreSQL, CheckTx without its mend", build: bank(postgreSQL, unmendedWord)}
+	needs(t, row)
+	for seed := range uint64(5) {
+		_, out, err := row.Run(t.Context(), Options{Seed: seed, For: 4 * time.Second, Tail: time.Second, Every: 300 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(out.Events, func(e soak.Event) bool { return e.Op == soak.Broken && strings.HasPrefix(e.Err, "I1 invoice") })
+		if i >= 0 {
+			t.Log(out.Events[i].Err)
+			return
+		}
+	}
+	t.Error("no invoice was written twice")
+}
+
+// TestAudit shows each kind of violation to audit.
+func TestAudit(t *testing.T) {
+	entries := []entry{{Way: soak.CheckTx, Author: "a", Number: 1}, {Way: soak.LockTx, Author: "b", Number: 2}}
+	for _, c := range []struct {
+		all  []invoice
+		want string
+	}{
+		{[]invoice{{0, 1, "a"}, {0, 2, "b"}, {1, 1, "c"}}, ""},
+		{[]invoice{{0, 1, "a"}, {0, 2, "b"}, {0, 2, "c"}}, "I1 invoice 2 was written twice, by b (LockTx) and c ()"},
+		{[]invoice{{0, 1, "a"}, {0, 1, "c"}, {0, 2, "b"}}, "I1 invoice 1 was written twice"},
+		{[]invoice{{0, 1, "a"}, {0, 2, "c"}}, "I1 invoice 2 of b (LockTx) was committed and is lost"},
+		{[]invoice{{0, 1, "a"}, {0, 2, "b"}, {0, 4, "c"}}, "I1 no invoice has the number 3"},
+		{[]invoice{{0, 1, "a"}, {0, 2, "b"}, {1, 2, "c"}}, "I1 no invoice has the number 1"},
+	} {
+		got, err := audit(c.all, entries)
+		if err != nil || !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%v: %q, %v; want %q", c.all, got, err, c.want)
+		}
+	}
+	if _, err := audit(nil, nil); err == nil {
+		t.Error("no invoice at all")
+	}
+}

@@ -1,0 +1,185 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+)
+
+// txStore is what a clerk needs of a store.
+type txStore interface {
+	driver.Store
+	CheckTx(ctx context.Context, tx *sql.Tx, lock sqlstore.Granted) error
+	LockTx(ctx context.Context, tx *sql.Tx, name string) error
+	ConfirmTx(ctx context.Context, tx *sql.Tx) error
+}
+
+// A clerk is the goroutine of a worker's process that writes invoices.
+type clerk struct {
+	*sqlstore.Store // the store of the whole process
+	in              txStore
+	db              *sql.DB
+	locker          *padlock.Locker
+	worker          int
+	entries         *os.File
+	n               int // entries so far
+	stop            context.CancelFunc
+	stopped         chan struct{}
+}
+
+// openBank opens the store of a worker, and starts a clerk that works until the store is closed.
+// The words are the number of the worker, the directory for the file of entries, and the URL of the
+// database. The function with returns the store that the clerk uses.
+func openBank(ctx context.Context, words []string, with func(*sqlstore.Store) txStore) (driver.Store, error) {
+	worker, err := strconv.Atoi(words[0])
+	if err != nil {
+		return nil, err
+	}
+	d, engine := postgreSQL, sqlstore.PostgreSQL
+	if strings.HasPrefix(words[2], "mysql") {
+		d, engine = mariaDB, sqlstore.MySQL
+	}
+	db, listener, err := d.open(words[2])
+	if err != nil {
+		return nil, err
+	}
+	var opts []sqlstore.Option
+	if listener != nil {
+		opts = append(opts, sqlstore.Notify(listener))
+	}
+	store, err := sqlstore.Open(ctx, db, engine, opts...)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	entries, err := os.OpenFile(filepath.Join(words[1], entriesFile+words[0]), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, store.Close(), db.Close())
+	}
+	c := &clerk{Store: store, in: with(store), db: db, worker: worker, entries: entries, stopped: make(chan struct{})}
+	c.locker = padlock.NewShared(c.in)
+	work, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	go c.work(work)
+	return c, nil
+}
+
+// Close ends the work of the clerk and closes the store.
+func (c *clerk) Close() error {
+	c.stop()
+	<-c.stopped
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return errors.Join(c.locker.Close(ctx), c.Store.Close(), c.db.Close(), c.entries.Close())
+}
+
+func (c *clerk) work(ctx context.Context) {
+	defer close(c.stopped)
+	clock := driver.SystemClock()
+	for ctx.Err() == nil {
+		c.n++
+		e := entry{Way: soak.CheckTx, Worker: c.worker, Call: int64(clock.Now()), Author: fmt.Sprintf("%d-%d-%d", c.worker, os.Getpid(), c.n)}
+		write := c.underLock
+		if c.worker%2 == 1 {
+			e.Way, write = soak.LockTx, c.inTransaction
+		}
+		c.note(e)
+		number, err := write(ctx, rand.IntN(2), e.Author)
+		if e.Number, e.At = number, int64(clock.Now()); err != nil {
+			e.Number, e.Err = 0, err.Error()
+		}
+		c.note(e)
+		wait(ctx, bankQuick)
+	}
+}
+
+// note adds an entry to the file. It does so in one write, because this process may be killed at
+// any time.
+func (c *clerk) note(e entry) {
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = c.entries.Write(append(line, '\n'))
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// wait waits for up to d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(rand.Int64N(int64(d)))):
+	}
+}
+
+// underLock writes an invoice in a transaction that checks a lock. Sometimes the lease ends before
+// the transaction does, and sometimes the lock is released before.
+func (c *clerk) underLock(ctx context.Context, series int, author string) (number int64, err error) {
+	opts := []padlock.Option{padlock.TTL(bankTTL), padlock.Wait(time.Duration(rand.IntN(2)) * 50 * time.Millisecond)}
+	slow, early := rand.IntN(4) == 0, rand.IntN(3) == 0
+	if slow {
+		opts = append(opts, padlock.NoRenewal())
+	}
+	lock, err := c.locker.Acquire(ctx, nameOfSeries(series), opts...)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Release() // the transaction has made sure of the lock
+	return c.write(ctx, series, author, slow, func(tx *sql.Tx) error {
+		err := c.in.CheckTx(ctx, tx, lock)
+		if err == nil && early {
+			_ = lock.Release() // the transaction keeps the name
+		}
+		return err
+	})
+}
+
+// inTransaction writes an invoice in a transaction that takes the lock.
+func (c *clerk) inTransaction(ctx context.Context, series int, author string) (number int64, err error) {
+	return c.write(ctx, series, author, rand.IntN(16) == 0, func(tx *sql.Tx) error { return c.in.LockTx(ctx, tx, nameOfSeries(series)) })
+}
+
+func nameOfSeries(series int) string { return "invoices " + strconv.Itoa(series) }
+
+// write begins a transaction and secures the lock in it. Then it writes the invoice with the next
+// number.
+func (c *clerk) write(ctx context.Context, series int, author string, slow bool, secure func(*sql.Tx) error) (number int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	if err := secure(tx); err != nil {
+		return 0, err
+	}
+	in := strconv.Itoa(series)
+	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(number), 0) + 1 FROM invoices WHERE series = "+in).Scan(&number); err != nil {
+		return 0, err
+	}
+	if wait(ctx, bankQuick); slow {
+		wait(ctx, bankSlow)
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO invoices VALUES ("+in+", "+strconv.FormatInt(number, 10)+", '"+author+"')"); err != nil {
+		return 0, err
+	}
+	if err := c.in.ConfirmTx(ctx, tx); err != nil {
+		return 0, err
+	}
+	return number, tx.Commit()
+}
