@@ -425,3 +425,23 @@ func TestZeroLocks(t *testing.T) {
 		}
 	}
 }
+
+// A lock of AcquireAll is lost at the instant at which the caller's deadline is over. The error
+// names one of the two. Nothing else has ended, so no other error matches.
+func TestAcquireAllLosesOneAtItsDeadline(t *testing.T) {
+	const end = 2 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l, other := newLocker(t, store), newLocker(t, connect(store.Store))
+		kept := acquire(t, other, "b")
+		for range 100 { // which timer fires first is random
+			ctx, cancel := context.WithTimeout(t.Context(), end)
+			_, err := l.AcquireAll(ctx, []string{"a", "b"}, padlock.MaxHold(end))
+			if errors.Is(err, context.Canceled) || !errors.Is(err, padlock.ErrMaxHold) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			cancel()
+		}
+		release(t, kept)
+	})
+}

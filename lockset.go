@@ -139,15 +139,16 @@ func (t *taking) waitFor(a attempt, name string) error {
 	defer stop(nil)
 	a.ctx = waiting
 	err := a.waitForLock()
-	if err == nil || t.ctx.Err() != nil {
-		return t.addTaken(&a, name, err)
+	if err == nil {
+		return t.addTaken(&a, name, nil)
 	}
-	cause := context.Cause(waiting)
-	if errors.Is(cause, ErrReleased) { // Close has released the hold
-		err, cause = ErrClosed, nil
+	// If a hold of t is over, its end may have ended the wait, even if ctx has ended since.
+	lost := t.firstLoss()
+	if errors.Is(lost, ErrClosed) || lost == nil && t.within && t.l.closing.Err() != nil {
+		err, lost = ErrClosed, nil
 	}
-	if err = t.addTaken(&a, name, err); cause != nil {
-		return cause // a hold of t is over
+	if err = t.addTaken(&a, name, err); lost != nil {
+		return lost
 	}
 	return err
 }
