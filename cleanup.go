@@ -32,7 +32,8 @@ const (
 
 type cleanUp struct {
 	name, token string
-	permits     int // if not 0, token may have one of the permits 0 to permits-1 of name
+	acquire     bool // a request to acquire name may still be on its way
+	permits     int  // if not 0, token may have one of the permits 0 to permits-1 of name
 	keep        time.Duration
 	events      *eventQueue // the events of the acquire or hold that caused the clean-up; nil if there is no observer
 }
@@ -41,7 +42,7 @@ type job struct {
 	cleanUp
 	until driver.Instant // when the lease ends; the job is dropped then
 	since driver.Instant // when the job was added
-	again bool           // the first request found nothing to release, so there is a second one
+	again bool           // this is the second request; see askAgain
 }
 
 func (c *cleaner) init(l *Locker) {
@@ -97,7 +98,7 @@ func (c *cleaner) work() {
 		case err != nil:
 			c.dropped(j.cleanUp)
 			c.ended()
-		case foundNothing(out) && !j.again && c.late < maxCleanUps:
+		case (j.acquire || foundNothing(out)) && !j.again && c.late < maxCleanUps:
 			c.askAgain(j)
 		default:
 			c.jobDone(j)
@@ -128,9 +129,9 @@ func (c *cleaner) ended() {
 }
 
 // askAgain repeats a clean-up after lateRequestDelay. A clean-up releases a lock that may have been
-// granted by a request whose reply was lost. If the store finds nothing to release, that request
-// may still be on its way, and the store may grant the lock when the request arrives. A second
-// clean-up then releases that lock too. No worker is blocked during the delay. The caller holds mu.
+// granted by a request whose reply was lost. That request, or its repetition, may still be on its
+// way, and the store may grant the lock when the request arrives. A second clean-up then releases
+// that lock too. No worker is blocked during the delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
 	j.again = true
 	c.late++

@@ -15,26 +15,37 @@ func (h *hold) promotion(ctx context.Context) error {
 	err := h.beginConversion(ctx)
 	if err == nil {
 		if h.detached { // a detached lock is always exclusive
-			err = h.endCause()
+			err = h.stayExclusive(start)
 		} else {
-			err = h.promote(ctx)
+			err = h.promote(ctx, start)
 		}
 		h.endConversion()
 	}
 	if err != nil {
 		err = failed(OpPromote, h.name, err)
 	}
-	h.noteConversion(start, err)
+	h.settleConversion(start, err)
 	return err
 }
 
-func (h *hold) promote(caller context.Context) error {
+// stayExclusive promotes a lock that is exclusive already.
+func (h *hold) stayExclusive(start driver.Instant) error {
+	if err := h.endCause(); err != nil {
+		return err
+	}
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	h.noteConverted(start)
+	return h.cause
+}
+
+func (h *hold) promote(caller context.Context, start driver.Instant) error {
 	// The wait also ends when the lock ends.
 	ctx, cancel := context.WithCancel(caller)
 	defer cancel()
 	defer context.AfterFunc(h.context(), cancel)()
 	shared := h.isShared()
-	err := h.convert(ctx, false)
+	err := h.convert(ctx, false, start)
 	poll := poller{l: h.locker}
 	var refused error // the last refusal
 	for errors.Is(err, ErrHeld) {
@@ -43,7 +54,7 @@ func (h *hold) promote(caller context.Context) error {
 		if h.awaitPromotion(ctx, &poll) != nil {
 			break
 		}
-		err = h.convert(ctx, false)
+		err = h.convert(ctx, false, start)
 	}
 	if err == nil {
 		return nil
@@ -72,7 +83,7 @@ func (h *hold) demotion(ctx context.Context) error {
 	}
 	if err == nil {
 		before := h.setShared(true)
-		err = h.convert(ctx, true)
+		err = h.convert(ctx, true, start)
 		if err != nil && !errors.Is(err, ErrUncertain) {
 			h.setShared(before)
 		}
@@ -81,7 +92,7 @@ func (h *hold) demotion(ctx context.Context) error {
 	if err != nil {
 		err = failed(OpDemote, h.name, callerError(ctx, err))
 	}
-	h.noteConversion(start, err)
+	h.settleConversion(start, err)
 	return err
 }
 
@@ -93,17 +104,24 @@ func (h *hold) watchClock() driver.Instant {
 	return h.locker.clock.Now()
 }
 
-// noteConversion delivers EventConverted.
-func (h *hold) noteConversion(start driver.Instant, err error) {
+// noteConverted notes that a Promote or Demote that began at start has succeeded. It does nothing
+// if start is 0. The caller holds mu, so that no other event comes between.
+func (h *hold) noteConverted(start driver.Instant) {
+	if start != 0 && h.cause == nil {
+		h.noteHold(Event{Kind: EventConverted, Took: h.locker.clock.Now().Sub(start)})
+	}
+}
+
+// settleConversion delivers EventConverted at the end of Promote and Demote. If the call has
+// succeeded, noteConverted has noted the event.
+func (h *hold) settleConversion(start driver.Instant, err error) {
 	if h.events == nil {
 		return
 	}
-	e := Event{Kind: EventConverted, Took: h.locker.clock.Now().Sub(start), Err: err}
-	if err != nil {
-		e.Outcome = holdOutcome(err)
-	}
 	h.locker.mu.Lock()
-	h.noteHold(e)
+	if err != nil {
+		h.noteHold(Event{Kind: EventConverted, Outcome: holdOutcome(err), Took: h.locker.clock.Now().Sub(start), Err: err})
+	}
 	h.locker.unlockSettled(h.events)
 }
 
@@ -155,11 +173,14 @@ func (h *hold) endConversion() {
 }
 
 // convert asks the store once to change the mode. If the reply is lost, convert repeats the
-// request, which is safe.
-func (h *hold) convert(ctx context.Context, shared bool) error {
+// request, which is safe. start is for noteConverted.
+func (h *hold) convert(ctx context.Context, shared bool, start driver.Instant) error {
 	c := h.locker.converter
 	if err := h.claim(ctx); err != nil {
 		return err
+	}
+	if !shared {
+		h.awaitLateDemotion(ctx)
 	}
 	unsure := false // an earlier request may have succeeded
 	for i := 0; ; i++ {
@@ -176,16 +197,38 @@ func (h *hold) convert(ctx context.Context, shared bool) error {
 			err = h.locker.checkLease(h.detached, &g)
 		}
 		if err == nil {
-			return h.converted(shared, sent, g)
+			return h.converted(shared, sent, g, start)
 		}
 		h.noticeLoss(err)
 		if definite(err) && (!unsure || settled(err)) {
 			return err
 		}
 		unsure = true
+		h.noteLateRequest(shared)
 		if i == len(retryAfter) || h.locker.sleep(ctx, retryAfter[i]) != nil {
 			return withUncertain(err)
 		}
+	}
+}
+
+// If there is no reply to a demotion, its request may still be on its way. A promotion that
+// overtakes it would be undone when it arrives, and this process would not know. So a promotion
+// waits for lateRequestDelay, as a clean-up does.
+
+func (h *hold) noteLateRequest(shared bool) {
+	if shared {
+		h.locker.mu.Lock()
+		h.demotionUntil = h.locker.clock.Now().Add(lateRequestDelay)
+		h.locker.mu.Unlock()
+	}
+}
+
+func (h *hold) awaitLateDemotion(ctx context.Context) {
+	h.locker.mu.Lock()
+	until := h.demotionUntil
+	h.locker.mu.Unlock()
+	if d := until.Sub(h.locker.clock.Now()); d > 0 {
+		_ = h.locker.sleep(ctx, d) // if ctx ends, the request that follows fails
 	}
 }
 
@@ -209,7 +252,7 @@ func (h *hold) conversion(shared bool) (driver.Request, error) {
 	return h.request(shared), nil
 }
 
-func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error {
+func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant, start driver.Instant) error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
 	if h.cause != nil {
@@ -218,6 +261,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant) error
 	h.shared, h.convertedAt, h.fence = shared, h.locker.clock.Now(), g.Fence
 	h.locker.renewer.watch(h, g.Bound)
 	h.recordExtension(sent, g, h.locker.renewer.newOffset())
+	h.noteConverted(start)
 	return nil
 }
 
@@ -251,5 +295,5 @@ func (h *hold) withdrawPromotion() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxIntent)
 	defer cancel()
-	return h.convert(ctx, true)
+	return h.convert(ctx, true, 0)
 }

@@ -86,7 +86,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 		newState, l.handover.passer = turnCalled, nil
 	case t.gone && (granted || queued || lost):
 		l.unlock()
-		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, events: t.a.events}, max(r.TTL, r.AtLeast))
+		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, acquire: true, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		newState, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease

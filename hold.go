@@ -13,10 +13,12 @@ import (
 // hold is what the Locker knows about a Lock. The fields h.released and h.cause show in which of
 // four states a hold is:
 //
-//	held       Both fields are nil. Only holds in this state are in the renewer's heap.
+//	held       Both fields are nil.
 //	over       The lock ended without a Release: cause is set, and released is nil.
 //	releasing  A Release is running: released is releaseBegun, or has an open channel.
 //	released   The Release is done: released has the result.
+//
+// The renewer's heap has the holds that are held, and those whose Release waits for a renewal.
 //
 // A hold in the state held may also be renewing (h.renewing is set), converting (h.converting is
 // set) or exported (h.exported is true). These events can happen to it:
@@ -29,9 +31,10 @@ import (
 //	Promote, Demote         It stays held. A second conversion waits for the first.
 //	the Lock is garbage     It stays held. Observers get EventForgotten.
 //
-// Release first waits for a renewal under way, so that no renewal is sent after the release. A
-// reply to a conversion is ignored if the hold is not held any more. A reply to a renewal is
-// ignored if the hold is over.
+// Release first waits for a renewal under way, so that no renewal is sent after the release. During
+// that wait no other renewal begins, and the hold may still be lost or reach its end. A reply to a
+// conversion is ignored if the hold is not held any more. A reply to a renewal is ignored if the
+// hold is over.
 //
 // Close releases each hold that is held, with three exceptions:
 //
@@ -97,7 +100,8 @@ type hold struct {
 	batch        *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
 	converting   chan struct{} // closed when a Promote or Demote ends; nil if none is running
 
-	convertedAt driver.Instant // when the mode last changed
+	convertedAt   driver.Instant // when the mode last changed
+	demotionUntil driver.Instant // until then, a demotion without a reply may arrive at the store
 }
 
 // bond is the connection, session or process that a hold is bound to.

@@ -140,6 +140,9 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // left or ctx ends; meanwhile no new reader gets in. If another reader is being promoted already,
 // each of the two would wait for the other, so Promote returns ErrPromotionConflict at once.
 //
+// If a Demote has got no reply, Promote first waits up to half a second, so that the demotion
+// cannot arrive after the promotion.
+//
 // After ErrExpired and ErrLost the lock is gone. After any other error of Promote, the lock is
 // still shared. If Guarantees().Promotion is Regrant, another holder may have had an exclusive lock
 // during the promotion: read again all that you read under the shared lock. Promoting an exclusive

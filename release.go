@@ -42,11 +42,12 @@ func (l *Locker) coolDownOf(keep time.Duration, opts []ReleaseOption) (time.Dura
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
 // and returns its result. If wrong is not nil, it is joined to the result. If ctx ends, the
-// requests to the store end too, and the cleaner releases h. ctx is never the caller's context,
+// requests to the store end too, and the cleaner releases h. The wait for another release ends with
+// ctx as well. ctx is never the caller's context,
 // because a program must be able to release its locks when its own context has ended.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration, wrong error) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
-		return h.awaitRelease()
+		return h.awaitRelease(ctx)
 	}
 	done := releasedWell
 	if err := h.release(ctx, keep); err != nil || wrong != nil {
@@ -68,16 +69,24 @@ type releaseState struct {
 
 var releaseBegun, releasedWell = &releaseState{}, &releaseState{}
 
-// awaitRelease returns what the first Release returns.
-func (h *hold) awaitRelease() error {
+// awaitRelease returns what the first Release returns. If ctx ends earlier, awaitRelease returns
+// errReleasing.
+func (h *hold) awaitRelease(ctx context.Context) error {
 	wait := &releaseState{done: make(chan struct{})}
 	h.released.CompareAndSwap(releaseBegun, wait)
 	s := h.released.Load()
-	if s.done != nil {
-		<-s.done
+	if s.done == nil {
+		return s.err
 	}
-	return s.err
+	select {
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+		return failed(OpRelease, h.name, errReleasing)
+	}
 }
+
+var errReleasing = fmt.Errorf("%w: another call is releasing the lock", ErrUncertain)
 
 func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
@@ -85,13 +94,12 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.attempts++ // so that Close waits for this release before it closes the store
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
-	l.renewer.remove(h)
 	if h.renewing != nil {
 		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
 		h.joinRenewal(silence)
 		cancel()
 		if before == nil {
-			before = h.cause // the renewal found that the lock is lost
+			before = h.cause // the renewal found that the lock is lost, or its time was over meanwhile
 		}
 	}
 	next, bond := h.nextInLine(keep), h.bond

@@ -223,7 +223,8 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 		k.l.endHold(h, ErrLost)
 	default:
 		h.renewAt = farFuture
-		if h.renewing == nil { // a renewal under way plans the next one when it is done
+		// A renewal under way plans the next one when it is done. During a Release none begins.
+		if h.renewing == nil && h.released.Load() == nil {
 			h.renewing = &renewal{}
 			k.renewSoon(h)
 		}
@@ -308,10 +309,8 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 	case lost != nil:
 		k.l.endHold(h, lost)
 	case r.brokenOff:
-		if h.index >= 0 { // the Release is of another hold
-			h.renewAt = k.l.clock.Now()
-			k.restoreOrder(h)
-		}
+		h.renewAt = k.l.clock.Now() // the Release may be of another hold
+		k.restoreOrder(h)
 	default:
 		// The outcome is not known. The lease is still good until it ends.
 		k.l.stats.renewalErrors++

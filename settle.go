@@ -22,7 +22,7 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 	if l.handover.holders != nil && a.mayPassOn() {
 		l.handover.holders[a.h.name] = a.h
-		if a.h.batch == nil {
+		if a.h.batch == nil && a.replaces == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
 			a.h.batch = l.newBatch(now)
 		}
 	}
@@ -184,7 +184,7 @@ func (readers readerBatch) acquireShared(l *Locker, q *queue) {
 			g = grants[i]
 		}
 		if t.sharedReply(sent, now, g, err != nil && err != ErrClosed && !definite(err)) {
-			left = append(left, cleanUp{name: rs[i].Name, token: rs[i].Token, events: t.a.events})
+			left = append(left, cleanUp{name: rs[i].Name, token: rs[i].Token, acquire: true, events: t.a.events})
 		}
 	}
 	if l.queues[rs[0].Name] == q && len(q.line) > 0 {

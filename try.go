@@ -172,7 +172,7 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // giveUpToken begins a clean-up if the store may have granted something to the token.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp {
-		what := cleanUp{name: a.h.name, token: a.request.Token, events: a.events}
+		what := cleanUp{name: a.h.name, token: a.request.Token, acquire: true, events: a.events}
 		if a.anySlot && a.h.name == a.request.Name {
 			what.permits = a.set.slots
 		}
