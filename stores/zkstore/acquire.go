@@ -91,14 +91,30 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	try := s.tryOnce
-	if s.cfg.symfony {
-		try = s.trySymfony
+	switch {
+	case s.cfg.symfony:
+		err = s.trySymfony(ss, h, r)
+	case r.Shared:
+		err = s.tryOnce(ss, h, r)
+	default:
+		err = s.tries.run(ctx, r.Name, func() error { return s.tryWriter(ss, h, r) })
 	}
-	if err := try(ss, h, r); err != nil {
+	if err != nil {
 		return driver.Grant{}, err
 	}
 	return h.grant(), nil
+}
+
+// tryWriter tries once to get the lock exclusively. If this process has the lock, tryWriter first
+// reads the queue, which costs the servers less than a node that is deleted again.
+func (s *Store) tryWriter(ss *session, h *hold, r *driver.Request) error {
+	if s.holds.presence(r.Name) != nil {
+		dir := s.cfg.dir(r.Name)
+		if q, err := ss.readFresh(dir); err == nil && len(q.nodes) > 0 {
+			return s.refusal(ss, dir, q, node{})
+		}
+	}
+	return s.tryOnce(ss, h, r)
 }
 
 // claim turns a reservation into a hold. Both are the same node, so no request is needed.
@@ -112,7 +128,7 @@ func (s *Store) claim(h *hold) driver.Grant {
 // again if the node does not have the lock.
 func (s *Store) tryOnce(ss *session, h *hold, r *driver.Request) error {
 	h.dir, h.info = s.cfg.dir(r.Name), dataOf(r.Holder)
-	n, err := ss.join(h.dir, kindOf(r.Shared, false), h.info)
+	n, q, err := ss.joinAndLook(h.dir, kindOf(r.Shared, false), h.info, ss.readQueue)
 	if lost := (*lostNode)(nil); errors.As(err, &lost) {
 		s.holds.setUncertain(h, lost.guid)
 	}
@@ -120,7 +136,9 @@ func (s *Store) tryOnce(ss *session, h *hold, r *driver.Request) error {
 		return err
 	}
 	h.joined = time.Now()
-	q, err := ss.readQueue(h.dir)
+	if q == nil {
+		q, err = ss.readQueue(h.dir)
+	}
 	if err == nil {
 		if _, blocked := q.blocker(n); blocked {
 			err = s.refusal(ss, h.dir, q, n)

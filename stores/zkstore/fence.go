@@ -73,6 +73,13 @@ func (f *mappingCache) get(dir string, mzxid int64) (mapping, bool) {
 	return m, ok && m.mzxid == mzxid
 }
 
+func (f *mappingCache) knows(dir string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.known[dir]
+	return ok
+}
+
 func (f *mappingCache) put(dir string, m mapping) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,10 +129,11 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 	return m, err
 }
 
-// lookWithMapping reads the queue like readQueue. At the same time it reads the mapping, which the
-// caller may need next. If the mapping changes after that, the caller reads it again.
+// lookWithMapping reads the queue like readQueue. If the store does not know the mapping, which the
+// caller may need next, lookWithMapping reads it at the same time. If the mapping changes after
+// that, the caller reads it again.
 func (ss *session) lookWithMapping(dir string) (*queue, error) {
-	if ss.cfg.noFences {
+	if ss.cfg.noFences || ss.fences.knows(dir) {
 		return ss.readQueue(dir)
 	}
 	done := make(chan struct{})

@@ -17,6 +17,7 @@ type id struct{ name, token string }
 //	none       nothing is known about the token
 //	reserved   a waiter got the lock and has not claimed it yet
 //	held       the node of the hold has the lock, as long as the session lives
+//	leaving    a request that deletes the node of the hold is under way
 //	uncertain  the reply to a request was lost: a node with the GUID of the hold may exist
 type state int
 
@@ -24,6 +25,7 @@ const (
 	none state = iota
 	reserved
 	held
+	leaving
 	uncertain
 )
 
@@ -70,6 +72,48 @@ func (h *hold) grant() driver.Grant {
 type holds struct {
 	mu   sync.Mutex
 	byID map[id]*hold
+	live map[string]*presence // by the name of the lock
+}
+
+// A presence says that this store holds or reserves a lock.
+type presence struct {
+	count int           // holds and reservations
+	ends  chan struct{} // closed when the release of the last one begins
+}
+
+// presence returns nil if no hold of this store has the lock, as far as the store knows.
+func (hs *holds) presence(name string) *presence {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.live[name]
+}
+
+func (st state) live() bool { return st == reserved || st == held }
+
+// setState changes the state of h. The caller holds mu.
+func (hs *holds) setState(h *hold, st state) {
+	p := hs.live[h.name]
+	switch {
+	case st.live() && !h.state.live():
+		if p == nil {
+			p = &presence{ends: make(chan struct{})}
+			hs.live[h.name] = p
+		}
+		p.count++
+	case !st.live() && h.state.live():
+		if p.count--; p.count == 0 {
+			close(p.ends)
+			delete(hs.live, h.name)
+		}
+	}
+	h.state = st
+}
+
+// setLeaving records that the release of h begins.
+func (hs *holds) setLeaving(h *hold) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.setState(h, leaving)
 }
 
 // enter begins an operation on a token. It waits until an earlier operation has ended. The caller
@@ -145,14 +189,16 @@ var (
 func (hs *holds) setUncertain(h *hold, guid string) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.state, h.guid = uncertain, guid
+	hs.setState(h, uncertain)
+	h.guid = guid
 }
 
 // setHold records that a node of h has the lock.
 func (hs *holds) setHold(h *hold, st state, ss *session, n node, fence uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.state, h.ss, h.node, h.fence = st, ss, n, fence
+	hs.setState(h, st)
+	h.ss, h.node, h.fence = ss, n, fence
 	if h.cancel == nil {
 		h.bound, h.cancel = context.WithCancelCause(ss.bound)
 	}
@@ -180,7 +226,8 @@ func (hs *holds) clear(h *hold, why error) {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
-	h.state, h.ss, h.intent, h.timer, h.guid = none, nil, nil, nil, ""
+	hs.setState(h, none)
+	h.ss, h.intent, h.timer, h.guid = nil, nil, nil, ""
 	h.bound, h.cancel, h.watched = nil, nil, false
 }
 

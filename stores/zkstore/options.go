@@ -40,6 +40,7 @@ type config struct {
 	dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	root           string
 	timeout        time.Duration
+	ownFor         time.Duration // how long a waiter waits for a release of its own process; see awaitOwn
 	noFences       bool
 	symfony        bool
 	lazy           bool
@@ -55,7 +56,9 @@ const DefaultSessionTimeout = 10 * time.Second
 // otherwise.
 const defaultRoot = "/padlock"
 
-func defaults() config { return config{timeout: DefaultSessionTimeout} }
+func defaults() config {
+	return config{timeout: DefaultSessionTimeout, ownFor: 2 * time.Millisecond}
+}
 
 // Root sets the node below which the store keeps its locks. The default is /padlock. The store
 // makes the node if it is missing. Programs with different roots do not see each other's locks.

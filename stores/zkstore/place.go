@@ -38,19 +38,20 @@ type place struct {
 }
 
 // untilFirst waits until the node of p has the lock, and returns the queue. If somebody deleted the
-// node, the queue is nil, and the caller tries again.
-func (p *place) untilFirst(ctx context.Context) (*queue, error) {
+// node, the queue is nil, and the caller tries again. The queue in the parameter was read after the
+// node was made, or is nil.
+func (p *place) untilFirst(ctx context.Context, q *queue) (*queue, error) {
 	ss := p.ss
-	look := ss.lookWithMapping // the mapping is read before the wait, so that the hand-over is quicker
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; q = nil {
 		var older *nodeWatch // equal to p.nearer if that watch is older than the queue q
 		if ss.announced(p.nearer) {
 			older = p.nearer
 		}
-		q, err := look(p.dir)
-		look = ss.readQueue
-		if err != nil {
-			return nil, err
+		if q == nil {
+			var err error
+			if q, err = ss.readQueue(p.dir); err != nil {
+				return nil, err
+			}
 		}
 		if _, there := q.find(p.node.guid); !there {
 			return nil, nil

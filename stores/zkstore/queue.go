@@ -76,6 +76,28 @@ func (ss *session) join(dir string, k kind, d data) (node, error) {
 	}
 }
 
+// joinAndLook adds a node to the queue with join, and reads the queue with look. It does not wait
+// for the first reply before it sends the second request, so both take one round trip. The queue is
+// nil if it was read too early, without the new node, or could not be read.
+func (ss *session) joinAndLook(dir string, k kind, d data, look func(dir string) (*queue, error)) (node, *queue, error) {
+	early := make(chan *queue, 1)
+	go func() {
+		q, _ := look(dir) // if this fails, the caller reads the queue again and gets the error
+		early <- q
+	}()
+	n, err := ss.join(dir, k, d)
+	if err != nil {
+		return n, nil, err
+	}
+	q := <-early
+	if q != nil {
+		if _, there := q.find(n.guid); !there {
+			q = nil
+		}
+	}
+	return n, q, nil
+}
+
 // search looks for the node with a GUID. It is needed after a request that makes a node, if the
 // reply was lost.
 func (ss *session) search(dir, guid string) (n node, found bool, err error) {

@@ -68,6 +68,7 @@ func (s *Store) tidy(h *hold) {
 // the session ends.
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	ss := h.ss
+	s.holds.setLeaving(h)
 	if h.intent != nil {
 		ss.deleteLater(h.dir, *h.intent)
 	}

@@ -51,17 +51,40 @@ func (s *Store) wait(ctx context.Context, r *driver.Request, reserve bool) (driv
 // token of the caller.
 func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (driver.Grant, error) {
 	dir, info := s.cfg.dir(r.Name), dataOf(r.Holder)
-	n, err := ss.join(dir, kindOf(r.Shared, true), info)
+	s.awaitOwn(ctx, r.Name)
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	// The mapping is read before the wait, so that the hand-over is quicker.
+	n, early, err := ss.joinAndLook(dir, kindOf(r.Shared, true), info, ss.lookWithMapping)
 	if err != nil {
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
 	p := &place{ss: ss, dir: dir, node: n, joined: time.Now()}
-	q, err := p.untilFirst(ctx)
+	q, err := p.untilFirst(ctx, early)
 	if err == nil && q != nil && ctx.Err() == nil && ss.alive() {
 		return s.reserve(ctx, ss, p, q, r)
 	}
 	ss.deleteLater(dir, n)
 	return driver.Grant{}, s.orTryAgain(ctx, ss, err)
+}
+
+// awaitOwn waits for a moment if a hold of this process has the lock, until its release begins. The
+// requests of a session are carried out in order, so the node of the hold is then deleted before
+// the waiter's node is made and the queue is read. If no other process waits, the waiter has the
+// lock after one round trip.
+func (s *Store) awaitOwn(ctx context.Context, name string) {
+	p := s.holds.presence(name)
+	if p == nil {
+		return
+	}
+	pause := time.NewTimer(s.cfg.ownFor)
+	defer pause.Stop()
+	select {
+	case <-p.ends:
+	case <-pause.C:
+	case <-ctx.Done():
+	}
 }
 
 // orTryAgain returns nil if the only problem is that the session was lost or a reply was lost. The

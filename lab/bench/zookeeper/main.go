@@ -61,7 +61,7 @@ func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON b
 	if err := h.Try(func(t testing.TB) { b.addr = server.ZooKeeper(t, server.ZooKeeperOptions{Tick: time.Second}).Addr() }); err != nil {
 		return err
 	}
-	for _, e := range []*measure.Experiment{b.pairs(1), b.pairs(16), b.drains()} {
+	for _, e := range []*measure.Experiment{b.pairs(1), b.pairs(16), b.drains(), b.crowds()} {
 		report.Run(e, b.plan.rounds, nil)
 	}
 	return report.End()
