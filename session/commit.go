@@ -150,10 +150,12 @@ func (s *state) addConditions(c *sessionstore.Change) {
 }
 
 func (s *state) commitLocked(ctx context.Context, ops []sessionstore.Op) (res sessionstore.Result, err error) {
-	c := sessionstore.Change{Ops: ops, TTL: s.m.ttl(s.expires), MaxSize: s.m.cfg.maxSize}
+	c := sessionstore.Change{Ops: ops, TTL: s.m.ttl(s.life), MaxSize: s.m.cfg.maxSize}
 	s.addConditions(&c)
 	err = s.underLock(ctx, s.key, func() (err error) {
-		res, err = s.m.store.Commit(ctx, s.key, c)
+		if err = s.noteUser(ctx, s.key, ops); err == nil {
+			res, err = s.m.store.Commit(ctx, s.key, c)
+		}
 		return err
 	})
 	return res, err
@@ -179,15 +181,22 @@ func (s *state) create(ctx context.Context, ops []sessionstore.Op) (sessionstore
 		return sessionstore.Result{}, &ConflictError{} // another goroutine made the session first: try again
 	}
 	id := s.m.rules.NewID()
+	key := s.m.rules.Key(id)
 	c := sessionstore.Change{Create: true, Ops: ops, Deadline: s.m.newDeadline(), MaxSize: s.m.cfg.maxSize}
-	c.TTL = s.m.ttl(c.Deadline)
-	res, err := s.m.store.Commit(ctx, s.m.rules.Key(id), c)
+	if s.life.deadline.IsZero() {
+		s.life.deadline = c.Deadline
+	}
+	c.TTL = s.m.ttl(s.life)
+	if err := s.noteUser(ctx, key, ops); err != nil {
+		return sessionstore.Result{}, err
+	}
+	res, err := s.m.store.Commit(ctx, key, c)
 	if err != nil {
 		return res, wrapStore(err)
 	}
 	for _, of := range []*state{s, r} {
 		of.adopt(id)
-		of.expires = c.Deadline
+		of.life = s.life
 	}
 	s.event(ctx, Event{Kind: EventCreated})
 	return res, nil

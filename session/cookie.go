@@ -69,7 +69,8 @@ func (c *Cookie) check() error {
 	return nil
 }
 
-// make returns the cookie; a negative age deletes it.
+// make returns the cookie. A negative age deletes it. With 0 the browser deletes it when it is
+// closed.
 func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	h := &http.Cookie{
 		Name: c.Name, Value: id, Path: c.Path, Domain: c.Domain,
@@ -78,7 +79,7 @@ func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	switch {
 	case age < 0:
 		h.Value, h.MaxAge = "", -1
-	case c.Persist && age > 0:
+	case age > 0:
 		h.MaxAge = int(age / time.Second)
 	}
 	return h
@@ -104,15 +105,27 @@ func (s *state) setCookie(h http.Header) {
 	switch {
 	case s.standing == destroyed && s.sent != "":
 		cookie = s.m.cfg.cookie.make("", -1)
-	case s.standing != destroyed && s.id != "" && s.id != s.sent:
-		cookie = s.m.cfg.cookie.make(s.id, s.m.cfg.lifetime)
+	case s.standing != destroyed && s.id != "" && (s.id != s.sent || s.newCookie):
+		cookie = s.m.cfg.cookie.make(s.id, s.cookieAge())
 	default:
 		return
 	}
+	s.newCookie = false
 	s.sent = cookie.Value
 	s.m.dropOwnCookie(h) // removes a cookie that an earlier run of the handler set
 	h.Add("Set-Cookie", cookie.String())
 	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
+}
+
+// cookieAge returns how long the browser keeps the cookie. 0 means until the browser is closed.
+func (s *state) cookieAge() time.Duration {
+	switch {
+	case s.life.remembered:
+		return max(time.Until(s.life.deadline), time.Second) + time.Second // whole seconds, rounded up
+	case s.m.cfg.cookie.Persist:
+		return s.m.cfg.lifetime
+	}
+	return 0
 }
 
 // ownCookies returns the Set-Cookie lines that set m's cookie.

@@ -57,24 +57,34 @@ func (s *state) destroy(ctx context.Context) error {
 		return err
 	}
 	for key != "" { // each round removes one tombstone, until the session itself is removed
-		var moved sessionstore.Moved
-		drop := func() (err error) {
-			moved, err = s.m.store.Delete(ctx, key)
+		next, err := s.deleteAt(ctx, key)
+		if err != nil {
 			return err
 		}
-		lock := func(_ context.Context, _ string, f func() error) error { return f() }
-		if s.m.traits.CommitsNeedLock {
-			lock = s.underLock
-		}
-		if err := lock(ctx, key, drop); err != nil {
-			return err
-		}
-		if moved.To != "" {
-			s.release(ctx) // the lock belongs to the old key
-		}
-		key = moved.To
+		key = next
 	}
 	return nil
+}
+
+// deleteAt removes what is at key, under the lock if commits need it. If that was a tombstone,
+// deleteAt returns the key to which it pointed.
+func (s *state) deleteAt(ctx context.Context, key string) (string, error) {
+	var moved sessionstore.Moved
+	drop := func() (err error) {
+		moved, err = s.m.store.Delete(ctx, key)
+		return err
+	}
+	lock := func(_ context.Context, _ string, f func() error) error { return f() }
+	if s.m.traits.CommitsNeedLock {
+		lock = s.underLock
+	}
+	if err := lock(ctx, key, drop); err != nil {
+		return "", err
+	}
+	if moved.To != "" {
+		s.release(ctx) // the lock belongs to the old key
+	}
+	return moved.To, nil
 }
 
 // find returns the key at which the session is now, or "" if there is none. oldID is true if the

@@ -125,3 +125,11 @@ func wrapStore(err error) error {
 	}
 	return joinErrors(ErrUnsaved, err)
 }
+
+// wrapLoad turns the error of a call that changes nothing into the error that the caller gets.
+func wrapLoad(err error) error {
+	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRefused) {
+		return err
+	}
+	return joinErrors(ErrUnavailable, err)
+}

@@ -3,17 +3,51 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
+// The keys that begin with ownPrefix belong to this package. They are values of the session, so
+// each store keeps them, and a new id takes them along. Handlers cannot write them and do not see
+// them among the keys.
+const (
+	ownPrefix   = "padlock:"
+	endKey      = ownPrefix + "end"      // SetDeadline: when the session ends, in ms since 1970
+	rememberKey = ownPrefix + "remember" // Remember: 1
+	userKey     = ownPrefix + "user"     // SetUser: the name of the user
+)
+
+func isOwn(key string) bool { return strings.HasPrefix(key, ownPrefix) }
+
+// life says how long a session lives.
+type life struct {
+	deadline   time.Time // zero: the session has no absolute end
+	remembered bool      // the session lives until its deadline, even if it is not used
+}
+
+// lifeOf returns what the stored session says about its life.
+func (m *Manager) lifeOf(rec sessionstore.Record) life {
+	l := life{deadline: rec.Deadline}
+	for _, f := range rec.Fields {
+		var ms int64
+		switch {
+		case f.Key == rememberKey:
+			l.remembered = true
+		case f.Key == endKey && m.cfg.codec.Unmarshal(f.Value, &ms) == nil:
+			l.deadline = time.UnixMilli(ms)
+		}
+	}
+	return l
+}
+
 // ttl returns how long a session lives from now.
-func (m *Manager) ttl(deadline time.Time) time.Duration {
+func (m *Manager) ttl(l life) time.Duration {
 	ttl := m.cfg.idle
-	if !deadline.IsZero() {
-		left := max(time.Until(deadline), 1)
-		if ttl == 0 || left < ttl {
+	if !l.deadline.IsZero() {
+		left := max(time.Until(l.deadline), 1)
+		if ttl == 0 || left < ttl || l.remembered {
 			ttl = left
 		}
 	}
@@ -29,8 +63,9 @@ func (m *Manager) newDeadline() time.Time {
 }
 
 // tooOld reports whether the absolute lifetime is over, by the clock of this process.
-func tooOld(rec sessionstore.Record) bool {
-	return !rec.Deadline.IsZero() && !time.Now().Before(rec.Deadline)
+func (m *Manager) tooOld(rec sessionstore.Record) bool {
+	deadline := m.lifeOf(rec).deadline
+	return !deadline.IsZero() && !time.Now().Before(deadline)
 }
 
 // alive reports whether a session lives at key. If the session at key has moved, alive looks at its
@@ -42,7 +77,7 @@ func (m *Manager) alive(ctx context.Context, key string) (bool, error) {
 			return false, nil
 		}
 		if err != nil || rec.Moved.To == "" {
-			return err == nil && !tooOld(rec), err
+			return err == nil && !m.tooOld(rec), err
 		}
 		key = rec.Moved.To
 	}

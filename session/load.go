@@ -87,7 +87,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 		s.event(ctx, Event{Kind: EventUnreadable, Err: err})
 		s.adopt("")
 		return nil
-	case errors.Is(err, sessionstore.ErrNotFound) || err == nil && tooOld(rec):
+	case errors.Is(err, sessionstore.ErrNotFound) || err == nil && s.m.tooOld(rec):
 		s.release(ctx)
 		s.adopt("")
 		return nil
@@ -105,9 +105,13 @@ func (s *state) loadLocked(ctx context.Context) error {
 // since the last start. If the store fails, the session may end too early, but the next request
 // tries again.
 func (s *state) prolong(ctx context.Context, rec sessionstore.Record) {
-	want := s.m.ttl(rec.Deadline)
+	want := s.m.ttl(s.life)
 	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
-		if err := s.m.store.Touch(ctx, s.key, want); err != nil {
+		err := s.noteUser(ctx, s.key, nil)
+		if err == nil {
+			err = s.m.store.Touch(ctx, s.key, want)
+		}
+		if err != nil {
 			s.m.cfg.logger.WarnContext(ctx, "session: the idle time was not prolonged", "error", err)
 		}
 	}

@@ -228,3 +228,23 @@ func TestPutOfAReference(t *testing.T) {
 		t.Errorf("%q", blob.Data)
 	}
 }
+
+// TestEndUserSessionsOfPHP: "log out everywhere" works on sessions that PHP shares, and waits for
+// PHP's lock. Another application in the same store keeps its sessions.
+func TestEndUserSessionsOfPHP(t *testing.T) {
+	t.Parallel()
+	php, m := newPHP(t)
+	b := newBrowser(t, m)
+	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
+	b.login("ann")
+	foreign, err := phpsession.New(php.blobs, php.locker, phpsession.Config{Prefix: "OTHER:"}, session.Cookie{Insecure: true})
+	noError(t, err)
+	other := newBrowser(t, foreign)
+	other.login("ann")
+	b.wantSessions("ann", 1)
+	if n, err := m.EndUserSessions(bg, "ann"); n != 1 || err != nil {
+		t.Errorf("%d sessions ended, %v", n, err)
+	}
+	b.isUser("")
+	other.isUser("ann")
+}

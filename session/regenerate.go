@@ -144,9 +144,12 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	}
 	id := s.m.rules.NewID()
 	key := s.m.rules.Key(id)
-	c := sessionstore.Change{Create: true, Deadline: rec.Deadline, TTL: s.m.ttl(rec.Deadline)}
+	c := sessionstore.Change{Create: true, Deadline: rec.Deadline, TTL: s.m.ttl(s.m.lifeOf(rec))}
 	for _, f := range rec.Fields {
 		c.Ops = append(c.Ops, sessionstore.Op{Kind: sessionstore.OpPut, Key: f.Key, Value: f.Value})
+	}
+	if err := s.m.note(ctx, s.m.userIn(rec), key, s.m.lifeOf(rec)); err != nil {
+		return false, err
 	}
 	res, err := s.m.store.Commit(ctx, key, c)
 	if err != nil {

@@ -131,13 +131,14 @@ type state struct {
 	failed   error // the error of the store or of the lock
 	refused  error // the error of a write that was refused
 
-	version string    // the version in the store, as far as this request knows
-	base    string    // the version that was loaded
-	expires time.Time // end of the absolute lifetime
+	version string // the version in the store, as far as this request knows
+	base    string // the version that was loaded
+	life    life   // how long the session lives, with the writes of this request
 	view
 	wroteWith context.Context // what Session.ctx was at the last Put or Delete (see dropCutOff)
 	wrote     map[string]bool // in the state of an Update: the keys that the Update wrote in the store
 	abandoned bool
+	newCookie bool  // the cookie must be sent again, because of Remember
 	lastFlash int64 // the time in the key of the last message of this request, in ns since 1970
 }
 
@@ -229,7 +230,10 @@ func (s *Session) IgnoreRefused() {
 // keepRecord makes rec the loaded session.
 func (s *state) keepRecord(rec sessionstore.Record) {
 	s.standing = loaded
-	s.version, s.base, s.expires = rec.Version, rec.Version, rec.Deadline
+	s.version, s.base = rec.Version, rec.Version
+	if !s.pending.Has(endKey) && !s.pending.Has(rememberKey) {
+		s.life = s.m.lifeOf(rec)
+	}
 	s.replace(rec.Fields)
 	s.try = rec.Try
 }

@@ -7,9 +7,9 @@ import (
 
 // stores are the two kinds of stores for most tests. One knows the keys of a session; the other
 // keeps a session as a single value.
-var stores = map[string]func() sessionstore.Store{
-	"memory": func() sessionstore.Store { return sessionstore.NewMemory() },
-	"blobs": func() sessionstore.Store {
+var stores = map[string]func() sessionstore.IndexedStore{
+	"memory": func() sessionstore.IndexedStore { return sessionstore.NewMemory() },
+	"blobs": func() sessionstore.IndexedStore {
 		return sessionstore.FromBlobs(sessiontest.NewBlobs(), sessionstore.Packed(), sessionstore.Traits{})
 	},
 }

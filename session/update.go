@@ -58,6 +58,9 @@ func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err
 func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, parent: s, sent: s.sent}
 	tx.adopt(s.id)
+	if s.id == "" {
+		tx.key = s.key // a session of UserSessions
+	}
 	if s.key != "" {
 		tx.standing = reload // if the session is gone by now, the writes of fn must not make it again
 	}
@@ -104,13 +107,16 @@ func (s *state) takeOver(tx *state) {
 	}
 	if tx.id != "" && tx.id != s.id { // the tx made the session, or changed its id
 		s.adopt(tx.id)
-		s.expires = tx.expires
+		s.life = tx.life
 		if s.standing == followed {
 			s.standing = loaded
 		}
 	}
 	if s.version == tx.base { // if not, another request changed the session between the two loads
 		s.version, s.base = tx.version, tx.version
+	}
+	if tx.wrote[endKey] || tx.wrote[rememberKey] {
+		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie
 	}
 	for key := range tx.wrote {
 		if v, ok := tx.values.Get(key); ok {

@@ -226,3 +226,12 @@ func (s *state) plan(ctx context.Context, op sessionstore.Op) error {
 	s.wroteWith = ctx
 	return nil
 }
+
+// putOwn puts a value of this package. The caller holds s.mu and has called beginUse.
+func (s *state) putOwn(ctx context.Context, key string, v any) error {
+	raw, err := s.m.cfg.codec.Marshal(v)
+	if err != nil {
+		return s.refuse(fmt.Errorf("session: value of %q: %w", key, err))
+	}
+	return s.plan(ctx, sessionstore.Op{Kind: sessionstore.OpPut, Key: key, Value: raw})
+}

@@ -56,16 +56,17 @@ func (v *view) readAllKeys() []string {
 	return v.keys()
 }
 
-// keys returns the keys that have a value for the request. It does not mark them as read.
+// keys returns the keys that have a value for the request, without those of this package. It does
+// not mark them as read.
 func (v *view) keys() []string {
 	var keys []string
 	for k := range v.values.All() {
-		if _, ok := v.valueOf(k); ok {
+		if _, ok := v.valueOf(k); ok && !isOwn(k) {
 			keys = append(keys, k)
 		}
 	}
 	for k, op := range v.pending.All() {
-		if !v.values.Has(k) && op.Kind == sessionstore.OpPut {
+		if !v.values.Has(k) && op.Kind == sessionstore.OpPut && !isOwn(k) {
 			keys = append(keys, k)
 		}
 	}

@@ -19,7 +19,7 @@ var (
 // BlobSessions keeps each session as one string. For sessions with many keys, this takes less
 // memory than the hashes of Sessions. A commit reads and writes the whole session, and starts again
 // if another commit has changed the session meanwhile.
-func (r *Redis) BlobSessions() sessionstore.Store {
+func (r *Redis) BlobSessions() sessionstore.IndexedStore {
 	return sessionstore.FromBlobs(&blobs{r, r.prefix + "blob:"}, sessionstore.Packed(), sessionstore.Traits{})
 }
 

@@ -23,9 +23,14 @@ var (
 
 // Sessions keeps each session as a hash with a field for each key. A commit sends only its changes
 // and the old values of the keys that it read, however large the session is.
-func (r *Redis) Sessions() sessionstore.Store { return &hashes{r} }
+func (r *Redis) Sessions() sessionstore.IndexedStore {
+	return &hashes{sessionstore.BlobIndex(&blobs{r, r.prefix + "user:"}, ""), r}
+}
 
-type hashes struct{ *Redis }
+type hashes struct {
+	sessionstore.Index
+	*Redis
+}
 
 // Traits implements sessionstore.Store.
 func (h *hashes) Traits() sessionstore.Traits { return sessionstore.Traits{} }

@@ -23,7 +23,7 @@ import (
 )
 
 // stores are the ways of keeping sessions.
-var stores = map[string]func(*redissession.Redis) sessionstore.Store{
+var stores = map[string]func(*redissession.Redis) sessionstore.IndexedStore{
 	"hash": (*redissession.Redis).Sessions,
 	"blob": (*redissession.Redis).BlobSessions,
 }
@@ -62,7 +62,7 @@ func TestContract(t *testing.T) {
 
 // started returns a client that has a session. It starts a Redis for that session alone, and all
 // writers use mode.
-func started(t *testing.T, open func(*redissession.Redis) sessionstore.Store, mode session.Mode) *load.Client {
+func started(t *testing.T, open func(*redissession.Redis) sessionstore.IndexedStore, mode session.Mode) *load.Client {
 	t.Helper()
 	o := clientOption(startRedis(t).Addr())
 	m := newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...))

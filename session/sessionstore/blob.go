@@ -17,8 +17,10 @@ import (
 // begin with it. If Traits.CommitsNeedLock is true, other programs read the keys of sessions and
 // would not understand a tombstone. In this case, the tombstone is kept at another key: the old key
 // with "_MOVED" after it.
-func FromBlobs(blobs BlobStore, format Format, traits Traits) Store {
-	return &blobSessions{blobs, format, traits}
+//
+// The store is an Index, too: see BlobIndex. The keys of its values begin with "padlock:user:".
+func FromBlobs(blobs BlobStore, format Format, traits Traits) IndexedStore {
+	return &blobSessions{BlobIndex(blobs, "padlock:user:"), blobs, format, traits}
 }
 
 func (b *blobSessions) Traits() Traits { return b.traits }
@@ -155,7 +157,7 @@ func (b *blobSessions) edit(doc Document, c Change) ([]byte, Result, error) {
 func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result, error) {
 	data, res, err := b.edit(b.format.New(c.Deadline), c)
 	if err != nil {
-		if now, unread := b.getOrNil(ctx, key); unread == nil && now != nil {
+		if now, unread := getOrNil(ctx, b.blobs, key); unread == nil && now != nil {
 			err = ErrExists // this error comes first
 		}
 		return Result{}, err

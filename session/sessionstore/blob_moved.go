@@ -127,7 +127,7 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 		return false, nil, err
 	}
 	if !removed {
-		now, err := b.getOrNil(ctx, key)
+		now, err := getOrNil(ctx, b.blobs, key)
 		return false, now, err
 	}
 	// The session has left its key, so the move is completed even if the client no longer waits.
@@ -142,7 +142,7 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 // writeClaim returns nil.
 func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, error) {
 	tombstoneKey := key + movedSuffix
-	now, err := b.getOrNil(ctx, tombstoneKey)
+	now, err := getOrNil(ctx, b.blobs, tombstoneKey)
 	for {
 		if err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, erro
 			// There is a tombstone already. If the session is gone, another move was faster.
 			// Otherwise the tombstone is left from an old move, and another program has made a
 			// session with the old id again.
-			if session, err := b.getOrNil(ctx, key); session == nil || err != nil {
+			if session, err := getOrNil(ctx, b.blobs, key); session == nil || err != nil {
 				return nil, err
 			}
 		}
@@ -170,7 +170,7 @@ func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, erro
 // session was deleted meanwhile, the error is ErrNotFound. After any other error, the tombstone may
 // or may not have been written.
 func (b *blobSessions) confirm(ctx context.Context, tombstoneKey string, claim, tombstone []byte, ttl time.Duration) error {
-	now, err := b.getOrNil(ctx, tombstoneKey)
+	now, err := getOrNil(ctx, b.blobs, tombstoneKey)
 	for err == nil {
 		if now == nil || !bytes.Equal(now.Data, claim) {
 			return ErrNotFound
@@ -194,7 +194,7 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		return Moved{}, err
 	}
 	for {
-		now, err := b.getOrNil(ctx, key+movedSuffix)
+		now, err := getOrNil(ctx, b.blobs, key+movedSuffix)
 		if now == nil || err != nil {
 			return Moved{}, err
 		}

@@ -40,6 +40,7 @@ type Blob struct {
 }
 
 type blobSessions struct {
+	Index
 	blobs  BlobStore
 	format Format
 	traits Traits
@@ -70,8 +71,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // getOrNil is like Get, but returns nil if there is no value.
-func (b *blobSessions) getOrNil(ctx context.Context, key string) (*Blob, error) {
-	blob, err := b.blobs.Get(ctx, key)
+func getOrNil(ctx context.Context, blobs BlobStore, key string) (*Blob, error) {
+	blob, err := blobs.Get(ctx, key)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, nil

@@ -23,6 +23,8 @@ type Memory struct {
 	shards [shards]memoryShard
 	count  atomic.Int64 // sessions and tombstones
 
+	users memoryIndex
+
 	sweepMu sync.Mutex
 	swept   time.Time // when sweepAll last swept
 }

@@ -22,23 +22,25 @@ type breakage struct {
 	commit func(s sessionstore.Store, ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error)
 	load   func(r sessionstore.Record) sessionstore.Record
 	touch  func(s sessionstore.Store, ctx context.Context, key string, ttl time.Duration) error
+	note   func(s sessionstore.Index, ctx context.Context, user, key string, ttl time.Duration) error
+	noted  func(keys []string) []string
 	del    func(s sessionstore.Store, ctx context.Context, key string) (sessionstore.Moved, error)
 }
 
 type brokenStore struct {
-	sessionstore.Store
+	sessionstore.IndexedStore
 	b *breakage
 }
 
 func (s brokenStore) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 	if s.b.commit == nil {
-		return s.Store.Commit(ctx, key, c)
+		return s.IndexedStore.Commit(ctx, key, c)
 	}
-	return s.b.commit(s.Store, ctx, key, c)
+	return s.b.commit(s.IndexedStore, ctx, key, c)
 }
 
 func (s brokenStore) Load(ctx context.Context, key string) (sessionstore.Record, error) {
-	r, err := s.Store.Load(ctx, key)
+	r, err := s.IndexedStore.Load(ctx, key)
 	if s.b.load != nil && err == nil {
 		r = s.b.load(r)
 	}
@@ -47,16 +49,31 @@ func (s brokenStore) Load(ctx context.Context, key string) (sessionstore.Record,
 
 func (s brokenStore) Touch(ctx context.Context, key string, ttl time.Duration) error {
 	if s.b.touch == nil {
-		return s.Store.Touch(ctx, key, ttl)
+		return s.IndexedStore.Touch(ctx, key, ttl)
 	}
-	return s.b.touch(s.Store, ctx, key, ttl)
+	return s.b.touch(s.IndexedStore, ctx, key, ttl)
+}
+
+func (s brokenStore) Note(ctx context.Context, user, key string, ttl time.Duration) error {
+	if s.b.note == nil {
+		return s.IndexedStore.Note(ctx, user, key, ttl)
+	}
+	return s.b.note(s.IndexedStore, ctx, user, key, ttl)
+}
+
+func (s brokenStore) Noted(ctx context.Context, user string) ([]string, error) {
+	keys, err := s.IndexedStore.Noted(ctx, user)
+	if s.b.noted != nil {
+		keys = s.b.noted(keys)
+	}
+	return keys, err
 }
 
 func (s brokenStore) Delete(ctx context.Context, key string) (sessionstore.Moved, error) {
 	if s.b.del == nil {
-		return s.Store.Delete(ctx, key)
+		return s.IndexedStore.Delete(ctx, key)
 	}
-	return s.b.del(s.Store, ctx, key)
+	return s.b.del(s.IndexedStore, ctx, key)
 }
 
 // changing breaks Commit: f edits the Change before the store gets it.
@@ -305,6 +322,13 @@ var breakages = []breakage{
 		}
 	})},
 	{name: "moves a copy", case_: "moved/race", commit: moveCopy()},
+	{name: "one index for all users", case_: "index", note: func(s sessionstore.Index, ctx context.Context, user, key string, ttl time.Duration) error {
+		s.Note(ctx, user[:len(user)-1]+"a", key, ttl)
+		return s.Note(ctx, user, key, ttl)
+	}},
+	{name: "notes nothing", case_: "index/ends", note: func(sessionstore.Index, context.Context, string, string, time.Duration) error { return nil }},
+	{name: "finds nothing new", case_: "index/forgets", noted: func([]string) []string { return nil }},
+	{name: "keeps ten keys of a user", case_: "index/crowd", noted: func(keys []string) []string { return keys[max(0, len(keys)-10):] }},
 	{name: "ignores the context", case_: "context", commit: func(s sessionstore.Store, _ context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
 		return s.Commit(context.Background(), key, c)
 	}},

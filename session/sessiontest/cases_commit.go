@@ -25,6 +25,7 @@ var cases = []testCase{
 	{"delete", deletes}, {"delete/race", deleteRace},
 	{"moved", movedIsTombstone}, {"moved/conditions", movedConditions}, {"moved/ends", movedEnds},
 	{"moved/deleted", movedDeleted}, {"moved/race", movedRace}, {"moved/two", movedTwo}, {"context", contextEnded},
+	{"index", indexFinds}, {"index/ends", indexEnds}, {"index/forgets", indexForgets}, {"index/crowd", indexCrowd},
 }
 
 func createMakes(c *check) {

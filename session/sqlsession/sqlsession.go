@@ -55,10 +55,10 @@ func (d Dialect) String() string {
 // DefaultTable is the table's name unless Table gives another.
 const DefaultTable = "padlock_sessions"
 
-// Store keeps sessions in one table. It is a sessionstore.Store, safe for concurrent use. It never
-// closes the database.
+// Store keeps sessions in one table. It is a sessionstore.IndexedStore, safe for concurrent use. It
+// never closes the database.
 type Store struct {
-	sessionstore.Store
+	sessionstore.IndexedStore
 	rows *rows
 }
 
