@@ -117,6 +117,11 @@ func (c *cleanupGroup) forgotten() {
 			}
 		}
 	}
+	// A cleanup runs outside of the bubble of a test with synctest, and may not close a channel of
+	// the bubble. So the channels for which awaitIdle waits are made here.
+	for n := l.pending.first; n != nil; n = n.next {
+		n.idle = make(chan struct{})
+	}
 }
 
 func (h *hold) noteForgotten() {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,4 +227,33 @@ func TestZeroLock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The garbage collector reports a forgotten lock outside of the bubble of a test with synctest, and
+// Close waits in the bubble for the end of that report.
+func TestForgottenLockInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told, over atomic.Bool
+		l := padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
+			if e.Kind == padlock.EventForgotten {
+				told.Store(true)
+				<-time.After(100 * time.Millisecond) // Close begins meanwhile
+				over.Store(true)
+			}
+		}))
+		acquire(t, l, "forgotten")
+		for i := 0; !told.Load() && i < 10000; i++ {
+			runtime.GC()
+		}
+		if !told.Load() {
+			t.Fatal("no forgotten lock is reported")
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for !over.Load() {
+			runtime.Gosched()
+		}
+		l.Stats() // the report has ended
+	})
 }

@@ -157,7 +157,7 @@ type eventQueue struct {
 	room     [1]Event      // memory for a queue of one event
 	next     *eventQueue   // in the list Locker.pending
 	busy     bool          // a goroutine is delivering events, or is about to do so in unlock
-	idle     chan struct{} // made by awaitIdle; closed when busy becomes false
+	idle     chan struct{} // made by awaitIdle, or by forgotten; closed when busy becomes false
 	holdBack bool          // keep events in the queue until EventAcquired has been delivered
 	noHold   bool          // drop the events of the hold; see forgetHold
 	result   error         // what the function of Do returned
