@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/padlock-go/padlock"
 )
@@ -29,8 +30,9 @@ type Cache[T any] struct {
 	fn func(ctx context.Context, key string) (T, error)
 }
 
-// New returns a Cache. The function fn makes a value, which is fresh for the time ttl. The Cache
-// calls fn under a lock of the Locker, and stores the value in the given Values.
+// New returns a Cache. The function fn makes a value, which is fresh for the time that the option
+// Fresh sets; New needs that option. The Cache calls fn under a lock of the Locker, and stores the
+// value in the given Values.
 //
 // All processes that use the same name share the values, so use one name for one kind of value. The
 // name has 1 to 100 bytes and no colon. A value and its lock are called "stampede:NAME:KEY".
@@ -39,20 +41,23 @@ type Cache[T any] struct {
 // callers, and also the fence of the key's lock (padlock.FenceFrom). The context ends when the
 // contexts of all waiting callers have ended, when the lock is lost, when TimeLimit is over, or
 // when the Cache is closed. Several callers may get the same value, so the data that it points to
-// must not be changed.
+// must not be changed. With its context, fn can call FreshFor or DoNotKeep.
 //
 // The Cache does not close the Locker; close it after the Cache. New returns an error if the
 // arguments or options are invalid. It calls no store.
-func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Duration, fn func(ctx context.Context, key string) (T, error), opts ...Option) (*Cache[T], error) {
+func New[T any](locker *padlock.Locker, values Values, name string, fn func(ctx context.Context, key string) (T, error), opts ...Option) (*Cache[T], error) {
 	s := defaults()
-	s.ttl = ttl
+	s.ttl = missing
 	for _, o := range opts {
 		if o == nil {
 			return nil, errors.New("stampede: New: an Option is nil")
 		}
 		o.applyCache(&s)
 	}
-	err := s.check()
+	var err error
+	if s.ttl != missing {
+		err = s.check()
+	}
 	switch {
 	case locker == nil:
 		err = errors.New("the Locker is nil")
@@ -62,6 +67,8 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 		err = errors.New("the function is nil")
 	case name == "" || len(name) > 100 || strings.Contains(name, ":"):
 		err = fmt.Errorf("the name %.100q is empty, longer than 100 bytes, or has a colon", name)
+	case s.ttl == missing:
+		err = errors.New("the option Fresh is missing; it says how long a value is fresh")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stampede: New: %w", err)
@@ -84,6 +91,49 @@ func New[T any](locker *padlock.Locker, values Values, name string, ttl time.Dur
 func (c *Cache[T]) Get(ctx context.Context, key string) (T, error) {
 	return getTyped(ctx, c.c, c.c.settings, key, func(ctx context.Context) (T, error) { return c.fn(ctx, key) })
 }
+
+// GetMany is Get for several keys at once. It returns the values that it got, and the errors of the
+// other keys in one. It is as if that many callers called Get, but at most 32 at a time.
+func (c *Cache[T]) GetMany(ctx context.Context, keys []string) (map[string]T, error) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	values, errs := make([]T, len(keys)), make([]error, len(keys))
+	var wg sync.WaitGroup
+	places := make(chan bool, 32)
+	for i, key := range keys {
+		places <- true
+		wg.Go(func() {
+			defer func() { <-places }()
+			values[i], errs[i] = c.Get(ctx, key)
+		})
+	}
+	wg.Wait()
+	got := make(map[string]T)
+	for i, key := range keys {
+		if errs[i] == nil {
+			got[key] = values[i]
+		} else {
+			errs[i] = fmt.Errorf("stampede: the value of %q: %w", key, errs[i])
+		}
+	}
+	return got, errors.Join(errs...)
+}
+
+// Set makes v the value of key for all processes, as if the Cache's function had returned it now.
+// Call it after the data that v is made of were saved. A value that is being made at this moment is
+// not kept, as with Invalidate. If another Set or an Invalidate of the key comes at the same time,
+// either may win. After an error, the old value may have been removed, and no other value takes its
+// place.
+func (c *Cache[T]) Set(ctx context.Context, key string, v T) error {
+	j := job{c: c.c, key: key, name: c.c.prefix + key, s: c.c.settings}
+	data, err := j.encode(v)
+	if err == nil {
+		err = j.set(ctx, v, data)
+	}
+	return err
+}
+
+// Stats counts the calls of Get of this Cache, in this process.
+func (c *Cache[T]) Stats() Stats { return c.c.tally.stats() }
 
 // Invalidate removes the value of key for all processes. A value that is being made at this moment
 // comes from older data: the callers that wait get that value, but it is not kept. In this process,

@@ -28,6 +28,8 @@ type core struct {
 	local       *lru[localValue]
 	generations generations
 	spare       spare
+
+	tally tally
 }
 
 func newCore(locker *padlock.Locker, values Values, prefix string, s settings) *core {

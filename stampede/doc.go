@@ -2,8 +2,8 @@
 // date, one of them makes it, and the others wait for it or get the old value meanwhile. This holds
 // for all goroutines, processes and machines that share a lock store of package padlock.
 //
-//	pages, err := stampede.New(locker, stampede.NewMemory(10_000), "pages", time.Minute, render,
-//		stampede.Stale(10*time.Minute))
+//	pages, err := stampede.New(locker, stampede.NewMemory(), "pages", render,
+//		stampede.Fresh(time.Minute), stampede.Stale(10*time.Minute))
 //	defer pages.Close(ctx)
 //
 //	page, err := pages.Get(ctx, "/front") // calls render(ctx, "/front"), at most once at a time

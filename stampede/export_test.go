@@ -16,7 +16,7 @@ type Family struct {
 
 // NewFamily returns a Family whose names begin with "stampede:test:".
 func NewFamily(locker *padlock.Locker, values Values, opts ...Option) *Family {
-	c, err := New(locker, values, "test", 0, func(context.Context, string) (any, error) { return nil, nil }, opts...)
+	c, err := New(locker, values, "test", func(context.Context, string) (any, error) { return nil, nil }, append([]Option{Fresh(0)}, opts...)...)
 	if err != nil {
 		panic(err)
 	}

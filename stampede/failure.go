@@ -115,8 +115,9 @@ func identities(err error, into []string) []string {
 }
 
 // A mark tells other processes that the function of a key failed. It is stored in Values, as a
-// value that is fresh for ErrorTTL. The mark contains the version of its key. Invalidate changes
-// that version, so a mark from before an Invalidate is ignored.
+// value that is fresh for ErrorTTL, or for the time that FreshFor has set. The mark contains the
+// version of its key. Invalidate changes that version, so a mark from before an Invalidate is
+// ignored.
 //
 // There are markSlots marks, so two keys may share one mark. If the functions of both keys fail at
 // the same time, other processes learn only of the second failure.
@@ -154,7 +155,8 @@ func (j *job) sharesFailures() bool {
 
 // storeMark stores a mark. The caller holds the lock of the key.
 func (j *job) storeMark(ctx context.Context, version uint64, err error) {
-	if !j.sharesFailures() {
+	ttl := j.errorTime()
+	if !j.sharesFailures() || ttl == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -167,7 +169,7 @@ func (j *job) storeMark(ctx context.Context, version uint64, err error) {
 	key := markKey(j.name)
 	old, failed := j.c.values.Load(ctx, key)
 	if failed == nil {
-		_, failed = j.c.values.Store(ctx, key, Entry{Value: data, Version: old.Version, Fresh: j.s.errorTTL, Keep: j.s.errorTTL})
+		_, failed = j.c.values.Store(ctx, key, Entry{Value: data, Version: old.Version, Fresh: ttl, Keep: ttl})
 	}
 	j.s.report(ctx, j.key, failed)
 }
@@ -184,7 +186,7 @@ func (j *job) readMark(ctx context.Context, version uint64) *failure {
 		return nil
 	}
 	var m mark
-	left := min(e.Fresh, j.s.errorTTL) - e.Age
+	left := e.Fresh - e.Age
 	if e.absent() || left <= 0 || json.Unmarshal(e.Value, &m) != nil || m.Format != 0 || string(m.Name) != string(markName(j.name)) || m.Version != version {
 		return nil
 	}

@@ -215,7 +215,7 @@ func (b *broken) Store(ctx context.Context, key string, e stampede.Entry) (bool,
 // TestValuesDown: if Values fails, the rules for the function still hold.
 func TestValuesDown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		values := &broken{Values: stampede.NewMemory(0), load: errors.New("no values"), store: errors.New("no values")}
+		values := &broken{Values: stampede.NewMemory(), load: errors.New("no values"), store: errors.New("no values")}
 		f := newFleetOn(t, values, 1)
 		c, work := f.caches[0], &counter{takes: time.Millisecond}
 		work.fail(errDown)

@@ -14,6 +14,7 @@ import (
 // this process has made the value.
 func (j *job) getValue(ctx context.Context) (any, error) {
 	if v, ok := j.c.fromLocal(j.name); ok {
+		j.c.tally.hits.Add(1)
 		return v, nil
 	}
 	began := time.Now()
@@ -28,6 +29,7 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 	switch {
 	case e.fresh():
 		if v, ok := j.read(ctx, &e); ok {
+			j.c.tally.hits.Add(1)
 			if j.drawEarly(&e.Entry) {
 				j.isEarly, j.seenAge = true, e.Age
 				j.c.refresh(ctx, j)
@@ -36,10 +38,12 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 		}
 	case e.within(j.s.stale), e.within(j.s.staleIfError) && j.c.failing(j.name, e.Age):
 		if v, ok := j.read(ctx, &e); ok {
+			j.c.tally.stale.Add(1)
 			j.c.refresh(ctx, j)
 			return v, nil
 		}
 	}
+	j.c.tally.misses.Add(1)
 	return j.awaitPending(ctx, began)
 }
 

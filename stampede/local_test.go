@@ -32,7 +32,7 @@ func (s *slowLoads) Load(ctx context.Context, key string) (stampede.Entry, error
 // the Invalidate makes no local copy of it afterwards.
 func TestInvalidateReachesLocalCopies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		values := &slowLoads{Values: stampede.NewMemory(0)}
+		values := &slowLoads{Values: stampede.NewMemory()}
 		f := newFleetOn(t, values, 1, stampede.Local(time.Minute))
 		work := &counter{}
 		ask := func() string {
@@ -66,7 +66,7 @@ func TestInvalidateReachesLocalCopies(t *testing.T) {
 // that copy without looking at all of them.
 func TestFullLocal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		loads := &countedLoads{Values: stampede.NewMemory(100_000)}
+		loads := &countedLoads{Values: stampede.NewMemory(stampede.MaxValues(100_000))}
 		f := newFleetOn(t, loads, 1, stampede.Local(time.Hour))
 		ask := func(key string) {
 			_, err := stampede.Remember(t.Context(), f.caches[0], key, time.Hour, func(context.Context) (string, error) {

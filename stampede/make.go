@@ -22,6 +22,7 @@ type job struct {
 	old     found         // what the caller found in Values at first
 	isEarly bool          // this job renews a value that is still fresh (see Early)
 	seenAge time.Duration // how old the fresh value was when Get found it; 0 unless isEarly
+	told    told          // what the function said in its last call
 }
 
 // found is an entry that was loaded from Values.
@@ -226,7 +227,10 @@ const storeTimeout = 5 * time.Second
 // is false because Values did not answer before, only this process keeps a copy of v. OnError gets
 // the error, and the callers still get v.
 func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64, reachable bool) {
-	e.Fresh, e.Keep = j.s.times()
+	if j.told.drop {
+		return
+	}
+	e.Fresh, e.Keep = j.s.times(j.freshTime())
 	kept := true
 	if reachable {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -246,13 +250,33 @@ func (j *job) storeValue(ctx context.Context, v any, e Entry, gen uint64, reacha
 	}
 }
 
-// times returns how long a new value is fresh, and how long it is kept. Neither time overflows: a
+// set discards the value of the key and stores v, which the caller has made.
+func (j *job) set(ctx context.Context, v any, data []byte) error {
+	if err := j.c.invalidate(ctx, j.key); err != nil {
+		return err
+	}
+	e, err := j.load(ctx)
+	if err != nil {
+		return err
+	}
+	fresh, keep := j.s.times(j.s.ttl)
+	set := Entry{Value: data, Version: e.Version, Fresh: fresh, Keep: keep}
+	kept, err := j.c.values.Store(ctx, j.name, set)
+	if kept && err == nil {
+		j.c.toLocal(j, v, fresh, e.gen)
+		j.c.toSpare(j.name, &found{set, e.gen})
+	}
+	return err
+}
+
+// times returns how long a new value is fresh, and how long it is kept. The argument is the time
+// without Jitter. Neither time overflows: a
 // time that would be too long for a time.Duration becomes the longest one.
-func (s *settings) times() (fresh, keep time.Duration) {
-	fresh = s.ttl
+func (s *settings) times(ttl time.Duration) (fresh, keep time.Duration) {
+	fresh = ttl
 	if s.jitter > 0 {
 		fresh = forever
-		if d := float64(s.ttl) * (1 + (2*rand.Float64()-1)*s.jitter); d < float64(forever) {
+		if d := float64(ttl) * (1 + (2*rand.Float64()-1)*s.jitter); d < float64(forever) {
 			fresh = time.Duration(d)
 		}
 	}
@@ -265,9 +289,9 @@ func (j *job) handleFailure(ctx context.Context, e *found, f failure) (any, erro
 	remote := !f.at.IsZero()
 	if !remote {
 		f.at = time.Now()
-		f.until = f.at.Add(j.s.errorTTL)
+		f.until = f.at.Add(j.errorTime())
 	}
-	if j.s.errorTTL > 0 {
+	if f.until.After(f.at) {
 		j.c.backOff(j.name, f)
 	}
 	if e.within(j.s.staleIfError) {

@@ -2,6 +2,7 @@ package stampede
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -18,8 +19,11 @@ import (
 // of an absent key. If a forgotten key was discarded after that Load, Store refuses the value: the
 // forgotten key may be the key of the value.
 type Memory struct {
+	maxBytes int // 0: no limit
+
 	mu           sync.Mutex
 	kept         *lru[kept]
+	bytes        int    // the size of all keys and values
 	last         uint64 // the version of the last Discard
 	maxForgotten uint64 // the greatest version that a Discard gave to a forgotten key
 }
@@ -30,12 +34,30 @@ type kept struct {
 	stored    time.Time
 }
 
-// NewMemory returns a Memory for at most max values; 0 means 10,000.
-func NewMemory(max int) *Memory {
-	if max <= 0 {
-		max = 10_000
+// MemoryOption configures a Memory: see NewMemory.
+type MemoryOption func(*Memory)
+
+// MaxValues limits the number of values; the default is 10,000.
+func MaxValues(n int) MemoryOption {
+	return func(m *Memory) {
+		if n > 0 {
+			m.kept.max = n
+		}
 	}
-	return &Memory{kept: newLRU[kept](max)}
+}
+
+// MaxBytes limits the size of all keys and encoded values together. A value that is larger than the
+// limit is not kept: the callers that waited for it get it, and OnError gets an error. Without
+// MaxBytes there is no limit.
+func MaxBytes(n int) MemoryOption { return func(m *Memory) { m.maxBytes = max(n, 0) } }
+
+// NewMemory returns a Memory.
+func NewMemory(opts ...MemoryOption) *Memory {
+	m := &Memory{kept: newLRU[kept](10_000)}
+	for _, o := range opts {
+		o(m)
+	}
+	return m
 }
 
 // Load implements Values.
@@ -67,13 +89,16 @@ func (m *Memory) Store(_ context.Context, key string, e Entry) (bool, error) {
 	switch {
 	case k == nil && e.Version < m.maxForgotten:
 		return false, nil
-	case k == nil:
-		m.put(key, kept{entry: e, stored: time.Now()})
-		return true, nil
-	case k.entry.Version != e.Version || !k.expired() && k.entry.Fence > e.Fence:
+	case k != nil && (k.entry.Version != e.Version || !k.expired() && k.entry.Fence > e.Fence):
 		return false, nil
+	case m.maxBytes > 0 && len(key)+len(e.Value) > m.maxBytes:
+		return false, fmt.Errorf("stampede: a value of %d bytes is larger than MaxBytes, and is not kept", len(e.Value))
 	}
-	k.entry, k.stored = e, time.Now()
+	discarded := uint64(0)
+	if k != nil {
+		discarded = k.discarded
+	}
+	m.put(key, kept{entry: e, discarded: discarded, stored: time.Now()})
 	return true, nil
 }
 
@@ -86,8 +111,25 @@ func (m *Memory) Discard(_ context.Context, key string) error {
 	return nil
 }
 
+// put keeps k, and forgets the keys for which there is no room.
 func (m *Memory) put(key string, k kept) {
-	if forgotten := m.kept.putEntry(key, k); forgotten != nil {
-		m.maxForgotten = max(m.maxForgotten, forgotten.discarded)
+	if old := m.kept.getEntry(key); old != nil {
+		m.bytes -= old.size(key)
+	} else if m.kept.recent.Len() >= m.kept.max {
+		m.forget(m.kept.oldest())
+	}
+	m.bytes += k.size(key)
+	m.kept.putEntry(key, k)
+	for m.maxBytes > 0 && m.bytes > m.maxBytes && m.kept.recent.Len() > 1 {
+		m.forget(m.kept.oldest())
 	}
 }
+
+func (m *Memory) forget(key string) {
+	k := m.kept.getEntry(key)
+	m.bytes -= k.size(key)
+	m.maxForgotten = max(m.maxForgotten, k.discarded)
+	m.kept.remove(key)
+}
+
+func (k *kept) size(key string) int { return len(key) + len(k.entry.Value) }

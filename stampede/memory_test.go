@@ -13,7 +13,7 @@ import (
 // evict fills a Memory. In each round, 20 callers at once make the values of 20 new keys. evict
 // returns how many values were not kept.
 func evict(t *testing.T, invalidate bool) (notKept int64) {
-	m := stampede.NewMemory(100)
+	m := stampede.NewMemory(stampede.MaxValues(100))
 	var refused atomic.Int64
 	f := newFleetOn(t, m, 1, stampede.OnError(func(_ context.Context, key string, err error) {
 		if err != stampede.ErrNotKept {
@@ -95,7 +95,7 @@ func TestMemoryVersions(t *testing.T) {
 		"made by another and discarded":       {before: func(m *stampede.Memory) { put(m, "k") }, between: func(m *stampede.Memory) { discard(m, "k") }},
 		"forgotten":                           {before: func(m *stampede.Memory) { put(m, "k") }, between: func(m *stampede.Memory) { put(m, "a", "b", "c") }, kept: true},
 	} {
-		m := stampede.NewMemory(2)
+		m := stampede.NewMemory(stampede.MaxValues(2))
 		if c.before != nil {
 			c.before(m)
 		}
@@ -114,7 +114,7 @@ func TestMemoryVersions(t *testing.T) {
 // replace a value whose time is over.
 func TestMemoryForgetsTheFenceOfWhatIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := stampede.NewMemory(2)
+		m := stampede.NewMemory(stampede.MaxValues(2))
 		store := func(fence uint64) bool {
 			kept, err := m.Store(t.Context(), "k", stampede.Entry{Value: []byte("v"), Fence: fence, Keep: time.Second})
 			if err != nil {

@@ -19,10 +19,10 @@ func TestNames(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
-	values := stampede.NewMemory(0)
+	values := stampede.NewMemory()
 	made := ""
 	open := func(name string) *stampede.Cache[string] {
-		c, err := stampede.New(l, values, name, time.Hour, func(_ context.Context, key string) (string, error) { return made + " " + key, nil })
+		c, err := stampede.New(l, values, name, func(_ context.Context, key string) (string, error) { return made + " " + key, nil }, stampede.Fresh(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,10 +65,13 @@ func TestNames(t *testing.T) {
 func TestWrongArguments(t *testing.T) {
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
-	m := stampede.NewMemory(0)
+	m := stampede.NewMemory()
 	fn := func(context.Context, string) (int, error) { return 0, nil }
 	cache := func(l *padlock.Locker, v stampede.Values, name string, ttl time.Duration, fn func(context.Context, string) (int, error), opts ...stampede.Option) func() error {
-		return func() error { _, err := stampede.New(l, v, name, ttl, fn, opts...); return err }
+		return func() error {
+			_, err := stampede.New(l, v, name, fn, append([]stampede.Option{stampede.Fresh(ttl)}, opts...)...)
+			return err
+		}
 	}
 	files := func(l *padlock.Locker, age time.Duration, write func(context.Context, string, io.Writer) error, opts ...stampede.FileOption) func() error {
 		return func() error { _, err := stampede.NewFiles(l, age, write, opts...); return err }
@@ -77,6 +80,7 @@ func TestWrongArguments(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"no Locker": cache(nil, m, "n", 1, fn), "no Values": cache(l, nil, "n", 1, fn), "no function": cache(l, m, "n", 1, nil),
 		"no name": cache(l, m, "", 1, fn), "colon": cache(l, m, "a:b", 1, fn), "ttl": cache(l, m, "n", -1, fn),
+		"no Fresh":   func() error { _, err := stampede.New(l, m, "n", fn); return err },
 		"nil option": cache(l, m, "n", 1, fn, nil), "Jitter": cache(l, m, "n", 1, fn, stampede.Jitter(1.5)),
 		"Early": cache(l, m, "n", 1, fn, stampede.Early(-1)), "Lease": cache(l, m, "n", 1, fn, stampede.Lease(0)),
 		"Stale": cache(l, m, "n", 1, fn, stampede.Stale(-1)), "Codec": cache(l, m, "n", 1, fn, stampede.ValueCodec(nil)),
@@ -99,7 +103,7 @@ func TestLongKeys(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
-	c := stampede.NewFamily(l, stampede.NewMemory(0), stampede.Strict())
+	c := stampede.NewFamily(l, stampede.NewMemory(), stampede.Strict())
 	long := strings.Repeat("é", 2500)
 	for _, key := range []string{strings.Repeat("x", driver.MaxName), strings.Repeat("x", driver.MaxName+1), long + "a", long + "b"} {
 		v, err := stampede.Remember(ctx, c, key, time.Hour, func(context.Context) (string, error) { return key, nil })
@@ -157,7 +161,7 @@ func TestLongNamesBehindAPrefix(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		c, err := stampede.New(l, stampede.NewMemory(0), "pages", time.Hour, func(_ context.Context, key string) (string, error) { return key[:1], nil })
+		c, err := stampede.New(l, stampede.NewMemory(), "pages", func(_ context.Context, key string) (string, error) { return key[:1], nil }, stampede.Fresh(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}

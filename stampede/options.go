@@ -79,6 +79,13 @@ func (s *settings) check() error {
 	return nil
 }
 
+// missing is the time for which a value is fresh if the option Fresh is not given.
+const missing = time.Duration(math.MinInt64)
+
+// Fresh sets how long a value is fresh. New needs it. The function can set another time for its
+// value: see FreshFor.
+func Fresh(d time.Duration) Option { return cacheOption(func(s *settings) { s.ttl = d }) }
+
 // Lease sets the length of the worker's lease; the default is 2 s. The lease is renewed while the
 // function runs. A worker that dies is replaced when its lease has run out.
 func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.lease = d }) }

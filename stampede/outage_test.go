@@ -68,7 +68,7 @@ type outage struct {
 
 func newOutage(t *testing.T, processes int) *outage {
 	t.Helper()
-	o, locks := &outage{values: &frozen{Values: shared{stampede.NewMemory(0)}}}, memstore.New()
+	o, locks := &outage{values: &frozen{Values: shared{stampede.NewMemory()}}}, memstore.New()
 	for range processes {
 		l := padlock.New(guarded{locks.Open(), &o.guard})
 		c := stampede.NewFamily(l, o.values)

@@ -375,7 +375,7 @@ func TestBackOffWhateverGoesWrong(t *testing.T) {
 // A panic in Values does not end the process, and the lock is free afterwards.
 func TestPanicInValues(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		values := &broken{Values: stampede.NewMemory(0), panics: true}
+		values := &broken{Values: stampede.NewMemory(), panics: true}
 		f := newFleetOn(t, values, 2)
 		fn := func(context.Context) (string, error) { return "made", nil }
 		var p *stampede.PanicError
@@ -401,7 +401,7 @@ func TestPanicInOnError(t *testing.T) {
 		}
 	}()
 	bubble(t, func(t *testing.T) {
-		values := &broken{Values: stampede.NewMemory(0), store: errors.New("full")}
+		values := &broken{Values: stampede.NewMemory(), store: errors.New("full")}
 		f := newFleetOn(t, values, 1, stampede.OnError(func(context.Context, string, error) { panic("boom") }))
 		v, err := stampede.Remember(t.Context(), f.caches[0], "k", time.Minute, func(context.Context) (string, error) { return "made", nil })
 		if v != "made" || err != nil {
@@ -417,7 +417,7 @@ type tenantKey struct{}
 func TestContextOfTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
-		c := stampede.NewFamily(l, stampede.NewMemory(0), stampede.Stale(time.Hour), stampede.Early(1e9))
+		c := stampede.NewFamily(l, stampede.NewMemory(), stampede.Stale(time.Hour), stampede.Early(1e9))
 		defer l.Close(context.Background())
 		defer c.Close(context.Background())
 		runs := 0

@@ -45,6 +45,7 @@ type inside struct {
 	c     *core
 	name  string
 	over  atomic.Bool // the function has returned
+	told  atomic.Pointer[told]
 	outer *inside
 }
 
@@ -84,6 +85,8 @@ func (j *job) call(ctx context.Context) (any, error) {
 		defer t.Stop()
 		late = t.C
 	}
+	j.told = told{}
+	j.c.tally.runs.Add(1)
 	in := &inside{c: j.c, name: j.name, outer: insideOf(ctx)}
 	returned := make(chan outcome, 1)
 	j.c.running.Add(1)
@@ -95,11 +98,18 @@ func (j *job) call(ctx context.Context) (any, error) {
 	}()
 	select {
 	case o := <-returned:
+		if t := in.told.Load(); t != nil {
+			j.told = *t
+		}
+		if o.err != nil {
+			j.c.tally.errors.Add(1)
+		}
 		if o.err != nil && errors.Is(context.Cause(ctx), ErrTimeLimit) {
 			o.err = fmt.Errorf("%w (%v): %w", ErrTimeLimit, j.s.timeLimit, o.err)
 		}
 		return o.v, o.err
 	case <-late:
+		j.c.tally.errors.Add(1)
 		return nil, fmt.Errorf("%w (%v), and ignores the end of its context", ErrTimeLimit, j.s.timeLimit)
 	}
 }

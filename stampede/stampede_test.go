@@ -28,7 +28,7 @@ type shared struct{ stampede.Values }
 
 func newFleet(t *testing.T, n int, opts ...stampede.Option) *fleet {
 	t.Helper()
-	return newFleetOn(t, shared{stampede.NewMemory(0)}, n, opts...)
+	return newFleetOn(t, shared{stampede.NewMemory()}, n, opts...)
 }
 
 func newFleetOn(t *testing.T, values stampede.Values, n int, opts ...stampede.Option) *fleet {
@@ -290,7 +290,7 @@ func TestInvalidateDiscardsAFillUnderWay(t *testing.T) {
 
 // A worker that wakes up after its lease cannot overwrite a newer value.
 func TestLateFillIsRefused(t *testing.T) {
-	ctx, m := context.Background(), stampede.NewMemory(0)
+	ctx, m := context.Background(), stampede.NewMemory()
 	old, _ := m.Load(ctx, "k")
 	if ok, _ := m.Store(ctx, "k", stampede.Entry{Value: []byte("new"), Fence: 20, Version: old.Version, Fresh: time.Minute, Keep: time.Minute}); !ok {
 		t.Fatal("the newer value is not kept")
@@ -304,7 +304,7 @@ func TestLateFillIsRefused(t *testing.T) {
 }
 
 func TestForgottenVersionsDoNotComeBack(t *testing.T) {
-	ctx, m := context.Background(), stampede.NewMemory(2)
+	ctx, m := context.Background(), stampede.NewMemory(stampede.MaxValues(2))
 	before, _ := m.Load(ctx, "k")
 	m.Discard(ctx, "k")
 	for i := range 10 {

@@ -113,7 +113,7 @@ type backing struct {
 // openBacking opens the Redis at the URL. Without a URL it uses memory.
 func openBacking(ctx context.Context, redis string) (*backing, error) {
 	if redis == "" {
-		return &backing{memstore.New(), sessionstore.NewMemory(), stampede.NewMemory(100), func() {}}, nil
+		return &backing{memstore.New(), sessionstore.NewMemory(), stampede.NewMemory(stampede.MaxValues(100)), func() {}}, nil
 	}
 	u, err := url.Parse(redis)
 	if err != nil {

@@ -35,7 +35,7 @@ func openShop(t *testing.T) (*shop, *visitor) {
 func openOn(t *testing.T, store sessionstore.Store) (*shop, *visitor) {
 	t.Helper()
 	locker := padlock.New(memstore.New())
-	s, err := newShop(locker, store, stampede.NewMemory(100))
+	s, err := newShop(locker, store, stampede.NewMemory(stampede.MaxValues(100)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ const catalogueKey = "all"
 // newCatalogues returns a cache for a catalogue. A catalogue is fresh for 10 s. For another minute,
 // visitors get the old catalogue while one request asks for a new catalogue.
 func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
-	return stampede.New(locker, values, "catalogue", 10*time.Second, s.makeCatalogue, stampede.Stale(time.Minute))
+	return stampede.New(locker, values, "catalogue", s.makeCatalogue, stampede.Fresh(10*time.Second), stampede.Stale(time.Minute))
 }
 
 func (s *shop) catalogue(ctx context.Context) (Catalogue, error) {

@@ -7,7 +7,7 @@
 //	locker := padlock.New(store)
 //
 //	sessions, err := session.New(redis.Sessions(), session.Locker(locker))
-//	pages, err := stampede.New(locker, redis.Values(), "pages", time.Minute, render)
+//	pages, err := stampede.New(locker, redis.Values(), "pages", render, stampede.Fresh(time.Minute))
 //
 // A session is a hash with a field for each of its keys. A commit is one script, so its conditions
 // and its changes are one step. [Redis.Blobs] keeps sessions as single values, as PHP does, so that

@@ -164,7 +164,7 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	single := newRedis(t, dial(t, clientOption(startRedis(t).Addr())))
 	cluster := newRedis(t, dial(t, clientOption(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())))
-	for place, v := range map[string]stampede.Values{"memory": stampede.NewMemory(0), "redis": single.Values(), "cluster": cluster.Values()} {
+	for place, v := range map[string]stampede.Values{"memory": stampede.NewMemory(), "redis": single.Values(), "cluster": cluster.Values()} {
 		for name, f := range valuesCases {
 			for _, key := range []string{"k", "} {", "{}", "a{b}c", "\x00é ", strings.Repeat("k", 5000)} {
 				t.Run(fmt.Sprintf("%s/%s/%.5q", place, name, key), func(t *testing.T) {

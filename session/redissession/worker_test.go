@@ -63,9 +63,9 @@ func (w *fleetWorker) work(line string) {
 	var n int
 	var key, takes, ttl string
 	fmt.Sscan(line, &n, &key, &takes, &ttl)
-	cache, err := stampede.New(w.locker, w.values, "test", duration(ttl), func(ctx context.Context, key string) (string, error) {
+	cache, err := stampede.New(w.locker, w.values, "test", func(ctx context.Context, key string) (string, error) {
 		return w.makeValue(ctx, key, duration(takes))
-	})
+	}, stampede.Fresh(duration(ttl)))
 	if err != nil {
 		w.say("error: " + err.Error())
 		return

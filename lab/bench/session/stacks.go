@@ -13,8 +13,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/redissession"
+	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/redisstore"

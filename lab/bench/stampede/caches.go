@@ -61,9 +61,9 @@ func byTTL(l *padlock.Locker, values stampede.Values, opts []stampede.Option) ge
 		mu.Lock()
 		c, err := caches[ttl], error(nil)
 		if c == nil {
-			c, err = stampede.New(l, values, "bench", ttl, func(ctx context.Context, _ string) (string, error) {
+			c, err = stampede.New(l, values, "bench", func(ctx context.Context, _ string) (string, error) {
 				return ctx.Value(makeKey{}).(func(context.Context) (string, error))(ctx)
-			}, opts...)
+			}, append([]stampede.Option{stampede.Fresh(ttl)}, opts...)...)
 			caches[ttl] = c
 		}
 		mu.Unlock()
