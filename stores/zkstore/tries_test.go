@@ -166,20 +166,20 @@ func handOversInside(t *testing.T, s *Store, sent *requestCounter, request func(
 	for i := range 8 {
 		before, fence := sent.sent(getDataCode), g.Fence
 		next := request("job", fmt.Sprint(i+1))
-		got := make(chan driver.Grant, 1)
+		got := make(chan error, 1)
 		go func() {
 			g, err := s.Wait(t.Context(), next, true)
-			if err != nil {
-				t.Error(err)
+			if err == nil && g.TTL == 0 {
+				err = errors.New("the waiter did not get the lock")
 			}
-			got <- g
+			got <- err
 		}()
 		<-time.After(20 * time.Millisecond) // so that the waiter comes before the release
 		if out, err := s.Release(t.Context(), "job", fmt.Sprint(i), 0); out != driver.Released || err != nil {
 			t.Fatalf("Release: %v, %v", out, err)
 		}
-		if g := <-got; g.TTL == 0 {
-			t.Fatal("the waiter did not get the lock")
+		if err := <-got; err != nil {
+			t.Fatal(err)
 		}
 		if g, err = s.Acquire(t.Context(), next); err != nil || g.Fence <= fence {
 			t.Fatalf("after fence %d, the waiter has %+v, %v", fence, g, err)
