@@ -90,7 +90,7 @@ func verifyWorkerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			signal.Ignore(os.Interrupt) // a terminal sends the interrupt to every process, but verify itself ends the workers
+			signal.Ignore(os.Interrupt, syscall.SIGHUP) // a terminal sends them to every process, but verify itself ends the workers
 			soak.PlayWorker(openVerified, soak.JSON)
 			return usage("%s is started by padlock verify only", workerVerb)
 		},
@@ -118,9 +118,9 @@ func (v *verification) do(ctx context.Context) error {
 		return err
 	}
 	defer v.wires.close()
-	early, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	early, stop := interruptible(ctx)
 	defer stop()
-	context.AfterFunc(early, stop) // from now on a second signal ends the process and its workers
+	context.AfterFunc(early, func() { stop() }) // from now on a second signal ends the process and its workers
 	v.run.Early = early
 	out, err := v.run.Do(ctx)
 	if err != nil {
