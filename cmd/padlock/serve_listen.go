@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"errors"
+	"io"
+	"io/fs"
 	"net"
 	"os"
 	"runtime"
@@ -81,16 +83,38 @@ func openKeyPair(cert, key string) (*keyPair, error) {
 // read reads both files. The caller must hold p.mu, or be the only goroutine that uses p.
 func (p *keyPair) read() error {
 	p.changed = p.times()
-	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
+	cert, err := readPEM(p.cert)
+	if err != nil {
+		return err
+	}
+	key, err := readPEM(p.key)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err == nil {
 		p.pair = &pair
 	}
 	return err
 }
 
+// maxPEM is the size of the longest certificate or key.
+const maxPEM = 1 << 20
+
+func readPEM(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxPEM))
+}
+
+// times returns when the files were changed. A pipe never changes, because it can be read only
+// once.
 func (p *keyPair) times() (changed [2]time.Time) {
 	for i, name := range []string{p.cert, p.key} {
-		if st, err := os.Stat(name); err == nil {
+		if st, err := os.Stat(name); err == nil && st.Mode()&fs.ModeNamedPipe == 0 {
 			changed[i] = st.ModTime()
 		}
 	}

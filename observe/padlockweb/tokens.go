@@ -161,7 +161,7 @@ func (t *Tokens) load() error {
 func (t *Tokens) refresh(now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.path == "" || now.Sub(t.looked) < reloadEvery {
+	if t.path == "" || now.Sub(t.looked) < reloadEvery || t.version.mode&fs.ModeNamedPipe != 0 { // a pipe can be read only once
 		return nil
 	}
 	t.looked = now
