@@ -76,9 +76,10 @@ func TestWhichContextCounts(t *testing.T) {
 	}
 }
 
-// TestInnerDeadline: a wait for the session's lock ends with the context given to From.
+// TestInnerDeadline: a wait for the session's lock ends with the context given to From. On a busy
+// machine the context may end before the lock is tried.
 func TestInnerDeadline(t *testing.T) {
-	b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.MaxWait(5*time.Second)))
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.MaxWait(time.Hour)))
 	b.putValue("k", 1)
 	b.ok(func(s *session.Session) {
 		get1[int](t, s, "k")
@@ -86,7 +87,7 @@ func TestInnerDeadline(t *testing.T) {
 			ctx, cancel := context.WithTimeout(r.Context(), 20*time.Millisecond)
 			defer cancel()
 			_, err := session.Get[int](session.From(ctx), "k")
-			if busy := new(session.BusyError); !errors.As(err, &busy) || busy.Waited > time.Second {
+			if !errors.Is(err, session.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
 		}, session.Exclusive)

@@ -43,6 +43,7 @@ func (s *shop) handler() http.Handler {
 	mux.Handle("POST /order", s.sessions.With(session.Exclusive)(http.HandlerFunc(s.order)))
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
+	mux.HandleFunc("POST /logout-everywhere", s.logoutEverywhere)
 	mux.HandleFunc("POST /rush", s.rushHour)
 	mux.Handle("GET /web/", http.FileServerFS(files))
 	// Browsers report which site a request comes from. Requests from other sites are refused.
@@ -142,7 +143,7 @@ func (s *shop) shownCart(ctx context.Context) (*view, error) {
 
 func viewOf(ses *session.Session, catalogue Catalogue) (_ *view, err error) {
 	v := &view{Catalogue: catalogue, Age: time.Since(catalogue.At).Round(100 * time.Millisecond)}
-	if v.User, err = session.Get[string](ses, "user"); err != nil {
+	if v.User, err = ses.User(); err != nil {
 		return nil, err
 	}
 	for _, p := range catalogue.Products {
@@ -260,7 +261,7 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 	if err := ses.Regenerate(r.Context()); err != nil {
 		return
 	}
-	ses.Put("user", name)
+	ses.SetUser(name) // an account would have a number and a password
 	home(w, r)
 }
 
@@ -268,6 +269,22 @@ func (s *shop) login(w http.ResponseWriter, r *http.Request) {
 // in the other tabs notices the logout.
 func (s *shop) logout(w http.ResponseWriter, r *http.Request) {
 	if err := session.From(r.Context()).Destroy(r.Context()); err == nil {
+		home(w, r)
+	}
+}
+
+// logoutEverywhere ends all sessions of the visitor, in all browsers.
+func (s *shop) logoutEverywhere(w http.ResponseWriter, r *http.Request) {
+	ses := session.From(r.Context())
+	name, err := ses.User()
+	if err != nil {
+		return
+	}
+	if _, err := s.sessions.EndUserSessions(r.Context(), name); err != nil {
+		http.Error(w, "Not all sessions could be ended. Please try again.", http.StatusServiceUnavailable)
+		return
+	}
+	if err := ses.Destroy(r.Context()); err == nil { // also deletes the cookie
 		home(w, r)
 	}
 }

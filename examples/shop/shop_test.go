@@ -305,3 +305,21 @@ func TestServeEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLogOutEverywhere: a visitor with two browsers logs in twice, and out of both at once. Another
+// visitor stays logged in.
+func TestLogOutEverywhere(t *testing.T) {
+	t.Parallel()
+	_, laptop := openShop(t)
+	phone, other := newVisitor(t, laptop.base), newVisitor(t, laptop.base)
+	for _, v := range []*visitor{laptop, phone} {
+		v.post("/login", url.Values{"name": {"Bo"}})
+		v.sees("/", "Hello, <b>Bo</b>")
+	}
+	other.post("/login", url.Values{"name": {"Cy"}})
+	if page := laptop.post("/logout-everywhere", nil); strings.Contains(page, "Hello") {
+		t.Error("the visitor is still logged in here")
+	}
+	phone.sees("/", "Your name")
+	other.sees("/", "Hello, <b>Cy</b>")
+}
