@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -83,5 +84,23 @@ func TestManyNames(t *testing.T) {
 	}
 	if figures := s.get("metrics").text; !strings.Contains(figures, `padlock_store_complete{store="memory"} 0`) {
 		t.Errorf("the figures: %s", figures)
+	}
+}
+
+// A page has at most 500 rows, also that of a name with many readers.
+func TestManyHolders(t *testing.T) {
+	s := newSite(t)
+	for range 503 {
+		if _, err := s.locker.TryAcquire(t.Context(), "catalogue", padlock.Shared(), padlock.NoRenewal()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sample()
+	page := s.get("name?n=catalogue").text
+	if n := strings.Count(page, "<tr"); n != 501 {
+		t.Errorf("the page has %d rows, want 500 and the heads", n)
+	}
+	if !strings.Contains(page, "503 holders") || !strings.Contains(page, "Not shown: 3 more holders. padlock status lists them all.") {
+		t.Error("the page does not say that there are more holders")
 	}
 }

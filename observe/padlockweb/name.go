@@ -68,7 +68,9 @@ func holdsTable(c *content) markup.Part {
 	if c.MayBreak {
 		columns = append(columns, colAction)
 	}
-	return table("Holders", heads(columns...), forEach(c.One.Holds, func(i int, h *sampler.Hold) markup.Part {
+	shown := c.One.Holds[:min(len(c.One.Holds), maxRows)]
+	more := count(len(c.One.Holds)-len(shown), "more holder", "more holders")
+	return markup.Group{table("Holders", heads(columns...), forEach(shown, func(i int, h *sampler.Hold) markup.Part {
 		var action markup.Part
 		if h.Fence != 0 {
 			action = markup.El("a", markup.ID("break-"+strconv.Itoa(i)), markup.Class("button danger"), markup.Href(breakLink(h.Name)), markup.Text("Break …"))
@@ -77,7 +79,7 @@ func holdsTable(c *content) markup.Part {
 			colHolder.cell(holderPart(h)), colMode.cell(markup.Text(modeOf(h))), colSince.cell(markup.Text(moment(h.Since))),
 			colHeld.cell(markup.Text(heldTime(h))), colEnd.cell(markup.Text(endText(h))), colMissed.cell(markup.Text(strconv.Itoa(h.Missed))),
 			colFence.cell(markup.Text(number(h.Fence))), markup.If(c.MayBreak, colAction.cell(action)))
-	}))
+	})), markup.If(len(shown) < len(c.One.Holds), quiet("Not shown: "+more+". padlock status lists them all."))}
 }
 
 // runsTable shows the runs that were recorded.
