@@ -283,14 +283,15 @@ var broken = map[bug]string{
 }
 
 // With -real, TestBrokenStores runs by the real clock, and each case as on the machine that it is.
-// For example, on a busy machine:
+// Each bug must be caught. With -v, the log names the cases that have missed theirs. For example,
+// on a busy machine:
 //
 //	go test ./drivertest -run TestBrokenStores -timeout 1h -args -real
 var realClock = flag.Bool("real", false, "run the broken stores by the real clock")
 
 // TestBrokenStores runs the suite against a store with one bug at a time, on a machine that always
-// stands still. The race detector is slow
-// and looks for other errors. So under it only the cases that must fail are run.
+// stands still. The race detector is slow and looks for other errors. So under it only the cases
+// that must fail are run.
 func TestBrokenStores(t *testing.T) {
 	for b, list := range broken {
 		t.Run(string(b), func(t *testing.T) {
@@ -304,7 +305,14 @@ func TestBrokenStores(t *testing.T) {
 			got := slices.DeleteFunc(names(found), func(n string) bool {
 				return (strings.HasPrefix(n, "crowd/") || slices.Contains(may, n)) && !slices.Contains(want, n)
 			})
-			if slices.Sort(want); !slices.Equal(got, want) {
+			slices.Sort(want)
+			if *realClock && caught(got, want) {
+				if !slices.Equal(got, want) {
+					t.Logf("not every case has seen the bug: the cases that fail are %q, not %q", got, want)
+				}
+				return
+			}
+			if !slices.Equal(got, want) {
 				t.Errorf("the cases that fail are %q, want %q", got, want)
 				for _, f := range found {
 					t.Log(f)
@@ -312,6 +320,14 @@ func TestBrokenStores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// caught reports whether the suite has found a bug: a case that must find it fails, and no case
+// fails that may not. By the real clock, a case may miss a bug that does something too early by a
+// few milliseconds, because the machine is late by more.
+func caught(got, want []string) bool {
+	strange := slices.ContainsFunc(got, func(name string) bool { return !slices.Contains(want, name) })
+	return len(got) > 0 && !strange
 }
 
 // expected splits a list into the cases that find a bug and those that may find it.
