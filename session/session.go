@@ -15,11 +15,11 @@ import (
 // If From or WithContext is called several times in one request, the Sessions share everything
 // except their context. The methods are safe for concurrent use by the goroutines of the request.
 //
-// Incr, Take, Regenerate, Destroy, Update and Commit always call the store, so they take a context.
-// All other methods use the values that the request has loaded. The first call loads them, with the
-// context that was given to From or WithContext. An inner handler may have a context of its own,
-// for example from http.TimeoutHandler or with a trace's span. It should call From with that
-// context, so that the context's deadline and values reach the store.
+// Incr, Take, Flashes, Regenerate, Destroy, Update and Commit always call the store, so they take a
+// context. All other methods use the values that the request has loaded. The first call loads them,
+// with the context that was given to From or WithContext. An inner handler may have a context of
+// its own, for example from http.TimeoutHandler or with a trace's span. It should call From with
+// that context, so that the context's deadline and values reach the store.
 //
 // If the store or the lock fails, all later calls of the request return the same error. The Manager
 // then sends an error answer in place of the handler's answer, unless the handler itself has sent a
