@@ -356,3 +356,21 @@ func TestSessionEndsBeforeTheFence(t *testing.T) {
 		}
 	}
 }
+
+// The server ends the session of a waiter before the waiter has claimed its reservation. The claim
+// is then a new try, because the waiter had no hold yet.
+func TestReservationEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	s, conn := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Minute)), connect(t, srv.URL())
+	r := request("job")
+	reserved, err := s.Wait(t.Context(), r, true)
+	if err != nil || reserved.TTL == 0 {
+		t.Fatalf("Wait for a free name: %+v, %v", reserved, err)
+	}
+	readValue[bool](t, conn, "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory'")
+	if g := take(t, s, r); g.Fence <= reserved.Fence || g.TTL != 0 {
+		t.Errorf("after a reservation with fence %d: %+v", reserved.Fence, g)
+	}
+	release(t, s, r)
+}

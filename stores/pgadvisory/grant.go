@@ -24,18 +24,16 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 		return driver.Grant{}, err
 	}
 	defer s.holds.leave(h)
+	if h.state == reserved && (!h.c.alive() || s.claim(h) != nil) {
+		s.clear(h) // the reservation ended with its session, so this is a new try
+	}
 	switch {
 	case h.state == unsure:
 		if err := s.settle(h); err != nil {
 			return driver.Grant{}, err
 		}
-	case h.state != none && !h.c.alive():
+	case h.state == held && !h.c.alive():
 		return driver.Grant{}, driver.ErrLost
-	case h.state == reserved:
-		if err := s.claim(h); err != nil {
-			return driver.Grant{}, err
-		}
-		return h.grant(), nil
 	case h.state == held:
 		return h.grant(), nil
 	}

@@ -418,3 +418,26 @@ func TestSilentBeforeTheFirstConnection(t *testing.T) {
 		})
 	}
 }
+
+// The server ends the session of a waiter before the waiter has claimed its reservation. The claim
+// is then a new try, because the waiter had no hold yet.
+func TestReservationEndsWithItsSession(t *testing.T) {
+	t.Parallel()
+	dsn := database(t, shared(t))
+	s, r := mustOpen(t, dsn), request("job")
+	reserved, err := s.Wait(t.Context(), r, true)
+	if err != nil || reserved.TTL == 0 {
+		t.Fatalf("Wait for a free name: %+v, %v", reserved, err)
+	}
+	if _, session := lockOf(t, dsn, "job"); session != 0 { // else the reservation has lapsed already
+		run(t, dsn, "KILL "+strconv.FormatInt(session, 10))
+	}
+	var g driver.Grant
+	until(t, "a new try", func() bool {
+		g, err = s.Acquire(t.Context(), r)
+		return !errors.Is(err, driver.ErrHeld)
+	})
+	if err != nil || g.Fence <= reserved.Fence {
+		t.Errorf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
+	}
+}
