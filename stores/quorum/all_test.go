@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -235,6 +236,42 @@ func TestFaceReleasesAll(t *testing.T) {
 				t.Error(err)
 			}
 			wantHolders(t, c, "n")
+		}
+	})
+}
+
+// deaf is a member whose Extend does not end with its context.
+type deaf struct{ *link }
+
+func (d deaf) Extend(context.Context, string, string, time.Duration) (driver.Grant, error) {
+	<-time.After(time.Second)
+	return driver.Grant{}, driver.ErrUncertain
+}
+
+// An error says "no answer in time" of members only if the quorum has waited for them.
+func TestErrorNamesOnlySilentMembers(t *testing.T) {
+	const overdue = "no answer in time"
+	bubbleOf(t, quorum.All, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		for _, l := range a.links[:2] {
+			l.always(slow(time.Millisecond)) // member 3 denies the hold first
+		}
+		_, err := a.Extend(t.Context(), "n", r.Token, 0)
+		wantErr(t, err, driver.ErrLost)
+		if strings.Contains(err.Error(), overdue) {
+			t.Errorf("all members answer, the error says: %v", err)
+		}
+		a.heal()
+		s, err := quorum.New(quorum.All, []driver.Store{a.links[0], deaf{a.links[1]}, a.links[2]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		take(t, s, r)
+		_, err = s.Extend(t.Context(), "n", r.Token, 0)
+		wantErr(t, err, driver.ErrUnavailable)
+		if strings.Count(err.Error(), overdue) != 1 {
+			t.Errorf("one member is silent, the error says: %v", err)
 		}
 	})
 }

@@ -48,8 +48,8 @@ func (s *Store) fail(kind error, answers []answer, extra error) error {
 		switch {
 		case a.verdict == yes || a.verdict == unasked || a.verdict == never && err == nil:
 			continue
-		case a.verdict == pending:
-			err = errOverdue
+		case a.verdict == pending && err == nil:
+			err = errNotAwaited
 		}
 		parts = append(parts, fmt.Sprintf("%v: %v", s.members[i], err))
 	}

@@ -20,6 +20,8 @@ type hold struct {
 	turn  gate   // lets one call in at a time; only that call may change the hold
 	slots []slot // one for each member
 
+	handedBy *member // the member whose queue handed the hold over, or nil
+
 	tried   bool // this process asked for the hold itself, so it knows which members may have it
 	live    bool // granted, and not over as far as this process knows
 	mending bool // mendSoon will renew the hold

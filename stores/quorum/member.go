@@ -82,10 +82,11 @@ func (m *member) leased(g driver.Grant, err error) (driver.Grant, error) {
 func (m *member) String() string { return fmt.Sprintf("member %d (%s)", m.index+1, m.g.Store) }
 
 var (
-	errUnsettled = errors.New("an earlier request of this hold is not settled")
-	errOverdue   = errors.New("no answer in time")
-	errGivenUp   = fmt.Errorf("%w: the try was given up before", driver.ErrUnavailable)
-	errLeftover  = errors.New("what an earlier try of this caller left there is not released yet")
-	errNoLease   = fmt.Errorf("%w: its grant has no lease", driver.ErrUncertain)
-	errCrowded   = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
+	errUnsettled  = errors.New("an earlier request of this hold is not settled")
+	errOverdue    = errors.New("no answer in time")
+	errNotAwaited = errors.New("not waited for")
+	errGivenUp    = fmt.Errorf("%w: the try was given up before", driver.ErrUnavailable)
+	errLeftover   = errors.New("what an earlier try of this caller left there is not released yet")
+	errNoLease    = fmt.Errorf("%w: its grant has no lease", driver.ErrUncertain)
+	errCrowded    = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
 )

@@ -15,10 +15,11 @@ import (
 // queue, and a release wakes one of them. When that member hands the name over, Wait takes the name
 // at the others, and returns the hold.
 //
-// A waiter in the queue of one member cannot see whether the others are free. So it leaves the
-// queue after about a second, and its caller tries. If the members' holds have no lease, or the
-// queue hands over a name that others have at a quorum of the members, Wait waits at all members,
-// and returns when a quorum of them reports that a try may succeed.
+// About once a second, a waiter in the queue looks whether that member alone is in the way. It may
+// be silent, or have a hold that reached no quorum. Then Wait goes on with the next member, or
+// returns, so that its caller tries. If the members' holds have no lease, or the queue hands over a
+// name that others have at a quorum of the members, Wait waits at all members, and returns when a
+// quorum of them reports that a try may succeed.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -60,8 +61,6 @@ func (s *Store) hasQueue(m *member) bool {
 func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Grant, done bool, err error) {
 	h := s.addUser(r.Name, r.Token)
 	defer s.removeUser(h)
-	queued, leave := context.WithTimeout(ctx, jittered(waitLimit, waitLimit/4))
-	defer leave()
 	for i, m := range s.members {
 		if s.refuses(s.counted(func(m *member) bool { return m.failing.Load() })) {
 			return g, false, nil
@@ -69,7 +68,7 @@ func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Gra
 		if !s.hasQueue(m) {
 			continue
 		}
-		a := s.queueAt(queued, h, i, r)
+		a := s.queueAt(ctx, h, i, r)
 		switch {
 		case a.verdict == yes && a.grant.TTL > 0:
 			return s.claim(ctx, h, i, r)
@@ -77,7 +76,7 @@ func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Gra
 			return g, true, ctx.Err()
 		case s.isClosing():
 			return g, true, driver.ErrClosed
-		case a.verdict == yes, queued.Err() != nil:
+		case a.verdict == yes:
 			return g, true, nil // the caller tries
 		case a.verdict != never && a.verdict != unsure:
 			return g, false, nil
@@ -96,25 +95,27 @@ func (s *Store) isClosing() bool {
 	}
 }
 
-// queueAt stands in the queue of member i until the member answers or queued ends.
-func (s *Store) queueAt(queued context.Context, h *hold, i int, r driver.Request) answer {
-	queued, leave := context.WithCancel(queued)
+// queueAt stands in the queue of member i. It returns the member's answer, or an answer without a
+// grant if it left the queue. The verdict is then yes if the caller should try.
+func (s *Store) queueAt(ctx context.Context, h *hold, i int, r driver.Request) answer {
+	queued, leave := context.WithCancel(ctx)
 	defer leave()
 	replies := make(chan answer, 1)
 	s.waitAt(queued, h, i, r, true, replies)
-	select {
-	case a := <-replies:
+	a, answered := s.standAt(ctx, i, r.Name, replies)
+	if answered {
 		return a
-	case <-queued.Done():
-	case <-s.closing:
-		leave()
 	}
+	leave()
 	// The member leaves the queue before it answers. If that takes too long, it goes on in the
 	// background.
 	t := time.NewTimer(s.timeout(r.TTL))
 	defer t.Stop()
 	select {
-	case a := <-replies:
+	case late := <-replies:
+		if late.grant.TTL > 0 {
+			return late
+		}
 		return a
 	case <-t.C:
 	}
@@ -123,11 +124,76 @@ func (s *Store) queueAt(queued context.Context, h *hold, i int, r driver.Request
 	go func() {
 		defer s.work.Done()
 		defer s.removeUser(h)
-		if a := <-replies; a.grant.TTL > 0 {
+		if late := <-replies; late.grant.TTL > 0 {
 			s.giveBack(h, i)
 		}
 	}()
-	return answer{member: i, verdict: unsure, err: errOverdue}
+	return a
+}
+
+// lookAgain is how long, on average, a waiter that saw the name free at the other members waits
+// before it looks again. Between two holds the name is free for a moment, while the queue hands it
+// over.
+const lookAgain = 75 * time.Millisecond
+
+// standAt waits for the answer of member i, and returns it. About once a second it looks at the
+// name. It returns false if the waiter should leave the queue, and then an answer that says why.
+func (s *Store) standAt(ctx context.Context, i int, name string, replies <-chan answer) (a answer, answered bool) {
+	next := time.NewTimer(jittered(waitLimit, waitLimit/4))
+	defer next.Stop()
+	looks := make(chan look, 1)
+	var before look
+	for {
+		select {
+		case a := <-replies:
+			return a, true
+		case <-next.C:
+			s.work.Add(1)
+			go func() {
+				defer s.work.Done()
+				looks <- s.look(ctx, i, name)
+			}()
+		case now := <-looks:
+			switch {
+			case now.silent:
+				return answer{member: i, verdict: unsure, err: errOverdue}, false
+			case now.free && before.free:
+				return answer{member: i, verdict: yes}, false
+			case now.free:
+				next.Reset(jittered(lookAgain, lookAgain/3))
+			default:
+				next.Reset(jittered(waitLimit, waitLimit/4))
+			}
+			before = now
+		case <-ctx.Done():
+			return answer{member: i, verdict: unsure, err: ctx.Err()}, false
+		case <-s.closing:
+			return answer{member: i, verdict: unsure, err: driver.ErrClosed}, false
+		}
+	}
+}
+
+// look is what a waiter in the queue of one member learns about the name.
+type look struct {
+	silent bool // the member in whose queue it stands does not answer
+	free   bool // the name is free at so many other members that a try would succeed
+}
+
+// look asks all members about the name, for a waiter in the queue of member i. If they cannot tell,
+// the result is that the name is free.
+func (s *Store) look(ctx context.Context, i int, name string) look {
+	answers, err := s.inspect(ctx, name)
+	if answers == nil || ctx.Err() != nil {
+		return look{free: err != nil}
+	}
+	free := 0
+	for j := range answers {
+		s.members[j].failing.Store(answers[j].verdict != yes)
+		if j != i && answers[j].verdict == yes && len(answers[j].state.Holds) == 0 {
+			free++
+		}
+	}
+	return look{answers[i].verdict != yes, free >= min(s.need, len(answers)-1)}
 }
 
 // giveBack releases, in the background, what member i has handed over.
@@ -154,6 +220,9 @@ func (s *Store) claim(ctx context.Context, h *hold, i int, r driver.Request) (g 
 	g, err = t.run(ctx)
 	switch {
 	case err == nil:
+		s.mu.Lock()
+		h.handedBy = s.members[i]
+		s.mu.Unlock()
 		g.From = t.sent
 		return g, true, nil
 	case errors.Is(err, driver.ErrHeld) && ctx.Err() == nil:

@@ -100,7 +100,8 @@ func (r *round) askEveryMember(f memberCall) []answer {
 
 // collect waits for answers and puts them into the given slice. It returns when isEnough returns
 // true, when all members have answered, or after the time limit. If ctx ends first, it returns the
-// error of ctx. Members that have not answered stay pending.
+// error of ctx. Members that have not answered stay pending. After the time limit, their error
+// is errOverdue.
 func (r *round) collect(ctx context.Context, answers []answer, limit time.Duration, isEnough func() bool) error {
 	overdue := time.NewTimer(limit)
 	defer overdue.Stop()
@@ -111,6 +112,11 @@ func (r *round) collect(ctx context.Context, answers []answer, limit time.Durati
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-overdue.C:
+			for i := range answers {
+				if answers[i].verdict == pending {
+					answers[i].err = errOverdue
+				}
+			}
 			return nil
 		}
 	}

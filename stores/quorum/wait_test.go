@@ -50,10 +50,9 @@ func TestWait(t *testing.T) {
 		a, b := open(), open()
 		r := request("n")
 		wantHandOver(t, b, r, 0)
-		wantNoHandOver(t, a, request("n"), 750*time.Millisecond, 1250*time.Millisecond)
-		releaseAfter(t, b, r, 100*time.Millisecond)
+		releaseAfter(t, b, r, 5*time.Second)
 		r = request("n")
-		wantHandOver(t, a, r, 100*time.Millisecond)
+		wantHandOver(t, a, r, 5*time.Second)
 		b.these(down, 1, 2, 3)
 		_, _, err := wait(t, b, request("n"))
 		wantErr(t, err, driver.ErrUnavailable, driver.ErrHeld)
@@ -67,8 +66,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// Wait stands in the queue of the first member that works. It leaves the queue of a member that has
-// fallen silent after about a second. A request finds out, and then Wait uses the next member.
+// Wait stands in the queue of the first member that works. If that member falls silent, a waiter
+// notices it when it looks after about a second, and uses the next one that works.
 func TestWaitBesideDeadMembers(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, b := open(), open()
@@ -86,11 +85,21 @@ func TestWaitBesideDeadMembers(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		b.these(silent, 1, 2)
-		wantNoHandOver(t, b, request("n"), 750*time.Millisecond, 1250*time.Millisecond)
-		refused(t, b, request("n"), driver.ErrHeld)
-		pass(time.Second)
-		releaseAfter(t, a, r, 100*time.Millisecond)
-		wantHandOver(t, b, request("n"), 100*time.Millisecond)
+		releaseAfter(t, a, r, 2*time.Second)
+		wantHandOver(t, b, request("n"), 2*time.Second)
+	})
+}
+
+// A hold that reached no quorum may be left at the member with the queue, for example by a process
+// that was killed. A waiter notices that the name is free at the others, and tries.
+func TestWaitBehindARest(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		rest := request("n")
+		rest.TTL = time.Minute
+		take(t, c[0].now(), rest)
+		b := open()
+		wantNoHandOver(t, b, request("n"), 800*time.Millisecond, 1400*time.Millisecond)
+		take(t, b, request("n"))
 	})
 }
 
@@ -132,8 +141,8 @@ func TestOneQueue(t *testing.T) {
 				asked += l.count("acquire")
 			}
 		}
-		if asked > 2*3*waiters {
-			t.Errorf("the waiters asked for the lock %d times", asked)
+		if most := 2 * 3 * waiters; asked > most { // a member may refuse once, if it releases a little later
+			t.Errorf("the waiters sent %d requests for the lock, want at most %d", asked, most)
 		}
 	})
 }

@@ -18,6 +18,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// TestForeignRefusesOurKeys: other programs would not see a lock of such a name.
+func TestForeignRefusesOurKeys(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr(), redisstore.Foreign())
+	r := request("padlock:{abc}f:job")
+	_, err := s.Acquire(t.Context(), r)
+	_, waited := s.Wait(t.Context(), r, true)
+	for _, err := range []error{err, waited} {
+		if !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("want ErrInvalid, got: %v", err)
+		}
+	}
+	for _, name := range []string{"padlock:x", "x padlock:{abc}"} {
+		if _, err := s.Acquire(t.Context(), request(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // symfonySave takes a lock as PHP does: it fails if the set has a member whose lease has not ended.
 var symfonySave = rueidis.NewLuaScript(`
 local t = redis.call('TIME')

@@ -11,7 +11,7 @@ import (
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := r.Validate(&s.guarantees); err != nil {
+	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -165,7 +165,7 @@ func (s *Store) forget(name, token string) {
 
 // Convert implements driver.Converter.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := r.Validate(&s.guarantees); err != nil {
+	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {

@@ -49,6 +49,15 @@ func (k *keyer) lock(name string) lock {
 	return l
 }
 
+// valid checks a request for a lock. Other programs do not see a lock whose name looks like a
+// companion key. So with the option Foreign, such a lock would keep nobody out.
+func (s *Store) valid(r *driver.Request) error {
+	if s.config.foreign && strings.HasPrefix(s.keys.prefix+r.Name, companionPrefix) && !driver.IsSlot(r.Name) {
+		return invalid("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
+	}
+	return r.Validate(&s.guarantees)
+}
+
 func (k *keyer) key(name string) string {
 	if k.plain(name) {
 		return name

@@ -17,6 +17,7 @@ func TestOpeningSaysWhatToDo(t *testing.T) {
 	plain := server.Redis(t, server.RedisOptions{}).Addr()
 	secret := server.Redis(t, server.RedisOptions{Password: "x"}).Addr()
 	secure := server.Redis(t, server.RedisOptions{TLS: server.NewTLS(t)}).Addr()
+	watch := server.Sentinel(t, server.Redis(t, server.RedisOptions{})).Addr()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	for address, says := range map[string]string{
@@ -28,6 +29,7 @@ func TestOpeningSaysWhatToDo(t *testing.T) {
 		"redis://" + plain + "/99":                 "db: the server has no database of that number",
 		"redis://" + web.Listener.Addr().String():  "does not speak Redis' protocol",
 		"rediss://" + web.Listener.Addr().String(): "it does not speak TLS; write redis://",
+		"redis://" + watch:                         "it is a sentinel; write redis+sentinel://",
 		"redis+sentinel://" + plain + "/main":      "it is no sentinel; write redis:// for a server",
 		"redis://127.0.0.1:1":                      "connection refused",
 	} {

@@ -196,6 +196,8 @@ func (s *Store) verdict(n *node) error {
 	policy := n.info["maxmemory_policy"]
 	major, minor := n.version()
 	switch {
+	case n.info["redis_mode"] == "sentinel":
+		return unavailable("it is a sentinel; write redis+sentinel:// and the name of the primary")
 	case major > 0 && (major < 6 || major == 6 && minor < 2):
 		return unavailable("the server is version %s; padlock needs 6.2 or newer", n.info["redis_version"])
 	case n.replica():

@@ -32,7 +32,7 @@ type wait struct {
 // Wait implements driver.Waiter. The queue is first come, first served across all processes, and a
 // release hands the name over to the first waiter directly.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if err := r.Validate(&s.guarantees); err != nil {
+	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
 	if r.Shared && s.config.strings {

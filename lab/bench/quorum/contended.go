@@ -22,7 +22,7 @@ import (
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
-const ours, peer = "padlock quorum", "redsync"
+const ours, noFence, peer = "padlock quorum", "padlock quorum, no fences", "redsync"
 
 // ttl is the lease of the locks of both libraries.
 const ttl = 30 * time.Second
@@ -38,7 +38,10 @@ func (b *bench) contended(n int) *measure.Experiment {
 		Base: peer, Ratio: "locks/s",
 		Rows: []measure.Row{
 			{Name: peer, Run: func() (measure.Figures, error) { return b.contend(n, b.openRedsync) }},
-			{Name: ours, Run: func() (measure.Figures, error) { return b.contend(n, b.openQuorum) }},
+			{Name: ours, Run: func() (measure.Figures, error) { return b.contend(n, func() (client, error) { return b.openQuorum() }) }},
+			{Name: noFence, Run: func() (measure.Figures, error) {
+				return b.contend(n, func() (client, error) { return b.openQuorum(quorum.NoFences()) })
+			}},
 		},
 		Targets: []measure.Target{
 			{Row: ours, Column: "locks/s", Base: peer, AtLeast: 1},
@@ -130,7 +133,7 @@ func (t *trial) turn(ctx context.Context, i int, c client) error {
 }
 
 // openQuorum opens a client of padlock, with its own connections.
-func (b *bench) openQuorum() (client, error) {
+func (b *bench) openQuorum(opts ...quorum.Option) (client, error) {
 	var members []driver.Store
 	for _, addr := range b.addrs {
 		s, err := redisstore.Open(context.Background(), redisstore.Config{Addrs: []string{addr}})
@@ -139,7 +142,7 @@ func (b *bench) openQuorum() (client, error) {
 		}
 		members = append(members, s)
 	}
-	q, err := quorum.New(quorum.Majority, members)
+	q, err := quorum.New(quorum.Majority, members, opts...)
 	if err != nil {
 		return client{}, err
 	}
