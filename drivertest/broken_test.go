@@ -322,12 +322,11 @@ func TestBrokenStores(t *testing.T) {
 	}
 }
 
-// caught reports whether the suite has found a bug: a case that must find it fails, and no case
-// fails that may not. By the real clock, a case may miss a bug that does something too early by a
-// few milliseconds, because the machine is late by more.
+// caught reports whether the suite has found a bug: a case that must find it fails. By the real
+// clock, a case may miss a bug that does something too early by a few milliseconds, because the
+// machine is late by more. Other cases may fail too, because a bug about times has more effects.
 func caught(got, want []string) bool {
-	strange := slices.ContainsFunc(got, func(name string) bool { return !slices.Contains(want, name) })
-	return len(got) > 0 && !strange
+	return slices.ContainsFunc(want, func(name string) bool { return slices.Contains(got, name) })
 }
 
 // expected splits a list into the cases that find a bug and those that may find it.
