@@ -3,6 +3,7 @@
 //	make bench           the core: files, package padlock, memory, idle holds (package core)
 //	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
+//	go run ./bench/quorum three Redis: redsync (package quorum)
 //	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, plain watches (package zookeeper)
 //	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
