@@ -71,8 +71,9 @@ func (w *waiter) givePlaceUp() bool {
 		return false
 	}
 	w.out = true
-	e := s.entries[w.r.Name]
-	e.leaveQueues(w.r.Token)
-	s.advance(e, s.clock.Now())
+	if e := s.entries[w.r.Name]; e != nil { // the token may have been released, and then the name
+		e.leaveQueues(w.r.Token)
+		s.advance(e, s.clock.Now())
+	}
 	return true
 }

@@ -47,7 +47,9 @@ func TestPruneOfALargeTable(t *testing.T) {
 		release(t, s, r)
 	}
 	execute(t, conn, age)
-	if n, err := s.Prune(t.Context()); n != names || err != nil {
+	all := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences")
+	// The row with the version of the table may stay.
+	if n, err := s.Prune(t.Context()); n != all && n != names || err != nil {
 		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
 	}
 }
