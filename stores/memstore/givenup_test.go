@@ -11,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// A waiter gives up after its token was released, and then the name, so nothing is left of the name.
+// A waiter gives up after its token and the holder released the name: then nothing is left of it.
 func TestWaiterOfAReleasedNameGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
