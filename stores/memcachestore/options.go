@@ -106,7 +106,7 @@ func (c *config) guarantees() driver.Guarantees {
 		CoolDown:      !c.symfony,
 		Notes: []string{
 			"Best effort: memcached is a cache. A restart or an eviction frees held names, and no fence stops the holder that still works.",
-			"memcached counts in whole seconds: a name whose holder died stays taken for up to two seconds longer than its lease.",
+			"memcached counts in whole seconds: a name whose holder died stays taken for up to three seconds longer than its lease.",
 			"A server that stood still (SIGSTOP, a suspended machine) may end leases early, by as much time as it stood still.",
 			"Extending a lease writes the value again: a full server that may not evict (memcached -M) can lose the hold.",
 			"There is one server; its data is not replicated.",

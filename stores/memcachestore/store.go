@@ -199,7 +199,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		case old == nil || old.Token != token:
 			return driver.Grant{}, driver.ErrLost // after the end of a hold, memcached knows nothing about the name
 		}
-		g := driver.Grant{TTL: max(ttl, time.Duration(old.left-1)*time.Second, time.Millisecond)}
+		g := driver.Grant{TTL: max(ttl, time.Duration(old.left-slip)*time.Second, time.Millisecond)}
 		if ttl == 0 {
 			return g, nil
 		}
@@ -246,7 +246,7 @@ func outcome(ended bool) driver.Outcome {
 func (s *Store) endValue(ctx context.Context, k key, old *item, keep time.Duration) (bool, error) {
 	life := 0
 	if rest := old.restOfAtLeast(); rest > 0 {
-		life = rest + 1
+		life = rest + slip
 	}
 	if keep > 0 {
 		life = max(life, lifeFor(keep))

@@ -31,10 +31,10 @@ type item struct {
 	note
 	id   string // changes with every write
 	over *link  // the connection over which the id was read
-	left int    // seconds until the server drops it; the true time is shorter by up to a second
+	left int    // seconds until the server drops it; the true time is shorter by up to slip
 }
 
-// age is the time since the grant in seconds. The true time differs by less than a second.
+// age is the time since the grant in seconds. The true time is shorter by less than slip.
 func (i *item) age() int { return i.Age + i.Life - i.left }
 
 // restOfAtLeast returns how many seconds of AtLeast remain. The true time may be shorter, but not
@@ -46,11 +46,17 @@ func (i *item) restOfAtLeast() int {
 	return max(0, i.AtLeast-i.age())
 }
 
-// lifeFor returns for how many seconds the server keeps a value whose lease is ttl. memcached looks
-// at its clock once a second: a value with n seconds lives for more than n-1 seconds and at most n.
-// So a value gets one second more than its lease needs. driver.MaxTTL keeps the result below 30
-// days. memcached treats any larger number as a date.
-func lifeFor(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second) + 1 }
+// slip is the most, in seconds, by which a value lives shorter than its number of seconds.
+// memcached looks at its clock once a second, and counts the whole seconds since its start. Its
+// looks are late by about a millisecond each (measured with 1.6.18). So about every quarter of
+// an hour one look is just before a whole second and the next one just after the second after
+// it. The count then goes up by two, and a value that was written just before lost two seconds
+// at once.
+const slip = 2
+
+// lifeFor returns for how many seconds the server keeps a value whose lease is ttl. driver.MaxTTL
+// keeps the result below 30 days. memcached treats any larger number as a date.
+func lifeFor(ttl time.Duration) int { return int((ttl+time.Second-1)/time.Second) + slip }
 
 // keyFor returns the key of a name. In padlock's own layout it is a hash of the name, because a
 // memcached key must be short, and because a name could be read as a command.
