@@ -58,6 +58,10 @@ bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, 
 bench-stampede: ## Four processes and a stale value, compared with singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
 	@.ci/steps bench_stampede
 
+.PHONY: bench-quorum
+bench-quorum: ## Three Redis servers, compared with redsync, 1 to 50 callers; BENCHFLAGS as above
+	@.ci/steps bench_quorum
+
 .PHONY: bench-scale
 bench-scale: ## A million holds on Redis, a tenth on other servers: memory, renewals, a restart; BENCHFLAGS="-holds 10000 -ttl 10s"
 	@.ci/steps bench_scale
