@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -46,17 +47,26 @@ func checkPatiently(t *testing.T, h drivertest.Harness, open func(context.Contex
 		q, err := quorum.New(quorum.Majority, stores, quorum.MemberTimeout(memberTimeout))
 		return paced{q, &waits}, err
 	}
-	unanswered := 0
-	for _, f := range drivertest.Check(h) {
-		if !strings.Contains(f.Seen, "members agree") && !strings.Contains(f.Seen, "another call for this hold is under way") {
-			t.Error(f)
-			continue
+	for try := 1; ; try++ {
+		waits.Store(0)
+		unanswered := 0
+		for _, f := range drivertest.Check(h) {
+			if !strings.Contains(f.Seen, "members agree") && !strings.Contains(f.Seen, "another call for this hold is under way") {
+				t.Error(f)
+				continue
+			}
+			t.Logf("the members did not answer in time: %v", f)
+			unanswered++
 		}
-		t.Logf("the members did not answer in time: %v", f)
-		unanswered++
-	}
-	if n := waits.Load(); unanswered > mostUnanswered || int64(unanswered) > n {
-		t.Errorf("%d cases failed because too few members agreed; in the whole run %d calls took as long as %v", unanswered, n, memberTimeout)
+		n := waits.Load()
+		if unanswered <= mostUnanswered && int64(unanswered) <= n {
+			return
+		}
+		said := fmt.Sprintf("%d cases failed because too few members agreed; in the whole run %d calls took as long as %v", unanswered, n, memberTimeout)
+		if try == 3 {
+			t.Fatal(said)
+		}
+		t.Log(said) // the machine may have stood still for a moment, so try again
 	}
 }
 
