@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -46,8 +47,11 @@ var errOldServer = fmt.Errorf("%w: the server does not know memcached's meta com
 
 // refusal returns the error for a reply that no request expects, such as SERVER_ERROR.
 func refusal(r reply) error {
-	if r.word == "ERROR" {
+	switch {
+	case r.word == "ERROR":
 		return errOldServer
+	case strings.HasPrefix(r.word, "-"), strings.HasPrefix(r.word, "HTTP/"): // Redis, and servers of HTTP
+		return fmt.Errorf("%w: the server at this address is not memcached; it replies %q", driver.ErrUnavailable, r.line)
 	}
 	return fmt.Errorf("%w: memcached replies %q", driver.ErrUnavailable, r.line)
 }
