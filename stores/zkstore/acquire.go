@@ -77,6 +77,8 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 			return driver.Grant{}, err
 		}
 	case h.state == none:
+	case !h.ss.alive() && h.state == reserved:
+		s.tidy(h) // the reservation ended with its session, so this is a new try
 	case !h.ss.alive():
 		return driver.Grant{}, driver.ErrLost
 	case h.state == reserved:
