@@ -174,33 +174,6 @@ func (s *Store) refusal(ss *session, dir string, q *queue, n node) error {
 	return held
 }
 
-// settle deletes the node of an earlier try whose reply was lost, if that node exists.
-func (s *Store) settle(ctx context.Context, h *hold) error {
-	ss, err := s.session(ctx)
-	if err == nil && s.cfg.symfony {
-		err = ss.settleSymfony(h)
-	} else if err == nil {
-		err = ss.discard(h.dir, h.guid)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
-	}
-	s.holds.clear(h, errReleased)
-	return nil
-}
-
-// discard deletes the node with the given GUID, if there is one.
-func (ss *session) discard(dir, guid string) error {
-	n, found, err := ss.search(dir, guid)
-	if err != nil || !found {
-		return err
-	}
-	if err = ss.delete(join(dir, n.String())); err == zk.ErrNoNode {
-		return nil
-	}
-	return err
-}
-
 // Extend implements driver.Store. It asks whether the node of the hold is still there.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
 	err := driver.CheckHold(name, token, &s.promises)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -107,4 +108,31 @@ func (s *Store) notClaimed(name, token string) {
 	if h.state == reserved {
 		_, _ = s.letGo(h)
 	}
+}
+
+// settle deletes the node of an earlier try whose reply was lost, if that node exists.
+func (s *Store) settle(ctx context.Context, h *hold) error {
+	ss, err := s.session(ctx)
+	if err == nil && s.cfg.symfony {
+		err = ss.settleSymfony(h)
+	} else if err == nil {
+		err = ss.discard(h.dir, h.guid)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+	}
+	s.holds.clear(h, errReleased)
+	return nil
+}
+
+// discard deletes the node with the given GUID, if there is one.
+func (ss *session) discard(dir, guid string) error {
+	n, found, err := ss.search(dir, guid)
+	if err != nil || !found {
+		return err
+	}
+	if err = ss.delete(join(dir, n.String())); err == zk.ErrNoNode {
+		return nil
+	}
+	return err
 }
