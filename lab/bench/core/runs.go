@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -49,10 +50,16 @@ func commandRuns(p *plan) *measure.Experiment {
 	return e
 }
 
+// buildPadlock builds the command in its own module, which lab does not require.
 func buildPadlock(dir string) (binary string, err error) {
-	binary = filepath.Join(dir, "padlock")
-	text, err := exec.Command("go", "build", "-o", binary, "github.com/padlock-go/padlock/cmd/padlock").CombinedOutput()
+	root, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/padlock-go/padlock").Output()
 	if err != nil {
+		return "", fmt.Errorf("finding padlock: %w", err)
+	}
+	binary = filepath.Join(dir, "padlock")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Dir = filepath.Join(strings.TrimSpace(string(root)), "cmd", "padlock")
+	if text, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building padlock: %w: %s", err, text)
 	}
 	return binary, nil
