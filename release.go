@@ -43,8 +43,8 @@ func (l *Locker) coolDownOf(keep time.Duration, opts []ReleaseOption) (time.Dura
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
 // and returns its result. If wrong is not nil, it is joined to the result. If ctx ends, the
 // requests to the store end too, and the cleaner releases h. The wait for another release ends with
-// ctx as well. ctx is never the caller's context,
-// because a program must be able to release its locks when its own context has ended.
+// ctx as well. ctx is never the caller's context, because a program must be able to release its
+// locks when its own context has ended.
 func (h *hold) giveBack(ctx context.Context, keep time.Duration, wrong error) error {
 	if !h.released.CompareAndSwap(nil, releaseBegun) {
 		return h.awaitRelease(ctx)

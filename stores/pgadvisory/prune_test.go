@@ -47,9 +47,12 @@ func TestPruneOfALargeTable(t *testing.T) {
 		release(t, s, r)
 	}
 	execute(t, conn, age)
-	all := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences")
-	// The row with the version of the table may stay.
-	if n, err := s.Prune(t.Context()); n != all && n != names || err != nil {
-		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
+	// The store's own sweep, which begins by itself on a slow machine, has a row too.
+	want := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences WHERE name <> 'version of this table'")
+	if n, err := s.Prune(t.Context()); n != want || n < names || err != nil {
+		t.Errorf("%d rows were removed, %v; want %d", n, err, want)
+	}
+	if n := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences"); n != 1 {
+		t.Errorf("%d rows are left; want the one with the version", n)
 	}
 }

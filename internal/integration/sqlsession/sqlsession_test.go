@@ -177,12 +177,12 @@ func (d database) sweptMeanwhile(t *testing.T) {
 }
 
 // makeAndChange makes sessions that expire at once, and counts in another one that does not expire.
-func makeAndChange(ctx context.Context, s sessionstore.Store, who string) error {
+func makeAndChange(ctx context.Context, s sessionstore.Store, worker string) error {
 	one := []sessionstore.Op{{Kind: sessionstore.OpIncr, Key: "n", Delta: 1}}
-	_, err := s.Commit(ctx, "kept "+who, sessionstore.Change{Create: true, TTL: time.Hour, Ops: one[:0]})
+	_, err := s.Commit(ctx, "kept "+worker, sessionstore.Change{Create: true, TTL: time.Hour, Ops: one[:0]})
 	for i := range 30 {
-		_, errShort := s.Commit(ctx, who+string(rune('A'+i)), sessionstore.Change{Create: true, TTL: time.Millisecond, Ops: one})
-		_, errLong := s.Commit(ctx, "kept "+who, sessionstore.Change{TTL: time.Hour, Ops: one})
+		_, errShort := s.Commit(ctx, worker+string(rune('A'+i)), sessionstore.Change{Create: true, TTL: time.Millisecond, Ops: one})
+		_, errLong := s.Commit(ctx, "kept "+worker, sessionstore.Change{TTL: time.Hour, Ops: one})
 		err = errors.Join(err, errShort, errLong)
 	}
 	return err
