@@ -52,6 +52,21 @@ func TestKeyShareIsForgotten(t *testing.T) {
 	}
 }
 
+// A name whose row of the last grant is missing, such as one of an older padlock, can be taken.
+func TestMissingGrantRow(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("pgx", server.Postgres(t, server.PostgresOptions{}).URL())
+	noError(t, err)
+	p := partyOver(t, db, sqlstore.PostgreSQL)
+	for range 2 {
+		lock, err := p.locker.TryAcquire(t.Context(), "job")
+		noError(t, err)
+		noError(t, lock.Release())
+		_, err = db.ExecContext(t.Context(), "DELETE FROM padlock_grants")
+		noError(t, err)
+	}
+}
+
 // eventuallyLocked waits until a row of the table is locked.
 func eventuallyLocked(t *testing.T, db *sql.DB, table string) {
 	t.Helper()
