@@ -14,6 +14,10 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
 
+func same(s sessionstore.Store) func() (sessionstore.Store, error) {
+	return func() (sessionstore.Store, error) { return s, nil }
+}
+
 func TestBlobs(t *testing.T) {
 	blobs := sessiontest.NewBlobs()
 	sessiontest.RunBlobs(t, sessiontest.BlobHarness{Open: func() (sessionstore.BlobStore, error) { return blobs, nil }})

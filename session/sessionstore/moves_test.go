@@ -1,4 +1,4 @@
-package session_test
+package sessionstore_test
 
 import (
 	"context"
@@ -7,11 +7,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
+
+var bg = context.Background()
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 // stepped is a store that interrupts a move. After the move has removed the session, and before it
 // writes the tombstone, the store calls the function in its field between.
@@ -30,16 +37,16 @@ func (s *stepped) Remove(ctx context.Context, key string, old *sessionstore.Blob
 	return done, err
 }
 
-// movingBeside makes a session in PHP's format and moves it to "new". In the middle of the move it
-// calls the given function. It returns the error of the move.
+// movingBeside makes a session whose tombstone has a key of its own, and moves it to "new". In the
+// middle of the move it calls the given function. It returns the error of the move.
 func movingBeside(t *testing.T, ttl time.Duration, between func(s sessionstore.Store)) (sessionstore.Store, *sessiontest.Blobs, error) {
 	t.Helper()
 	blobs := sessiontest.NewBlobs()
 	traits := sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true}
-	store := sessionstore.FromBlobs(blobs, phpsession.Format("php"), traits)
-	_, err := store.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("i:1;")}}})
+	store := sessionstore.FromBlobs(blobs, sessionstore.Packed(), traits)
+	_, err := store.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}}})
 	noError(t, err)
-	mover := sessionstore.FromBlobs(&stepped{blobs, func() { between(store) }}, phpsession.Format("php"), traits)
+	mover := sessionstore.FromBlobs(&stepped{blobs, func() { between(store) }}, sessionstore.Packed(), traits)
 	_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: ttl})
 	return store, blobs, err
 }
@@ -107,7 +114,7 @@ func TestMoveWithoutGrace(t *testing.T) {
 func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	blobs := &stepped{sessiontest.NewBlobs(), cancel}
-	s := sessionstore.FromBlobs(blobs, phpsession.Format("php"), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+	s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
 	_, err := s.Commit(ctx, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 	noError(t, err)
 	_, err = s.Commit(ctx, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
@@ -122,7 +129,11 @@ func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 func TestRecreatedOldID(t *testing.T) {
 	store, blobs, err := movingBeside(t, time.Hour, func(sessionstore.Store) {})
 	noError(t, err)
-	blobs.Put("k", []byte("late|i:1;"))
+	late := sessionstore.Packed().New(time.Time{})
+	noError(t, late.Set("late", []byte("1")))
+	data, err := late.Encode()
+	noError(t, err)
+	blobs.Put("k", data)
 	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To != "" || r.Fields[0].Key != "late" {
 		t.Errorf("Load: %v %v", r, err)
 	}
@@ -159,11 +170,11 @@ func (r *refusing) Remove(ctx context.Context, key string, old *sessionstore.Blo
 // the error says so (ErrUnavailable). If it fails later, the error does not say so.
 func TestWhatIsKnownOfAMove(t *testing.T) {
 	for _, remove := range []bool{false, true} {
-		s := sessionstore.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, phpsession.Format("php"), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+		s := sessionstore.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
 		_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 		noError(t, err)
 		_, err = s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
-		if !errors.Is(err, errCut) || errors.Is(err, session.ErrUnavailable) == remove {
+		if !errors.Is(err, errCut) || errors.Is(err, sessionstore.ErrUnavailable) == remove {
 			t.Errorf("remove %v: %v", remove, err)
 		}
 	}
@@ -184,7 +195,7 @@ func (tombstoneDocument) Encode() ([]byte, error) {
 
 func TestFormatThatBeginsAsATombstone(t *testing.T) {
 	s := sessionstore.FromBlobs(sessiontest.NewBlobs(), startsAsTombstone{sessionstore.Packed()}, sessionstore.Traits{})
-	if _, err := s.Commit(bg, "k", sessionstore.Change{Create: true}); !errors.Is(err, session.ErrRefused) {
+	if _, err := s.Commit(bg, "k", sessionstore.Change{Create: true}); !errors.Is(err, sessionstore.ErrRefused) {
 		t.Error(err)
 	}
 }

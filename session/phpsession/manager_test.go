@@ -1,10 +1,11 @@
-package session_test
+package phpsession_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +19,6 @@ import (
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
-
-const phpID = "0123456789abcdef0123456789abcdef"
 
 // phpSide is a PHP application on the same sessions: it locks, reads, works
 // and writes the whole session without a condition.
@@ -56,6 +55,8 @@ func newPHP(t testing.TB, opts ...session.Option) (*phpSide, *session.Manager) {
 	return p, m
 }
 
+const crowd = 100
+
 // TestPHPBeside: PHP serves half of the requests.
 func TestPHPBeside(t *testing.T) {
 	t.Parallel()
@@ -63,7 +64,10 @@ func TestPHPBeside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			php, m := newPHP(t)
-			c := serve(t, load.Handler(m, mode))
+			srv := httptest.NewServer(load.Handler(m, mode))
+			defer srv.Close()
+			c := load.NewClient(srv.URL, crowd)
+			defer c.Close()
 			c.Cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 			var wg sync.WaitGroup
 			for i := range crowd / 2 {
@@ -76,9 +80,11 @@ func TestPHPBeside(t *testing.T) {
 			}
 			r := c.Run(t.Context(), load.Set(crowd/2, 10*time.Millisecond, 0))
 			wg.Wait()
-			report(r).only(t, http.StatusOK)
-			if n := must[int](t)(c.Kept(t.Context(), crowd)); n != crowd {
-				t.Errorf("%d of %d kept", n, crowd)
+			if len(r.Statuses) != 1 || r.Statuses[http.StatusOK] != crowd/2 {
+				t.Errorf("the statuses are %v", r.Statuses)
+			}
+			if n, err := c.Kept(t.Context(), crowd); n != crowd || err != nil {
+				t.Errorf("%d of %d kept, %v", n, crowd, err)
 			}
 			blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID)
 			if !strings.HasPrefix(string(blob.Data), `started|i:1;user|O:4:"User":1:{s:2:"id";i:42;}f|d:0.10000000000000001;`) {
@@ -91,7 +97,6 @@ func TestPHPBeside(t *testing.T) {
 func TestPHPValues(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	b.ok(func(s *session.Session) {
 		if u := get1[phpcodec.Object](t, s, "user"); u.Class != "User" {
 			t.Errorf("%+v", u)
@@ -134,8 +139,8 @@ func TestPHPValues(t *testing.T) {
 // PHP accepts, and data that it reads.
 func TestPHPNewSession(t *testing.T) {
 	php, m := newPHP(t)
-	b := newBrowser(t, m)
-	b.putValue("k", "v")
+	b := &browser{t: t, m: m}
+	b.ok(func(s *session.Session) { noError(t, s.Put("k", "v")) })
 	id := b.cookie.Value
 	if b.cookie.Name != "PHPSESSID" || len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		t.Errorf("%v", b.cookie)
@@ -146,7 +151,7 @@ func TestPHPNewSession(t *testing.T) {
 	b.cookie.Value = strings.Repeat("../", 10)
 	has(b, "k", "")
 	b.cookie.Value = strings.Repeat("0", 32) // an unknown id is not adopted
-	b.putValue("k", 1)
+	b.ok(func(s *session.Session) { noError(t, s.Put("k", 1)) })
 	if b.cookie.Value == strings.Repeat("0", 32) {
 		t.Error("the client chose its id")
 	}
@@ -157,7 +162,6 @@ func TestPHPNewSession(t *testing.T) {
 func TestPHPDestroyWaits(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	var wg sync.WaitGroup
 	php.request(t, func(*phpcodec.Document) {
 		wg.Go(func() { b.twin().ok(func(s *session.Session) { noError(t, s.Destroy(bg)) }) })
@@ -172,7 +176,6 @@ func TestPHPDestroyWaits(t *testing.T) {
 func TestPHPDamagedSession(t *testing.T) {
 	php, m := newPHP(t)
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	for _, bad := range []string{"k|a:99999999:{", "\x00\x00\x00\x02\x14", "k|i:1;k|i:2;"} {
 		php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte(bad))
 		b.status(503, func(s *session.Session) {
@@ -197,12 +200,6 @@ func TestPHPDamagedSession(t *testing.T) {
 	}
 }
 
-func TestPHPNeedsLocks(t *testing.T) {
-	if _, err := phpsession.New(sessiontest.NewBlobs(), nil, phpsession.Config{}, session.Exclusive); err == nil {
-		t.Error("no locks, no error")
-	}
-}
-
 // TestPutOfAReference: a write that a session with references does not allow fails at Put, and the
 // other writes of the request can be saved.
 func TestPutOfAReference(t *testing.T) {
@@ -210,7 +207,6 @@ func TestPutOfAReference(t *testing.T) {
 	php, m := newPHP(t)
 	php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte("a|i:1;b|R:1;n|i:0;"))
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 	b.ok(func(s *session.Session) {
 		for _, key := range []string{"a", "b"} {
 			if err := s.Put(key, 2); !errors.Is(err, session.ErrRefused) {
@@ -234,17 +230,27 @@ func TestPutOfAReference(t *testing.T) {
 func TestEndUserSessionsOfPHP(t *testing.T) {
 	t.Parallel()
 	php, m := newPHP(t)
+	login := func(s *session.Session) { noError(t, s.Regenerate(bg)); noError(t, s.SetUser("ann")) }
 	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
-	b.login("ann")
+	b.ok(login)
 	foreign, err := phpsession.New(php.blobs, php.locker, phpsession.Config{Prefix: "OTHER:"}, session.Cookie{Insecure: true})
 	noError(t, err)
-	other := newBrowser(t, foreign)
-	other.login("ann")
-	b.wantSessions("ann", 1)
+	other := &browser{t: t, m: foreign}
+	other.ok(login)
+	if all, err := m.UserSessions(bg, "ann"); len(all) != 1 || err != nil {
+		t.Errorf("%d sessions, %v", len(all), err)
+	}
 	if n, err := m.EndUserSessions(bg, "ann"); n != 1 || err != nil {
 		t.Errorf("%d sessions ended, %v", n, err)
 	}
-	b.isUser("")
-	other.isUser("ann")
+	for _, c := range []struct {
+		b    *browser
+		want string
+	}{{b, ""}, {other, "ann"}} {
+		c.b.do(func(s *session.Session) {
+			if user, err := s.User(); user != c.want || err != nil {
+				t.Errorf("the user is %q, %v, want %q", user, err, c.want)
+			}
+		})
+	}
 }

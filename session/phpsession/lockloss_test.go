@@ -1,4 +1,4 @@
-package session_test
+package phpsession_test
 
 import (
 	"context"
@@ -59,9 +59,7 @@ func phpBrowser(t *testing.T, opts ...session.Option) (*phpSide, *losing, *brows
 	m, err := phpsession.New(p.blobs, locker, phpsession.Config{}, opts...)
 	noError(t, err)
 	p.blobs.Put(phpsession.DefaultPrefix+phpID, []byte(`k|i:1;`))
-	b := newBrowser(t, m)
-	b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
-	return p, locks, b
+	return p, locks, newBrowser(t, m)
 }
 
 func set(t testing.TB, key string) func(d *phpcodec.Document) {
@@ -173,7 +171,6 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 				noError(t, err)
 				blobs.BlobStore.(*sessiontest.Blobs).Put(phpsession.DefaultPrefix+phpID, []byte(`k|i:1;`))
 				b := newBrowser(t, m)
-				b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 				b.status(503, func(s *session.Session) {
 					get1[int](t, s, "k")
 					blobs.pause = func() { locks.lose(t) }
@@ -228,7 +225,6 @@ func TestNoSessionIDInTheLog(t *testing.T) {
 		noError(t, err)
 		blobs.Put(phpsession.DefaultPrefix+phpID, []byte(`k|i:1;`))
 		b := newBrowser(t, m)
-		b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: phpID}
 		b.do(func(s *session.Session) {
 			get1[int](t, s, "k")
 			b.twin().status(503, func(s *session.Session) { session.Get[int](s, "k") }, session.Exclusive)
