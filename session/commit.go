@@ -178,7 +178,7 @@ func (s *state) create(ctx context.Context, ops []sessionstore.Op) (sessionstore
 	case r.abandoned:
 		return sessionstore.Result{}, ErrAbandoned
 	case r.key != "":
-		return sessionstore.Result{}, &ConflictError{} // another goroutine made the session first: try again
+		return sessionstore.Result{}, &sessionstore.ConflictError{} // another goroutine made the session first: try again
 	}
 	id := s.m.rules.NewID()
 	key := s.m.rules.Key(id)

@@ -62,4 +62,4 @@ func noSession(ctx context.Context) *Session {
 }
 
 // noManager is the Manager of the Sessions that noSession returns.
-var noManager = &Manager{rules: ownRules{}, cfg: config{codec: JSON(), logger: slog.New(slog.DiscardHandler)}}
+var noManager = &Manager{rules: ownRules{}, cfg: config{codec: jsonCodec{}, logger: slog.New(slog.DiscardHandler)}}

@@ -9,11 +9,6 @@ import (
 	"time"
 )
 
-// DefaultCookieName is the name of the cookie unless Cookie.Name says otherwise. Because of its
-// prefix, browsers refuse a cookie of this name that comes from another host of the same domain, or
-// from an attacker on plain HTTP.
-const DefaultCookieName = "__Host-session"
-
 // Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
 // zero value is the safest: HttpOnly, Secure, SameSite=Lax and for this host only. When the user
 // closes the browser, the cookie is deleted, unless Persist is set.

@@ -13,7 +13,8 @@ import (
 // Errors of a Session's methods and of the middleware. Check for them with errors.Is.
 var (
 	// ErrConflict: this request had read a key, and then wrote or watched that key. Before the
-	// commit, another request changed the key. Nothing was saved. The error is a *ConflictError.
+	// commit, another request changed the key. Nothing was saved. The error is a
+	// *sessionstore.ConflictError, which names the keys.
 	ErrConflict = sessionstore.ErrConflict
 	// ErrDestroyed: the session ended while the request worked, by a logout or because it expired.
 	// Nothing was saved, and no new session is made.
@@ -32,8 +33,7 @@ var (
 	ErrAbandoned = errors.New("session was abandoned")
 	// ErrBusy: the request did not get the session's lock in time. The error is a *BusyError.
 	ErrBusy = errors.New("session is in use by other requests")
-	// ErrTooManyWaiters: the number of requests that wait for this session's lock has reached the
-	// limit of MaxWaiters.
+	// ErrTooManyWaiters: too many requests wait for this session's lock (see Locker).
 	ErrTooManyWaiters = errors.New("too many requests wait for the session")
 	// ErrTooLarge: the session would exceed MaxSize. The write was refused: see
 	// Session.IgnoreRefused.
@@ -52,9 +52,6 @@ var (
 	// ErrUnavailable: the store could not be reached, and nothing was changed.
 	ErrUnavailable = sessionstore.ErrUnavailable
 )
-
-// A ConflictError names the keys that another request changed. errors.Is finds ErrConflict in it.
-type ConflictError = sessionstore.ConflictError
 
 // A BusyError says how long the request waited for the lock. errors.Is finds ErrBusy in it.
 type BusyError struct {

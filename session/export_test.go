@@ -15,6 +15,9 @@ func Interfere(s *Session, key string, v any) error {
 	return err
 }
 
+// MaxWaiters is how many requests wait for the lock of one session.
+const MaxWaiters = maxWaiters
+
 // StoreOf returns the store in which m keeps its sessions.
 func StoreOf(m *Manager) sessionstore.Store { return m.store }
 

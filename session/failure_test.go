@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // broken is a store whose calls fail with the errors load and commit, if these are set.
@@ -207,39 +209,41 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	wg.Wait()
 }
 
+// TestMaxWaiters: further requests are refused at once. The Locker may allow fewer of them.
 func TestMaxWaiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
-		b.putValue("k", 1)
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		refused, served := 0, 0
-		b.ok(func(s *session.Session) {
-			get1[int](t, s, "k")
-			for range session.DefaultMaxWaiters + 7 {
-				wg.Go(func() {
-					var err error
-					b.twin().do(func(s *session.Session) { _, err = session.Get[int](s, "k") }, session.Exclusive)
-					mu.Lock()
-					defer mu.Unlock()
-					switch {
-					case errors.Is(err, session.ErrTooManyWaiters):
-						refused++
-					case err == nil:
-						served++
-					}
-				})
+	for limit, opts := range map[int][]padlock.LockerOption{session.MaxWaiters: nil, 3: {padlock.MaxWaiters(3)}} {
+		synctest.Test(t, func(t *testing.T) {
+			locker := padlock.New(memstore.New(), opts...)
+			defer locker.Close(bg)
+			b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.Locker(locker)))
+			b.putValue("k", 1)
+			var wg sync.WaitGroup
+			var refused, served atomic.Int64
+			b.ok(func(s *session.Session) {
+				get1[int](t, s, "k")
+				for range limit + 7 {
+					wg.Go(func() {
+						var err error
+						b.twin().do(func(s *session.Session) { _, err = session.Get[int](s, "k") }, session.Exclusive)
+						switch {
+						case errors.Is(err, session.ErrTooManyWaiters):
+							refused.Add(1)
+						case err == nil:
+							served.Add(1)
+						}
+					})
+				}
+				synctest.Wait()
+				if n := refused.Load(); n != 7 {
+					t.Errorf("%d were refused at once, want 7", n)
+				}
+			}, session.Exclusive)
+			wg.Wait()
+			if n := served.Load(); n != int64(limit) {
+				t.Errorf("%d were served, want %d", n, limit)
 			}
-			synctest.Wait()
-			if refused != 7 {
-				t.Errorf("%d were refused at once, want 7", refused)
-			}
-		}, session.Exclusive)
-		wg.Wait()
-		if served != session.DefaultMaxWaiters {
-			t.Errorf("%d were served", served)
-		}
-	})
+		})
+	}
 }
 
 // phpHolds is a lock store in which a PHP process holds all locks. If until is zero, the locks do
@@ -312,7 +316,6 @@ func TestWrongOptions(t *testing.T) {
 		"SameSite=None and insecure": {session.Cookie{SameSite: http.SameSiteNoneMode, Insecure: true}},
 		"a cookie that is none":      {session.Cookie{Name: "a b"}},
 		"negative time":              {session.IdleTimeout(-1)},
-		"no waiters":                 {session.MaxWaiters(0)},
 	} {
 		if _, err := session.New(store, opts...); err == nil {
 			t.Errorf("%s: no error", name)

@@ -3,6 +3,7 @@ package session_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -70,10 +71,8 @@ func TestMaxSizeHoldsForAll(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		size := func() (n int) {
 			b.ok(func(s *session.Session) {
-				all, err := s.All()
-				noError(t, err)
-				for key, v := range all {
-					n += len(key) + len(v.Bytes())
+				for _, key := range must[[]string](t)(s.Keys()) {
+					n += len(key) + len(get1[json.RawMessage](t, s, key))
 				}
 			})
 			return n
@@ -116,10 +115,8 @@ func TestMaxSizeHoldsForAll(t *testing.T) {
 }
 
 func firstLong(t *testing.T, s *session.Session) string {
-	all, err := s.All()
-	noError(t, err)
-	for key, v := range all {
-		if len(v.Bytes()) > 300 {
+	for _, key := range must[[]string](t)(s.Keys()) {
+		if len(get1[json.RawMessage](t, s, key)) > 300 {
 			return key
 		}
 	}

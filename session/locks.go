@@ -290,7 +290,7 @@ func (s *state) checkHeld(ctx context.Context, key string) error {
 func (m *Manager) enterLine(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.waiting[key] >= m.cfg.maxWaiters {
+	if m.waiting[key] >= maxWaiters {
 		return false
 	}
 	m.waiting[key]++

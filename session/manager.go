@@ -34,8 +34,8 @@ func New(store sessionstore.Store, opts ...Option) (*Manager, error) {
 	}
 	m := &Manager{store: store, traits: store.Traits(), waiting: make(map[string]int)}
 	m.cfg = config{
-		codec: JSON(), idle: DefaultIdleTimeout, lifetime: DefaultLifetime, set: settings{wait: DefaultMaxWait},
-		maxWaiters: DefaultMaxWaiters, maxSize: DefaultMaxSize, logger: slog.New(slog.DiscardHandler),
+		codec: jsonCodec{}, idle: DefaultIdleTimeout, lifetime: DefaultLifetime, set: settings{wait: DefaultMaxWait},
+		maxSize: DefaultMaxSize, logger: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range opts {
 		o.applyManager(&m.cfg)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/padlock-go/padlock/session/sessionstore"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Defaults of a Manager, and limits.
@@ -18,8 +18,11 @@ const (
 	DefaultLifetime    = 24 * time.Hour
 	DefaultGrace       = 60 * time.Second
 	DefaultMaxWait     = 5 * time.Second
-	DefaultMaxWaiters  = 128
 	DefaultMaxSize     = 1 << 20
+	// DefaultCookieName is the name of the cookie unless Cookie.Name says otherwise. Because of its
+	// prefix, browsers refuse a cookie of this name that comes from another host of the same
+	// domain, or from an attacker on plain HTTP.
+	DefaultCookieName = "__Host-session"
 	// MaxKey is the maximum length of a key, in bytes.
 	MaxKey = sessionstore.MaxKey
 )
@@ -27,20 +30,23 @@ const (
 // saveTime is how long a commit may take once the client has left.
 const saveTime = 5 * time.Second
 
+// maxWaiters is how many requests of this process wait for the lock of one session. The option
+// MaxWaiters of the Locker can set less.
+const maxWaiters = 128
+
 type config struct {
-	codec      Codec
-	locks      *locks
-	cookie     Cookie
-	broken     error // the error of an invalid option
-	idle       time.Duration
-	lifetime   time.Duration
-	maxWaiters int
-	maxSize    int
-	logger     *slog.Logger
-	onEvent    []func(context.Context, Event)
-	onError    func(http.ResponseWriter, *http.Request, error)
-	retries    int // how often a handler runs again after a conflict
-	dev        bool
+	codec    Codec
+	locks    *locks
+	cookie   Cookie
+	broken   error // the error of an invalid option
+	idle     time.Duration
+	lifetime time.Duration
+	maxSize  int
+	logger   *slog.Logger
+	onEvent  []func(context.Context, Event)
+	onError  func(http.ResponseWriter, *http.Request, error)
+	retries  int // how often a handler runs again after a conflict
+	dev      bool
 
 	discardUnreadable bool
 
@@ -60,9 +66,11 @@ func nilArgument(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }
 
-// Locker gives the Manager the locks that Exclusive and Update need. With them, commits
-// wait for each other instead of failing. All processes that serve the same sessions must use the
-// same lock store. The Manager does not close the Locker.
+// Locker gives the Manager the locks that Exclusive and Update need. With them, commits wait for
+// each other instead of failing. All processes that serve the same sessions must use the same lock
+// store. At most 128 requests of a process wait for the lock of one session, or fewer if the Locker
+// has the option padlock.MaxWaiters; further requests get 503 at once. The Manager does not close
+// the Locker.
 func Locker(l *padlock.Locker) Option {
 	if l == nil {
 		return nilArgument("the Locker")
@@ -70,7 +78,7 @@ func Locker(l *padlock.Locker) Option {
 	return option(func(c *config) { c.locks = &locks{locker: l} })
 }
 
-// ValueCodec sets how values are encoded; JSON is the default.
+// ValueCodec sets how values are encoded. The default is JSON, by encoding/json.
 func ValueCodec(codec Codec) Option {
 	if codec == nil {
 		return nilArgument("the Codec")
@@ -88,10 +96,6 @@ func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idl
 // Lifetime sets how long a session lives after it was made, even if it is in use. With 0 the
 // lifetime has no limit, and IdleTimeout must have one. The default is DefaultLifetime.
 func Lifetime(d time.Duration) Option { return option(func(c *config) { c.lifetime = d }) }
-
-// MaxWaiters bounds how many requests of this process wait for one session's lock; further
-// requests get 503 at once. The default is DefaultMaxWaiters.
-func MaxWaiters(n int) Option { return option(func(c *config) { c.maxWaiters = n }) }
 
 // MaxSize limits the bytes of all keys and encoded values of a session together. The default is
 // DefaultMaxSize. A write that would exceed the limit is refused with ErrTooLarge, even if several
@@ -152,7 +156,7 @@ func (c *config) check(store sessionstore.Store) error {
 	switch {
 	case c.broken != nil:
 		return c.broken
-	case c.idle < 0 || c.lifetime < 0 || c.set.wait < 0 || c.maxWaiters < 1 || c.maxSize < 1 || c.retries < 0:
+	case c.idle < 0 || c.lifetime < 0 || c.set.wait < 0 || c.maxSize < 1 || c.retries < 0:
 		return errors.New("session: New: a time or a number is negative, or a limit is less than 1")
 	case !c.set.mode.valid():
 		return fmt.Errorf("session: New: there is no mode %v", c.set.mode)

@@ -8,22 +8,9 @@ import (
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
-// RegenerateOption configures a Regenerate.
-type RegenerateOption interface{ applyRegenerate(*regeneration) }
-
-type regeneration struct {
-	grace time.Duration
-}
-
-type regenerateOption func(*regeneration)
-
-func (o regenerateOption) applyRegenerate(r *regeneration) { o(r) }
-
-// GracePeriod sets how long the old id may still be used. The default is DefaultGrace. With 0 the
-// old id ends at once, and requests under way get 409 when they write.
-func GracePeriod(d time.Duration) RegenerateOption {
-	return regenerateOption(func(r *regeneration) { r.grace = d })
-}
+// GracePeriod says how long the old id may still be used after Regenerate. Without it, that is
+// DefaultGrace. With 0 the old id ends at once, and requests under way get 409 when they write.
+type GracePeriod time.Duration
 
 // Regenerate gives the session a new id in the store at once. Call it at every login, and whenever
 // the user's rights change. Unsaved writes go to the new id. The client gets the new id with the
@@ -43,10 +30,10 @@ func GracePeriod(d time.Duration) RegenerateOption {
 // client gets that id with the answer to the first request. The clocks of the servers decide
 // whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
 // even those that began before Regenerate.
-func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) error {
-	r := regeneration{grace: DefaultGrace}
-	for _, o := range opts {
-		o.applyRegenerate(&r)
+func (s *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
+	period := DefaultGrace
+	for _, g := range grace {
+		period = time.Duration(g)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +58,7 @@ func (s *Session) Regenerate(ctx context.Context, opts ...RegenerateOption) erro
 	if s.key == "" {
 		return nil // the first commit makes a new id
 	}
-	err := s.regenerate(ctx, r)
+	err := s.regenerate(ctx, period)
 	var moved *sessionstore.MovedError
 	switch {
 	case s.parent == nil && errors.As(err, &moved): // another request was faster
@@ -103,7 +90,7 @@ func (s *state) answered() bool {
 
 // regenerate moves the session to a new id. In an Update, regenerate also stores the new id in the
 // state of the request, because the answer to the request sends the cookie.
-func (s *state) regenerate(ctx context.Context, r regeneration) error {
+func (s *state) regenerate(ctx context.Context, grace time.Duration) error {
 	if of := s.root(); of != s {
 		of.mu.Lock()
 		defer of.mu.Unlock()
@@ -115,12 +102,12 @@ func (s *state) regenerate(ctx context.Context, r regeneration) error {
 	done, key := false, s.key
 	err := s.underLock(ctx, key, func() (err error) {
 		for try := 0; try < maxMoves && !done && err == nil; try++ {
-			done, err = s.moveOnce(ctx, r)
+			done, err = s.moveOnce(ctx, grace)
 		}
 		return err
 	})
 	if err == nil && !done {
-		err = &ConflictError{}
+		err = &sessionstore.ConflictError{}
 	}
 	return wrapStore(err)
 }
@@ -131,7 +118,7 @@ const maxMoves = 1000
 
 // moveOnce copies the session to a new id. Then it replaces the old session by a tombstone, unless
 // the old session has changed since it was copied.
-func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
+func (s *state) moveOnce(ctx context.Context, grace time.Duration) (bool, error) {
 	rec, err := s.m.store.Load(ctx, s.key)
 	if err != nil {
 		return false, err
@@ -140,7 +127,7 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 		return false, &sessionstore.MovedError{Moved: rec.Moved}
 	}
 	if s.set.mode == Exclusive && s.standing != followed && rec.Version != s.version {
-		return false, &ConflictError{}
+		return false, &sessionstore.ConflictError{}
 	}
 	id := s.m.rules.NewID()
 	key := s.m.rules.Key(id)
@@ -155,7 +142,7 @@ func (s *state) moveOnce(ctx context.Context, r regeneration) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: key, At: time.Now().Truncate(time.Millisecond)}, r.grace)
+	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: key, At: time.Now().Truncate(time.Millisecond)}, grace)
 	if isDefinite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {

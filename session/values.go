@@ -1,10 +1,8 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
@@ -156,41 +154,6 @@ func (s *Session) Keys() ([]string, error) {
 		return nil, err
 	}
 	return s.readAllKeys(), nil
-}
-
-// A Value is one encoded value of a session.
-type Value struct {
-	raw   []byte
-	codec Codec
-}
-
-// Decode decodes the value into a variable. The argument is a pointer to that variable.
-func (v Value) Decode(to any) error { return v.codec.Unmarshal(v.raw, to) }
-
-// Bytes returns the value as it is stored.
-func (v Value) Bytes() []byte { return bytes.Clone(v.raw) }
-
-// All lists the keys and values as the request sees them now. It counts as reading every key, as
-// Keys does.
-func (s *Session) All() (iter.Seq2[string, Value], error) {
-	keys, err := s.Keys()
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	values := make([]Value, len(keys))
-	for i, k := range keys {
-		raw, _ := s.valueOf(k)
-		values[i] = Value{raw, s.m.cfg.codec}
-	}
-	return func(yield func(string, Value) bool) {
-		for i, k := range keys {
-			if !yield(k, values[i]) {
-				return
-			}
-		}
-	}, nil
 }
 
 // write adds op to the ops that wait for the commit, or refuses it. encodeErr is the error of

@@ -229,7 +229,7 @@ var breakages = []breakage{
 	{name: "takes in two steps", case_: "take/once", commit: inTwoSteps(sessionstore.OpTake)},
 	{name: "does not say which keys", case_: "unchanged/violated", commit: answering(func(r sessionstore.Result, err error) (sessionstore.Result, error) {
 		if errors.Is(err, session.ErrConflict) {
-			err = &session.ConflictError{}
+			err = &sessionstore.ConflictError{}
 		}
 		return r, err
 	})},
@@ -394,7 +394,7 @@ func moveCopy() func(sessionstore.Store, context.Context, string, sessionstore.C
 		defer mu.Unlock()
 		r, err := s.Load(ctx, key)
 		if err != nil || c.Version != "" && c.Version != r.Version {
-			return sessionstore.Result{}, &session.ConflictError{}
+			return sessionstore.Result{}, &sessionstore.ConflictError{}
 		}
 		before, end := written.Load(), time.Now().Add(2*time.Second)
 		for before > many && written.Load() == before && time.Now().Before(end) {
