@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
@@ -16,11 +15,15 @@ import (
 // pooler does not have.
 func (l *listener) SendBoth(ctx context.Context, conn *sql.Conn, one, two sqlstore.Statement) (values []string, first, second error) {
 	err := conn.Raw(func(inner any) error {
-		c, ok := inner.(*stdlib.Conn)
-		if !ok || c.Conn().Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		c, ok := inner.(plainConn)
+		if !ok {
 			return errors.ErrUnsupported
 		}
-		values, first, second = sendBoth(ctx, c.Conn(), one, two)
+		conn := c.Conn.Conn()
+		if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+			return errors.ErrUnsupported
+		}
+		values, first, second = sendBoth(ctx, conn, one, two)
 		return nil
 	})
 	if err != nil {
