@@ -106,8 +106,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/group"},     // the groups of names, for all packages that report figures
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/markup", "internal/printable", "internal/promtext"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
-		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/histogram", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
-		arrowRow{dir: "observe/padlockotel", code: []string{".", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
+		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/histogram", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
+		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/ordered"}, tests: sessionTests},
 		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests

@@ -1,12 +1,13 @@
 // Package metrics counts and times the locks of a program, and shows the figures in the text format
-// of Prometheus. It needs the standard library only.
+// of Prometheus. It also shows the figures of elections (Metrics.Election) and of caches of package
+// stampede (Metrics.Stampede). It needs the standard library only.
 //
 //	m := metrics.New()
 //	locker := padlock.New(store, padlock.Observe(m))
 //	http.Handle("/metrics", m)
 //
-// All durations are in seconds. All metrics except the last two have the labels store
-// and group. Further labels of a metric stand in parentheses:
+// All durations are in seconds. The metrics of locks and stores have the labels store and group.
+// Further labels of a metric stand in parentheses:
 //
 //	padlock_lock_wait_seconds               histogram  time of acquires (mode, outcome)
 //	padlock_lock_use_seconds                histogram  time of holds (mode, outcome)
@@ -22,6 +23,9 @@
 //	padlock_store_uncertain_total           counter    requests without a reply
 //	padlock_store_cleanups_total            counter    finished clean-ups after such requests (outcome)
 //	padlock_election_leading                gauge      1 if this process leads (election)
+//	padlock_stampede_gets_total             counter    calls of Cache.Get (cache, result: hit, stale, miss)
+//	padlock_stampede_runs_total             counter    calls of the Cache's function (cache)
+//	padlock_stampede_errors_total           counter    calls of the Cache's function that failed (cache)
 //	padlock_build_info                      gauge      1 (version, goversion)
 //
 // There is no label for the name of a lock, because the number of names has no limit. A name

@@ -9,6 +9,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/group"
 	"github.com/padlock-go/padlock/internal/histogram"
+	"github.com/padlock-go/padlock/stampede"
 )
 
 // DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
@@ -28,6 +29,7 @@ type Metrics struct {
 	all       map[place]*series
 	groups    map[string]int // how many groups each store has
 	elections map[string]candidate
+	caches    map[string]cache
 }
 
 var _ padlock.Counter = (*Metrics)(nil)
@@ -37,6 +39,9 @@ type place struct{ store, group string }
 
 // candidate is an *election.Election.
 type candidate interface{ Leads() bool }
+
+// cache is a *stampede.Cache.
+type cache interface{ Stats() stampede.Stats }
 
 // Option configures Metrics.
 type Option func(*Metrics)
@@ -66,6 +71,7 @@ func New(opts ...Option) *Metrics {
 	m := &Metrics{
 		group: group.Of, most: DefaultMaxGroups,
 		all: make(map[place]*series), groups: make(map[string]int), elections: make(map[string]candidate),
+		caches: make(map[string]cache),
 	}
 	for _, o := range opts {
 		o(m)
@@ -79,6 +85,14 @@ func (m *Metrics) Election(name string, e interface{ Leads() bool }) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.elections[name] = e
+}
+
+// Stampede adds the figures of a *stampede.Cache. The argument name becomes the value of the label
+// "cache".
+func (m *Metrics) Stampede(name string, c interface{ Stats() stampede.Stats }) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.caches[name] = c
 }
 
 // Observe counts an event. It implements padlock.Observer.

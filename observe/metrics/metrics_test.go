@@ -19,6 +19,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/election"
 	"github.com/padlock-go/padlock/observe/metrics"
+	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -197,6 +198,42 @@ func TestElections(t *testing.T) {
 		}
 	})
 }
+
+// TestStampedes: the figures of each Cache, under the name that the program gave it.
+func TestStampedes(t *testing.T) {
+	m := metrics.New()
+	l := padlock.New(memstore.New())
+	defer l.Close(t.Context())
+	pages, err := stampede.New(l, stampede.NewMemory(), "pages", func(_ context.Context, key string) (string, error) {
+		if key == "/broken" {
+			return "", errors.New("broken")
+		}
+		return key, nil
+	}, stampede.Fresh(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pages.Close(t.Context())
+	m.Stampede("pages", pages)
+	m.Stampede(`odd "name"`, stats{Stale: 7})
+	for _, key := range []string{"/", "/", "/", "/other", "/broken"} {
+		pages.Get(t.Context(), key)
+	}
+	has(t, m,
+		`# TYPE padlock_stampede_gets_total counter`,
+		`padlock_stampede_gets_total{cache="pages",result="hit"} 2`,
+		`padlock_stampede_gets_total{cache="pages",result="stale"} 0`,
+		`padlock_stampede_gets_total{cache="pages",result="miss"} 3`,
+		`padlock_stampede_gets_total{cache="odd \"name\"",result="stale"} 7`,
+		`padlock_stampede_runs_total{cache="pages"} 3`,
+		`padlock_stampede_errors_total{cache="pages"} 1`,
+	)
+	check(t, m)
+}
+
+type stats stampede.Stats
+
+func (s stats) Stats() stampede.Stats { return stampede.Stats(s) }
 
 func TestMethods(t *testing.T) {
 	m := metrics.New(metrics.Group(nil), metrics.MaxGroups(-1))

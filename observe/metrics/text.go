@@ -15,6 +15,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/histogram"
 	"github.com/padlock-go/padlock/internal/promtext"
+	"github.com/padlock-go/padlock/stampede"
 )
 
 // ServeHTTP shows the figures in the text format of Prometheus, version 0.0.4.
@@ -107,6 +108,7 @@ func (m *Metrics) write(p *page) {
 		return "", nil
 	})
 	m.writeElections(p)
+	m.writeCaches(p)
 	promtext.BuildInfo(p.w)
 }
 
@@ -125,6 +127,39 @@ func (m *Metrics) writeElections(p *page) {
 		}
 		fmt.Fprintf(p.w, "padlock_election_leading{%s} %d\n", promtext.Label("election", name), leads)
 	}
+}
+
+// writeCaches asks each Cache once, so that its figures belong together.
+func (m *Metrics) writeCaches(p *page) {
+	m.mu.RLock()
+	stats := make(map[string]stampede.Stats)
+	for name, c := range m.caches {
+		stats[name] = c.Stats()
+	}
+	m.mu.RUnlock()
+	for _, metric := range []struct {
+		name, help string
+		figures    func(stampede.Stats) []figure
+	}{
+		{"padlock_stampede_gets_total", "Calls of Get, by their result.", func(s stampede.Stats) []figure {
+			return []figure{{",result=\"hit\"", s.Hits}, {",result=\"stale\"", s.Stale}, {",result=\"miss\"", s.Misses}}
+		}},
+		{"padlock_stampede_runs_total", "Calls of the function that makes a value.", func(s stampede.Stats) []figure { return []figure{{"", s.Runs}} }},
+		{"padlock_stampede_errors_total", "Calls of the function that failed.", func(s stampede.Stats) []figure { return []figure{{"", s.Errors}} }},
+	} {
+		p.head(metric.name, "counter", metric.help)
+		for _, name := range slices.Sorted(maps.Keys(stats)) {
+			for _, f := range metric.figures(stats[name]) {
+				fmt.Fprintf(p.w, "%s{%s%s} %d\n", metric.name, promtext.Label("cache", name), f.labels, f.n)
+			}
+		}
+	}
+}
+
+// figure is a counter of a Cache with the labels that follow the name of the Cache.
+type figure struct {
+	labels string
+	n      uint64
 }
 
 // page writes figures. The bufio.Writer keeps its first error, and Flush returns it.

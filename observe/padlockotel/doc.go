@@ -22,6 +22,10 @@
 //	padlock.lock.renewal_slack        histogram  how much of a lease was left when a renewal was confirmed
 //	padlock.store.operation.duration  histogram  requests of Observer.Store: padlock.operation, padlock.store, error.type
 //	padlock.election.leading          gauge      1 if the candidate of Observer.Election leads
+//	padlock.stampede.gets             counter    calls of Get of the Cache of Observer.Stampede: padlock.cache,
+//	                                             padlock.result (hit, stale, miss)
+//	padlock.stampede.runs             counter    calls of the Cache's function: padlock.cache
+//	padlock.stampede.errors           counter    calls of the Cache's function that failed: padlock.cache
 //
 // # Spans
 //

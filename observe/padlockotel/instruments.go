@@ -15,6 +15,7 @@ type instruments struct {
 	count, pending              metric.Int64UpDownCounter
 	lost                        metric.Int64Counter
 	leading                     metric.Int64ObservableGauge
+	gets, runs, failures        metric.Int64ObservableCounter
 }
 
 func (i *instruments) make(m metric.Meter) error {
@@ -38,6 +39,14 @@ func (i *instruments) make(m metric.Meter) error {
 	var err error
 	i.lost, err = m.Int64Counter("padlock.lock.lost", metric.WithUnit("{lock}"), metric.WithDescription("Locks that ended under their holder."))
 	errs = append(errs, err)
+	observed := func(name, unit, description string) metric.Int64ObservableCounter {
+		c, err := m.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		errs = append(errs, err)
+		return c
+	}
+	i.gets = observed("padlock.stampede.gets", "{call}", "Calls of Get, by their result.")
+	i.runs = observed("padlock.stampede.runs", "{call}", "Calls of the function that makes a value.")
+	i.failures = observed("padlock.stampede.errors", "{call}", "Calls of the function that failed.")
 	i.leading, err = m.Int64ObservableGauge("padlock.election.leading", metric.WithUnit("1"), metric.WithDescription("1 if this candidate leads."))
 	return errors.Join(append(errs, err)...)
 }

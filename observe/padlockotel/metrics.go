@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/stampede"
 )
 
 // labels are the attributes of a metric. Empty ones are left out.
@@ -85,4 +86,21 @@ func (o *Observer) Election(name string, e interface{ Leads() bool }) (metric.Re
 		to.ObserveInt64(o.instruments.leading, leads, with)
 		return nil
 	}, o.instruments.leading)
+}
+
+// Stampede adds the metrics padlock.stampede.gets, .runs and .errors of a *stampede.Cache. The
+// argument name becomes the value of the attribute padlock.cache. To end the registration, call
+// Unregister of the result.
+func (o *Observer) Stampede(name string, c interface{ Stats() stampede.Stats }) (metric.Registration, error) {
+	cache := attribute.String("padlock.cache", name)
+	i := &o.instruments
+	return o.meter().RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		s := c.Stats()
+		for result, n := range map[string]uint64{"hit": s.Hits, "stale": s.Stale, "miss": s.Misses} {
+			to.ObserveInt64(i.gets, int64(n), metric.WithAttributes(cache, attribute.String("padlock.result", result)))
+		}
+		to.ObserveInt64(i.runs, int64(s.Runs), metric.WithAttributes(cache))
+		to.ObserveInt64(i.failures, int64(s.Errors), metric.WithAttributes(cache))
+		return nil
+	}, i.gets, i.runs, i.failures)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/padlockotel"
+	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -221,6 +222,33 @@ func TestElection(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestStampede(t *testing.T) {
+	t.Parallel()
+	s := newTelemetry(t)
+	c := &counted{Hits: 5, Stale: 4, Misses: 3, Runs: 2, Errors: 1}
+	registration, err := s.observer.Stampede("pages", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, map[string]int64{
+		"padlock.stampede.gets{padlock.cache=pages,padlock.result=hit}":   5,
+		"padlock.stampede.gets{padlock.cache=pages,padlock.result=stale}": 4,
+		"padlock.stampede.gets{padlock.cache=pages,padlock.result=miss}":  3,
+		"padlock.stampede.runs{padlock.cache=pages}":                      2,
+		"padlock.stampede.errors{padlock.cache=pages}":                    1,
+	})
+	c.Hits = 6
+	s.want(t, map[string]int64{"padlock.stampede.gets{padlock.cache=pages,padlock.result=hit}": 6})
+	if err := registration.Unregister(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counted has the figures of a Cache.
+type counted stampede.Stats
+
+func (c *counted) Stats() stampede.Stats { return stampede.Stats(*c) }
 
 // The store of the observer has the abilities of the store inside, and its errors have types.
 func TestStore(t *testing.T) {
