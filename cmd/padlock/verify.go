@@ -141,6 +141,7 @@ func (v *verification) prepare(ctx context.Context) error {
 	if err != nil {
 		return v.app.explain("", err)
 	}
+	noticed := store.Guarantees().DeadWaiter
 	if err := store.Close(); err != nil {
 		return v.failed(err)
 	}
@@ -160,6 +161,9 @@ func (v *verification) prepare(ctx context.Context) error {
 		config = append(config, url)
 	}
 	tail := min(v.span.d/5, 10*time.Second)
+	if noticed > 0 { // until then, processes that were killed keep others from their names
+		tail = max(tail, min(v.span.d*2/5, noticed+5*time.Second))
+	}
 	v.run = &soak.Run{
 		Name: v.app.place(), Seed: v.seed, For: v.span.d - tail, Tail: tail,
 		Workers: verifyProcesses, Goroutines: verifyGoroutines, Load: load,

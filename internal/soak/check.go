@@ -52,6 +52,8 @@ func (c *checker) collectTimes() {
 			c.voting = true
 		case Ordered:
 			c.ordered = true
+		case NoticesLate:
+			c.noticed = e.TTL
 		case Coarse:
 			c.coarse = e.TTL
 		case Several:

@@ -141,6 +141,49 @@ var stories = []struct {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 		return s
 	}},
+	{"waited behind a waiter that was killed, which the store noticed in time", nil, func(s []Event) []Event {
+		return append(grantedAt(s, 2500*ms), asked("n"), killed(25*ms), noticesAfter(2000*ms))
+	}},
+	{"waited behind a waiter that was killed, longer than the store may need to notice it", []string{"I6"}, func(s []Event) []Event {
+		return append(grantedAt(s, 2500*ms), asked("n"), killed(25*ms), noticesAfter(500*ms))
+	}},
+	{"waited behind a waiter that was killed, which the store notices soon", []string{"I6"}, func(s []Event) []Event {
+		return append(grantedAt(s, 2500*ms), asked("n"), killed(25*ms))
+	}},
+	{"waited for nothing, after a waiter for another name was killed", []string{"I6"}, func(s []Event) []Event {
+		return append(grantedAt(s, 2500*ms), asked("m"), killed(25*ms), noticesAfter(2000*ms))
+	}},
+	{"waited for nothing, after another process of the worker was killed", []string{"I6"}, func(s []Event) []Event {
+		other := killed(25 * ms)
+		other.Life++
+		return append(grantedAt(s, 2500*ms), asked("n"), other, noticesAfter(2000*ms))
+	}},
+	{"waited for nothing, and a process was killed long after it had given up", []string{"I6"}, func(s []Event) []Event {
+		s[2].Call, s[2].At = 1300*ms, 1301*ms
+		s[0].Until, s[1].Until, s[2].Until = 1350*ms, 1350*ms, 1350*ms
+		return append(grantedAt(s, 3500*ms), asked("n"), refused(4*ms), killed(1310*ms), noticesAfter(5000*ms))
+	}},
+	{"waited behind a process that was killed just after it had given up", nil, func(s []Event) []Event {
+		return append(grantedAt(s, 2500*ms), asked("n"), refused(4*ms), killed(25*ms), noticesAfter(2000*ms))
+	}},
+	{"waited for a permit behind a waiter that was killed", nil, func(s []Event) []Event {
+		before := asked("n")
+		before.Slots = 1
+		s[0].Name, s[1].Name, s[2].Name, s[3].Name, s[4].Name = permit, permit, permit, permit, permit
+		s[0].Slots, s[3].Slots = 1, 1
+		return append(grantedAt(s, 2500*ms), before, killed(25*ms), noticesAfter(2000*ms))
+	}},
+	{"waited for a holder that was killed, which the store noticed in time", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
+		return append(grantedAt(s, 2500*ms), noticesAfter(2000*ms))
+	}},
+	{"waited for a holder that was killed, longer than the store may need to notice it", []string{"I6"}, func(s []Event) []Event {
+		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
+		return append(grantedAt(s, 2500*ms), noticesAfter(500*ms))
+	}},
+	{"waited for nothing, after a holder that had released the lock was killed", []string{"I6"}, func(s []Event) []Event {
+		return append(grantedAt(s, 2500*ms), Event{Op: Killed, Worker: 1, At: 25 * ms}, noticesAfter(2000*ms))
+	}},
 	{"waited for a process that stood still", nil, func(s []Event) []Event {
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 1500*ms, 1900*ms, 1510*ms, 1511*ms
 		return append(s, Event{Op: Stalled, Call: 100 * ms, At: 500 * ms}, Event{Op: Stalled, Worker: 1, Call: 300 * ms, At: 600 * ms})
@@ -245,6 +288,28 @@ var stories = []struct {
 	}},
 	{"seen by a worker", []string{"I8"}, func(s []Event) []Event { return append(s, Event{Op: Broken, At: 50 * ms, Err: "I8 what it saw"}) }},
 }
+
+var permit = slotNames("n", 1)[0]
+
+// grantedAt moves the second hold, so that its worker waits until then.
+func grantedAt(s []Event, at int64) []Event {
+	s[3].At, s[3].Until, s[4].Call, s[4].At = at, at+400*ms, at+10*ms, at+11*ms
+	return s
+}
+
+// asked and refused are the beginning and the end of a call of a third worker, and killed is its
+// death.
+func asked(name string) Event {
+	return Event{Op: Asked, Worker: 3, Name: name, Call: 3 * ms, At: 3 * ms}
+}
+
+func refused(at int64) Event {
+	return Event{Op: Refused, Worker: 3, Name: "n", Call: 3 * ms, At: at, Err: "held"}
+}
+
+func killed(at int64) Event { return Event{Op: Killed, Worker: 3, At: at} }
+
+func noticesAfter(d int64) Event { return Event{Op: NoticesLate, Worker: engine, TTL: d} }
 
 // lostAt makes the first holder learn of a loss instead of releasing the lock.
 func lostAt(s []Event, at int64) []Event {

@@ -130,6 +130,9 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
 		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
+	if d := r.Guarantees.DeadWaiter; d > 0 {
+		r.monitor.Log(Event{Op: NoticesLate, Worker: engine, At: clockNow(), TTL: int64(d)})
+	}
 	if d := r.coarse(); d > 0 {
 		r.monitor.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}

@@ -35,6 +35,10 @@ const (
 	Released Op = "released"
 	// Evicted: Break was called on the hold.
 	Evicted Op = "evicted"
+	// Asked is logged just before a call of Acquire, TryAcquire or Adopt. After the call, a second
+	// event with the same time Call is logged: Acquired, Adopted or Refused. If the worker is
+	// killed during the call, there is no second event.
+	Asked Op = "asked"
 	// Begun is logged just before a call of Release, Demote or Break. After the call, a second
 	// event is logged: Released, Demoted or Evicted. Err contains the Op of the second event. If
 	// the worker is killed during the call, there is no second event.
@@ -71,6 +75,9 @@ const (
 	// ended, for example because the hold ends with a connection. The field TTL contains the
 	// longest time until the holder knows.
 	LearnsLate Op = "learns late"
+	// NoticesLate is logged at the beginning if the store may notice late that a client has died.
+	// The field TTL contains the longest time until the store notices it.
+	NoticesLate Op = "notices late"
 	// Coarse is logged at the beginning if the store rounds leases to whole seconds. A name may
 	// then stay taken for some time after the end of a lease. The field TTL contains the longest
 	// such time.
@@ -200,7 +207,7 @@ func WriteHistory(w io.Writer, events []Event) error {
 func FilterHistory(events []Event, names []string) (out []Event) {
 	for _, e := range events {
 		switch e.Op {
-		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate:
+		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate, NoticesLate:
 			out = append(out, e)
 		default:
 			if slices.Contains(names, e.Name) {

@@ -13,7 +13,8 @@ const maxIdle = time.Second
 const slack = int64(700 * time.Millisecond)
 
 // idle checks I6: a waiter gets a name that nobody holds. No worker may wait longer than maxIdle
-// for such a name, unless there is a fault, a process stands still or the store is slow to reply.
+// for such a name, unless there is a fault, a process stands still, the store is slow to reply, or
+// a process that was killed has left a hold or a place in the queue behind.
 func (c *checker) idle() {
 	busy := c.busy()
 	for _, e := range c.events {
@@ -28,13 +29,14 @@ func (c *checker) idle() {
 	}
 }
 
-// heldSpan is a time in which a worker may have held a name.
+// heldSpan is a time in which a name may have been taken. The hold is 0 if that was not by one of
+// the workers' holds.
 type heldSpan struct {
 	from, to, hold int64
 }
 
 func (c *checker) busy() map[string][]heldSpan {
-	busy := map[string][]heldSpan{}
+	busy := c.leftBehind()
 	for name, holds := range c.names {
 		for _, h := range holds {
 			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.coarse), h.ID})

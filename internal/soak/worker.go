@@ -70,7 +70,7 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		waiting, cancel = context.WithTimeout(ctx, t.cancel)
 		defer cancel()
 	}
-	begun := clockNow()
+	begun := w.logAsk(t.name, t.slots)
 	var lock *padlock.Lock
 	var err error
 	if t.try {
@@ -83,6 +83,14 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		return nil
 	}
 	return w.got(Event{Op: Acquired, Call: begun, Waited: !t.try}, lock, t)
+}
+
+// logAsk logs the beginning of an acquire, and returns its time. The worker may be killed before
+// the end.
+func (w *worker) logAsk(name string, slots int) (begun int64) {
+	begun = clockNow()
+	w.log(Event{Op: Asked, Call: begun, At: begun, Name: name, Slots: slots})
+	return begun
 }
 
 // options returns the options of the turn's acquire.
