@@ -6,6 +6,7 @@ package dbms
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -30,10 +31,13 @@ const (
 // imports no driver, so Judge recognises errors by their methods and fields.
 func Judge(err error) Verdict {
 	v := judgeServer(err)
-	if unsent := new(notSent); v == Unknown && errors.As(err, unsent) {
-		return Refused
+	switch unsent := new(notSent); {
+	case v != Unknown || !errors.As(err, unsent):
+		return v
+	case errors.Is(err, sqldriver.ErrBadConn):
+		return Again // the pool gave only connections that had ended
 	}
-	return v
+	return Refused
 }
 
 // judgeServer judges an error of the server or the driver.

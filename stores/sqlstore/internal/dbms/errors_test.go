@@ -2,6 +2,7 @@ package dbms
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -32,6 +33,8 @@ func TestJudge(t *testing.T) {
 		{notSent{error: context.DeadlineExceeded}, Refused},
 		{fmt.Errorf("wrapped: %w", notSent{error: context.DeadlineExceeded}), Refused},
 		{notSent{error: stateError("08006")}, Refused},
+		{notSent{error: sqldriver.ErrBadConn}, Again}, // the pool gave only connections that had ended
+		{sqldriver.ErrBadConn, Unknown},               // some drivers return it after a lost reply, too
 		{notSent{error: stateError("42P01")}, NoTable},
 		{errors.New("unexpected EOF"), Unknown},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, Refused},
