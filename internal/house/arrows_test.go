@@ -117,6 +117,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore", "session/phpsession"}, tests: sessionTests},
 		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
+		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
 		arrowRow{dir: "open", code: []string{"driver", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},

@@ -61,6 +61,13 @@ var guests = []guest{
 	{"stores/sqlstore/drivers", "modernc.org/sqlite", false, "SQLite and its driver, in Go alone"},
 	{"observe/padlockotel", "go.opentelemetry.io/otel", false, "the API to which it reports; its tests use the SDK"},
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
+	{"session/gorillastore", "github.com/gorilla/sessions", false, "the session library that it is a store for"},
+	{"internal/integration/frameworks", "github.com/alexedwards/scs/v2", false, "a program that moves from it to padlock"},
+	{"internal/integration/frameworks", "github.com/gorilla/sessions", false, "a program that moves from it to padlock"},
+	{"internal/integration/frameworks", "github.com/gorilla/mux", false, "a router that sessions are tried in"},
+	{"internal/integration/frameworks", "github.com/go-chi/chi/v5", false, "a router that sessions are tried in"},
+	{"internal/integration/frameworks", "github.com/gin-gonic/gin", false, "a framework that sessions are tried in"},
+	{"internal/integration/frameworks", "github.com/labstack/echo/v4", false, "a framework that sessions are tried in"},
 }
 
 // judgeGuest returns the reason why a file may not import a module of another project, or "".
