@@ -62,6 +62,27 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
+// TestLatePermits: on a machine that stalls, a waiter may claim its permit when the reservation has
+// lapsed, and the next waiter has got the permit. No right store fails because of that.
+func TestLatePermits(t *testing.T) {
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld("")
+			w.passes, w.stall = true, stalls(seed)
+			r := begin(t, w.harness())
+			r.stillness = func() stillness { return stood(3 * time.Second) }
+			r.forEachCase(func(k *testCase) {
+				if k.name != "slots/handed-over" {
+					return
+				}
+				for _, f := range r.perform(k) {
+					t.Errorf("seed %d: %v", seed, f)
+				}
+			})
+		})
+	}
+}
+
 // begin starts a run that ends with the test.
 func begin(t *testing.T, h Harness) *run {
 	t.Helper()

@@ -164,19 +164,38 @@ func (c *check) endsInTime(l *lease, kept []*lease) {
 }
 
 // verifyUntilItLapses verifies leases until they have run out. In the last milliseconds of a lease
-// it does so without a pause, because the time that is left must never be rounded to 0. If no
-// request comes in the last milliseconds, another lease follows.
+// it does so without a pause, because the time that is left must never be rounded to 0. On a busy
+// machine the process may stand still at the end of a lease. So there are many leases, and they end
+// one soon after the other: the first request after a standstill finds a lease that is about to
+// end.
 func (c *check) verifyUntilItLapses() {
 	for range 3 {
-		if c.verifyOne() < 2*time.Millisecond {
+		if c.verifyLeases() < 2*time.Millisecond {
 			return
 		}
 	}
 }
 
+// verifyLeases returns the shortest time that was left of a lease.
+func (c *check) verifyLeases() time.Duration {
+	const n, apart = 40, 7 * time.Millisecond
+	var leases []*lease
+	end := c.clockTime().Add(c.units(2))
+	for range n {
+		r := c.request(c.newName())
+		r.TTL = max(c.unit, end.Sub(c.clockTime()))
+		leases = append(leases, c.take(c.a, r, "of a free name"))
+		end = end.Add(apart)
+	}
+	least := noEnd
+	for _, l := range leases {
+		least = min(least, c.verifyOne(l))
+	}
+	return least
+}
+
 // verifyOne returns the shortest time that was left of the lease.
-func (c *check) verifyOne() time.Duration {
-	l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
+func (c *check) verifyOne(l *lease) time.Duration {
 	end, least := c.clockTime().Add(c.patience), l.grant.TTL
 	for c.clockTime().Before(end) {
 		g, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)

@@ -30,9 +30,10 @@ var slotQueueCases = []testCase{
 				}
 				r.Token = newToken()
 				c.slotRefused(r, 2, true, "of a permit that was handed over", l)
-				c.take(w.cl, l.req, "that claims a permit")
+				reserved := l.liveUntil
+				c.acquireAgain(l, l.req)
 				if i+1 < len(waiters) && !waiters[i+1].waiting() {
-					c.failf("AwaitSlot returned although no permit was released")
+					c.failBefore(reserved, "AwaitSlot returned although no permit was released")
 				}
 				held = append(held, l)
 			}

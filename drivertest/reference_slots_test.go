@@ -117,7 +117,8 @@ func (s relay) slotPause() time.Duration {
 	return 5 * time.Millisecond
 }
 
-// AwaitSlot implements driver.SlotQueuer: it takes the gate, and waits for a permit.
+// AwaitSlot implements driver.SlotQueuer: it takes the gate, and waits for a permit. The permit is
+// reserved: its lease is short until the waiter claims it.
 func (s relay) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int, g driver.Grant, err error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, g, err
@@ -141,10 +142,7 @@ func (s relay) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int
 		err = errors.Join(err, released)
 	}()
 	for {
-		slot, g, err = s.AcquireSlot(ctx, r, n, true)
-		if err == nil {
-			g.From = driver.SystemClock().Now()
-		}
+		slot, g, err = s.AcquireSlot(ctx, reservation(r), n, true)
 		if !errors.Is(err, driver.ErrHeld) {
 			return slot, g, err
 		}
@@ -154,6 +152,11 @@ func (s relay) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int
 			return 0, driver.Grant{}, ctx.Err()
 		}
 	}
+}
+
+func reservation(r driver.Request) driver.Request {
+	r.TTL = min(r.TTL, driver.MaxReservation)
+	return r
 }
 
 func (s relay) takeGate(ctx context.Context, gate driver.Request) error {
