@@ -14,7 +14,7 @@ import (
 
 // TestDoctor runs the scripts of testdata/doctor. They start servers of their own with
 //
-//	redis VARIABLE [persist] [tls] [password=TEXT] [acl=FILE] [ARGUMENT…]
+//	redis VARIABLE [persist] [cluster] [tls] [password=TEXT] [acl=FILE] [ARGUMENT…]
 //
 // and find the URL in the variable.
 func TestDoctor(t *testing.T) {
@@ -47,6 +47,8 @@ func redisOptions(t *testing.T, ts *testscript.TestScript, args []string) (o ser
 		switch name {
 		case "persist":
 			o.Persist = true
+		case "cluster":
+			o.Cluster = true
 		case "tls":
 			o.TLS = server.NewTLS(t)
 		case "password":

@@ -62,6 +62,7 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("PADLOCK_STORE", "file://"+env.WorkDir+"/locks")
 	env.Setenv("STATE", filepath.Join(env.WorkDir, "state"))
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // under -race every program would end a second late
+	env.Setenv("REDIS_ACL", filepath.Join(repo, "stores", "redisstore", "testdata"))
 	env.Setenv("EXAMPLES", filepath.Join(repo, "examples"))
 	env.Setenv("FAULTS", filepath.Join(env.WorkDir, "faults"))
 	return os.Mkdir(filepath.Join(env.WorkDir, "faults"), 0o700)

@@ -71,7 +71,7 @@ const clusterRights = "+cluster|slots +cluster|shards +asking +ssubscribe +spubl
 
 // TestACLIsDocumented compares the documentation with the file under test.
 func TestACLIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile(filepath.Join("..", "docs", "stores", "redis.md"))
+	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "stores", "redis.md"))
 	if os.IsNotExist(err) {
 		t.Skip("the documentation is not part of the module")
 	}
@@ -86,6 +86,9 @@ func TestACLIsDocumented(t *testing.T) {
 	page := strings.Join(strings.Fields(string(docs)), " ")
 	if !strings.Contains(page, line) {
 		t.Error("docs/stores/redis.md does not show the user of testdata/users.acl")
+	}
+	if looker, _ := lookerACL(t); !strings.Contains(page, strings.TrimSpace(looker)) {
+		t.Error("docs/stores/redis.md does not show the user of testdata/looker.acl")
 	}
 	if !strings.Contains(page, sentinelRights) {
 		t.Error("docs/stores/redis.md does not show the rights of TestSentinelHasItsOwnLogin")

@@ -67,10 +67,22 @@ func (s *Store) findings(n *node) []driver.Finding {
 	if n.replica() {
 		role.Advice = "connect to the primary"
 	}
-	return []driver.Finding{
+	found := []driver.Finding{
 		said("server", "redis_version"), said("run-id", "run_id"), uptime, role, said("connected-replicas", "connected_slaves"),
 		said("maxmemory", "maxmemory"), policy, s.persistence(n), s.remembered(n),
 	}
+	if s.server.Single() && n.info["cluster_enabled"] == "1" {
+		found = append(found, nodeAlone)
+	}
+	return found
+}
+
+// nodeAlone is the finding that the client of a single server is connected to a node of a cluster.
+// That is no reason to refuse locks: a proxy that forwards each request to the right node looks the
+// same, and a cluster of one node has all names.
+var nodeAlone = driver.Finding{
+	Name: "cluster", Value: "a node of a Redis Cluster, used like a single server",
+	Advice: "write redis+cluster:// or set Config.Cluster, unless a proxy that knows the cluster is between",
 }
 
 // persistence reports which locks survive a restart of the server.

@@ -32,6 +32,7 @@ var settings = []setting{
 	{"busy_timeout", slowLocks},
 	{"pooler", "in transaction mode a pooler gives the session that has the lock to other programs, and then two programs hold the same lock"},
 	{"locks", "a server whose lock table is full grants no locks"},
+	{"cluster", "a node of a cluster refuses the names that belong to other nodes"},
 	{"galera", "a named lock excludes only the clients of one node, and then two programs hold the same lock"},
 	{"replica", "programs that lock at the primary do not see the locks of a replica"},
 	{"proxy", "a proxy that shares sessions between clients breaks every named lock"},
