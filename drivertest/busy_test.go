@@ -1,13 +1,17 @@
 package drivertest
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // stood is the stillness of a process that stood still for so long.
@@ -81,6 +85,55 @@ func TestLatePermits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An overloaded store has no answer to the first requests of a case.
+type overloaded struct {
+	driver.Store
+	left *atomic.Int64
+}
+
+func (s overloaded) Unwrap() driver.Store { return s.Store }
+
+func (s overloaded) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if s.left.Add(-1) >= 0 {
+		return driver.Grant{}, driver.ErrUnavailable
+	}
+	return s.Store.Acquire(ctx, r)
+}
+
+// TestNoAnswer: on a slow machine, a case runs again if the store had no answer. It fails on a
+// machine that is not slow, and if the store never has an answer.
+func TestNoAnswer(t *testing.T) {
+	for _, c := range []struct {
+		machine stood
+		silent  int64 // how many requests get no answer
+		fails   bool
+	}{{always, 3, false}, {never, 3, true}, {always, 1000, true}} {
+		for _, name := range []string{"acquire/free", "crowd/exclusive"} {
+			synctest.Test(t, func(t *testing.T) {
+				var left atomic.Int64
+				r := begin(t, around(newWorld("").harness(), func(s driver.Store) driver.Store { return overloaded{s, &left} }))
+				r.stillness = func() stillness { return c.machine }
+				left.Store(c.silent)
+				if failures := r.perform(caseOf(t, name)); (len(failures) > 0) != c.fails {
+					t.Errorf("%s: stood still for %v, %d requests without an answer: %v", name, c.machine.longest(), c.silent, failures)
+				}
+			})
+		}
+	}
+}
+
+// caseOf returns a case of the table.
+func caseOf(t *testing.T, name string) *testCase {
+	t.Helper()
+	for i := range table {
+		if table[i].name == name {
+			return &table[i]
+		}
+	}
+	t.Fatalf("no case %s", name)
+	return nil
 }
 
 // begin starts a run that ends with the test.

@@ -39,14 +39,16 @@ type referee struct {
 	writers, readers atomic.Int64
 	fence            atomic.Uint64
 	mu               sync.Mutex
-	seen             string
+	seen             error
 }
 
-func (f *referee) report(format string, args ...any) {
+func (f *referee) report(format string, args ...any) { f.fail(fmt.Errorf(format, args...)) }
+
+func (f *referee) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.seen == "" {
-		f.seen = fmt.Sprintf(format, args...)
+	if f.seen == nil {
+		f.seen = err
 	}
 }
 
@@ -92,7 +94,7 @@ func (c *check) crowd(mixed, waiting bool) {
 				r.Shared = mixed && (w%2 == 0 || i%2 == 0)
 				stay := time.Duration(1+(w+i)%4) * 50 * time.Microsecond
 				if err := c.visit([]*client{c.a, c.b}[w/2%2], r, stay, &ref, waiting); err != nil {
-					ref.report("%v", err)
+					ref.fail(err)
 					return
 				}
 				if r.Shared {
@@ -102,8 +104,8 @@ func (c *check) crowd(mixed, waiting bool) {
 		})
 	}
 	wg.Wait()
-	if ref.seen != "" {
-		c.failf("%s", ref.seen)
+	if ref.seen != nil {
+		c.failf("%v", ref.seen)
 	}
 }
 

@@ -2,9 +2,11 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,14 +60,26 @@ func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 // Such a failure is final. If a slow machine could be the reason for it, a case calls failBefore or
-// failLate instead.
+// failLate instead. If the store had no answer although no case disturbs it, failf itself lets the
+// case run again on a slow machine.
 func (c *check) errorf(format string, args ...any) {
 	c.fail(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()})
 }
 
 func (c *check) failf(format string, args ...any) {
+	if !c.k.alone && 4*c.delay() >= driver.MaxSilence && hasNoAnswer(args) {
+		c.notProven(false, format, args...)
+	}
 	c.errorf(format, args...)
 	panic(stop{})
+}
+
+// hasNoAnswer reports whether one of the arguments is the error of a call that got no answer.
+func hasNoAnswer(args []any) bool {
+	return slices.ContainsFunc(args, func(a any) bool {
+		err, _ := a.(error)
+		return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
+	})
 }
 
 func (c *check) fail(f Failure) {

@@ -47,13 +47,16 @@
 // has two holders, a lease that ends too early, a fence that falls, or a wrong answer. Such a case
 // never runs again.
 //
-// On a slow machine, some failures prove nothing about the store. There are two kinds:
+// On a slow machine, some failures prove nothing about the store. There are three kinds:
 //
 //   - A lease ended before the case had checked the hold. The case uses the shortest lease that the
 //     store allows, and runs again with a longer one.
 //   - Something came too late, or waiters lost their turn, and meanwhile this process stood still,
 //     or waited for replies, for at least a quarter of the time that is allowed. Then the case runs
 //     again.
+//   - The store had no answer (ErrUnavailable or ErrUncertain) although the case does not disturb
+//     it, and this process stood still, or waited for replies, for at least a quarter of
+//     driver.MaxSilence. Then, too, the case runs again.
 //
 // The log has each of these failures, and the summary counts them. If all of five attempts fail,
 // the case fails. So a slow machine makes no case fail, as long as every result comes within 10 s.
