@@ -3,6 +3,7 @@ module github.com/padlock-go/padlock/examples/shop
 go 1.26
 
 require (
+	github.com/go-chi/chi/v5 v5.5.0
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0

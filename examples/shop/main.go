@@ -21,7 +21,9 @@
 //     saved.
 //   - The catalogue comes from a supplier who takes 400 ms. However many visitors come at once,
 //     only one request asks the supplier. While the catalogue is renewed, visitors see the old one.
-//   - A visitor who logs out stays logged out, in all tabs.
+//   - A visitor who logs out stays logged out, in all tabs. Another button logs out everywhere.
+//   - While Redis is stopped, visitors can still look at the shop. They have their carts again as
+//     soon as it is back, if it has kept them.
 package main
 
 import (

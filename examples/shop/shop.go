@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/stampede"
 )
@@ -34,20 +36,21 @@ type shop struct {
 }
 
 func (s *shop) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.page)
-	mux.Handle("GET /cart", s.sessions.With(session.ReadOnly)(http.HandlerFunc(s.cart)))
-	mux.HandleFunc("POST /cart/{sku}", s.add)
-	mux.HandleFunc("POST /cart/{sku}/remove", s.remove)
-	mux.Handle("POST /careless/{sku}", s.sessions.With(session.LastWriteWins)(http.HandlerFunc(s.addCarelessly)))
-	mux.Handle("POST /order", s.sessions.With(session.Exclusive)(http.HandlerFunc(s.order)))
-	mux.HandleFunc("POST /login", s.login)
-	mux.HandleFunc("POST /logout", s.logout)
-	mux.HandleFunc("POST /logout-everywhere", s.logoutEverywhere)
-	mux.HandleFunc("POST /rush", s.rushHour)
-	mux.Handle("GET /web/", http.FileServerFS(files))
+	router := chi.NewRouter()
 	// Browsers report which site a request comes from. Requests from other sites are refused.
-	return http.NewCrossOriginProtection().Handler(s.sessions.Middleware(mux))
+	router.Use(http.NewCrossOriginProtection().Handler, s.sessions.Middleware)
+	router.Get("/", s.page)
+	router.With(s.sessions.With(session.ReadOnly)).Get("/cart", s.cart)
+	router.Post("/cart/{sku}", s.add)
+	router.Post("/cart/{sku}/remove", s.remove)
+	router.With(s.sessions.With(session.LastWriteWins)).Post("/careless/{sku}", s.addCarelessly)
+	router.With(s.sessions.With(session.Exclusive)).Post("/order", s.order)
+	router.Post("/login", s.login)
+	router.Post("/logout", s.logout)
+	router.Post("/logout-everywhere", s.logoutEverywhere)
+	router.Post("/rush", s.rushHour)
+	router.Get("/web/*", http.FileServerFS(files).ServeHTTP)
+	return router
 }
 
 // view is the data for the templates.
@@ -56,6 +59,7 @@ type view struct {
 	Lines        []line
 	Count, Total int
 	User         string
+	Away         bool // the session cannot be reached
 	Notices      []string
 	Server       string
 	Served       int64
@@ -88,7 +92,12 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	if err := ses.Put(shownKey, catalogue); err != nil {
+	err = ses.Put(shownKey, catalogue)
+	if errors.Is(err, session.ErrUnavailable) {
+		s.pageWithoutSession(w, ses, catalogue)
+		return
+	}
+	if err != nil {
 		return // the middleware answers 503
 	}
 	messages, err := session.Flashes[string](r.Context(), ses, "notice")
@@ -102,9 +111,22 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	v.Notices, v.Server = messages, s.server
-	v.Served, v.Placed, v.Asked = s.served.Add(1), s.placed.Load(), s.supplier.asked.Load()
+	v.Notices = messages
+	s.showPage(w, v)
+}
+
+func (s *shop) showPage(w http.ResponseWriter, v *view) {
+	v.Server, v.Served, v.Placed, v.Asked = s.server, s.served.Add(1), s.placed.Load(), s.supplier.asked.Load()
+	v.Age = time.Since(v.At).Round(100 * time.Millisecond)
 	show(w, "page", v)
+}
+
+// pageWithoutSession serves the page while the sessions cannot be reached: visitors can still look
+// at the shop. The session stays as it is, and the browser asks again after a while.
+func (s *shop) pageWithoutSession(w http.ResponseWriter, ses *session.Session, catalogue Catalogue) {
+	ses.Abandon() // otherwise the middleware would answer 503
+	w.Header().Set("Cache-Control", "no-store")
+	s.showPage(w, &view{Catalogue: catalogue, Away: true})
 }
 
 // cart serves the part of the page that scripts fetch.
@@ -142,7 +164,7 @@ func (s *shop) shownCart(ctx context.Context) (*view, error) {
 }
 
 func viewOf(ses *session.Session, catalogue Catalogue) (_ *view, err error) {
-	v := &view{Catalogue: catalogue, Age: time.Since(catalogue.At).Round(100 * time.Millisecond)}
+	v := &view{Catalogue: catalogue}
 	if v.User, err = ses.User(); err != nil {
 		return nil, err
 	}

@@ -188,10 +188,11 @@ func newPrices(t *testing.T, s *shop) {
 
 func euros(cents string) string { return cents[:len(cents)-2] + "." + cents[len(cents)-2:] }
 
-// full is a store that can be made to refuse every change.
+// full is a store that can be made to refuse every change, or to be out of reach.
 type full struct {
 	*sessionstore.Memory
 	refuses atomic.Bool
+	away    atomic.Bool
 }
 
 func (f *full) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
@@ -199,6 +200,29 @@ func (f *full) Commit(ctx context.Context, key string, c sessionstore.Change) (s
 		return sessionstore.Result{}, session.ErrUnavailable
 	}
 	return f.Memory.Commit(ctx, key, c)
+}
+
+func (f *full) Load(ctx context.Context, key string) (sessionstore.Record, error) {
+	if f.away.Load() {
+		return sessionstore.Record{}, session.ErrUnavailable
+	}
+	return f.Memory.Load(ctx, key)
+}
+
+// TestPageWithoutSessions: while the sessions cannot be reached, the page shows what there is to
+// buy. The cart is not lost.
+func TestPageWithoutSessions(t *testing.T) {
+	t.Parallel()
+	store := &full{Memory: sessionstore.NewMemory()}
+	_, v := openOn(t, store)
+	v.post("/cart/brass", nil)
+	store.away.Store(true)
+	v.sees("/", "Brass padlock", "Your cart cannot be reached")
+	if page := v.body(v.http.Get(v.base + "/")); strings.Contains(page, "Nothing in it yet") || strings.Contains(page, "Your name") {
+		t.Error("the page shows a cart or a login")
+	}
+	store.away.Store(false)
+	v.sees("/", `<span class="count">1</span>`)
 }
 
 // TestOrderCountsWhenSaved: if the session cannot be saved, the answer is an

@@ -62,6 +62,7 @@ var guests = []guest{
 	{"observe/padlockotel", "go.opentelemetry.io/otel", false, "the API to which it reports; its tests use the SDK"},
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 	{"session/gorillastore", "github.com/gorilla/sessions", false, "the session library that it is a store for"},
+	{"examples/shop", "github.com/go-chi/chi/v5", false, "the router, as many programs have one; it requires nothing itself"},
 	{"internal/integration/frameworks", "github.com/alexedwards/scs/v2", false, "a program that moves from it to padlock"},
 	{"internal/integration/frameworks", "github.com/gorilla/sessions", false, "a program that moves from it to padlock"},
 	{"internal/integration/frameworks", "github.com/gorilla/mux", false, "a router that sessions are tried in"},

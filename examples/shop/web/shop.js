@@ -36,11 +36,19 @@ async function post(url) {
 	}
 }
 
+// A second click on a button makes the browser drop the answer to the first
+// one. At a login, that answer has the cookie with the new id.
+let sent = false;
+
 document.addEventListener("submit", (event) => {
 	const url = new URL(event.target.action);
-	if (url.pathname.startsWith("/cart/")) {
+	if (sent) {
+		event.preventDefault();
+	} else if (url.pathname.startsWith("/cart/")) {
 		event.preventDefault();
 		post(url);
+	} else {
+		sent = true;
 	}
 });
 
@@ -82,4 +90,9 @@ others.addEventListener("message", ({ data }) => {
 });
 tell(); // this page comes after a log-in, a log-out or an order, say
 // Also when the page comes back from the browser's memory, by the back button.
-addEventListener("pageshow", (event) => event.persisted && refresh());
+addEventListener("pageshow", (event) => {
+	if (event.persisted) {
+		sent = false;
+		refresh();
+	}
+});

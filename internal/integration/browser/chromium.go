@@ -176,12 +176,25 @@ type Tab struct {
 	session string
 }
 
-// Open opens url in a new tab. All tabs share their cookies.
+// Open opens url in a new tab. All tabs of Open share their cookies.
 func (c *Chromium) Open(url string) *Tab {
+	c.t.Helper()
+	return c.open(url, map[string]any{"url": "about:blank"})
+}
+
+// OpenPrivate opens url in a tab with cookies of its own, as if it was another browser.
+func (c *Chromium) OpenPrivate(url string) *Tab {
+	c.t.Helper()
+	var context struct{ BrowserContextID string }
+	noError(c.t, c.call("", "Target.createBrowserContext", nil, &context))
+	return c.open(url, map[string]any{"url": "about:blank", "browserContextId": context.BrowserContextID})
+}
+
+func (c *Chromium) open(url string, params map[string]any) *Tab {
 	c.t.Helper()
 	var target struct{ TargetID string }
 	var attached struct{ SessionID string }
-	err := c.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	err := c.call("", "Target.createTarget", params, &target)
 	if err == nil {
 		err = c.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	}
