@@ -59,6 +59,9 @@ type Waiter interface {
 	// returns from time to time. A short loss of the connection does not end Wait, unless the place
 	// in the queue is lost.
 	//
+	// A caller ends a wait by ctx, and not by Release. If Release is called with r.Token during the
+	// wait, Wait returns a zero Grant, or goes on with a new place until ctx ends.
+	//
 	// A waiter whose process died or was stopped delays the waiters behind it by at most
 	// Guarantees.DeadWaiter. No token is in two waits at the same time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)

@@ -124,36 +124,6 @@ func (e *entry) promote(r *driver.Request, now driver.Instant) error {
 	return nil
 }
 
-// release ends the hold of token, or its place in the queue. If the hold was taken with AtLeast, a
-// cool-down keeps the name taken for the rest of that time.
-func (e *entry) release(token string, keep time.Duration, now driver.Instant) driver.Outcome {
-	h := e.find(token)
-	if h == nil {
-		if e.leaveQueues(token) {
-			return driver.Released
-		}
-		if i := slices.Index(e.lost, token); i >= 0 {
-			e.lost = slices.Delete(e.lost, i, i+1)
-			return driver.Taken
-		}
-		return driver.Gone
-	}
-	out := driver.Released
-	if h.until <= now {
-		out = driver.Expired
-	} else {
-		if end := max(h.atLeast, now.Add(keep)); end > now && end >= e.cooling {
-			e.cooling, e.cooled = end, h.holder
-		}
-	}
-	e.withdraw(token)
-	last := len(e.holds) - 1
-	*h = e.holds[last]
-	e.holds[last] = hold{}
-	e.holds = e.holds[:last]
-	return out
-}
-
 // heldError returns the error for the request r, which must wait. The error lists the holds of
 // other tokens, with times of the wall clock.
 func (e *entry) heldError(r *driver.Request, now driver.Instant) error {
@@ -188,18 +158,15 @@ func (e *entry) describeHolds(now driver.Instant, wall time.Time, ownToken strin
 	return out
 }
 
-// leaveQueues removes token from the queue and the watchers.
-func (e *entry) leaveQueues(token string) bool {
-	waits := func(w *waiter) bool { return w.r.Token == token }
-	queue := slices.IndexFunc(e.queue, waits)
-	if queue >= 0 {
-		e.queue = slices.Delete(e.queue, queue, queue+1)
+// leaveQueues removes token from the queue and the watchers. It returns the waiter, or nil.
+func (e *entry) leaveQueues(token string) (left *waiter) {
+	for _, list := range []*[]*waiter{&e.queue, &e.watchers} {
+		if i := slices.IndexFunc(*list, func(w *waiter) bool { return w.r.Token == token }); i >= 0 {
+			left = (*list)[i]
+			*list = slices.Delete(*list, i, i+1)
+		}
 	}
-	watcher := slices.IndexFunc(e.watchers, waits)
-	if watcher >= 0 {
-		e.watchers = slices.Delete(e.watchers, watcher, watcher+1)
-	}
-	return queue >= 0 || watcher >= 0
+	return left
 }
 
 func (e *entry) state(now driver.Instant, wall time.Time) driver.State {

@@ -11,8 +11,9 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// A waiter gives up after its token and the holder released the name: then nothing is left of it.
-func TestWaiterOfAReleasedNameGivesUp(t *testing.T) {
+// TestReleaseEndsWait: a Release of a token that waits takes its place away. Its Wait then returns
+// and tells the caller to try again.
+func TestReleaseEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		defer s.Close()
@@ -22,21 +23,50 @@ func TestWaiterOfAReleasedNameGivesUp(t *testing.T) {
 		if _, err := s.Acquire(t.Context(), request("holder")); err != nil {
 			t.Fatal(err)
 		}
-		ctx, giveUp := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := s.Wait(ctx, request("waiter"), true)
-			ended <- err
-		}()
-		synctest.Wait()
-		for _, token := range []string{"waiter", "holder"} {
-			if _, err := s.Release(t.Context(), "job", token, 0); err != nil {
-				t.Fatal(err)
+		for _, reserve := range []bool{true, false} {
+			ctx, giveUp := context.WithTimeout(t.Context(), time.Second/2)
+			waits := make(chan error, 1)
+			go func() {
+				g, err := s.Wait(ctx, request("waiter"), reserve)
+				if err == nil && g.TTL > 0 {
+					err = errors.New("the name was handed over")
+				}
+				waits <- err
+			}()
+			synctest.Wait()
+			if out, err := s.Release(t.Context(), "job", "waiter", 0); out != driver.Released || err != nil {
+				t.Errorf("Release of a token that waits: %v, %v", out, err)
 			}
+			if err := <-waits; err != nil {
+				t.Errorf("Wait (reserve %v) after Release of its token: %v", reserve, err)
+			}
+			giveUp()
 		}
-		giveUp()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Wait: %v", err)
+		if state, err := s.Inspect(t.Context(), "job"); err != nil || state.Waiters != 0 || len(state.Holds) != 1 {
+			t.Errorf("after the waiters have left: %+v, %v", state, err)
 		}
 	})
+}
+
+// After Release has given up the place of Enqueue, its function is not called, and leave says so.
+func TestReleaseEndsEnqueue(t *testing.T) {
+	s := memstore.New()
+	defer s.Close()
+	r := driver.Request{Name: "job", Token: "holder", TTL: time.Second}
+	if _, err := s.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.Token = "waiter"
+	leave, err := s.Enqueue(r, func(driver.Grant, error) { t.Error("Enqueue told a waiter that had left") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"waiter", "holder"} {
+		if _, err := s.Release(t.Context(), "job", token, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !leave() {
+		t.Error("leave says that Enqueue has told the waiter")
+	}
 }

@@ -207,7 +207,7 @@ func (s *Store) releaseTimed(ctx context.Context, name, token string, keep time.
 		return driver.Gone, 0, nil
 	}
 	now := s.clock.Now()
-	out := e.release(token, keep, now)
+	out := s.release(e, token, keep, now)
 	s.advance(e, now)
 	return out, now, nil
 }

@@ -29,7 +29,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	}
 	h := e.live(token, now)
 	follows := h != nil && !h.shared
-	out := e.release(token, 0, now)
+	out := s.release(e, token, 0, now)
 	if follows && !e.blocked(&next, now) {
 		if g, err := s.grant(e, &next, now); err == nil {
 			return out, s.limited(g), nil

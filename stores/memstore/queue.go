@@ -2,15 +2,17 @@ package memstore
 
 import (
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
 // waiter is a caller that waits for a name. A waiter without a place in the queue is a watcher.
 type waiter struct {
-	of     *Store
-	r      driver.Request
-	onTurn func(driver.Grant, error)
+	of       *Store
+	r        driver.Request
+	onTurn   func(driver.Grant, error)
+	enqueued bool // by Enqueue; then onTurn is not called with a zero grant
 	// Guarded by the mutex of the space.
 	out  bool // the waiter no longer waits
 	g    driver.Grant
@@ -112,6 +114,39 @@ func sooner(a, b, now driver.Instant) driver.Instant {
 		return b
 	}
 	return a
+}
+
+// release ends the hold of token, or its place in the queue. A Wait that had the place returns. If
+// the hold was taken with AtLeast, a cool-down keeps the name taken for the rest of that time.
+func (s *space) release(e *entry, token string, keep time.Duration, now driver.Instant) driver.Outcome {
+	h := e.find(token)
+	if h == nil {
+		if w := e.leaveQueues(token); w != nil {
+			if !w.enqueued {
+				s.wake(w, driver.Grant{})
+			}
+			return driver.Released
+		}
+		if i := slices.Index(e.lost, token); i >= 0 {
+			e.lost = slices.Delete(e.lost, i, i+1)
+			return driver.Taken
+		}
+		return driver.Gone
+	}
+	out := driver.Released
+	if h.until <= now {
+		out = driver.Expired
+	} else {
+		if end := max(h.atLeast, now.Add(keep)); end > now && end >= e.cooling {
+			e.cooling, e.cooled = end, h.holder
+		}
+	}
+	e.withdraw(token)
+	last := len(e.holds) - 1
+	*h = e.holds[last]
+	e.holds[last] = hold{}
+	e.holds = e.holds[:last]
+	return out
 }
 
 // endWaits makes all waits of a closed handle return.

@@ -88,7 +88,7 @@ func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
 	name := r.Name
 	for i := 0; i < n && len(woken) == 0; i++ {
 		r.Name = driver.SlotName(name, i)
-		leave, err := s.enqueue(r, false, answer)
+		leave, err := s.enqueue(&waiter{of: s, r: r, onTurn: answer}, false)
 		if err != nil {
 			return err
 		}

@@ -15,10 +15,10 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	var g driver.Grant
 	var err error
 	answered := make(chan struct{}, 1)
-	leave, refused := s.enqueue(r, reserve, func(got driver.Grant, e error) {
+	leave, refused := s.enqueue(&waiter{of: s, r: r, onTurn: func(got driver.Grant, e error) {
 		g, err = got, e
 		answered <- struct{}{}
-	})
+	}}, reserve)
 	if refused != nil {
 		return driver.Grant{}, refused
 	}
@@ -38,19 +38,18 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 
 // Enqueue implements driver.Enqueuer.
 func (s *Store) Enqueue(r driver.Request, onTurn func(driver.Grant, error)) (leave func() bool, err error) {
-	return s.enqueue(r, true, onTurn)
+	return s.enqueue(&waiter{of: s, r: r, onTurn: onTurn, enqueued: true}, true)
 }
 
-func (s *Store) enqueue(r driver.Request, reserve bool, onTurn func(driver.Grant, error)) (func() bool, error) {
-	if err := r.Validate(&s.guarantees); err != nil {
+func (s *Store) enqueue(w *waiter, reserve bool) (leave func() bool, err error) {
+	if err := w.r.Validate(&s.guarantees); err != nil {
 		return nil, err
 	}
 	if err := s.enter(context.Background()); err != nil {
 		return nil, err
 	}
 	defer s.unlock()
-	w := &waiter{of: s, r: r, onTurn: onTurn}
-	e := s.entry(r.Name)
+	e := s.entry(w.r.Name)
 	if reserve {
 		e.queue = append(e.queue, w)
 	} else {
