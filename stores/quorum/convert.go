@@ -23,7 +23,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if !s.converts {
 		return driver.Grant{}, fmt.Errorf("conversion: %w", errors.ErrUnsupported)
 	}
-	h, err := s.beginCall(ctx, r.Name, r.Token)
+	h, err := s.beginCall(ctx, r.Name, r.Token, 4)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -312,7 +312,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if !s.fences {
 		return fmt.Errorf("fences are off: %w", errors.ErrUnsupported)
 	}
-	h, err := s.beginCall(ctx, name, token)
+	h, err := s.beginCall(ctx, name, token, 1)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 			return driver.Grant{}, err
 		}
 	}
-	h, err := s.beginCall(ctx, name, token)
+	h, err := s.beginCall(ctx, name, token, 1)
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -16,9 +16,10 @@ type id struct{ name, token string }
 // know more about the hold, so they are asked, too.
 type hold struct {
 	id
-	refs  int    // how many calls and requests use it
-	turn  gate   // lets one call in at a time; only that call may change the hold
-	slots []slot // one for each member
+	refs  int       // how many calls and requests use it
+	turn  gate      // lets one call in at a time; only that call may change the hold
+	began time.Time // when the call that is under way came, before it waited for another call
+	slots []slot    // one for each member
 
 	handedBy *member // the member whose queue handed the hold over, or nil
 
@@ -66,25 +67,36 @@ func (s *Store) isLive(h *hold) bool {
 	return h.live
 }
 
-// lineUp is how long a call waits, at most, for another call on the same hold.
-const lineUp = 500 * time.Millisecond
+// lineUp returns how long a call waits, at most, for another call on the same hold. The argument
+// rounds is how many times the call may then wait for the members, each time for up to the timeout
+// of a request. All that must end within driver.MaxSilence. Under [All], members are asked one
+// after the other, which takes longer.
+func (s *Store) lineUp(rounds int) time.Duration {
+	const least = 500 * time.Millisecond
+	if s.rule == All {
+		return least
+	}
+	return max(least, driver.MaxSilence-time.Duration(rounds)*(s.timeout(0)+2*grace))
+}
 
 // beginCall starts a call that may change the hold of token. If it returns no error, its caller
-// must call finishCall.
-func (s *Store) beginCall(ctx context.Context, name, token string) (*hold, error) {
+// must call finishCall. For rounds, see lineUp.
+func (s *Store) beginCall(ctx context.Context, name, token string, rounds int) (*hold, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	h := s.addUser(name, token)
 	s.mu.Lock()
 	p := h.turn.enqueue()
 	s.mu.Unlock()
-	if p == nil {
-		return h, nil
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if p != nil {
+		bounded, cancel = context.WithTimeout(ctx, s.lineUp(rounds))
 	}
-	bounded, cancel := context.WithTimeout(ctx, lineUp)
 	defer cancel()
 	if s.await(bounded, &h.turn, p) == nil {
+		h.began = began
 		return h, nil
 	}
 	s.removeUser(h)

@@ -208,7 +208,7 @@ func (s *Store) giveBack(h *hold, i int) {
 
 // claim takes the name at all members, after member i has handed it over.
 func (s *Store) claim(ctx context.Context, h *hold, i int, r driver.Request) (g driver.Grant, done bool, err error) {
-	if _, err := s.beginCall(ctx, r.Name, r.Token); err != nil {
+	if _, err := s.beginCall(ctx, r.Name, r.Token, 4); err != nil {
 		s.giveBack(h, i)
 		return g, true, err
 	}

@@ -18,7 +18,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
-	h, err := s.beginCall(ctx, name, token)
+	h, err := s.beginCall(ctx, name, token, 2)
 	if err != nil {
 		return driver.Gone, err
 	}

@@ -128,7 +128,7 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	t.round = s.newRound(ctx, t.h, patience, 16*len(s.members))
 	defer t.round.endRound()
 	t.sent = s.clock.Now()
-	t.asksUntil = time.Now().Add(patience * 3 / 2)
+	t.asksUntil = t.h.began.Add(patience * 3 / 2)
 	began := time.Now()
 	err := t.vote(ctx)
 	if err == nil && t.r.Shared && s.fences && !t.swap {
