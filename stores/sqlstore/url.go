@@ -98,7 +98,7 @@ func limit(db *sql.DB, e Engine, most int) {
 		}
 	}
 	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns((most + 1) / 2)
+	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(time.Minute)
 	if e == MySQL {
 		db.SetConnMaxLifetime(5 * time.Minute) // servers and proxies end connections that are old
