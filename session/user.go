@@ -3,14 +3,16 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // SetUser says whose session this is, so that Manager.UserSessions and Manager.EndUserSessions find
-// it. Call it at the login. user is any text that names one user, for example the number of an
-// account; "" takes the name back. The change is saved with the other writes of the request. If the
-// store cannot find the sessions of a user, the error is errors.ErrUnsupported.
+// it. Call it at the login. user is any text in UTF-8 that names one user, for example the number
+// of an account; "" takes the name back. The change is saved with the other writes of the request.
+// If the store cannot find the sessions of a user, the error is errors.ErrUnsupported.
 func (s *Session) SetUser(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,6 +21,9 @@ func (s *Session) SetUser(user string) error {
 	}
 	if user == "" {
 		return s.plan(s.ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: userKey})
+	}
+	if !utf8.ValidString(user) { // JSON would replace some bytes, and nobody would find the session
+		return s.refuse(fmt.Errorf("session: SetUser: %.40q is not UTF-8", user))
 	}
 	if _, err := s.m.index(); err != nil {
 		return s.refuse(err)
@@ -65,8 +70,9 @@ func (m *Manager) UserSessions(ctx context.Context, user string) ([]*Session, er
 // EndUserSessions ends all sessions of a user, except those in keep, and returns how many it has
 // ended: "log out everywhere". Requests under way can no longer save, and no id from before a
 // Regenerate works any more, not even one of a session in keep. If a session cannot be ended,
-// EndUserSessions ends the others and returns the error. A login that is under way may come after
-// it.
+// EndUserSessions ends the others and returns the error. The session of a login that is under way
+// may live on: it is ended if the login saves it before EndUserSessions looks. A call that begins
+// after the login was answered ends it.
 //
 // After a change of the password, keep the session of the request and give it a new id, too:
 //

@@ -170,16 +170,17 @@ func (s *state) write(ctx context.Context, op sessionstore.Op, encodeErr error) 
 	if err := s.m.checkKey(op.Key); err != nil {
 		return s.refuse(err)
 	}
+	return s.plan(ctx, op)
+}
+
+// plan adds op to the ops that wait for the commit, unless the session would become too large or
+// its format refuses the op.
+func (s *state) plan(ctx context.Context, op sessionstore.Op) error {
 	was := s.sizeOf(op.Key)
 	size, limit := s.size-was+len(op.Key)+len(op.Value), s.m.cfg.maxSize
 	if op.Kind == sessionstore.OpPut && size > limit && size > s.size {
 		return s.refuse(fmt.Errorf("%w: %q would make it %d bytes, at most %d are allowed", ErrTooLarge, op.Key, size, limit))
 	}
-	return s.plan(ctx, op)
-}
-
-// plan adds op to the ops that wait for the commit, unless the format of the session refuses it.
-func (s *state) plan(ctx context.Context, op sessionstore.Op) error {
 	if s.try != nil {
 		if err := s.try(op); err != nil {
 			return s.refuse(err)

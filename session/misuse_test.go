@@ -1,0 +1,205 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
+)
+
+// TestNestedMiddleware: a Middleware inside of another, or of With, has the same session.
+func TestNestedMiddleware(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		inner := b.m.With(session.Exclusive)(b.m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := session.From(r.Context())
+			noError(t, s.Put("sum", get1[int](t, s, "sum")+get1[int](t, s, "add")))
+		})))
+		outer := b.m.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			noError(t, session.From(r.Context()).Put("add", 2))
+			inner.ServeHTTP(w, r)
+		}))
+		for range 3 {
+			if w := b.answer(outer.ServeHTTP); w.Code != 200 || len(w.Result().Cookies()) > 1 {
+				t.Errorf("%d %v", w.Code, w.Header())
+			}
+		}
+		has(b, "sum", 6)
+	})
+}
+
+// TestPanicInUpdate: the function of an Update panics. None of its writes is saved, and the lock is
+// free, whether the handler recovers or not.
+func TestPanicInUpdate(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.putValue("k", 1)
+		for _, mode := range []session.Mode{session.Delta, session.Exclusive, session.ReadOnly} {
+			broken := func(s *session.Session) {
+				s.Update(bg, func(tx *session.Session) error { tx.Put("k", 2); panic("oops") })
+			}
+			if recovered(func() { b.do(broken, mode) }) == nil {
+				t.Error("the panic has not reached the server")
+			}
+			b.ok(func(s *session.Session) {
+				if k := get1[int](t, s, "k"); k != 1 {
+					t.Errorf("%v: k is %d", mode, k)
+				}
+			}, session.Exclusive, session.MaxWait(0))
+			b.do(func(s *session.Session) {
+				recovered(func() { broken(s) })
+				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("after", int(mode)+1) }))
+			}, mode)
+			has(b, "k", 1)
+			has(b, "after", int(mode)+1)
+		}
+	})
+}
+
+// recovered calls f and returns its panic.
+func recovered(f func()) (v any) {
+	defer func() { v = recover() }()
+	f()
+	return nil
+}
+
+type panicking struct{}
+
+func (panicking) MarshalJSON() ([]byte, error) { panic("marshal") }
+func (*panicking) UnmarshalJSON([]byte) error  { panic("unmarshal") }
+
+// TestPanicInTheCodec: the methods of a value panic, and the handler recovers. The session can be
+// used after that.
+func TestPanicInTheCodec(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.putValue("k", 1)
+		b.ok(func(s *session.Session) {
+			recovered(func() { s.Put("p", panicking{}) })
+			recovered(func() { session.Get[panicking](s, "k") })
+			recovered(func() { session.Take[panicking](bg, s, "k") })
+			noError(t, s.Put("m", 1))
+		}, session.Exclusive)
+		has(b, "m", 1)
+	})
+}
+
+// TestNamesOfUsers: SetUser refuses at once a name that would not be found again. Any other text
+// names a user.
+func TestNamesOfUsers(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.putValue("k", 1)
+		b.ok(func(s *session.Session) {
+			if err := s.SetUser(strings.Repeat("x", 2<<20)); !errors.Is(err, session.ErrTooLarge) {
+				t.Errorf("a huge name: %v", err)
+			}
+			if err := s.SetUser("\xff\xfe"); err == nil {
+				t.Error("a name that is not UTF-8: no error")
+			}
+			s.IgnoreRefused()
+			noError(t, s.Put("k", 2))
+		})
+		has(b, "k", 2)
+		for _, user := range []string{"a\x00b", "ann bob", "é", strings.Repeat("u", 70000), "padlock:", "a\nb", "<script>"} {
+			b.ok(func(s *session.Session) { noError(t, s.SetUser(user)) })
+			if n, err := b.m.EndUserSessions(bg, user); n != 1 || err != nil {
+				t.Errorf("%.20q: %d ended, %v", user, n, err)
+			}
+		}
+	})
+}
+
+// TestCookieTwice: of two cookies of the name, the first that has the form of an id counts.
+func TestCookieTwice(t *testing.T) {
+	m := newManager(t, sessionstore.NewMemory())
+	a, b := newBrowser(t, m), newBrowser(t, m)
+	a.putValue("k", 1)
+	b.putValue("k", 2)
+	for want, values := range map[int][]string{1: {a.cookie.Value, b.cookie.Value}, 2: {"../junk", b.cookie.Value, a.cookie.Value}, 0: {strings.Repeat("A", 43), a.cookie.Value}} {
+		r := httptest.NewRequest("GET", "/", nil)
+		for _, v := range values {
+			r.AddCookie(&http.Cookie{Name: "session", Value: v})
+		}
+		m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if k := get1[int](t, session.From(r.Context()), "k"); k != want {
+				t.Errorf("%q: k is %d, want %d", values, k, want)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
+// TestEndedContext: a call with a context that has ended changes nothing, says so, and keeps no
+// lock. The answer is 503.
+func TestEndedContext(t *testing.T) {
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
+		b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
+		b.putValue("k", 1)
+		for name, call := range map[string]func(s *session.Session) error{
+			"put":        func(s *session.Session) error { return s.WithContext(ended).Put("k", 2) },
+			"get":        func(s *session.Session) error { _, err := s.WithContext(ended).Has("k"); return err },
+			"incr":       func(s *session.Session) error { _, err := s.Incr(ended, "k", 1); return err },
+			"commit":     func(s *session.Session) error { s.Put("k", 2); return s.Commit(ended) },
+			"regenerate": func(s *session.Session) error { return s.Regenerate(ended) },
+			"destroy":    func(s *session.Session) error { return s.Destroy(ended) },
+			"update": func(s *session.Session) error {
+				return s.Update(ended, func(tx *session.Session) error { return tx.Put("k", 2) })
+			},
+		} {
+			for _, loaded := range []bool{false, name != "put" && name != "get"} {
+				b.status(503, func(s *session.Session) {
+					if loaded {
+						get1[int](t, s, "k")
+					}
+					if err := call(s); !errors.Is(err, session.ErrUnavailable) {
+						t.Errorf("%v, %s: %v", mode, name, err)
+					}
+				}, mode)
+			}
+			b.ok(func(s *session.Session) {
+				if k := get1[int](t, s, "k"); k != 1 {
+					t.Errorf("%v, %s: k is %d", mode, name, k)
+				}
+			}, session.Exclusive, session.MaxWait(0))
+		}
+	}
+}
+
+// TestStream: a handler writes to its session between the parts of its answer, and then breaks the
+// connection off.
+func TestStream(t *testing.T) {
+	m := newManager(t, sessionstore.NewMemory())
+	c := serve(t, m.With(session.Exclusive)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := session.From(r.Context())
+		noError(t, s.Put("n", 1))
+		for range 3 {
+			fmt.Fprint(w, "part")
+			noError(t, http.NewResponseController(w).Flush())
+			noError(t, s.Update(r.Context(), func(tx *session.Session) error {
+				n, err := session.Get[int](tx, "n")
+				return errors.Join(err, tx.Put("n", n+1))
+			}))
+		}
+		if err := s.Put("late", 1); !errors.Is(err, session.ErrClosed) {
+			t.Errorf("Put after the first byte: %v", err)
+		}
+		panic(http.ErrAbortHandler)
+	})))
+	res, err := http.Get(c.Base(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, err := io.ReadAll(res.Body); string(body) != "partpartpart" || err == nil {
+		t.Errorf("the answer is %q, %v", body, err)
+	}
+	s := m.Load(bg, res.Cookies()[0].Value)
+	if keys, err := s.Keys(); len(keys) != 1 || get1[int](t, s, "n") != 4 || err != nil {
+		t.Errorf("the session has %q, %v", keys, err)
+	}
+}
