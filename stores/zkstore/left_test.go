@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,26 +68,42 @@ func TestTLS(t *testing.T) {
 		"ssl.keyStore.location=" + file, "ssl.keyStore.type=PEM",
 		"ssl.trustStore.location=" + file, "ssl.trustStore.type=PEM",
 	}})
-	encrypted := 0
+	var encrypted atomic.Int64
 	dial := func(c *tls.Config) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := (&tls.Dialer{Config: c}).DialContext(ctx, network, addr)
 			if err == nil && conn.(*tls.Conn).ConnectionState().HandshakeComplete {
-				encrypted++
+				encrypted.Add(1)
 			}
 			return conn, err
 		}
 	}
-	s := mustOpenAt(t, zkstore.Config{Servers: []string{srv.Addr()}, Dial: dial(certificate.Client())})
+	s := openTLS(t, zkstore.Config{Servers: []string{srv.Addr()}, Dial: dial(certificate.Client())})
 	r := request("job")
 	g := take(t, s, r)
 	refused(t, s, request("job"))
 	release(t, s, r)
-	if g.Fence == 0 || encrypted != 1 {
-		t.Errorf("fence %d over %d encrypted connections", g.Fence, encrypted)
+	if g.Fence == 0 || encrypted.Load() == 0 {
+		t.Errorf("fence %d over %d encrypted connections", g.Fence, encrypted.Load())
 	}
 	stranger := zkstore.Config{Servers: []string{srv.Addr()}, Dial: dial(server.NewTLS(t).Client())}
 	if _, err := zkstore.Open(t.Context(), stranger, zkstore.SessionTimeout(short)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("with a certificate of another authority: %v", err)
+	}
+}
+
+// openTLS opens a store. It tries again while the server cannot be reached: the first handshake of
+// a server that has just started is slow, and the store waits for a server for a second at most.
+func openTLS(t *testing.T, c zkstore.Config) *zkstore.Store {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		s, err := zkstore.Open(t.Context(), c)
+		if err == nil {
+			t.Cleanup(func() { s.Close() })
+			return s
+		}
+		if !errors.Is(err, driver.ErrUnavailable) || time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
