@@ -89,10 +89,12 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
+		arrowRow{dir: "storekit", code: []string{"driver"}},                                                // what most stores need besides their server
+		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},        // a store over locks that end with their connection
 		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                      // the decision about one lock
 		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit/decide"}, tests: storeTests}, // a store over compare-and-set
 		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                       // the URLs of the stores
-		arrowRow{dir: "internal/calls", code: []string{"driver"}},                                          // the calls of the stores in databases
+		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                        // storekit's functions for sqlstore, until sqlstore imports storekit
 		arrowRow{dir: "internal/login"},                                                                    // hides users and passwords in errors, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},                 // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
@@ -143,7 +145,7 @@ func storeRows() []arrowRow {
 	var rows []arrowRow
 	for _, store := range everyStore {
 		if isDriver(store) {
-			code := []string{"driver", "stores/sqlstore", "stores/sqlstore/symfony", "internal/login", "storekit/storeurl"}
+			code := []string{"driver", "stores/sqlstore", "stores/sqlstore/symfony", "internal/login", "storekit", "storekit/storeurl"}
 			if store == mysqlDriver {
 				code = append(code, "stores/mysqladvisory")
 			}
@@ -155,15 +157,17 @@ func storeRows() []arrowRow {
 		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
 			tests = append(slices.Clone(tests), "stores/memstore")
 		}
-		code := []string{"driver", "storekit/storeurl"}
+		code := []string{"driver", "storekit", "storekit/storeurl"}
 		switch store {
 		case "stores/redisstore":
 			code = append(code, "internal/redisconn")
 		case "stores/filestore":
 			code = append(code, "internal/recordfile")
 		case "stores/pgadvisory":
-			code = append(code, "internal/calls", "internal/login")
-		case "stores/mysqladvisory", "stores/sqlstore":
+			code = append(code, "storekit/advisory", "internal/login")
+		case "stores/mysqladvisory":
+			code = append(code, "storekit/advisory")
+		case "stores/sqlstore":
 			code = append(code, "internal/calls")
 		case "stores/sqlstore/symfony": // another table in the same databases
 			code = append(code, "internal/calls", "stores/sqlstore", "stores/sqlstore/internal/dbms")

@@ -17,7 +17,7 @@ type bite struct {
 
 var bites = []bite{
 	{"a store knows the face", checkArrows, "stores/memstore/x.go", ".", imports(padlockPath), "imports " + padlockPath},
-	{"a store knows another", checkArrows, "stores/redisstore/x.go", "stores/redisstore", imports(padlockPath + "/stores/memstore"), "allow it only driver, storekit/storeurl, internal/redisconn;"},
+	{"a store knows another", checkArrows, "stores/redisstore/x.go", "stores/redisstore", imports(padlockPath + "/stores/memstore"), "allow it only driver, storekit, storekit/storeurl, internal/redisconn;"},
 	{"a store's test knows the face", checkArrows, "stores/redisstore/x_test.go", "stores/redisstore", imports(padlockPath), ""},
 	{"a store's test knows another", checkArrows, "stores/redisstore/x_test.go", "stores/redisstore", imports(padlockPath + "/stores/memstore"), "allow it only"},
 	{"the quorum's test", checkArrows, "stores/quorum/x_test.go", ".", imports(padlockPath + "/stores/memstore"), ""},

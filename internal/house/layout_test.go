@@ -65,7 +65,6 @@ var crossings = map[crossing]string{
 	{"cmd/padlock", "internal/soak/linear"}:        "padlock verify judges as the soak does",
 	{"observe/padlockotel", "internal/group"}:      "until the groups of names are public",
 	{"session/redissession", "internal/redisconn"}: "until storekit has the connections of Redis",
-	{"stores/pgadvisory", "internal/calls"}:        "until it is storekit/calls",
 	{"stores/pgadvisory", "internal/login"}:        "until it is a part of storekit/storeurl",
 	{"stores/redisstore", "internal/redisconn"}:    "until storekit has the connections of Redis",
 	{"stores/sqlstore/drivers", "internal/login"}:  "until it is a part of storekit/storeurl",

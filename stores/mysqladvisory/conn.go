@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A conn is a connection that the store has taken out of the pool, so that no other code uses it.
@@ -40,11 +41,10 @@ type conn struct {
 	last time.Time  // of the last reply; guarded by mu
 
 	load atomic.Int32 // locks that the session has, or is about to have
-	// resting is true while the method watch looks at the socket only rarely. A hold that begins
-	// then wakes watch through kick.
+	// resting is true while the method Watch looks at the socket only rarely. A hold that begins
+	// then wakes Watch through kick.
 	resting atomic.Bool
 	kick    chan struct{}
-	ops     int // operations that are running; guarded by pool.mu
 }
 
 func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
@@ -54,6 +54,9 @@ func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
 }
 
 func (c *conn) alive() bool { return c.bound.Err() == nil }
+
+// Bound implements advisory.Session.
+func (c *conn) Bound() context.Context { return c.bound }
 
 // A row is one row of the result of a statement. An element that is NULL has Valid set to false.
 type row []sql.NullString
@@ -127,7 +130,7 @@ func (c *conn) sendStatement(limit time.Duration, text string) (out []row, err e
 	return out, err
 }
 
-var errDriver = invalid("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
+var errDriver = storekit.Invalidf("the driver of the pool cannot send a statement as a text; use github.com/go-sql-driver/mysql")
 
 // runRaw calls f with the driver's connection. That costs less than the methods of package
 // database/sql, which start a goroutine for each query. If the store knows the socket, runRaw
@@ -135,7 +138,7 @@ var errDriver = invalid("the driver of the pool cannot send a statement as a tex
 // driver more time.
 func (c *conn) runRaw(limit time.Duration, f func(ctx context.Context, dc any) error) error {
 	if !c.alive() {
-		return &connError{err: context.Cause(c.bound), unsent: true}
+		return &storekit.NoReply{Err: context.Cause(c.bound), Unsent: true}
 	}
 	ctx := context.Background()
 	if c.socket != nil {
@@ -197,8 +200,8 @@ func (c *conn) statementError(err error) error {
 		return err
 	}
 	unsent := errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
-	c.loseConn(err)
-	return &connError{err: context.Cause(c.bound), unsent: unsent}
+	c.Lose(err)
+	return &storekit.NoReply{Err: context.Cause(c.bound), Unsent: unsent}
 }
 
 // judge reads the values of checkColumns, which begin at r[i]. If they show that the session cannot
@@ -212,10 +215,10 @@ func (c *conn) judge(r row, i int) error {
 func (c *conn) checkSession(same bool, readOnly string) error {
 	switch {
 	case !same:
-		c.loseConn(errOtherSession)
+		c.Lose(errOtherSession)
 		return errOtherSession
 	case readOnly != "0" && !strings.EqualFold(readOnly, "OFF") && !c.lenient:
-		c.loseConn(errReadOnly)
+		c.Lose(errReadOnly)
 		return errReadOnly
 	}
 	return nil
@@ -230,38 +233,25 @@ func (c *conn) ping() error {
 	return c.checkSession(r.isOne(0), r[1].String)
 }
 
-// verify checks that the session has a lock. If the session does not have it, verify ends the
-// connection.
-func (c *conn) verify(key string) error {
-	r, err := c.queryOne(checkMine(c.mark, key))
-	if err == nil {
-		err = c.checkSession(r.isOne(0), r[1].String)
-	}
-	if err == nil && !r.isOne(2) {
-		err = errors.New("the session did not have the lock")
-		c.loseConn(err)
-	}
-	return err
-}
-
 // lookEvery is how often a connection with holds checks its socket. The check needs no statement.
 const lookEvery = 100 * time.Millisecond
 
-// addLoad records that the session has one more lock, or is about to have it.
-func (c *conn) addLoad() {
-	c.load.Add(1)
-	if !c.resting.CompareAndSwap(true, false) {
+// SetLoad implements advisory.Session.
+func (c *conn) SetLoad(n int) {
+	c.load.Store(int32(n))
+	if n == 0 || !c.resting.CompareAndSwap(true, false) {
 		return
 	}
 	select {
 	case c.kick <- struct{}{}:
-	default: // watch has not seen the last kick yet, or has ended
+	default: // Watch has not seen the last kick yet, or has ended
 	}
 }
 
-// watch looks after the connection until it has ended, and then closes it. While no statement runs,
-// watch checks from time to time whether the connection has ended.
-func (c *conn) watch() {
+// Watch implements advisory.Session. It looks after the connection until it has ended, and then
+// closes it. While no statement runs, Watch checks from time to time whether the connection has
+// ended.
+func (c *conn) Watch() {
 	timer := time.NewTimer(c.untilLook())
 	defer timer.Stop()
 	for c.alive() {
@@ -276,11 +266,11 @@ func (c *conn) watch() {
 		}
 		timer.Reset(c.untilLook())
 	}
-	c.closeConn()
+	c.Close()
 }
 
-// untilLook returns how long the method watch pauses. The pause is long only while the session has
-// no locks. addLoad ends a long pause early.
+// untilLook returns how long the method Watch pauses. The pause is long only while the session has
+// no locks. SetLoad ends a long pause early.
 func (c *conn) untilLook() time.Duration {
 	if c.socket == nil {
 		return c.every
@@ -317,17 +307,17 @@ func (c *conn) peek() {
 		return nil
 	})
 	if err != nil {
-		c.loseConn(err)
+		c.Lose(err)
 	}
 }
 
-// restBefore is how long a connection must have been silent before the method refresh checks it.
+// restBefore is how long a connection must have been silent before the method Refresh checks it.
 const restBefore = 50 * time.Millisecond
 
-// refresh reports whether c is alive. A connection may have been idle for a long time, and the
+// Refresh implements advisory.Session. A connection may have been idle for a long time, and the
 // server may have been restarted meanwhile. Without this check, the next request would fail, and
 // nobody would know whether the server had carried it out.
-func (c *conn) refresh() bool {
+func (c *conn) Refresh() bool {
 	if c.mu.TryLock() { // otherwise a statement is running
 		switch silent := time.Since(c.last); {
 		case silent <= restBefore:
@@ -344,31 +334,25 @@ func (c *conn) refresh() bool {
 // pingDue reports whether it is time for a ping.
 func (c *conn) pingDue() bool {
 	silent := time.Since(c.last)
-	if c.socket != nil { // the method watch checks it often
+	if c.socket != nil { // the method Watch checks it often
 		return silent > c.keep || c.load.Load() > 0 && silent > c.every
 	}
 	return silent > c.keep || c.load.Load() > 0 && silent > c.every/2
 }
 
-// loseConn ends the connection because of err. All holds of the connection end, too. The method
-// watch, which runs in a goroutine, then closes the connection.
-func (c *conn) loseConn(err error) {
+// Lose implements advisory.Session. The method Watch, which runs in a goroutine, then closes the
+// connection.
+func (c *conn) Lose(err error) {
 	c.end(fmt.Errorf("%w: the connection to the server ended: %w", driver.ErrLost, err))
 }
 
-// shutDown is like loseConn. It is for connections that the store closes.
-func (c *conn) shutDown() {
+// Close implements advisory.Session. The connection does not go back to the pool, because other
+// users of the pool would get its settings and perhaps its locks.
+func (c *conn) Close() {
 	c.end(fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed))
-}
-
-// closeConn closes the connection and ends the statement that is running. The connection does not
-// go back to the pool, because other users of the pool would get its settings and perhaps its
-// locks.
-func (c *conn) closeConn() {
-	c.shutDown()
 	if !c.mu.TryLock() {
 		// Another goroutine is running a statement. Closing the socket ends the statement. If the
-		// socket is not known, shutDown has ended the statement by cancelling c.bound.
+		// socket is not known, the end of c.bound has ended the statement.
 		if c.socket != nil {
 			c.socket.Close()
 		}

@@ -113,10 +113,10 @@ func TestIdleConnections(t *testing.T) {
 		f := &fakeConn{ended: ended}
 		c := f.conn(t)
 		c.last, c.until = time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
-		if alive := c.refresh(); alive == ended || f.looks != 1 {
+		if alive := c.Refresh(); alive == ended || f.looks != 1 {
 			t.Errorf("the connection has ended: %v; it is used again: %v, after %d looks", ended, alive, f.looks)
 		}
-		c.closeConn()
+		c.Close()
 	}
 }
 
@@ -140,14 +140,10 @@ func TestFirstHold(t *testing.T) {
 		f := &fakeConn{}
 		c := f.conn(t)
 		c.last = time.Now()
-		go c.watch()
-		defer c.shutDown()
-		p := &pool{perConn: 1}
-		p.holds[0].c = c
+		go c.Watch()
+		defer c.Close()
 		<-time.After(c.every * 5 / 2) // it is between two looks
-		if _, err := p.reserve(); err != nil {
-			t.Fatal(err)
-		}
+		c.SetLoad(1)
 		c.mu.Lock()
 		f.ended = true
 		c.mu.Unlock()

@@ -9,22 +9,19 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
-
-// connectLimit is the longest time that connecting may take.
-const connectLimit = 4 * time.Second
 
 // A dialer takes connections from the pool and sets up their sessions. It never gives a connection
 // back to the pool.
 type dialer struct {
 	db       *sql.DB
 	cfg      *config
-	live     func() []*conn         // the live connections of this store
 	place    atomic.Pointer[string] // names the server, to distinguish it from others
-	database atomic.Pointer[string] // the database of the connections
+	database atomic.Pointer[string] // the database of the first connection
 }
 
 type dialedKey struct{}
@@ -44,41 +41,9 @@ func Dialed(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// connect makes a connection that may be used for locks. No lock has been asked for meanwhile, so
-// no error is ErrUncertain.
-func (d *dialer) connect(ctx context.Context) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	c, err := d.openConn(ctx)
-	if err == nil {
-		err = c.within(ctx, func() error { return d.checkProxy(ctx, c) })
-	}
-	switch {
-	case err == nil:
-		return c, nil
-	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrInvalid):
-		return nil, err
-	}
-	return nil, fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
-}
-
-// within calls f, which runs statements. If ctx ends meanwhile, the connection ends. After an error
-// the connection is closed.
-func (c *conn) within(ctx context.Context, f func() error) error {
-	stop := context.AfterFunc(ctx, func() {
-		c.loseConn(context.Cause(ctx))
-		if c.socket != nil {
-			c.socket.Close()
-		}
-	})
-	err := f()
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		c.closeConn()
-	}
-	return err
+// Connect implements advisory.Dialect.
+func (d *dialer) Connect(ctx context.Context, others func() []*conn) (*conn, error) {
+	return advisory.Connect(ctx, d.openConn, func(ctx context.Context, c *conn) error { return d.checkProxy(ctx, c, others()) })
 }
 
 // openConn takes a connection from the pool and prepares its session.
@@ -87,12 +52,12 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	sc, err := d.db.Conn(context.WithValue(ctx, dialedKey{}, func(c net.Conn) { socket = c }))
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("%w: no connection within %v; the server is silent, or the pool has none left", driver.ErrUnavailable, connectLimit)
+			return nil, fmt.Errorf("%w: no connection within %v; the server is silent, or the pool has none left", driver.ErrUnavailable, advisory.ConnectLimit)
 		}
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	c := newConn(sc, socket, d.cfg)
-	if err := c.within(ctx, func() error { return d.setUp(c) }); err != nil {
+	if err := advisory.Within(ctx, c, func() error { return d.setUp(c) }); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -126,7 +91,7 @@ func (d *dialer) setUp(c *conn) error {
 		return err
 	}
 	d.place.Store(&c.place)
-	d.database.Store(&r[1].String)
+	d.database.CompareAndSwap(nil, &r[1].String)
 	return nil
 }
 
@@ -148,7 +113,7 @@ func checkVersion(version string) (mariaDB bool, err error) {
 		case err != nil || n > least[i]:
 			return mariaDB, nil
 		case n < least[i]:
-			return mariaDB, invalid("the server is version %s; named locks need MySQL 5.7.8 or MariaDB 10.1.2: use a lease table (package sqlstore, mysql://)", version)
+			return mariaDB, storekit.Invalidf("the server is version %s; named locks need MySQL 5.7.8 or MariaDB 10.1.2: use a lease table (package sqlstore, mysql://)", version)
 		}
 	}
 	return mariaDB, nil
@@ -159,14 +124,14 @@ func checkVersion(version string) (mariaDB bool, err error) {
 // and compares the two. While the proxy is busy, it may give them two sessions, and the check
 // notices nothing. So each new connection is compared with the store's other connections, and every
 // statement that takes a lock checks the session again.
-func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
+func (d *dialer) checkProxy(ctx context.Context, c *conn, others []*conn) error {
 	alone := true
-	for _, other := range d.live() {
+	for _, other := range others {
 		if other == c || !other.alive() {
 			continue
 		}
 		if err := conflict(c, other); err != nil {
-			other.loseConn(err)
+			other.Lose(err)
 			return err
 		}
 		alone = alone && !other.alive()
@@ -178,7 +143,7 @@ func (d *dialer) checkProxy(ctx context.Context, c *conn) error {
 	if err != nil {
 		return err
 	}
-	defer second.closeConn()
+	defer second.Close()
 	if err := compare(c, second); err != nil {
 		return err
 	}

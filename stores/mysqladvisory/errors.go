@@ -28,15 +28,6 @@ var endings = []uint64{
 	4031, // MySQL: the connection was idle for too long
 }
 
-// A connError means that a connection has ended.
-type connError struct {
-	err    error
-	unsent bool // the statement was certainly not carried out
-}
-
-func (e *connError) Error() string { return e.err.Error() }
-func (e *connError) Unwrap() error { return e.err }
-
 // number returns the number of an error of the server, or 0. This package imports no driver, so it
 // looks for the field Number, which the error of go-sql-driver/mysql has.
 func number(err error) uint64 {
@@ -57,42 +48,22 @@ func hasNumber(err error, numbers ...uint64) bool {
 	return err != nil && slices.Contains(numbers, number(err))
 }
 
-// connEnded reports whether err ended the connection, and whether the statement was certainly not
-// carried out.
-func connEnded(err error) (yes, unsent bool) {
-	var c *connError
-	if !errors.As(err, &c) {
-		return false, false
-	}
-	return true, c.unsent
-}
-
 var (
 	errOtherSession = fmt.Errorf("%w: another session of the server answered, or the session was reset; a proxy that shares sessions between clients (multiplexing) is between, and named locks exclude nobody there: connect to the server itself, switch multiplexing off for this user, or use a lease table (package sqlstore, mysql://)", driver.ErrInvalid)
 	errGalera       = fmt.Errorf("%w: the server is a node of a Galera cluster, and a named lock excludes only the clients of one node; use a lease table (package sqlstore, mysql://) or a server that is no cluster", driver.ErrInvalid)
 	errReadOnly     = fmt.Errorf("%w: the server is read-only, as a replica is, and the primary does not see its locks; connect to the primary", driver.ErrUnavailable)
 	errTwoServers   = fmt.Errorf("%w: the connections lead to two servers, whose locks do not exclude each other; name one server", driver.ErrUnavailable)
-	errNull         = fmt.Errorf("%w: the server could not give the lock: GET_LOCK returned NULL", driver.ErrUnavailable)
+	errNull         = errors.New("the server could not give the lock: GET_LOCK returned NULL")
 )
 
-// failure returns the error that callers see. If the server refused a statement, the error is not
-// ErrUncertain, because the statement changed nothing.
-func failure(err error) error {
-	switch yes, unsent := connEnded(err); {
-	case err == nil:
-		return nil
-	case errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid), errors.Is(err, driver.ErrUnavailable):
-		return err
-	case yes && !unsent:
-		return fmt.Errorf("%w: %s", driver.ErrUncertain, err) // hides context errors that are not the caller's
-	case yes:
-		return fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
+// needsTable adds advice to an error that says that the table of fences is missing, or that this
+// user may not use it.
+func needsTable(err error) error {
+	switch {
 	case hasNumber(err, noTable):
 		return fmt.Errorf("%w: the table of fences is missing; make it with the SQL of Schema, or leave fences out: %w", driver.ErrUnavailable, err)
+	case hasNumber(err, deniedTable, deniedDatabase, noDatabase):
+		return fmt.Errorf("%w: the table of fences is missing, or this user may not use it: run the SQL of Schema as another user and grant SELECT, INSERT and UPDATE on it, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
 	}
-	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
+	return err
 }

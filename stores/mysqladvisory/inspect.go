@@ -9,103 +9,67 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
-
-// Inspect implements driver.Inspector. The holder of a name is read from the table of fences.
-// Without that table, only the host of the session is known, and only if the user may see the
-// session.
-func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := driver.CheckName(name, &s.promises); err != nil {
-		return driver.State{}, err
-	}
-	return calls.Do(ctx, &s.calls, func() (driver.State, error) {
-		l, err := s.prepare()
-		if err != nil {
-			return driver.State{}, err
-		}
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return driver.State{}, err
-		}
-		st := driver.State{Name: name, Waiters: -1}
-		var hold *driver.Hold
-		hold, st.Fence, err = s.lookUp(c, l, l.keys.lockName(name))
-		if hold != nil {
-			st.Holds = []driver.Hold{*hold}
-		}
-		return st, failure(err)
-	})
-}
 
 // List implements driver.Lister. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	return calls.Do(ctx, &s.calls, func() ([]driver.State, error) {
-		if s.cfg.noFences {
-			return nil, fmt.Errorf("%w: the server knows hashes only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
-		}
-		l, err := s.prepare()
+	d := s.dialect
+	if d.cfg.noFences {
+		return nil, fmt.Errorf("%w: the server knows hashes only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
+	}
+	return advisory.AskReady(ctx, s.kit, func(c *conn) ([]driver.State, error) {
+		sql, err := d.statements()
 		if err != nil {
 			return nil, err
 		}
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return nil, err
-		}
-		rows, err := c.query(l.sql.holdersOf(prefix))
-		if err != nil {
-			return nil, failure(err)
-		}
+		rows, err := c.query(sql.holdersOf(prefix))
 		var states []driver.State
 		for _, r := range rows {
 			name := r[5].String
-			if l.keys.lockName(name) != r[6].String { // of another namespace
+			if d.Key(name) != r[6].String { // of another namespace
 				continue
 			}
-			hold, _ := s.read(c, r)
+			hold, _ := d.read(c, r)
 			states = append(states, driver.State{Name: name, Waiters: -1, Fence: r.number(1), Holds: []driver.Hold{hold}})
 		}
-		return states, nil
+		return states, needsTable(err)
 	})
 }
 
-// heldBy returns the error that names the holder of a lock.
-func (s *Store) heldBy(c *conn, l *layout, key string) error {
-	held := &driver.HeldError{Waiters: -1}
-	if hold, _, _ := s.lookUp(c, l, key); hold != nil { // the error is right without the holder
-		held.Holds = []driver.Hold{*hold}
-	}
-	return held
-}
-
-// recordPause is how long lookUp waits before it reads a row again. A holder writes its row only
-// after the grant, so lookUp may first find the row of an earlier holder.
+// recordPause is how long Holders waits before it reads a row again. A holder writes its row only
+// after the grant, so Holders may first find the row of an earlier holder.
 const recordPause = 3 * time.Millisecond
 
-// lookUp asks the server for the holder and the fence of a lock. If nobody holds the lock, the
-// holder is nil.
-func (s *Store) lookUp(c *conn, l *layout, key string) (*driver.Hold, uint64, error) {
-	if s.cfg.noFences {
-		r, err := c.queryOne(owner(key))
+// Holders implements advisory.Dialect. The holder of a name is read from the table of fences.
+// Without that table, only the host of the session is known, and only if the user may see the
+// session.
+func (d *dialect) Holders(c *conn, l advisory.Lock) ([]driver.Hold, uint64, error) {
+	if d.cfg.noFences {
+		r, err := c.queryOne(owner(l.Key))
 		if err != nil || !r[0].Valid {
 			return nil, 0, err
 		}
-		hold := s.session(c, r[0].String)
-		return &hold, 0, nil
+		return []driver.Hold{d.session(c, r[0].String)}, 0, nil
+	}
+	sql, err := d.statements()
+	if err != nil {
+		return nil, 0, err
 	}
 	for again := false; ; again = true {
-		rows, err := c.query(l.sql.holder(key))
-		if err != nil || len(rows) != 1 || !rows[0][0].Valid {
-			var fence uint64
-			if len(rows) == 1 {
-				fence = rows[0].number(1)
-			}
-			return nil, fence, err
+		rows, err := c.query(sql.holder(l.Key))
+		if err != nil || len(rows) != 1 {
+			return nil, 0, needsTable(err)
 		}
-		hold, current := s.read(c, rows[0])
+		fence := rows[0].number(1)
+		if !rows[0][0].Valid {
+			return nil, fence, nil
+		}
+		hold, current := d.read(c, rows[0])
 		if current || again {
-			return &hold, rows[0].number(1), nil
+			return []driver.Hold{hold}, fence, nil
 		}
 		time.Sleep(recordPause)
 	}
@@ -115,22 +79,19 @@ func (s *Store) lookUp(c *conn, l *layout, key string) (*driver.Hold, uint64, er
 // the lock. The next columns are holderColumns, which come from the row that the last holder wrote.
 // If another session wrote that row, it does not describe the present holder. Then read returns
 // false, and the hold contains only what the server knows about the session.
-func (s *Store) read(c *conn, r row) (hold driver.Hold, current bool) {
+func (d *dialect) read(c *conn, r row) (hold driver.Hold, current bool) {
 	if r[0] != r[4] {
-		hold = s.session(c, r[0].String)
-		hold.Foreign = s.cfg.symfony // in padlock's own layout, no other program takes these locks
+		hold = d.session(c, r[0].String)
+		hold.Foreign = d.cfg.symfony // in padlock's own layout, no other program takes these locks
 		return hold, false
 	}
-	_ = json.Unmarshal([]byte(r[2].String), &hold.Holder) // a holder that cannot be read stays unknown
-	hold.Since = time.Now().Add(-time.Duration(r.number(3)) * time.Microsecond)
-	if hold.Plan > 0 {
-		hold.PlannedEnd = hold.Since.Add(hold.Plan)
-	}
-	return hold, true
+	var holder driver.Holder
+	_ = json.Unmarshal([]byte(r[2].String), &holder) // a holder that cannot be read stays unknown
+	return storekit.HoldOf(holder, false, time.Now().Add(-time.Duration(r.number(3))*time.Microsecond)), true
 }
 
 // session describes a session. Its host is known if the user may see the session.
-func (s *Store) session(c *conn, id string) driver.Hold {
+func (d *dialect) session(c *conn, id string) driver.Hold {
 	hold := driver.Hold{Holder: driver.Holder{Label: "session " + id + " of MySQL"}}
 	if rows, err := c.query(hostOf(id)); err == nil && len(rows) == 1 {
 		hold.Host = rows[0][0].String

@@ -1,10 +1,11 @@
 package mysqladvisory
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // Option changes what Open does.
@@ -62,16 +63,7 @@ func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 // name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
 // is ever removed. One of the processes that share the table removes old rows in the background, at
 // most 500 a second.
-func Keep(d time.Duration) Option {
-	return func(c *config) {
-		if c.keep = max(d, minKeep); d <= 0 {
-			c.keep = -1
-		}
-	}
-}
-
-// keepFor returns how long a row stays, or less than 0 if no row is removed.
-func (c *config) keepFor() time.Duration { return cmp.Or(c.keep, defaultKeep) }
+func Keep(d time.Duration) Option { return func(c *config) { c.keep = advisory.Keep(d) } }
 
 // Lazy opens the store without a request to the server, which may be down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
@@ -79,13 +71,13 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 func (c *config) check() error {
 	switch {
 	case c.lossDelay < 2*time.Second || c.lossDelay > time.Hour:
-		return invalid("LossDelay is %v; it is 2 s to 1 h", c.lossDelay)
+		return storekit.Invalidf("LossDelay is %v; it is 2 s to 1 h", c.lossDelay)
 	case c.sessionTimeout < 2*c.lossDelay || c.sessionTimeout > 24*time.Hour || c.sessionTimeout%time.Second != 0:
-		return invalid("SessionTimeout is %v; it is whole seconds, at least twice the LossDelay (%v) and at most 24 h", c.sessionTimeout, c.lossDelay)
+		return storekit.Invalidf("SessionTimeout is %v; it is whole seconds, at least twice the LossDelay (%v) and at most 24 h", c.sessionTimeout, c.lossDelay)
 	case c.maxHolds < 1:
-		return invalid("MaxHolds is %d; it is at least 1", c.maxHolds)
+		return storekit.Invalidf("MaxHolds is %d; it is at least 1", c.maxHolds)
 	case c.symfony && c.namespace != "":
-		return invalid("Namespace: Symfony's layout has none; leave it out")
+		return storekit.Invalidf("Namespace: Symfony's layout has none; leave it out")
 	case c.schema != "":
 		_, err := fenceTable(c.schema)
 		return err

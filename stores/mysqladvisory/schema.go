@@ -1,10 +1,11 @@
 package mysqladvisory
 
-import "strconv"
+import (
+	"strconv"
 
-// schemaVersion is the version of the table of fences that this package reads and writes. A special
-// row of the table contains this number as its fence. A table without that row has version 1.
-const schemaVersion = 1
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
+)
 
 // These rows of the table are about the table itself. No lock has such a name: padlock's names have
 // a colon after the first word, and Symfony's names are hexadecimal.
@@ -27,7 +28,7 @@ func Schema(database string) ([]string, error) {
 			" (lock_name varbinary(64) NOT NULL PRIMARY KEY, fence bigint NOT NULL, name varbinary(1024) NOT NULL," +
 			" session varbinary(64) NOT NULL, since bigint NOT NULL, holder blob NOT NULL) ENGINE=InnoDB",
 		"INSERT INTO " + table + " (lock_name, fence, name, session, since, holder) VALUES ('" + versionRow + "', " +
-			strconv.Itoa(schemaVersion) + ", 'version of this table', '-', 0, '') ON DUPLICATE KEY UPDATE fence = fence",
+			strconv.Itoa(advisory.TableVersion) + ", 'version of this table', '-', 0, '') ON DUPLICATE KEY UPDATE fence = fence",
 	}, nil
 }
 
@@ -38,7 +39,7 @@ func fenceTable(database string) (string, error) {
 	}
 	for _, c := range database {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '$' {
-			return "", invalid("the name of the database %q has a character other than letters, digits, _, - and $", database)
+			return "", storekit.Invalidf("the name of the database %q has a character other than letters, digits, _, - and $", database)
 		}
 	}
 	return "`" + database + "`.`padlock_fences`", nil

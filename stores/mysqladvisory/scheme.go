@@ -1,14 +1,13 @@
 package mysqladvisory
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/advisory"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -72,26 +71,7 @@ func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err erro
 		return 0, 0, err
 	}
 	defer s.Close()
-	if s.cfg.noFences {
-		return schemaVersion, schemaVersion, nil
-	}
-	from, err = calls.Do(ctx, &s.calls, func() (int, error) {
-		database := cmp.Or(s.cfg.schema, strings.TrimPrefix(u.Path, "/"))
-		table, err := fenceTable(database)
-		if err != nil {
-			return 0, err
-		}
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return 0, err
-		}
-		from, err := versionOf(c, &statements{table})
-		if err != nil {
-			return from, err
-		}
-		return from, makeTable(c, database)
-	})
-	return from, schemaVersion, err
+	return advisory.Upgrade(ctx, s.kit)
 }
 
 // foreignDSN recognises the DSNs of PHP's PDO.

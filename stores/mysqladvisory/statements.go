@@ -142,11 +142,10 @@ func (s *statements) holdersOf(prefix string) string {
 
 // dueSweep returns the statement that begins a sweep of the table. It writes the server's time to
 // the table, and returns that time as the last inserted id. If the last sweep began less than
-// sweepEvery ago, the statement records no time, and the last inserted id is 0.
-func (s *statements) dueSweep() string {
-	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
+// "every" ago, the statement records no time, and the last inserted id is 0.
+func (s *statements) dueSweep(every time.Duration) string {
 	return "INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + sweepRow + "', LAST_INSERT_ID(" + now + "), 'last sweep of this table', '-', 0, '')" +
-		" ON DUPLICATE KEY UPDATE fence = IF(ABS(VALUES(fence) - fence) >= " + every + ", LAST_INSERT_ID(VALUES(fence)), fence + LAST_INSERT_ID(0))"
+		" ON DUPLICATE KEY UPDATE fence = IF(ABS(VALUES(fence) - fence) >= " + strconv.FormatInt(every.Microseconds(), 10) + ", LAST_INSERT_ID(VALUES(fence)), fence + LAST_INSERT_ID(0))"
 }
 
 // olderThan returns the condition for rows whose fence is older than age.
@@ -156,9 +155,9 @@ func olderThan(age time.Duration) string {
 
 // oldRows returns the statement that reads the next batch of old rows. For each row, the statement
 // also reads whether the lock is free.
-func (s *statements) oldRows(after string, keep time.Duration) string {
+func (s *statements) oldRows(after string, batch int, keep time.Duration) string {
 	return "SELECT lock_name, IS_FREE_LOCK(lock_name) FROM " + s.table + " WHERE lock_name > " + text(after) + " AND lock_name <> '" + versionRow + "' AND " + olderThan(keep) +
-		" ORDER BY lock_name LIMIT " + strconv.Itoa(sweepBatch)
+		" ORDER BY lock_name LIMIT " + strconv.Itoa(batch)
 }
 
 // removeRows returns the statement that removes the rows of the given locks. After the list of

@@ -5,25 +5,21 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	return calls.Do(ctx, &s.calls, func() ([]driver.Finding, error) {
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return nil, err
-		}
+	return advisory.Ask(ctx, s.kit, func(c *conn) ([]driver.Finding, error) {
 		r, err := c.queryOne(statusQuery)
 		if err != nil {
-			return nil, failure(err)
+			return nil, err
 		}
 		out := []driver.Finding{version(r[0].String), readOnly(r[1].String)}
 		for _, q := range []func(*conn) (driver.Finding, error){cluster, replica, checkForProxy, connections(r[4].String)} {
 			f, err := q(c)
 			if !c.alive() {
-				return nil, failure(err)
+				return nil, err
 			}
 			out = append(out, f)
 		}

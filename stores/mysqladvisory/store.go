@@ -3,32 +3,21 @@ package mysqladvisory
 import (
 	"context"
 	"database/sql"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // Store keeps locks as named locks of a MariaDB or MySQL server. It is safe for concurrent use.
 type Store struct {
-	cfg      config
-	promises driver.Guarantees
-	pool     pool
-	holds    heldTokens
-
-	calls calls.Calls
-
-	preparing sync.Mutex
-	ready     atomic.Pointer[layout] // nil until the server was checked
+	*kit
+	dialect *dialect
+	ownsDB  bool
 }
 
-// A layout has the facts that the store learns when it checks the server.
-type layout struct {
-	keys keyring
-	sql  statements
-}
+// kit has the methods of a store.
+type kit = advisory.Store[*conn]
 
 var _ interface {
 	driver.Store
@@ -50,95 +39,45 @@ var _ interface {
 // old, or if it belongs to a Galera cluster. Open also returns driver.ErrInvalid if it detects a
 // proxy that shares sessions between clients.
 func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
-	s := &Store{cfg: defaults()}
+	cfg := defaults()
 	for _, o := range opts {
-		o(&s.cfg)
+		o(&cfg)
 	}
-	if err := s.cfg.check(); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if most := db.Stats().MaxOpenConnections; most > 0 && most < allConns {
-		return nil, invalid("the pool has at most %d connections; the store needs up to %d: raise SetMaxOpenConns", most, allConns)
+	if most := db.Stats().MaxOpenConnections; most > 0 && most < advisory.MaxConns {
+		return nil, storekit.Invalidf("the pool has at most %d connections; the store needs up to %d: raise SetMaxOpenConns", most, advisory.MaxConns)
 	}
-	s.promises = s.cfg.guarantees()
-	s.holds = newHolds()
-	s.calls.Open()
-	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.calls.Work, s.calls.Closing
-	d := &s.pool.dialer
-	d.db, d.cfg, d.live = db, &s.cfg, s.pool.live
-	if s.cfg.lazy {
-		return s, nil
+	d := &dialect{dialer{db: db, cfg: &cfg}}
+	s := &Store{dialect: d, kit: advisory.New(d, advisory.Config{
+		Guarantees: cfg.guarantees(), MaxHolds: cfg.maxHolds, Keep: cfg.keep, SweepNever: cfg.lenient,
+	})}
+	if !cfg.lazy {
+		if err := advisory.Prepare(ctx, s.kit); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
-	if _, err := calls.Do(ctx, &s.calls, s.prepare); err != nil {
-		s.Close()
-		return nil, err
-	}
+	s.ownsDB = cfg.ownsDB
 	return s, nil
 }
 
-// prepare checks the server, and creates the table of fences if it is missing.
-func (s *Store) prepare() (*layout, error) {
-	if l := s.ready.Load(); l != nil {
-		return l, nil
-	}
-	c, err := s.pool.anyConn() // without the mutex, so that all callers wait for one connection
-	if err != nil {
-		return nil, err
-	}
-	s.preparing.Lock()
-	defer s.preparing.Unlock()
-	if l := s.ready.Load(); l != nil {
-		return l, nil
-	}
-	database := s.cfg.schema
-	if database == "" {
-		database = *s.pool.dialer.database.Load()
-	}
-	l := &layout{keys: keyring{s.cfg.symfony, s.cfg.namespace, database}}
-	if !s.cfg.noFences {
-		if database == "" {
-			return nil, invalid("the connection has no database for the table of fences; name one, or leave fences out (NoFences, fences=no)")
-		}
-		if l.sql.table, err = fenceTable(database); err == nil {
-			err = s.useTable(c, l)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.ready.Store(l)
-	return l, nil
-}
-
-// useTable makes the table of fences if it is missing, and starts the goroutine that sweeps it.
-func (s *Store) useTable(c *conn, l *layout) error {
-	version, err := versionOf(c, &l.sql)
-	if err == nil && version == 0 {
-		err = makeTable(c, l.keys.database)
-	}
-	if keep := s.cfg.keepFor(); err == nil && keep > 0 && !s.cfg.lenient {
-		s.calls.Work.Go(s.sweeper(l, keep).background) // prepare succeeds only once, so there is one sweeper
-	}
-	return err
-}
-
-func (s *Store) sweeper(l *layout, keep time.Duration) *sweeper {
-	return &sweeper{sql: l.sql, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.calls.Closing}
-}
+// Prune removes the rows of names that nobody uses and whose last fence is old. The option [Keep]
+// says how old. Prune returns how many rows it removed. If such a name is used again, its next
+// fence is still higher than its last one. The store also prunes by itself, in the background.
+// Prune needs the right to DELETE. It may take long. If ctx ends, Prune finishes the statement that
+// is running. It then returns the error of ctx, and how many rows it has removed.
+func (s *Store) Prune(ctx context.Context) (int, error) { return advisory.Prune(ctx, s.kit) }
 
 // Close ends the connections of the store. All holds end with them.
 func (s *Store) Close() error {
-	first := s.calls.End()
-	s.pool.closeAll()
-	s.calls.Work.Wait()
-	if first && s.cfg.ownsDB {
-		return s.pool.dialer.db.Close()
+	err := s.kit.Close()
+	if s.ownsDB {
+		err = s.dialect.db.Close()
 	}
-	return nil
+	return err
 }
-
-// Guarantees implements driver.Store.
-func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
 // SamePlace implements driver.SamePlacer. It compares the servers if both stores know theirs, and
 // the pools otherwise.
@@ -147,9 +86,9 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	if !ok {
 		return false
 	}
-	mine, theirs := s.pool.dialer.place.Load(), o.pool.dialer.place.Load()
+	mine, theirs := s.dialect.place.Load(), o.dialect.place.Load()
 	if mine != nil && theirs != nil {
 		return *mine == *theirs
 	}
-	return s.pool.dialer.db == o.pool.dialer.db
+	return s.dialect.db == o.dialect.db
 }

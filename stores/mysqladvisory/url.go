@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -106,7 +107,7 @@ func parse(u *url.URL, o Opener) (*target, error) {
 	if c, err := t.config(); err != nil {
 		return nil, err
 	} else if !c.noFences && c.schema == "" && strings.Trim(u.Path, "/") == "" {
-		return nil, invalid("the URL names no database for the table of fences; write %s://HOST/DATABASE, or leave fences out (fences=no)", schemes[0])
+		return nil, storekit.Invalidf("the URL names no database for the table of fences; write %s://HOST/DATABASE, or leave fences out (fences=no)", schemes[0])
 	}
 	return t, nil
 }

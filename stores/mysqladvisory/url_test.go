@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // nowhere is an Opener for a server that receives no request.
@@ -129,15 +130,16 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// If a statement may have been carried out, no error says that nothing was changed.
+// If a statement may have been carried out, no error says that nothing was changed. A missing table
+// is explained.
 func TestFailures(t *testing.T) {
-	lost := &connError{err: errors.New("reset")}
-	unsent := &connError{err: errors.New("refused"), unsent: true}
+	lost := &storekit.NoReply{Err: errors.New("reset")}
 	for err, want := range map[error]error{
-		lost: driver.ErrUncertain, unsent: driver.ErrUnavailable, errReadOnly: driver.ErrUnavailable, errGalera: driver.ErrInvalid,
+		lost: driver.ErrUncertain, errReadOnly: driver.ErrUnavailable, errGalera: driver.ErrInvalid,
 		&refusal{1146}: driver.ErrUnavailable, &refusal{1205}: driver.ErrUnavailable,
 	} {
-		if got := failure(err); !errors.Is(got, want) {
+		got := storekit.Failure(needsTable(err))
+		if !errors.Is(got, want) || strings.Contains(got.Error(), "Schema") != hasNumber(err, noTable) {
 			t.Errorf("%v becomes %v; want %v", err, got, want)
 		}
 	}

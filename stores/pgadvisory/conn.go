@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // When a connection has run no statement for restBefore, a goroutine begins to read its socket. By
@@ -38,25 +39,25 @@ type conn struct {
 	until    time.Time // the deadline of the socket
 	stopMu   sync.Mutex
 	stop     context.CancelFunc // stops the reading of the socket
-
-	// The mutex of the pool guards the fields from here on.
-
-	// keys has an entry for each lock that this session has or asks for. The value is the number of
-	// holds of that lock in this session, plus the number of requests for it that are running.
-	keys map[int64]int
-	// sole contains the locks that this session has exclusively, or asks for exclusively.
-	sole map[int64]bool
-	load int // the sum of the values in keys
-	ops  int // operations that are running
 }
 
 func newConn(pg *pgconn.PgConn, cfg *config) *conn {
-	c := &conn{pg: pg, every: cfg.pingEvery(), limit: cfg.limit(), kick: make(chan struct{}, 1), prepared: map[string]bool{}, keys: map[int64]int{}, sole: map[int64]bool{}}
+	c := &conn{pg: pg, every: cfg.pingEvery(), limit: cfg.limit(), kick: make(chan struct{}, 1), prepared: map[string]bool{}}
 	c.bound, c.end = context.WithCancelCause(context.Background())
 	return c
 }
 
 func (c *conn) alive() bool { return c.bound.Err() == nil }
+
+// Bound implements advisory.Session.
+func (c *conn) Bound() context.Context { return c.bound }
+
+// Refresh implements advisory.Session. A goroutine reads the socket, so the store has noticed
+// already if the connection has ended.
+func (c *conn) Refresh() bool { return c.alive() }
+
+// SetLoad implements advisory.Session. A session without locks is watched like any other.
+func (c *conn) SetLoad(int) {}
 
 // exec runs a statement and returns its rows. The time limit is c.limit.
 func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
@@ -71,9 +72,15 @@ func (c *conn) execWithin(limit time.Duration, st *statement, params ...[]byte) 
 	c.want.Add(-1)
 	defer c.endStatement()
 	if !c.alive() {
-		return nil, &connError{err: context.Cause(c.bound), unsent: true}
+		return nil, &storekit.NoReply{Err: context.Cause(c.bound), Unsent: true}
 	}
 	return c.send(limit, st, params)
+}
+
+// isTrue runs a statement that returns one boolean.
+func (c *conn) isTrue(st *statement, params ...[]byte) (bool, error) {
+	rows, err := c.exec(st, params...)
+	return err == nil && string(rows[0][0]) == "t", err
 }
 
 func (c *conn) send(limit time.Duration, st *statement, params [][]byte) ([][][]byte, error) {
@@ -112,13 +119,13 @@ func (c *conn) statementError(err error, unsent bool) error {
 	var refused *pgconn.PgError
 	switch {
 	case hasCode(err, noStatement, twoStatements): // another session answered
-		c.lose(errTransactionMode)
+		c.Lose(errTransactionMode)
 		return errTransactionMode
 	case errors.As(err, &refused) && !c.pg.IsClosed():
 		return err
 	}
-	c.lose(err)
-	return &connError{err: err, unsent: unsent || pgconn.SafeToRetry(err)}
+	c.Lose(err)
+	return &storekit.NoReply{Err: err, Unsent: unsent || pgconn.SafeToRetry(err)}
 }
 
 // endStatement lets the next statement begin.
@@ -127,7 +134,7 @@ func (c *conn) endStatement() {
 	c.nudge()
 }
 
-// nudge wakes the goroutine that runs the method watch. That goroutine reads the socket unless
+// nudge wakes the goroutine that runs the method Watch. That goroutine reads the socket unless
 // another statement follows soon. nudge does not wait for the goroutine, which may have ended
 // together with the connection.
 func (c *conn) nudge() {
@@ -146,9 +153,10 @@ func (c *conn) interrupt() {
 	}
 }
 
-// watch runs in a goroutine until the connection has ended. While no statement is running, it reads
-// the socket to notice the end.
-func (c *conn) watch() {
+// Watch implements advisory.Session. While no statement is running, it reads the socket to notice
+// the end of the connection.
+func (c *conn) Watch() {
+	c.nudge()
 	for c.alive() {
 		select {
 		case <-c.kick:
@@ -193,7 +201,7 @@ func (c *conn) listen() bool {
 	case err == nil:
 		return true
 	case c.pg.IsClosed() || ctx.Err() == nil:
-		c.lose(err)
+		c.Lose(err)
 		return false
 	case errors.Is(ctx.Err(), context.Canceled):
 		return false
@@ -202,15 +210,15 @@ func (c *conn) listen() bool {
 	return err == nil
 }
 
-// lose ends the connection. Everything that depends on the connection ends with it.
-func (c *conn) lose(err error) {
+// Lose implements advisory.Session.
+func (c *conn) Lose(err error) {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL ended: %w", driver.ErrLost, err))
 	c.pg.Conn().Close()
 }
 
-// closeConn closes the connection. If no statement is running, it first tells the server that the
+// Close implements advisory.Session. If no statement is running, it first tells the server that the
 // session ends.
-func (c *conn) closeConn() {
+func (c *conn) Close() {
 	c.end(fmt.Errorf("%w: the connection to PostgreSQL was closed", driver.ErrClosed))
 	c.interrupt()
 	if !c.mu.TryLock() {
@@ -239,7 +247,7 @@ func (c *conn) cancel(ended <-chan struct{}) {
 		case <-ended:
 			return
 		case <-ctx.Done():
-			c.lose(errors.New("a wait could not be cancelled"))
+			c.Lose(errors.New("a wait could not be cancelled"))
 			return
 		case <-time.After(pause):
 		}

@@ -14,14 +14,14 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/login"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 const (
 	// minVersion is the first version with idle_session_timeout and
 	// client_connection_check_interval.
 	minVersion = 14
-	// connectLimit is the longest time that connecting may take.
-	connectLimit = 4 * time.Second
 	// ownName is the beginning of the application_name of every padlock session.
 	ownName = "padlock "
 )
@@ -30,8 +30,7 @@ const (
 type dialer struct {
 	server *pgconn.Config
 	cfg    *config
-	live   func() []*conn // the live connections of this process
-	system atomic.Value   // the string that identifies the data of the server
+	system atomic.Value // the string that identifies the data of the server
 	// database is the string with the name of the database in the server. Behind a pooler, the URL
 	// may have another name for it.
 	database atomic.Value
@@ -51,37 +50,22 @@ func checkTLS(server *pgconn.Config) error {
 		h := host{f.Host, f.Port}
 		was, seen := encrypted[h]
 		if seen && was != (f.TLSConfig != nil) && !login.Local(f.Host) {
-			return invalid("the connection to %s may fall back to plain text, as sslmode prefer (the default) and allow do; write sslmode=verify-full (with sslrootcert=FILE for a CA of your own), sslmode=require, or sslmode=disable", f.Host)
+			return storekit.Invalidf("the connection to %s may fall back to plain text, as sslmode prefer (the default) and allow do; write sslmode=verify-full (with sslrootcert=FILE for a CA of your own), sslmode=require, or sslmode=disable", f.Host)
 		}
 		encrypted[h] = f.TLSConfig != nil
 	}
 	return nil
 }
 
-// connect makes a connection that may be used for locks, and sets its session up. No lock has been
-// asked for meanwhile, so no error is ErrUncertain.
-func (d *dialer) connect(ctx context.Context) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	c, err := d.openConn(ctx)
-	if err == nil {
-		err = c.within(ctx, func() error {
-			if err := d.checkPooler(ctx, c); err != nil {
-				return err
-			}
-			if d.system.Load() == nil {
-				d.identify(c)
-			}
-			return nil
-		})
-	}
-	switch {
-	case err == nil:
-		return c, nil
-	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrInvalid):
-		return nil, err
-	}
-	return nil, fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
+// Connect implements advisory.Dialect.
+func (d *dialer) Connect(ctx context.Context, others func() []*conn) (*conn, error) {
+	return advisory.Connect(ctx, d.openConn, func(ctx context.Context, c *conn) error {
+		err := d.checkPooler(ctx, c, others())
+		if err == nil && d.system.Load() == nil {
+			d.identify(c)
+		}
+		return err
+	})
 }
 
 // openConn connects and sets the session up.
@@ -100,24 +84,10 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, login.Explain(reason(err), server.Password, d.server.Password, server.User))
 	}
 	c := newConn(pg, d.cfg)
-	if err := c.within(ctx, func() error { return d.setUp(c) }); err != nil {
+	if err := advisory.Within(ctx, c, func() error { return d.setUp(c) }); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-// within calls f, which runs statements. If ctx ends meanwhile, the connection ends. After an error
-// the connection is closed.
-func (c *conn) within(ctx context.Context, f func() error) error {
-	stop := context.AfterFunc(ctx, func() { c.lose(context.Cause(ctx)) })
-	err := f()
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		c.closeConn()
-	}
-	return err
 }
 
 // reason returns an error of pgconn without its first part, which names the user and the database.
@@ -145,7 +115,7 @@ func applicationName() string {
 func (d *dialer) setUp(c *conn) error {
 	version, _, _ := strings.Cut(c.pg.ParameterStatus("server_version"), ".")
 	if n, err := strconv.Atoi(strings.TrimRight(version, "abcdefghijklmnopqrstuvwxyz ")); err == nil && n < minVersion {
-		return invalid("the server is PostgreSQL %d; advisory locks need %d or newer: use a lease table (package sqlstore)", n, minVersion)
+		return storekit.Invalidf("the server is PostgreSQL %d; advisory locks need %d or newer: use a lease table (package sqlstore)", n, minVersion)
 	}
 	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
 	settings := [][2]string{
@@ -191,15 +161,15 @@ func (d *dialer) identify(c *conn) {
 
 // checkPooler returns an error for a pooler in transaction mode. Such a pooler lets two connections
 // share one session of the server. So checkPooler compares the session of c with those of other
-// connections.
+// connections of the store.
 //
 // A busy pooler may give two connections different sessions, and then checkPooler finds nothing. So
 // behind a pooler, checkPooler makes three more connections, one after the other. Each later
 // connection of the store is checked, too.
-func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
-	for _, other := range d.live() {
+func (d *dialer) checkPooler(ctx context.Context, c *conn, others []*conn) error {
+	for _, other := range others {
 		if other != c && other.pid == c.pid && other.start == c.start && other.alive() {
-			other.lose(errTransactionMode)
+			other.Lose(errTransactionMode)
 			return errTransactionMode
 		}
 	}
@@ -215,7 +185,7 @@ func (d *dialer) checkPooler(ctx context.Context, c *conn) error {
 			return err
 		}
 		same := second.pid == c.pid && second.start == c.start
-		second.closeConn()
+		second.Close()
 		if same {
 			return errTransactionMode
 		}

@@ -9,57 +9,17 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
-
-// Inspect implements driver.Inspector. The server knows only the process and the host of a holder
-// that uses padlock, so Inspect reports nothing else about it.
-func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if err := s.checkName(name); err != nil {
-		return driver.State{}, err
-	}
-	return calls.Do(ctx, &s.calls, func() (driver.State, error) {
-		st := driver.State{Name: name, Waiters: -1}
-		if err := s.prepare(); err != nil {
-			return st, err
-		}
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return st, err
-		}
-		key := s.cfg.keys.lockNumber(name)
-		if st.Holds, err = s.holdersOf(c, key); err != nil {
-			return st, failure(err)
-		}
-		if s.cfg.noFences {
-			return st, nil
-		}
-		rows, err := c.exec(&s.sql.fence, number(key))
-		if len(rows) > 0 {
-			st.Fence = min(parse(rows[0][0]), driver.MaxFence-1) // maxFence says that no fence is left
-		}
-		return st, failure(err)
-	})
-}
 
 // List implements driver.Lister. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	return calls.Do(ctx, &s.calls, func() ([]driver.State, error) {
-		if s.cfg.noFences {
-			return nil, fmt.Errorf("%w: the server knows numbers only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
-		}
-		if err := s.prepare(); err != nil {
-			return nil, err
-		}
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return nil, err
-		}
-		rows, err := c.exec(&s.sql.names, bytea(prefix))
-		if err != nil {
-			return nil, failure(err)
-		}
+	if s.dialect.cfg.noFences {
+		return nil, fmt.Errorf("%w: the server knows numbers only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
+	}
+	return advisory.AskReady(ctx, s.inner, func(c *conn) ([]driver.State, error) {
+		rows, err := c.exec(&s.dialect.sql.names, bytea(prefix))
 		var states []driver.State
 		for _, row := range rows {
 			name, _ := hex.DecodeString(string(row[0]))
@@ -69,24 +29,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			last := &states[len(states)-1]
 			last.Holds = append(last.Holds, holder(row[1:4]))
 		}
-		return states, nil
+		return states, needsTable(err)
 	})
-}
-
-// heldBy returns the error that names the holders of a lock.
-func (s *Store) heldBy(c *conn, key int64) error {
-	holds, _ := s.holdersOf(c, key) // the error is right without the holders
-	return &driver.HeldError{Waiters: -1, Holds: holds}
-}
-
-// holdersOf asks the server for the holders of a lock.
-func (s *Store) holdersOf(c *conn, key int64) ([]driver.Hold, error) {
-	rows, err := c.exec(&holders, number(key))
-	var out []driver.Hold
-	for _, row := range rows {
-		out = append(out, holder(row))
-	}
-	return out, err
 }
 
 // holder reads a row of holderColumns.
@@ -107,14 +51,10 @@ func holder(row [][]byte) driver.Hold {
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	return calls.Do(ctx, &s.calls, func() ([]driver.Finding, error) {
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return nil, err
-		}
+	return advisory.Ask(ctx, s.inner, func(c *conn) ([]driver.Finding, error) {
 		rows, err := c.exec(&status)
 		if err != nil {
-			return nil, failure(err)
+			return nil, err
 		}
 		return findings(c, rows[0]), nil
 	})

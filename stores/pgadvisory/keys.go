@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"hash/crc32"
 	"strconv"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A keyring turns names into the numbers that PostgreSQL locks.
@@ -29,7 +31,7 @@ func (k *keyring) check(name string) error {
 		return nil
 	}
 	if n, err := strconv.ParseInt(name, 10, 64); err != nil || strconv.FormatInt(n, 10) != name {
-		return invalid("the name %q is not a whole number of 64 bits such as 7, and layout=number locks the number itself", name)
+		return storekit.Invalidf("the name %q is not a whole number of 64 bits such as 7, and layout=number locks the number itself", name)
 	}
 	return nil
 }

@@ -1,10 +1,11 @@
 package pgadvisory
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // Option changes what Open does.
@@ -61,16 +62,7 @@ func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 // name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
 // is ever removed. One of the processes that share the table removes old rows in the background, at
 // most 500 a second.
-func Keep(d time.Duration) Option {
-	return func(c *config) {
-		if c.keep = max(d, minKeep); d <= 0 {
-			c.keep = -1
-		}
-	}
-}
-
-// keepFor returns how long a row stays, or less than 0 if no row is removed.
-func (c *config) keepFor() time.Duration { return cmp.Or(c.keep, defaultKeep) }
+func Keep(d time.Duration) Option { return func(c *config) { c.keep = advisory.Keep(d) } }
 
 // Lazy opens the store without a request to the server, which may be down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
@@ -78,11 +70,11 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 func (c *config) check() error {
 	switch {
 	case c.lossDelay < time.Second || c.lossDelay > time.Hour:
-		return invalid("LossDelay is %v; it is 1 s to 1 h", c.lossDelay)
+		return storekit.Invalidf("LossDelay is %v; it is 1 s to 1 h", c.lossDelay)
 	case c.maxHolds < 1:
-		return invalid("MaxHolds is %d; it is at least 1", c.maxHolds)
+		return storekit.Invalidf("MaxHolds is %d; it is at least 1", c.maxHolds)
 	case c.keys.layout != hashLayout && c.keys.namespace != "":
-		return invalid("Namespace: layout=symfony and layout=number have none; leave it out")
+		return storekit.Invalidf("Namespace: layout=symfony and layout=number have none; leave it out")
 	}
 	_, err := fenceTable(c.schema)
 	return err

@@ -1,10 +1,11 @@
 package pgadvisory
 
-import "strconv"
+import (
+	"strconv"
 
-// schemaVersion is the version of the table of fences that this package reads and writes. A special
-// row of the table contains this number as its fence. A table without that row has version 1.
-const schemaVersion = 1
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
+)
 
 // These are the keys of the two rows that are about the table itself. One row has the version of
 // the table, and the other has the time of the last sweep. Like the key of a name, each key is the
@@ -30,7 +31,7 @@ func Schema(schema string) ([]string, error) {
 		"CREATE TABLE IF NOT EXISTS " + table +
 			" (key bigint NOT NULL PRIMARY KEY, fence bigint NOT NULL, shared boolean NOT NULL, name bytea NOT NULL)",
 		"INSERT INTO " + table + " (key, fence, shared, name) VALUES (" + strconv.FormatInt(versionKey, 10) + ", " +
-			strconv.Itoa(schemaVersion) + ", false, 'version of this table') ON CONFLICT (key) DO NOTHING",
+			strconv.Itoa(advisory.TableVersion) + ", false, 'version of this table') ON CONFLICT (key) DO NOTHING",
 	}, nil
 }
 
@@ -39,11 +40,11 @@ func Schema(schema string) ([]string, error) {
 func fenceTable(schema string) (string, error) {
 	for _, c := range schema {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
-			return "", invalid("the schema %q has a character other than letters, digits and _", schema)
+			return "", storekit.Invalidf("the schema %q has a character other than letters, digits and _", schema)
 		}
 	}
 	if schema == "" {
-		return "", invalid("the schema is empty")
+		return "", storekit.Invalidf("the schema is empty")
 	}
 	return `"` + schema + `".padlock_fences`, nil
 }

@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/advisory"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -70,25 +70,7 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 		return 0, 0, err
 	}
 	defer s.Close()
-	if s.cfg.noFences {
-		return schemaVersion, schemaVersion, nil
-	}
-	from, err = calls.Do(ctx, &s.calls, func() (int, error) {
-		c, err := s.pool.anyConn()
-		if err != nil {
-			return 0, err
-		}
-		from, err := versionOf(c, &s.sql.fence)
-		if err != nil {
-			return from, err
-		}
-		missing := s.sql.makeTable
-		if from > 0 {
-			missing = missing[1:] // the table exists, perhaps without a version
-		}
-		return from, makeTable(c, missing)
-	})
-	return from, schemaVersion, err
+	return advisory.Upgrade(ctx, s.inner)
 }
 
 func fromSymfony(dsn string) (*url.URL, error) {

@@ -12,14 +12,17 @@ type statement struct{ name, sql string }
 // field says otherwise. If a field has two statements, the first one is for an exclusive hold, and
 // the second one is for a shared hold.
 type statements struct {
-	take      [2]statement // $2 FenceAbove, $3 the name, $4 the intent's key; see also takeParams
+	take      [2]statement // $2 FenceAbove, $3 the name, $4 the intent's key; see also Try
 	mint      [2]statement // $2 FenceAbove, $3 the name
-	raise     statement    // $2 the fence
+	raise     statement    // $2 the fence, $3 the name
 	toShared  statement
 	fence     statement
 	names     statement // $1 a prefix
 	makeTable []string
-	sweep     sweepStatements
+	sweepDue  statement // $1 the key of the sweep's own row, $2 microseconds
+	// sweep removes one batch of old rows. $1 is the key of the last row of the batch before, $2 is
+	// how many microseconds a row is kept, $3 is versionKey, and $4 is the size of the batch.
+	sweep statement
 }
 
 const maxFence = "9007199254740992"
@@ -37,7 +40,7 @@ func newStatements(c *config) statements {
 	var s statements
 	table, _ := fenceTable(c.schema)
 	s.makeTable, _ = Schema(c.schema)
-	s.sweep = newSweepStatements(table)
+	s.sweepDue, s.sweep = sweepStatements(table)
 	for i, shared := range []string{"false", "true"} {
 		s.mint[i] = statement{"padlock_mint" + strconv.Itoa(i),
 			upsert(table, shared, "$2", "$3", "") + " RETURNING f.fence"}
@@ -56,7 +59,8 @@ func newStatements(c *config) statements {
 	if c.noFences {
 		s.take[0].sql, s.take[1].sql = "SELECT "+tryLock, "SELECT "+tryShared("$2")
 	}
-	s.raise = statement{"padlock_raise", "UPDATE " + table + " SET fence = greatest(fence, $2::bigint) WHERE key = $1::bigint RETURNING fence"}
+	s.raise = statement{"padlock_raise", "INSERT INTO " + table + " AS f (key, fence, shared, name) VALUES ($1::bigint, $2::bigint, false, $3::bytea)" +
+		" ON CONFLICT (key) DO UPDATE SET fence = greatest(f.fence, EXCLUDED.fence)"}
 	s.toShared = statement{"padlock_shared", "UPDATE " + table + " SET shared = true WHERE key = $1::bigint"}
 	s.fence = statement{"padlock_fence", "SELECT fence FROM " + table + " WHERE key = $1::bigint"}
 	s.names = statement{"padlock_names", "SELECT encode(f.name, 'hex'), " + holderColumns + ", f.fence FROM " + table + " f JOIN pg_locks l" +
@@ -92,6 +96,13 @@ var (
 	ping    = statement{"padlock_ping", "SELECT 1"}
 	unlock  = [2]statement{{"padlock_unlock0", "SELECT pg_advisory_unlock($1::bigint)"}, {"padlock_unlock1", "SELECT pg_advisory_unlock_shared($1::bigint)"}}
 	holders = statement{"padlock_holders", "SELECT " + holderColumns + " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.granted AND" + onKey}
+	hasLock = statement{"padlock_has", "SELECT count(*) > 0 FROM pg_locks l WHERE l.granted AND l.pid = pg_backend_pid() AND" + onKey}
+	// looksFree says whether nobody has the lock or waits for it, and for a reader, whether no
+	// writer does.
+	looksFree = [2]statement{
+		{"padlock_free0", "SELECT count(*) = 0 FROM pg_locks l WHERE" + onKey},
+		{"padlock_free1", "SELECT count(*) = 0 FROM pg_locks l WHERE l.mode = 'ExclusiveLock' AND" + onKey},
+	}
 	// countQueued counts the sessions that wait for the lock.
 	countQueued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
 	// countExclusive counts the exclusive locks that this session has, and those that other
@@ -132,29 +143,20 @@ const (
 	waiting   = "set_config('idle_session_timeout', '450ms', false), set_config('lock_timeout', '0', true)"
 )
 
-// sweepStatements are the statements that remove rows.
-type sweepStatements struct {
-	due statement // $1 the key of the sweep's own row
-	// next removes one batch of old rows. $1 is the key of the last row of the batch before, $2 is
-	// how many microseconds a row is kept, and $3 is versionKey.
-	next statement
-}
-
-func newSweepStatements(table string) sweepStatements {
+// sweepStatements returns the statements that remove rows.
+func sweepStatements(table string) (due, batch statement) {
 	const now = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
-	every := strconv.FormatInt(sweepEvery.Microseconds(), 10)
-	return sweepStatements{
-		due: statement{"padlock_due", "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " + now + ", false, 'last sweep of this table'" +
-			" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= " + every + " RETURNING 1"},
-		// The statement keeps a row if any session has the lock or waits for it, because a reader
-		// that joins other readers gets its fence from that row. A reader may also take the lock
-		// just after the statement has read pg_locks. Then both write to the row, and either order
-		// is safe. If the reader writes first, xmin of the row changes, and the DELETE leaves the
-		// row alone. If the DELETE is first, the reader makes a new row.
-		next: statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
-			" ORDER BY key LIMIT " + strconv.Itoa(sweepBatch) + ")," +
-			" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +
-			" l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = f.key" + inDatabase + ") RETURNING 1)" +
-			" SELECT (SELECT count(*) FROM d), (SELECT count(*) FROM l), (SELECT max(key) FROM l)"},
-	}
+	due = statement{"padlock_due", "INSERT INTO " + table + " AS f (key, fence, shared, name) SELECT $1::bigint, " + now + ", false, 'last sweep of this table'" +
+		" ON CONFLICT (key) DO UPDATE SET fence = EXCLUDED.fence WHERE abs(EXCLUDED.fence - f.fence) >= $2::bigint RETURNING 1"}
+	// The statement keeps a row if any session has the lock or waits for it, because a reader that
+	// joins other readers gets its fence from that row. A reader may also take the lock just after
+	// the statement has read pg_locks. Then both write to the row, and either order is safe. If the
+	// reader writes first, xmin of the row changes, and the DELETE leaves the row alone. If the
+	// DELETE is first, the reader makes a new row.
+	batch = statement{"padlock_sweep", "WITH l AS MATERIALIZED (SELECT key, xmin AS x FROM " + table + " WHERE key > $1::bigint AND key <> $3::bigint AND fence < " + now + " - $2::bigint" +
+		" ORDER BY key LIMIT $4::bigint)," +
+		" d AS (DELETE FROM " + table + " f USING l WHERE f.key = l.key AND f.xmin = l.x AND NOT EXISTS (SELECT FROM pg_locks l WHERE" +
+		" l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = f.key" + inDatabase + ") RETURNING 1)" +
+		" SELECT (SELECT count(*) FROM d), (SELECT count(*) FROM l), (SELECT max(key) FROM l)"}
+	return due, batch
 }

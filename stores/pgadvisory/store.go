@@ -2,31 +2,22 @@ package pgadvisory
 
 import (
 	"context"
-	"strconv"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // Store keeps locks as advisory locks of a PostgreSQL server. It is safe for concurrent use.
 type Store struct {
-	cfg      config
-	server   *pgx.ConnConfig
-	promises driver.Guarantees
-	sql      statements
-	pool     pool
-	holds    heldTokens
-
-	calls calls.Calls
-
-	prepareMu sync.Mutex
-	ready     bool // the table of fences exists; guarded by prepareMu
-	sweeps    bool // a goroutine sweeps the table; guarded by prepareMu
+	kit
+	inner   *advisory.Store[*conn] // the store of kit
+	dialect *dialect
 }
+
+// kit has the methods of a store.
+type kit = advisory.SharedStore[*conn]
 
 var _ interface {
 	driver.Store
@@ -46,96 +37,46 @@ var _ interface {
 // It returns driver.ErrInvalid for a pooler in transaction mode, for a server that is too old, and
 // for a configuration that lets an attacker on the network switch encryption off.
 func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, error) {
-	s := &Store{cfg: defaults(), server: config.Copy()}
+	cfg := defaults()
 	for _, o := range opts {
-		o(&s.cfg)
+		o(&cfg)
 	}
-	if err := s.cfg.check(); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if err := checkTLS(&config.Config); err != nil {
 		return nil, err
 	}
-	s.promises = s.cfg.guarantees()
-	s.sql = newStatements(&s.cfg)
-	s.holds = newHolds()
-	s.calls.Open()
-	s.pool.perConn, s.pool.work, s.pool.ctx = max(1, s.cfg.maxHolds/holdConns), &s.calls.Work, s.calls.Closing
-	d := &s.pool.dialer
-	d.server, d.cfg, d.live, d.second = &s.server.Config, &s.cfg, s.pool.live, d.openConn
-	if s.cfg.lazy {
+	d := &dialect{dialer: dialer{server: &config.Copy().Config, cfg: &cfg}, sql: newStatements(&cfg)}
+	d.second = d.openConn
+	inner := advisory.New(d, advisory.Config{
+		Guarantees: cfg.guarantees(), MaxHolds: cfg.maxHolds, Keep: cfg.keep, SweepNever: cfg.lenient, CheckName: cfg.keys.check,
+	})
+	s := &Store{kit: advisory.Shared(inner), inner: inner, dialect: d}
+	if cfg.lazy {
 		return s, nil
 	}
-	if _, err := calls.Do(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.prepare() }); err != nil {
+	if err := advisory.Prepare(ctx, inner); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// prepare checks the server, and creates the table of fences if it is missing.
-func (s *Store) prepare() error {
-	s.prepareMu.Lock()
-	ready := s.ready
-	s.prepareMu.Unlock()
-	if ready {
-		return nil
-	}
-	c, err := s.pool.anyConn() // without the mutex, so that all callers wait for one connection
-	if err != nil {
-		return err
-	}
-	s.prepareMu.Lock()
-	defer s.prepareMu.Unlock()
-	if s.ready {
-		return nil
-	}
-	if s.cfg.noFences {
-		s.ready = true
-		return nil
-	}
-	version, err := versionOf(c, &s.sql.fence)
-	if err == nil && version == 0 {
-		err = makeTable(c, s.sql.makeTable)
-	}
-	s.ready = err == nil
-	if keep := s.cfg.keepFor(); s.ready && keep > 0 && !s.cfg.lenient && !s.sweeps {
-		s.sweeps = true
-		s.calls.Work.Go(s.sweeper(keep).background)
-	}
-	return err
-}
-
-func (s *Store) sweeper(keep time.Duration) *sweeper {
-	return &sweeper{sql: s.sql.sweep, keep: keep, live: s.pool.live, connect: s.pool.dialer.connect, ctx: s.calls.Closing}
-}
-
-// prepareAgain creates the table of fences again.
-func (s *Store) prepareAgain() error {
-	s.prepareMu.Lock()
-	s.ready = false
-	s.prepareMu.Unlock()
-	return s.prepare()
-}
-
-// Close ends the connections. All holds end with them.
-func (s *Store) Close() error {
-	s.calls.End()
-	s.pool.closeAll()
-	s.calls.Work.Wait()
-	return nil
-}
-
-// Guarantees implements driver.Store.
-func (s *Store) Guarantees() driver.Guarantees { return s.promises }
+// Prune removes the rows of names that nobody uses and whose last fence is old. The option [Keep]
+// says how old. Prune returns how many rows it removed. If such a name is used again, its next
+// fence is still higher than its last one. The store also prunes by itself, in the background.
+// Prune needs the right to DELETE. It may take long. If ctx ends, Prune finishes the statement that
+// is running. It then returns the error of ctx, and how many rows it has removed.
+func (s *Store) Prune(ctx context.Context) (int, error) { return advisory.Prune(ctx, s.inner) }
 
 // Location implements driver.Locator. It returns the number that the server locks: 64 bits of a
 // hash, or 32 bits with SymfonyLayout. With NumberLayout it is the name.
 func (s *Store) Location(name string) (string, error) {
-	if err := s.checkName(name); err != nil {
+	if err := advisory.CheckName(s.inner, name); err != nil {
 		return "", err
 	}
-	return strconv.FormatInt(s.cfg.keys.lockNumber(name), 10), nil
+	return s.dialect.Key(name), nil
 }
 
 // SamePlace implements driver.SamePlacer. It compares the identifiers of the two servers if both
@@ -145,9 +86,10 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	if !ok {
 		return false
 	}
-	mine, theirs := s.pool.dialer.system.Load(), o.pool.dialer.system.Load()
+	a, b := s.dialect, o.dialect
+	mine, theirs := a.system.Load(), b.system.Load()
 	if mine != nil && theirs != nil {
 		return mine == theirs
 	}
-	return s.server.Host == o.server.Host && s.server.Port == o.server.Port
+	return a.server.Host == b.server.Host && a.server.Port == b.server.Port
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // LockTx takes the lock on name until tx ends, by commit or rollback. It makes one try and does not
@@ -20,19 +22,19 @@ import (
 // somebody else has the name, and driver.ErrAlreadyHeld if this store has it. A rollback to a
 // savepoint ends the lock if LockTx was called after the savepoint.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
-	if err := s.checkName(name); err != nil {
+	if err := advisory.CheckName(s.inner, name); err != nil {
 		return err
 	}
-	if err := s.calls.Begin(ctx); err != nil {
+	end, err := advisory.Begin(ctx, s.inner)
+	if err != nil {
 		return err
 	}
-	defer s.calls.Work.Done()
+	defer end()
 	row, err := rowOf(tx)
 	if err != nil {
 		return err
 	}
-	key := s.cfg.keys.lockNumber(name)
-	if s.holds.holding(key) {
+	if advisory.Holding(s.inner, name) {
 		return fmt.Errorf("lock in a transaction: %w", driver.ErrAlreadyHeld)
 	}
 	var isolation, database string
@@ -42,14 +44,14 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	}
 	switch {
 	case isolation != "read committed":
-		return invalid("tx is %s: it may not see what the last holder wrote; begin it with READ COMMITTED", isolation)
+		return storekit.Invalidf("tx is %s: it may not see what the last holder wrote; begin it with READ COMMITTED", isolation)
 	case database != s.database():
-		return invalid("tx is in another database than the store, and advisory locks belong to a database")
+		return storekit.Invalidf("tx is in another database than the store, and advisory locks belong to a database")
 	case standby:
-		return invalid("tx is on a standby, whose locks the primary does not see")
+		return storekit.Invalidf("tx is on a standby, whose locks the primary does not see")
 	}
 	var granted bool
-	if err := row(ctx, "SELECT pg_try_advisory_xact_lock($1)", []any{key}, &granted); err != nil {
+	if err := row(ctx, "SELECT pg_try_advisory_xact_lock($1)", []any{s.dialect.cfg.keys.lockNumber(name)}, &granted); err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
 	if !granted {
@@ -61,13 +63,13 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 // database returns the name of the store's database in the server. A store that has not connected
 // yet returns the name in its URL, whose default is the name of the user.
 func (s *Store) database() string {
-	if name, ok := s.pool.dialer.database.Load().(string); ok {
+	if name, ok := s.dialect.database.Load().(string); ok {
 		return name
 	}
-	if s.server.Database != "" {
-		return s.server.Database
+	if s.dialect.server.Database != "" {
+		return s.dialect.server.Database
 	}
-	return s.server.User
+	return s.dialect.server.User
 }
 
 // rowOf returns a function that runs a query in the transaction and reads its only row.
@@ -82,5 +84,5 @@ func rowOf(tx any) (func(ctx context.Context, query string, args []any, dest ...
 			return tx.QueryRowContext(ctx, query, args...).Scan(dest...)
 		}, nil
 	}
-	return nil, invalid("tx is a %T; it must be a pgx.Tx or a *sql.Tx", tx)
+	return nil, storekit.Invalidf("tx is a %T; it must be a pgx.Tx or a *sql.Tx", tx)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -82,7 +83,7 @@ func readLayout(r *storeurl.Reading[Option], _, v string) error {
 	case "number":
 		r.Add(NumberLayout())
 	default:
-		return invalid("layout: it is hash, symfony or number")
+		return storekit.Invalidf("layout: it is hash, symfony or number")
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func parseURL(u *url.URL) (*target, error) {
 	r.URL.Scheme = "postgres"
 	if t.server, err = pgx.ParseConfig(r.URL.String()); err != nil {
 		// The text of the error may contain a value of the URL or of the environment.
-		return nil, invalid("the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout")
+		return nil, storekit.Invalidf("the URL, a PG* variable or a file that they name cannot be used: look at sslmode, the files of certificates, port and connect_timeout")
 	}
 	return t, checkTLS(&t.server.Config)
 }

@@ -154,3 +154,23 @@ func TestVersions(t *testing.T) {
 	refused("upgrade", err)
 	take(t, mustOpen(t, dsn, mysqladvisory.NoFences()), request("without a fence"))
 }
+
+// A user who may not create tables writes the version into a table that an administrator made.
+func TestUpgradeWithFewRights(t *testing.T) {
+	t.Parallel()
+	srv := shared(t)
+	dsn := database(t, srv)
+	name := dsn[strings.LastIndex(dsn, "/")+1:]
+	statements, err := mysqladvisory.Schema(name)
+	noError(t, err)
+	run(t, dsn, append(statements, "CREATE USER "+name+"@'%'", "GRANT SELECT, INSERT, UPDATE ON "+name+".padlock_fences TO "+name+"@'%'", "DELETE FROM padlock_fences")...)
+	u, err := url.Parse("mysql+advisory://" + name + "@" + srv.Addr() + "/" + name)
+	noError(t, err)
+	if from, to, err := mysql.AdvisoryScheme().Upgrade(t.Context(), u); from != 1 || to != 1 || err != nil {
+		t.Errorf("upgrade: from %d to %d, %v", from, to, err)
+	}
+	db := admin(t, srv)
+	if n := ask[int](t, db, "SELECT COUNT(*) FROM "+name+".padlock_fences WHERE name = 'version of this table'"); n != 1 {
+		t.Errorf("%d rows with the version, want 1", n)
+	}
+}

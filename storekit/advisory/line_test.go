@@ -1,12 +1,25 @@
-package mysqladvisory
+package advisory
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
+
+// An idle is a session that does nothing.
+type idle struct{}
+
+func (idle) Bound() context.Context { return context.Background() }
+func (idle) Watch()                 {}
+func (idle) Refresh() bool          { return true }
+func (idle) SetLoad(int)            {}
+func (idle) Lose(error)             {}
+func (idle) Close()                 {}
 
 // The first 8 waiters of a process get a slot. Those behind them get one in the order in which they
 // came. A waiter that leaves passes its slot on.
 func TestLine(t *testing.T) {
-	p := &pool{}
-	var slots []*slot
+	p := &pool[idle]{}
+	var slots []*slot[idle]
 	for range waitConns {
 		sl, w := p.waiter("held", true)
 		if sl == nil || w != nil {
@@ -14,7 +27,7 @@ func TestLine(t *testing.T) {
 		}
 		slots = append(slots, sl)
 	}
-	var line []*waiter
+	var line []*waiter[idle]
 	for range 3 {
 		sl, w := p.waiter("job", true)
 		if sl != nil {
@@ -50,7 +63,7 @@ func TestLine(t *testing.T) {
 // A release wakes the first of the waiters with reserve and all waiters without it. It wakes no
 // waiter for another lock.
 func TestWake(t *testing.T) {
-	p := &pool{}
+	p := &pool[idle]{}
 	for range waitConns {
 		p.waiter("held", true)
 	}
@@ -61,7 +74,7 @@ func TestWake(t *testing.T) {
 	_, late := p.waiter("job", false)
 	p.wake("job")
 	p.wake("job") // a waiter that was woken needs no second wake-up
-	for i, w := range []*waiter{other, watcher, first, second, late} {
+	for i, w := range []*waiter[idle]{other, watcher, first, second, late} {
 		if want := []int{0, 1, 1, 0, 1}[i]; len(w.woken) != want {
 			t.Errorf("waiter %d was woken %d times, want %d", i, len(w.woken), want)
 		}

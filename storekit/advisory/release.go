@@ -1,4 +1,4 @@
-package pgadvisory
+package advisory
 
 import (
 	"cmp"
@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Release implements driver.Store.
-func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
+func (s *Store[C]) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	err := cmp.Or(driver.CheckHold(name, token, &s.cfg.Guarantees), driver.CheckKeep("cool-down", keep, &s.cfg.Guarantees))
 	if err != nil {
 		return driver.Gone, err
 	}
-	return calls.Do(ctx, &s.calls, func() (driver.Outcome, error) {
+	return storekit.Do(ctx, &s.calls, func() (driver.Outcome, error) {
 		h, err := s.holds.enter(ctx, name, token)
 		if err != nil {
 			return driver.Gone, err
@@ -35,10 +35,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 }
 
 // reachServer checks whether the server can be reached.
-func (s *Store) reachServer() error {
+func (s *Store[C]) reachServer() error {
 	c, err := s.pool.anyConn()
 	if err == nil {
-		_, err = c.exec(&ping)
+		err = s.dialect.Verify(c, Lock{})
 	}
-	return failure(err)
+	return storekit.Failure(err)
 }

@@ -1,36 +1,36 @@
-package mysqladvisory
+package advisory
 
 import "slices"
 
 // A waiter is a call of Wait that waits in the line. A call that wants to reserve its lock waits
 // there until a session is free. Any other call waits there until its lock may be free.
-type waiter struct {
+type waiter[C Session] struct {
 	key     string
 	reserve bool
-	place   chan *slot    // gets a slot that has become free
+	place   chan *slot[C] // gets a slot that has become free
 	woken   chan struct{} // gets a value when this process releases the lock
 }
 
 // A line holds the waiters of a store in the order in which they came. pool.mu guards it.
-type line struct{ waiters []*waiter }
+type line[C Session] struct{ waiters []*waiter[C] }
 
 // join adds a waiter at the end.
-func (l *line) join(key string, reserve bool) *waiter {
-	w := &waiter{key, reserve, make(chan *slot, 1), make(chan struct{}, 1)}
+func (l *line[C]) join(key string, reserve bool) *waiter[C] {
+	w := &waiter[C]{key, reserve, make(chan *slot[C], 1), make(chan struct{}, 1)}
 	l.waiters = append(l.waiters, w)
 	return w
 }
 
-func (l *line) remove(w *waiter) {
-	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter) bool { return o == w })
+func (l *line[C]) remove(w *waiter[C]) {
+	l.waiters = slices.DeleteFunc(l.waiters, func(o *waiter[C]) bool { return o == w })
 }
 
 // countAhead returns how many waiters came before w.
-func (l *line) countAhead(w *waiter) int { return max(0, slices.Index(l.waiters, w)) }
+func (l *line[C]) countAhead(w *waiter[C]) int { return max(0, slices.Index(l.waiters, w)) }
 
 // give gives a free slot to the first waiter that wants to reserve its lock. It returns false if
 // there is no such waiter, because the other waiters need no slot.
-func (l *line) give(sl *slot) bool {
+func (l *line[C]) give(sl *slot[C]) bool {
 	for _, w := range l.waiters {
 		if w.reserve {
 			l.remove(w)
@@ -43,7 +43,7 @@ func (l *line) give(sl *slot) bool {
 
 // wake wakes waiters for a lock that this process has released. It wakes all waiters that do not
 // reserve the lock, and the first of the waiters that do.
-func (l *line) wake(key string) {
+func (l *line[C]) wake(key string) {
 	first := true
 	for _, w := range l.waiters {
 		if w.key != key || w.reserve && !first {

@@ -1,4 +1,4 @@
-package calls
+package storekit
 
 import (
 	"context"

@@ -1,0 +1,335 @@
+package advisory
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	holdConns = 4
+	waitConns = 8
+	// MaxConns is how many connections a store may have: 4 for holds, 8 for waiters, and one that
+	// removes old rows.
+	MaxConns = holdConns + waitConns + 1
+)
+
+// A conn is a connection in the pool. pool.mu guards its fields.
+type conn[C Session] struct {
+	s C
+	// keys has an entry for each lock that the session has or asks for. The value is the number of
+	// holds of that lock in the session, plus the number of requests for it that are running.
+	keys map[string]int
+	// sole contains the locks that the session has exclusively, or asks for exclusively.
+	sole map[string]bool
+	load int // the sum of the values in keys
+	ops  int // operations that are running
+}
+
+func (c *conn[C]) alive() bool { return alive(c.s) }
+
+// A pool holds the connections of a store.
+type pool[C Session] struct {
+	connect func(ctx context.Context, others func() []C) (C, error)
+	perConn int // how many holds a connection may have
+	work    *sync.WaitGroup
+	ctx     context.Context // canceled when the store is closed
+
+	mu     sync.Mutex
+	closed bool
+	holds  [holdConns]slot[C]
+	waits  [waitConns]slot[C]
+	line   line[C]
+}
+
+// A slot is a place for one connection. The connection is made when it is needed. pool.mu guards
+// the fields.
+type slot[C Session] struct {
+	c       *conn[C]    // nil or dead if there is none
+	dialing *dialing[C] // nil unless a caller makes the connection
+	// taken is true while a call of Wait uses the slot. If this call obtains a hold, the slot stays
+	// taken until the hold ends.
+	taken bool
+}
+
+// A dialing is a connection that one caller makes. All others that need it wait for the result.
+type dialing[C Session] struct {
+	done chan struct{} // closed when c or err is set
+	c    *conn[C]
+	err  error
+}
+
+// live returns the connections that are alive.
+func (p *pool[C]) live() []C {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []C
+	for _, slots := range [][]slot[C]{p.holds[:], p.waits[:]} {
+		for i := range slots {
+			if c := slots[i].c; c != nil && c.alive() {
+				out = append(out, c.s)
+			}
+		}
+	}
+	return out
+}
+
+// dial returns the connection of a slot, and makes it if there is none. Dialect.Connect limits how
+// long that takes.
+func (p *pool[C]) dial(sl *slot[C]) (*conn[C], error) {
+	p.mu.Lock()
+	c, d := sl.c, sl.dialing
+	switch {
+	case p.closed:
+		p.mu.Unlock()
+		return nil, driver.ErrClosed
+	case c != nil && c.alive():
+		p.mu.Unlock()
+		return c, nil
+	case d != nil:
+		p.mu.Unlock()
+		<-d.done
+		return d.c, d.err
+	}
+	d = &dialing[C]{done: make(chan struct{})}
+	sl.dialing = d
+	p.mu.Unlock()
+	defer close(d.done)
+	s, err := p.connect(p.ctx, p.live)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sl.dialing = nil
+	if err == nil && p.closed {
+		p.work.Go(s.Close)
+		err = driver.ErrClosed
+	}
+	if d.err = err; err != nil {
+		return nil, err
+	}
+	d.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}}
+	sl.c = d.c
+	p.work.Go(s.Watch)
+	return d.c, nil
+}
+
+// reserve chooses a connection for a request. It looks for a connection whose session does not have
+// the lock yet. To keep the connections few, it prefers an idle connection, and makes a new one
+// only if all others are busy. If every session has the lock, a reader may use the session of
+// another reader. joinsReader is true in that case. After the try, the caller must call finish.
+func (p *pool[C]) reserve(key string, shared bool) (c *conn[C], joinsReader bool, err error) {
+	for {
+		c, sl, joined, err := p.choose(key, shared)
+		switch {
+		case err != nil || c != nil && c.s.Refresh():
+			return c, joined, err
+		case c != nil:
+			p.finish(c, key, false)
+			continue
+		}
+		if _, err := p.dial(sl); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// choose returns an existing connection, or a free slot in which to make a new one.
+func (p *pool[C]) choose(key string, shared bool) (*conn[C], *slot[C], bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, false, driver.ErrClosed
+	}
+	var best, join *conn[C]
+	var empty *slot[C]
+	busy := false // other callers of this process have the lock or ask for it
+	for i := range p.holds {
+		c := p.holds[i].c
+		switch {
+		case c == nil || !c.alive():
+			if empty == nil {
+				empty = &p.holds[i]
+			}
+		case c.load >= p.perConn:
+		case c.keys[key] > 0:
+			busy = true
+			if !c.sole[key] && (join == nil || c.keys[key] < join.keys[key]) {
+				join = c
+			}
+		case best == nil || c.ops < best.ops:
+			best = c
+		}
+	}
+	switch {
+	case best != nil && (best.ops == 0 || empty == nil):
+	case empty != nil:
+		return nil, empty, false, nil
+	case shared && join != nil:
+		join.add(key, false)
+		return join, nil, true, nil
+	case busy:
+		return nil, nil, false, &driver.HeldError{Waiters: -1}
+	default:
+		return nil, nil, false, fmt.Errorf("%w: the store has all the holds that it may have; see MaxHolds", driver.ErrUnavailable)
+	}
+	best.add(key, !shared)
+	return best, nil, false, nil
+}
+
+// add records that the session has the lock or asks for it. If exclusive is true, nobody may ask
+// for the lock in this session again until the hold ends. The server would grant the lock twice.
+func (c *conn[C]) add(key string, exclusive bool) {
+	c.keys[key]++
+	if exclusive {
+		c.sole[key] = true
+	}
+	c.load++
+	c.ops++
+	c.s.SetLoad(c.load)
+}
+
+func (c *conn[C]) remove(key string) {
+	c.load--
+	c.s.SetLoad(c.load)
+	if c.keys[key]--; c.keys[key] == 0 {
+		delete(c.keys, key)
+		delete(c.sole, key)
+	}
+}
+
+// finish ends the operation that reserve began. gotLock says whether the session has got the lock.
+func (p *pool[C]) finish(c *conn[C], key string, gotLock bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.ops--
+	if !gotLock {
+		c.remove(key)
+	}
+}
+
+// handOver records that the session of a waiter has got the lock.
+func (p *pool[C]) handOver(c *conn[C], key string, exclusive bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.add(key, exclusive)
+	c.ops--
+}
+
+// drop removes one hold of a lock from the counts of a session.
+func (p *pool[C]) drop(c *conn[C], key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.remove(key)
+}
+
+// promote marks the lock of a session as exclusive, so that no other reader joins. It returns false
+// if the session has other readers of the lock.
+func (p *pool[C]) promote(c *conn[C], key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.keys[key] != 1 {
+		return false
+	}
+	c.sole[key] = true
+	return true
+}
+
+// demote records that the session now has the lock as a reader. Other readers may then join the
+// session again.
+func (p *pool[C]) demote(c *conn[C], key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(c.sole, key)
+}
+
+// anyConn returns a connection for a statement that takes no lock.
+func (p *pool[C]) anyConn() (c C, err error) {
+	for {
+		p.mu.Lock()
+		var best *conn[C]
+		for i := range p.holds {
+			if c := p.holds[i].c; c != nil && c.alive() && (best == nil || c.ops < best.ops) {
+				best = c
+			}
+		}
+		p.mu.Unlock()
+		switch {
+		case best == nil:
+			made, err := p.dial(&p.holds[0])
+			if err != nil {
+				return c, err
+			}
+			return made.s, nil
+		case best.s.Refresh():
+			return best.s, nil
+		}
+	}
+}
+
+// waiter returns a free slot for a call of Wait that wants to reserve its lock. If no slot is free,
+// or if the call does not want to reserve the lock, the call gets a place in the line.
+func (p *pool[C]) waiter(key string, reserve bool) (*slot[C], *waiter[C]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var free *slot[C]
+	for i := range p.waits {
+		sl := &p.waits[i]
+		if !sl.taken && (free == nil || free.c == nil) {
+			free = sl
+			if sl.c != nil && sl.c.alive() {
+				break
+			}
+		}
+	}
+	if free == nil || !reserve {
+		return nil, p.line.join(key, reserve)
+	}
+	free.taken = true
+	return free, nil
+}
+
+// giveBack frees a slot that a wait has used.
+func (p *pool[C]) giveBack(sl *slot[C]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sl.taken = p.line.give(sl)
+}
+
+// leaveLine removes w from the line. If w was given a slot meanwhile, the slot goes to the next
+// waiter.
+func (p *pool[C]) leaveLine(w *waiter[C]) {
+	p.mu.Lock()
+	p.line.remove(w)
+	p.mu.Unlock()
+	select {
+	case sl := <-w.place:
+		p.giveBack(sl)
+	default:
+	}
+}
+
+// wake wakes the waiters for a lock that this process has released.
+func (p *pool[C]) wake(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line.wake(key)
+}
+
+func (p *pool[C]) countAhead(w *waiter[C]) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.line.countAhead(w)
+}
+
+// closeAll ends all connections.
+func (p *pool[C]) closeAll() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	var all sync.WaitGroup
+	for _, c := range p.live() {
+		all.Go(c.Close)
+	}
+	all.Wait()
+}

@@ -1,0 +1,196 @@
+package advisory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	// reservation is how long a lock stays reserved for a waiter that got it. If nobody claims the
+	// lock in this time, the store releases it. If the process is stopped and cannot do that, the
+	// server ends the session a little later.
+	reservation = 400 * time.Millisecond
+	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
+	// again. The pause is longer if other waiters came before it.
+	pauseMin = 25 * time.Millisecond
+)
+
+// Wait implements driver.Waiter. The store has 8 sessions for waiters. Wait uses one of them only
+// if reserve is true:
+//
+//	reserve  sessions      what Wait does
+//	true     one is free   waits in the server's queue, and is granted the lock in that session
+//	true     all are used  looks at the lock from time to time, until a session is free
+//	false    any           looks at the lock from time to time
+//
+// Sessions that become free go to the waiters in the order in which they came.
+func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := s.check(&r); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.calls.Begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.calls.Work.Done()
+	if !s.ready.Load() {
+		switch err := Prepare(ctx, s); {
+		case errors.Is(err, driver.ErrInvalid):
+			return driver.Grant{}, err
+		case err != nil: // the server may be back soon
+			return driver.Grant{}, s.nap(ctx)
+		}
+	}
+	l := Lock{r.Name, s.dialect.Key(r.Name)}
+	place, w := s.pool.waiter(l.Key, reserve)
+	if w != nil {
+		var err error
+		if place, err = s.standInLine(ctx, w, l, &r); place == nil {
+			return driver.Grant{}, err
+		}
+	}
+	g, err := s.waitIn(ctx, place, l, &r)
+	if err == nil && g == (driver.Grant{}) {
+		err = s.endReason(ctx)
+	}
+	return g, s.calls.AfterClose(err)
+}
+
+// endReason returns the reason if a wait has to end, and nil otherwise.
+func (s *Store[C]) endReason(ctx context.Context) error {
+	if s.calls.Closing.Err() != nil {
+		return driver.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// nap returns after a pause.
+func (s *Store[C]) nap(ctx context.Context) error {
+	pause := time.NewTimer(pauseMin + rand.N(pauseMin))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	case <-s.calls.Closing.Done():
+	}
+	return s.endReason(ctx)
+}
+
+// standInLine waits in the line until a session for waiters is free, and returns the slot of that
+// session. It leaves the line and returns nil if the lock seems to be free now, or if the wait has
+// to end.
+func (s *Store[C]) standInLine(ctx context.Context, w *waiter[C], l Lock, r *driver.Request) (*slot[C], error) {
+	for {
+		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.countAhead(w)))
+		select {
+		case sl := <-w.place:
+			pause.Stop()
+			return sl, nil
+		case <-w.woken:
+		case <-ctx.Done():
+		case <-s.calls.Closing.Done():
+		case <-pause.C:
+			if !s.looksFree(ctx, l, r) {
+				continue
+			}
+		}
+		pause.Stop()
+		s.pool.leaveLine(w)
+		return nil, s.endReason(ctx)
+	}
+}
+
+// looksFree asks the server whether a try may succeed. It also returns true if the server does not
+// answer. A reader that waits for its promotion has the lock itself, so nothing but a try can tell.
+func (s *Store[C]) looksFree(ctx context.Context, l Lock, r *driver.Request) bool {
+	if s.holds.has(l.Key, r.Token) {
+		return true
+	}
+	free, err := Ask(ctx, s, func(c C) (bool, error) { return s.dialect.LooksFree(c, l, r.Shared) })
+	return free || err != nil
+}
+
+// waitIn waits in the session of a slot. Unless the lock was granted, it ends the session, because
+// the server would soon end it as idle. The session may also have the lock, and only the end of the
+// session makes sure that the lock is free.
+func (s *Store[C]) waitIn(ctx context.Context, place *slot[C], l Lock, r *driver.Request) (driver.Grant, error) {
+	c, err := s.pool.dial(place)
+	if err != nil { // the server may be back soon
+		s.pool.giveBack(place)
+		return driver.Grant{}, s.nap(ctx)
+	}
+	fence, granted, err := s.block(ctx, c, l, r)
+	var g driver.Grant
+	if granted {
+		g, err = s.handedOver(ctx, place, c, l, fence, r)
+	}
+	if g.TTL == 0 {
+		c.s.Close()
+		s.pool.giveBack(place)
+	}
+	if err == nil && g.TTL == 0 {
+		return g, s.nap(ctx)
+	}
+	return g, err
+}
+
+// block waits in the server's queue until the session has the lock, or ctx ends. After an error
+// that a new try may overcome, the caller asks again.
+func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Request) (fence uint64, granted bool, err error) {
+	if err := s.endReason(ctx); err != nil {
+		return 0, false, err
+	}
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
+	g, err := s.dialect.Await(wait, c.s, l, r)
+	switch {
+	case wait.Err() != nil:
+		return 0, false, s.endReason(ctx)
+	case errors.Is(err, driver.ErrInvalid):
+		return 0, false, err
+	}
+	return g.Fence, err == nil && g.Granted && c.alive(), nil
+}
+
+// handedOver is called after the server has granted the lock to the session of a waiter. It
+// reserves the lock for the waiter's token.
+func (s *Store[C]) handedOver(ctx context.Context, place *slot[C], c *conn[C], l Lock, fence uint64, r *driver.Request) (driver.Grant, error) {
+	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.holds.leave(h)
+	if h.state != none {
+		return driver.Grant{}, fmt.Errorf("%w: the token has a hold", driver.ErrInvalid)
+	}
+	free := sync.OnceFunc(func() { s.pool.giveBack(place) })
+	stop := context.AfterFunc(c.s.Bound(), free)
+	h.key, h.back = l.Key, func() { stop(); free() }
+	s.pool.handOver(c, l.Key, !r.Shared)
+	s.holds.noteGrant(h, reserved, c, fence, r)
+	name, token := r.Name, r.Token
+	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
+	return driver.Grant{Fence: fence, TTL: reservation}, nil
+}
+
+// notClaimed ends a reservation that was not claimed in time.
+func (s *Store[C]) notClaimed(name, token string) {
+	if s.calls.Begin(s.calls.Closing) != nil {
+		return
+	}
+	defer s.calls.Work.Done()
+	h, err := s.holds.enter(s.calls.Closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	if h.state == reserved {
+		_, _ = s.letGo(h)
+	}
+}

@@ -1,0 +1,27 @@
+// Package storekit has what most stores need besides their server: what a failed request means for
+// the caller, calls that are counted and bounded in time, work in the background, and the report of
+// a holder. It is for authors of stores. A program that uses locks does not need it.
+//
+// The packages below it are larger pieces:
+//
+//   - storeurl reads the URLs of stores;
+//   - decide makes the decision about one lock;
+//   - register is a whole store over a register with compare-and-set;
+//   - advisory is a whole store over locks that end with their connection.
+package storekit
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// HoldOf describes a hold that began at the given time. If the holder has said how long its work
+// takes, the planned end is set.
+func HoldOf(h driver.Holder, shared bool, since time.Time) driver.Hold {
+	out := driver.Hold{Holder: h, Shared: shared, Since: since}
+	if h.Plan > 0 {
+		out.PlannedEnd = since.Add(h.Plan)
+	}
+	return out
+}

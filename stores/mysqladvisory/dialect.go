@@ -1,0 +1,270 @@
+package mysqladvisory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/advisory"
+)
+
+const (
+	// waitSlice is how long one statement waits for a lock. Then the waiter loses its place.
+	waitSlice = 10 * time.Minute
+	// waiterTimeout is the longest time between two statements in the session of a waiter. After
+	// that time the server ends the session, because the waiter's process may have been stopped.
+	// The server counts whole seconds.
+	waiterTimeout = time.Second
+	deadWaiter    = 3 * time.Second
+)
+
+// A dialect says to MySQL and MariaDB what package advisory wants.
+type dialect struct{ dialer }
+
+var _ advisory.Dialect[*conn] = (*dialect)(nil)
+
+// database returns the database that has the table of fences. The locks of different databases have
+// different names in the server. It is called after the first connection was made.
+func (d *dialect) database() string {
+	if d.cfg.schema != "" {
+		return d.cfg.schema
+	}
+	return *d.dialer.database.Load()
+}
+
+// Key implements advisory.Dialect.
+func (d *dialect) Key(name string) string {
+	k := keyring{d.cfg.symfony, d.cfg.namespace, d.database()}
+	return k.lockName(name)
+}
+
+// statements returns the statements about the table of fences.
+func (d *dialect) statements() (*statements, error) {
+	database := d.database()
+	if database == "" {
+		return nil, storekit.Invalidf("the connection has no database for the table of fences; name one, or leave fences out (NoFences, fences=no)")
+	}
+	table, err := fenceTable(database)
+	return &statements{table}, err
+}
+
+// Try implements advisory.Dialect.
+func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+	row, err := c.queryOne(take(l.Key, 0))
+	if hasNumber(err, deadlock, userLockDeadlock) {
+		return advisory.Grant{}, nil
+	}
+	if err == nil {
+		err = c.judge(row, 1)
+	}
+	switch {
+	case err != nil:
+		return advisory.Grant{}, err
+	case !row[0].Valid:
+		return advisory.Grant{}, errNull
+	case !row.isOne(0):
+		return advisory.Grant{}, nil
+	}
+	fence, err := d.mint(c, l, r)
+	if noReply, _ := storekit.IsNoReply(err); noReply { // the session had the lock
+		err = &storekit.NoReply{Err: err}
+	}
+	return advisory.Grant{Granted: err == nil, Fence: fence}, err
+}
+
+// Await implements advisory.Dialect. If ctx ends, Await ends the connection, and with it the lock
+// if the server granted it at the last moment. The server notices the end of the connection within
+// a second, or when it grants the lock.
+func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+	if _, err := c.exec(setTimeout(waiterTimeout)); err != nil {
+		return advisory.Grant{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { c.Lose(errCanceled) })
+	row, err := c.queryOneWithin(waitSlice+c.limit, take(l.Key, waitSlice))
+	if !stop() {
+		return advisory.Grant{}, ctx.Err()
+	}
+	if err == nil {
+		err = c.judge(row, 1)
+	}
+	if err != nil || !row.isOne(0) {
+		return advisory.Grant{}, err
+	}
+	fence, err := d.mint(c, l, r)
+	return advisory.Grant{Granted: err == nil, Fence: fence}, err
+}
+
+var errCanceled = errors.New("a wait was canceled")
+
+// mint returns a new fence for a lock that the session has. Without fences it returns 0.
+func (d *dialect) mint(c *conn, l advisory.Lock, r *driver.Request) (uint64, error) {
+	if d.cfg.noFences {
+		return 0, nil
+	}
+	fence, err := d.write(c, r.Holder, func(sql *statements, holder string) string {
+		return sql.mint(l.Key, r.FenceAbove, r.Name, c.mark, holder)
+	})
+	if err == nil && fence == 0 {
+		err = driver.ErrFencesUsedUp
+	}
+	return uint64(fence), err
+}
+
+// write runs a statement that writes a row with a holder into the table of fences. It returns the
+// last inserted id.
+func (d *dialect) write(c *conn, h driver.Holder, statement func(sql *statements, holder string) string) (id int64, err error) {
+	sql, err := d.statements()
+	if err != nil {
+		return 0, err
+	}
+	holder, err := json.Marshal(h)
+	if err != nil {
+		return 0, err
+	}
+	text := statement(sql, string(holder))
+	id, err = c.exec(text)
+	for range 3 { // after a deadlock, the server has undone the statement, and it can be sent again
+		if !hasNumber(err, deadlock) {
+			break
+		}
+		id, err = c.exec(text)
+	}
+	if hasNumber(err, noTable) { // the server lost its data
+		if err = d.MakeTable(c, false); err == nil {
+			id, err = c.exec(text)
+		}
+	}
+	return id, err
+}
+
+// Claim implements advisory.Dialect.
+func (d *dialect) Claim(c *conn) error {
+	_, err := c.exec(setTimeout(d.cfg.sessionTimeout))
+	return err
+}
+
+// Unlock implements advisory.Dialect.
+func (d *dialect) Unlock(c *conn, l advisory.Lock, _ bool) (bool, error) {
+	r, err := c.queryOne(unlock(l.Key))
+	return err == nil && r.isOne(0), err
+}
+
+// Verify implements advisory.Dialect.
+func (d *dialect) Verify(c *conn, l advisory.Lock) error {
+	query := ping(c.mark)
+	if l.Key != "" {
+		query = checkMine(c.mark, l.Key)
+	}
+	r, err := c.queryOne(query)
+	if err == nil {
+		err = c.checkSession(r.isOne(0), r[1].String)
+	}
+	if err == nil && l.Key != "" && !r.isOne(2) {
+		err = errors.New("the session did not have the lock")
+		c.Lose(err)
+	}
+	return err
+}
+
+// RaiseFence implements advisory.Dialect.
+func (d *dialect) RaiseFence(c *conn, l advisory.Lock, h driver.Holder, fence uint64) error {
+	_, err := d.write(c, h, func(sql *statements, holder string) string {
+		return sql.raiseFence(l.Key, fence, l.Name, c.mark, holder)
+	})
+	return err
+}
+
+// Settle implements advisory.Dialect. It kills the session that has the mark of the lost
+// connection. The number of the session would not be enough, because a newer session may have got
+// the same number.
+func (d *dialect) Settle(c, lost *conn, _ advisory.Lock) (bool, error) {
+	r, err := c.queryOne(owner(lost.mark))
+	if err != nil || !r[0].Valid {
+		return err == nil, err
+	}
+	_, _ = c.exec(kill(r[0].String)) // the session may have ended meanwhile
+	return false, nil
+}
+
+// LooksFree implements advisory.Dialect.
+func (d *dialect) LooksFree(c *conn, l advisory.Lock, _ bool) (bool, error) {
+	r, err := c.queryOne(isFree(l.Key))
+	return err == nil && r.isOne(0), err
+}
+
+// Version implements advisory.Table.
+func (d *dialect) Version(c *conn) (int, error) {
+	sql, err := d.statements()
+	if err != nil {
+		return 0, err
+	}
+	rows, err := c.query(sql.fence(versionRow))
+	switch {
+	case hasNumber(err, noTable):
+		return 0, nil
+	case err == nil && len(rows) == 0:
+		return 1, nil
+	case err != nil:
+		return 0, needsTable(err)
+	}
+	return int(rows[0].number(0)), nil
+}
+
+// MakeTable implements advisory.Table.
+func (d *dialect) MakeTable(c *conn, exists bool) error {
+	statements, err := Schema(d.database())
+	if err != nil {
+		return err
+	}
+	if exists {
+		statements = statements[1:]
+	}
+	for _, sql := range statements {
+		if _, err := c.exec(sql); err != nil {
+			return needsTable(err)
+		}
+	}
+	return nil
+}
+
+// SweepDue implements advisory.Table.
+func (d *dialect) SweepDue(c *conn, every time.Duration) (bool, error) {
+	sql, err := d.statements()
+	if err != nil {
+		return false, err
+	}
+	at, err := c.exec(sql.dueSweep(every))
+	return err == nil && at != 0, err
+}
+
+// Sweep implements advisory.Table.
+func (d *dialect) Sweep(c *conn, after string, batch int, keep time.Duration) (removed int, last string, err error) {
+	sql, err := d.statements()
+	if err != nil {
+		return 0, "", err
+	}
+	rows, err := c.query(sql.oldRows(after, batch, keep))
+	if err != nil {
+		return 0, "", err
+	}
+	var old []string
+	for _, r := range rows {
+		if last = r[0].String; r.isOne(1) {
+			old = append(old, last)
+		}
+	}
+	if len(rows) < batch {
+		last = ""
+	}
+	if len(old) == 0 {
+		return 0, last, nil
+	}
+	_, err = c.exec(sql.removeRows(old, keep))
+	if err != nil {
+		return 0, "", err
+	}
+	return len(old), last, nil
+}

@@ -1,0 +1,246 @@
+package pgadvisory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/advisory"
+)
+
+// A dialect says to PostgreSQL what package advisory wants.
+type dialect struct {
+	dialer
+	sql statements
+}
+
+var _ interface {
+	advisory.Dialect[*conn]
+	advisory.Sharer[*conn]
+} = (*dialect)(nil)
+
+// Key implements advisory.Dialect. It is the number of the lock.
+func (d *dialect) Key(name string) string { return string(number(d.cfg.keys.lockNumber(name))) }
+
+func (d *dialect) intent(l advisory.Lock) []byte { return number(d.cfg.keys.intent(l.Name)) }
+
+func index(shared bool) int {
+	if shared {
+		return 1
+	}
+	return 0
+}
+
+// withTable calls f, which runs a statement. If the server has lost the table of fences, withTable
+// makes it again and repeats the call.
+func (d *dialect) withTable(c *conn, f func() error) error {
+	err := f()
+	if hasCode(err, undefinedTable) {
+		if err = d.MakeTable(c, false); err == nil {
+			err = f()
+		}
+	}
+	return needsTable(err)
+}
+
+// Try implements advisory.Dialect.
+func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+	params := [][]byte{[]byte(l.Key)}
+	if !d.cfg.noFences {
+		params = append(params, number(int64(r.FenceAbove)), bytea(r.Name))
+	}
+	if r.Shared {
+		params = append(params, d.intent(l))
+	}
+	var rows [][][]byte
+	err := d.withTable(c, func() (err error) {
+		rows, err = c.exec(&d.sql.take[index(r.Shared)], params...)
+		return err
+	})
+	switch {
+	case err != nil || len(rows) == 0 || string(rows[0][0]) != "t":
+		return advisory.Grant{}, err
+	case d.cfg.noFences:
+		return advisory.Grant{Granted: true}, nil
+	case rows[0][1] == nil || parse(rows[0][1]) >= driver.MaxFence:
+		return advisory.Grant{}, driver.ErrFencesUsedUp
+	}
+	return advisory.Grant{Granted: true, Fence: parse(rows[0][1])}, nil
+}
+
+// Await implements advisory.Dialect. If ctx ends, the server may still have granted the lock at the
+// last moment. A reader that gets the lock gives it up if another reader wants to be promoted.
+func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+	done := make(chan struct{})
+	var canceling sync.WaitGroup
+	canceling.Go(func() {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			c.cancel(done)
+		}
+	})
+	_, err := c.execWithin(0, &awaitLock[index(r.Shared)], []byte(l.Key))
+	close(done)
+	canceling.Wait()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && r.Shared {
+		var rows [][][]byte
+		rows, err = c.exec(&noIntent, d.intent(l))
+		if err == nil && string(rows[0][0]) != "t" {
+			return advisory.Grant{}, nil
+		}
+	}
+	if err != nil || d.cfg.noFences {
+		return advisory.Grant{Granted: err == nil}, err
+	}
+	fence, err := d.mint(c, l, r.Shared, r)
+	return advisory.Grant{Granted: err == nil, Fence: fence}, err
+}
+
+// mint returns a new fence for a lock that the session has.
+func (d *dialect) mint(c *conn, l advisory.Lock, shared bool, r *driver.Request) (uint64, error) {
+	var rows [][][]byte
+	err := d.withTable(c, func() (err error) {
+		rows, err = c.exec(&d.sql.mint[index(shared)], []byte(l.Key), number(int64(r.FenceAbove)), bytea(r.Name))
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(rows) == 0:
+		return 0, driver.ErrFencesUsedUp
+	}
+	return parse(rows[0][0]), nil
+}
+
+// Claim implements advisory.Dialect.
+func (d *dialect) Claim(c *conn) error {
+	_, err := c.exec(&claimed, []byte(ms(d.cfg.sessionTimeout())))
+	return err
+}
+
+// Unlock implements advisory.Dialect.
+func (d *dialect) Unlock(c *conn, l advisory.Lock, shared bool) (bool, error) {
+	return c.isTrue(&unlock[index(shared)], []byte(l.Key))
+}
+
+// Verify implements advisory.Dialect.
+func (d *dialect) Verify(c *conn, l advisory.Lock) error {
+	if l == (advisory.Lock{}) {
+		_, err := c.exec(&ping)
+		return err
+	}
+	has, err := c.isTrue(&hasLock, []byte(l.Key))
+	if err == nil && !has {
+		err = errors.New("the session did not have the lock")
+		c.Lose(err)
+	}
+	return err
+}
+
+// RaiseFence implements advisory.Dialect.
+func (d *dialect) RaiseFence(c *conn, l advisory.Lock, _ driver.Holder, fence uint64) error {
+	return d.withTable(c, func() error {
+		_, err := c.exec(&d.sql.raise, []byte(l.Key), number(int64(fence)), bytea(l.Name))
+		return err
+	})
+}
+
+// Settle implements advisory.Dialect. Behind a pooler the session goes on after the connection of
+// the client has ended, and may serve another client, so Settle only looks at it. Without a pooler
+// it ends the session.
+func (d *dialect) Settle(c, lost *conn, l advisory.Lock) (bool, error) {
+	pid := number(int64(lost.pid))
+	if lost.pooled {
+		rows, err := c.exec(&stillLocks, []byte(l.Key), pid)
+		return err == nil && parse(rows[0][0]) == 0, err
+	}
+	if _, err := c.exec(&endBackend, pid, []byte(lost.start)); err != nil {
+		return false, err
+	}
+	rows, err := c.exec(&backendLives, pid, []byte(lost.start))
+	return err == nil && parse(rows[0][0]) == 0, err
+}
+
+// Holders implements advisory.Dialect. The server knows only the process and the host of a holder
+// that uses padlock.
+func (d *dialect) Holders(c *conn, l advisory.Lock) (holds []driver.Hold, fence uint64, err error) {
+	rows, err := c.exec(&holders, []byte(l.Key))
+	for _, row := range rows {
+		holds = append(holds, holder(row))
+	}
+	if err != nil || d.cfg.noFences {
+		return holds, 0, err
+	}
+	rows, err = c.exec(&d.sql.fence, []byte(l.Key))
+	if len(rows) > 0 {
+		fence = min(parse(rows[0][0]), driver.MaxFence-1) // maxFence says that no fence is left
+	}
+	return holds, fence, needsTable(err)
+}
+
+// LooksFree implements advisory.Dialect.
+func (d *dialect) LooksFree(c *conn, l advisory.Lock, shared bool) (bool, error) {
+	return c.isTrue(&looksFree[index(shared)], []byte(l.Key))
+}
+
+// Version implements advisory.Table.
+func (d *dialect) Version(c *conn) (int, error) {
+	rows, err := c.exec(&d.sql.fence, number(versionKey))
+	switch {
+	case hasCode(err, undefinedTable):
+		return 0, nil
+	case err == nil && len(rows) == 0:
+		return 1, nil
+	case err != nil:
+		return 0, err
+	}
+	return int(parse(rows[0][0])), nil
+}
+
+// MakeTable implements advisory.Table.
+func (d *dialect) MakeTable(c *conn, exists bool) error {
+	statements := d.sql.makeTable
+	if exists {
+		statements = statements[1:]
+	}
+	for _, sql := range statements {
+		_, err := c.exec(&statement{"padlock_make" + sql[:6], sql})
+		switch {
+		case hasCode(err, notPrivileged):
+			return fmt.Errorf("%w: the table of fences is missing, and this user may not make it: run the SQL of Schema as another user, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
+		case err != nil && !hasCode(err, uniqueViolation, duplicateTable): // another process makes it too
+			return err
+		}
+	}
+	return nil
+}
+
+// SweepDue implements advisory.Table.
+func (d *dialect) SweepDue(c *conn, every time.Duration) (bool, error) {
+	rows, err := c.exec(&d.sql.sweepDue, number(sweepKey), number(every.Microseconds()))
+	return len(rows) == 1, err
+}
+
+// Sweep implements advisory.Table.
+func (d *dialect) Sweep(c *conn, after string, batch int, keep time.Duration) (removed int, last string, err error) {
+	from := []byte(after)
+	if after == "" {
+		from = number(math.MinInt64)
+	}
+	rows, err := c.exec(&d.sql.sweep, from, number(keep.Microseconds()), number(versionKey), number(int64(batch)))
+	if err != nil {
+		return 0, "", err
+	}
+	if parse(rows[0][1]) == uint64(batch) {
+		last = string(rows[0][2])
+	}
+	return int(parse(rows[0][0])), last, nil
+}
