@@ -17,7 +17,10 @@ func (j *job) getValue(ctx context.Context) (any, error) {
 		j.c.tally.hits.Add(1)
 		return v, nil
 	}
-	began := time.Now()
+	var began time.Time
+	if j.s.maxWait < forever {
+		began = time.Now()
+	}
 	e, err := j.loadOrSpare(ctx)
 	if err != nil && (j.s.strict || ctx.Err() != nil) {
 		return nil, err
@@ -56,9 +59,9 @@ func (j *job) drawEarly(e *Entry) bool {
 	return ahead >= float64(e.Fresh-e.Age)
 }
 
-// awaitPending waits for the pendingValue of the key. When the call, which began at the given time,
-// has taken MaxWait, awaitPending returns the stale value that the caller found before, if there is
-// one.
+// awaitPending waits for the pendingValue of the key. With MaxWait, the argument says when the call
+// began. When the call has taken MaxWait, awaitPending returns the stale value that the caller found
+// before, if there is one.
 func (j *job) awaitPending(ctx context.Context, began time.Time) (any, error) {
 	f, err := j.joinPending(ctx)
 	if err != nil {

@@ -207,6 +207,23 @@ func TestValuesComeBack(t *testing.T) {
 	})
 }
 
+// TestMemoryHasNoSpareCopies: values in this process can always be reached. Copies of them would
+// only hold on to values that MaxBytes has removed.
+func TestMemoryHasNoSpareCopies(t *testing.T) {
+	locker := padlock.New(memstore.New())
+	defer locker.Close(bg)
+	f := stampede.NewFamily(locker, stampede.NewMemory(stampede.MaxBytes(2<<20)))
+	defer f.Close(bg)
+	for i := range 8 {
+		if _, err := stampede.Remember(t.Context(), f, fmt.Sprint("k", i), time.Hour, func(context.Context) ([]byte, error) { return make([]byte, 1<<20), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := f.SpareBytes(); n != 0 {
+		t.Errorf("the copies have %d bytes", n)
+	}
+}
+
 // The copies are bounded in bytes, and an Invalidate removes them.
 func TestSpareCopies(t *testing.T) {
 	bubble(t, func(t *testing.T) {

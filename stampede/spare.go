@@ -24,7 +24,7 @@ var errSilent = errors.New("stampede: the values did not answer a moment ago")
 type spare struct {
 	entries *lru[spareEntry]
 	bytes   int
-	silent  time.Time // Values is not asked before this time
+	silent  time.Time // Values is not asked before this time; zero: it has always answered
 }
 
 type spareEntry struct {
@@ -34,12 +34,17 @@ type spareEntry struct {
 
 // toSpare keeps a copy of e. If the key was invalidated since gen was counted, it does nothing.
 func (c *core) toSpare(name string, e *found) {
+	if _, always := c.values.(*Memory); always { // values in this process can always be reached
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.absent() || *c.generations.of(name) != e.gen || len(e.Value) > maxSpare {
 		return
 	}
-	c.spare.drop(name)
+	if old := c.spare.entries.getEntry(name); old != nil {
+		c.spare.bytes -= len(old.Value) // putEntry replaces it
+	}
 	c.spare.bytes += len(e.Value)
 	if gone := c.spare.entries.putEntry(name, spareEntry{e.Entry, time.Now()}); gone != nil {
 		c.spare.bytes -= len(gone.Value)
@@ -74,7 +79,7 @@ func (c *core) fromSpare(name string) found {
 func (c *core) isSilent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Before(c.spare.silent)
+	return !c.spare.silent.IsZero() && time.Now().Before(c.spare.silent)
 }
 
 func (c *core) noteSilence() {
