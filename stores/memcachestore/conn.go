@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 const (
@@ -82,22 +83,22 @@ func (c *client) sendRequest(ctx context.Context, sameLink *link, request []byte
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil, unsent(ctx.Err())
+		return nil, nil, &storekit.NoReply{Err: ctx.Err(), Unsent: true}
 	}
 	defer func() { <-c.turn }()
 	if err := ctx.Err(); err != nil {
-		return nil, nil, unsent(err)
+		return nil, nil, &storekit.NoReply{Err: err, Unsent: true}
 	}
 	l, err := c.liveConn(ctx)
 	if err != nil {
-		return nil, nil, unsent(err)
+		return nil, nil, &storekit.NoReply{Err: err, Unsent: true}
 	}
 	if sameLink != nil && l != sameLink {
-		return nil, nil, unsent(errOtherLink)
+		return nil, nil, &storekit.NoReply{Err: errOtherLink, Unsent: true}
 	}
 	got := make(chan answer, 1)
 	if !l.expect(got) {
-		return nil, nil, unsent(l.err)
+		return nil, nil, &storekit.NoReply{Err: l.err, Unsent: true}
 	}
 	// The deadline is not the caller's, because a write that is cut off ends the connection for
 	// all callers.

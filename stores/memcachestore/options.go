@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Config says where memcached is and how to log in. One of Addr and Socket is required; every other
@@ -35,16 +36,16 @@ type Config struct {
 
 func (c *Config) check() error {
 	if (c.Addr == "") == (c.Socket == "") {
-		return invalid("Config has either Addr or Socket")
+		return storekit.Invalidf("Config has either Addr or Socket")
 	}
 	if strings.Contains(c.Addr, ",") {
-		return invalid(oneServer)
+		return storekit.Invalidf(oneServer)
 	}
 	if _, _, err := net.SplitHostPort(c.Addr); c.Addr != "" && err != nil {
-		return invalid("Addr is HOST:PORT")
+		return storekit.Invalidf("Addr is HOST:PORT")
 	}
 	if strings.ContainsAny(c.User+c.Password, "\r\n") || strings.Contains(c.User, " ") {
-		return invalid("User and Password have no newline, and User no blank")
+		return storekit.Invalidf("User and Password have no newline, and User no blank")
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 func (c *config) check() error {
 	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	if len(c.prefix) > 100 || strings.ContainsFunc(c.prefix, bad) {
-		return invalid("Prefix has at most 100 printable ASCII characters and no blank")
+		return storekit.Invalidf("Prefix has at most 100 printable ASCII characters and no blank")
 	}
 	return nil
 }

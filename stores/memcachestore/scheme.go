@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -77,16 +78,16 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	_, rest, _ := strings.Cut(dsn, ":")
 	rest, slashes := strings.CutPrefix(rest, "//")
 	if strings.Contains(rest, "@") {
-		return nil, invalid("PHP logs in with SASL, which works with memcached's binary protocol only; padlock cannot share locks of such a server")
+		return nil, storekit.Invalidf("PHP logs in with SASL, which works with memcached's binary protocol only; padlock cannot share locks of such a server")
 	}
 	place, text, _ := strings.Cut(rest, "?")
 	place = weight.ReplaceAllString(place, "")
 	if place != "" && !slashes {
-		return nil, invalid("a host needs two slashes before it: symfony+memcached://HOST")
+		return nil, storekit.Invalidf("a host needs two slashes before it: symfony+memcached://HOST")
 	}
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, invalid("the parameters cannot be read")
+		return nil, storekit.Invalidf("the parameters cannot be read")
 	}
 	var places []string
 	if place != "" {
@@ -103,7 +104,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 		}
 	}
 	if len(places) != 1 {
-		return nil, invalid("the DSN names %d servers. %s", len(places), oneServer)
+		return nil, storekit.Invalidf("the DSN names %d servers. %s", len(places), oneServer)
 	}
 	u := &url.URL{Scheme: scheme, RawQuery: query.Encode()}
 	if strings.HasPrefix(places[0], "/") {
@@ -124,9 +125,9 @@ func parameter(query url.Values, name, value string) (string, error) {
 	case name == "prefix_key":
 		query.Set("prefix", value)
 	case name == "username" || name == "password":
-		return "", invalid("PHP logs in with SASL, which padlock does not know")
+		return "", storekit.Invalidf("PHP logs in with SASL, which padlock does not know")
 	case name == "layout" || name == "prefix":
-		return "", invalid("the parameter %s does not go with symfony+, which says it already", name)
+		return "", storekit.Invalidf("the parameter %s does not go with symfony+, which says it already", name)
 	case slices.Contains(phpClientParams, name):
 	default:
 		query.Set(name, value) // a parameter of padlock's own URL, or an unknown one

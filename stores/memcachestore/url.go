@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -57,11 +58,11 @@ func readURL(u *url.URL) (c Config, opts []Option, err error) {
 	case err != nil:
 		return c, nil, err
 	case u.Host != "" && strings.Trim(u.Path, "/") != "":
-		return c, nil, invalid("the URL has the form %s; in a password, # is written %%23", example)
+		return c, nil, storekit.Invalidf("the URL has the form %s; in a password, # is written %%23", example)
 	case u.Hostname() == "" && u.Path == "":
-		return c, nil, invalid("the URL names no host: write %s", example)
+		return c, nil, storekit.Invalidf("the URL names no host: write %s", example)
 	case strings.Contains(u.Host, ","):
-		return c, nil, invalid(oneServer)
+		return c, nil, storekit.Invalidf(oneServer)
 	}
 	if u.Host == "" {
 		c.Socket = u.Path
