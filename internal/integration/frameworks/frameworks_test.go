@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
@@ -53,6 +54,25 @@ func TestCrowdKeepsAll(t *testing.T) {
 				t.Errorf("note %d is %q", i, got)
 			}
 		}
+	})
+}
+
+// slow is a store whose sessions take a while to load, so that requests that come at once have all
+// loaded the session before the first of them saves it.
+type slow struct{ sessionstore.Store }
+
+func (s slow) Load(ctx context.Context, key string) (sessionstore.Record, error) {
+	rec, err := s.Store.Load(ctx, key)
+	<-time.After(100 * time.Millisecond)
+	return rec, err
+}
+
+// TestExclusiveRoute: a route with the session's lock counts every request of a crowd.
+func TestExclusiveRoute(t *testing.T) {
+	inEach(t, func(t *testing.T, f framework) {
+		b := open(t, f.with(newManager(t, slow{sessionstore.NewMemory()})))
+		b.must("/visit", nil)
+		const n = 5
 		b.crowd(n, func(int) string { return "/order" })
 		if got := b.must("/order", nil); got != fmt.Sprint(n+1) {
 			t.Errorf("%d orders were counted as %s", n+1, got)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
@@ -113,7 +114,7 @@ func newManager(t *testing.T, store sessionstore.Store, opts ...session.Option) 
 	t.Helper()
 	locker := padlock.New(memstore.New())
 	t.Cleanup(func() { noError(t, locker.Close(t.Context())) })
-	opts = append(opts, session.Locker(locker), session.Cookie{Insecure: true})
+	opts = append(opts, session.Locker(locker), session.Cookie{Insecure: true}, session.MaxWait(time.Minute))
 	m, err := session.New(store, opts...)
 	noError(t, err)
 	return m

@@ -75,17 +75,17 @@ func TestGorillaOnRedis(t *testing.T) {
 	if s := load(); s.IsNew || s.ID == old.ID {
 		t.Errorf("the id is %s, as before", s.ID)
 	}
-	const n = 20
+	const n, flashes = 20, 8
 	one.crowd(n, func(i int) string { return fmt.Sprint("/note/", i) })
-	two.crowd(n, func(int) string { return "/flash" })
+	two.crowd(flashes, func(int) string { return "/flash" })
 	s := load()
 	for i := range n {
 		if got := s.Values[fmt.Sprint(i)]; got != fmt.Sprint(i) {
 			t.Errorf("note %d is %v", i, got)
 		}
 	}
-	if got := s.Flashes(); len(got) != n {
-		t.Errorf("%d messages of %d: %v", len(got), n, got)
+	if got := s.Flashes(); len(got) != flashes {
+		t.Errorf("%d messages of %d: %v", len(got), flashes, got)
 	}
 	late := load()
 	two.must("/logout", nil)
