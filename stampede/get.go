@@ -60,8 +60,8 @@ func (j *job) drawEarly(e *Entry) bool {
 }
 
 // awaitPending waits for the pendingValue of the key. With MaxWait, the argument says when the call
-// began. When the call has taken MaxWait, awaitPending returns the stale value that the caller found
-// before, if there is one.
+// began. When the call has taken MaxWait, awaitPending returns the stale value that the caller
+// found before, if there is one.
 func (j *job) awaitPending(ctx context.Context, began time.Time) (any, error) {
 	f, err := j.joinPending(ctx)
 	if err != nil {
