@@ -44,7 +44,7 @@ var coolWaitCases = []testCase{
 // cooledInTime releases l, which w waits for, and leaves a cool-down. Another name gets a cool-down
 // that ends a little later. When that name is free, the waiter must have had its turn.
 func (c *check) cooledInTime(l *lease, w *testWaiter) {
-	short, gap := max(c.unit, 300*time.Millisecond), max(2*c.unit, 400*time.Millisecond)
+	short, gap := max(c.unit, 300*time.Millisecond), max(2*c.unit, time.Second)
 	other := c.take(c.a, c.request(c.newName()), "of another free name")
 	c.settle() // the waiter plans its next look
 	c.cool(l, short)

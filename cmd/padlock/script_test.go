@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 // command is padlock with a state directory of the script's own. Otherwise it could take a new
 // server for the restart of one that had the same port in an earlier test.
 func command() {
+	slotPatience = 10 * time.Second // on a busy machine a list may take longer than users shall wait
 	if dir := os.Getenv("STATE"); dir != "" {
 		historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
 		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {

@@ -82,12 +82,11 @@ func inspectSlots(ctx context.Context, l *padlock.Locker, name string, n int) (s
 }
 
 // Some stores must read every name to find those with a prefix.
-const (
-	listPatience = 2 * time.Second // the longest time for listing names
-	// slotPatience is the longest time for listing the slots of a name. It is short, because the
-	// caller has asked for the name, which may have no slots.
-	slotPatience = 300 * time.Millisecond
-)
+const listPatience = 2 * time.Second // the longest time for listing names
+
+// slotPatience is the longest time for listing the slots of a name. It is short, because the caller
+// has asked for the name, which may have no slots. Tests set it.
+var slotPatience = 300 * time.Millisecond
 
 // inspect returns the state of a name. If the store can list names, the result includes the held
 // slots of the name. If the slots cannot be listed, inspect does not fail, because the state of the

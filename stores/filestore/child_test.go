@@ -45,7 +45,7 @@ type child struct {
 // start runs a script. edit, if not nil, may change the command.
 func start(t testing.TB, script, dir string, edit func(*exec.Cmd)) *child {
 	t.Helper()
-	cmd := exec.CommandContext(patience(t), "/proc/self/exe", dir) // not by its path, which another user may be unable to reach
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", dir) // not by its path, which another user may be unable to reach
 	cmd.Env = append(os.Environ(), childEnv+"="+script)
 	cmd.Stderr = os.Stderr
 	if edit != nil {
