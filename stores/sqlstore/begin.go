@@ -22,11 +22,18 @@ func (s *Store) begin(ctx context.Context) (bounded context.Context, done func()
 	return bounded, done, nil
 }
 
-// check checks the server and makes the tables. After the first success it does nothing.
+// check checks the server and makes the tables. After the first success it does nothing. It tries
+// again if another process writes at the same time, as in a busy SQLite file.
 func (s *Store) check(ctx context.Context) error {
-	if s.checked.Load() {
-		return nil
+	for try := 0; !s.checked.Load(); try++ {
+		if err := s.checkOnce(ctx); err != nil && (judge(err) != again || !s.retryPause(ctx, try)) {
+			return err
+		}
 	}
+	return nil
+}
+
+func (s *Store) checkOnce(ctx context.Context) error {
 	if !s.cfg.lenient {
 		if err := dbms.Examine(ctx, s.rows.db, s.engine.String()); err != nil {
 			return err

@@ -46,7 +46,7 @@ func (s *Store) execRecord(ctx context.Context, text string, args ...any) error 
 		switch {
 		case err == nil:
 			return nil
-		case verdict == noTable && try == 0:
+		case verdict == noTable && try < 3:
 			if err := s.makeRecords(ctx); err != nil {
 				return err
 			}
@@ -56,9 +56,11 @@ func (s *Store) execRecord(ctx context.Context, text string, args ...any) error 
 	}
 }
 
+// makeRecords makes the table of records. It returns nil if another process was in the way, which
+// may have made the table.
 func (s *Store) makeRecords(ctx context.Context) error {
 	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.create)
-	if err != nil && !s.madeMeanwhile(ctx, err) {
+	if err != nil && !madeMeanwhile(err) && judge(err) != again {
 		return fmt.Errorf("%w: the table %s cannot be made; make it with the statements of `padlock schema`: %w", driver.ErrUnavailable, s.rows.tables.runs, err)
 	}
 	return nil

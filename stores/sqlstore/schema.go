@@ -160,7 +160,7 @@ func (s *Store) makeTables(ctx context.Context) error {
 	}
 	for _, text := range list {
 		if _, err := s.rows.db.ExecContext(ctx, text); err != nil {
-			if s.madeMeanwhile(ctx, err) {
+			if madeMeanwhile(err) {
 				continue
 			}
 			return fmt.Errorf("%w: the tables for locks cannot be made; make them with the statements of `padlock schema`: %w", driver.ErrUnavailable, err)
@@ -171,9 +171,9 @@ func (s *Store) makeTables(ctx context.Context) error {
 
 // madeMeanwhile reports whether err means that another process was creating the same table at the
 // same time. PostgreSQL returns an error then, even for IF NOT EXISTS.
-func (s *Store) madeMeanwhile(ctx context.Context, err error) bool {
+func madeMeanwhile(err error) bool {
 	state := dbms.SQLState(err)
-	return state == "23505" || state == "42P07" || state == "42710" || judge(err) == again && s.retryPause(ctx, 5)
+	return state == "23505" || state == "42P07" || state == "42710"
 }
 
 // readID reads the store's id. The first call for a database makes the id.
