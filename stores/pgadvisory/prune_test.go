@@ -15,6 +15,9 @@ func TestPruneOfALargeTable(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s, conn := mustOpen(t, srv.URL()), connect(t, srv.URL())
+	// The store's own sweep, which begins by itself on a slow machine, would remove rows too.
+	execute(t, conn, "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+	execute(t, conn, "CREATE TRIGGER never BEFORE INSERT ON padlock_fences FOR EACH ROW WHEN (NEW.name = 'last sweep of this table') EXECUTE FUNCTION never()")
 	const names = 1200 // three batches
 	for i := range names {
 		r := request(fmt.Sprint("job ", i))
@@ -47,10 +50,8 @@ func TestPruneOfALargeTable(t *testing.T) {
 		release(t, s, r)
 	}
 	execute(t, conn, age)
-	// The store's own sweep, which begins by itself on a slow machine, has a row too.
-	want := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences WHERE name <> 'version of this table'")
-	if n, err := s.Prune(t.Context()); n != want || n < names || err != nil {
-		t.Errorf("%d rows were removed, %v; want %d", n, err, want)
+	if n, err := s.Prune(t.Context()); n != names || err != nil {
+		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
 	}
 	if n := readValue[int](t, conn, "SELECT count(*) FROM padlock_fences"); n != 1 {
 		t.Errorf("%d rows are left; want the one with the version", n)
