@@ -62,3 +62,25 @@ func TestReleaseIsGivenUpWhenTheLeaseIsOver(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusedMemberIsNotReleased: a release that comes while a member has not answered yet waits
+// for the answer. If the member then refuses the hold, it is asked to release nothing: it would
+// remember the token.
+func TestRefusedMemberIsNotReleased(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		if _, err := c[2].now().Acquire(t.Context(), request("n")); err != nil {
+			t.Fatal(err)
+		}
+		a.links[2].set(on("acquire", slow(20*time.Millisecond)))
+		take(t, a, r)
+		wantOutcome(t, a, r, driver.Released)
+		pass(time.Minute)
+		if n := a.links[2].count("release"); n != 0 {
+			t.Errorf("member 3, which refused the hold, was asked %d times to release it", n)
+		}
+		if n := a.links[1].count("release"); n != 1 {
+			t.Errorf("member 2, which granted the hold, was asked %d times to release it", n)
+		}
+	})
+}
