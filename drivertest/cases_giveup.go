@@ -51,7 +51,8 @@ func (c *check) giveUp(disturb func()) {
 	var wg sync.WaitGroup
 	over := make(chan struct{})
 	for _, l := range held {
-		wg.Go(func() { c.giveUpWaits(l.req.Name, waits, 6*trip) })
+		lives := l.liveUntil.Sub(c.clockTime())
+		wg.Go(func() { c.giveUpWaits(l, waits, max(time.Millisecond, min(6*trip, lives/(2*waits)))) })
 	}
 	go func() {
 		defer close(over)
@@ -78,15 +79,18 @@ func (c *check) giveUp(disturb func()) {
 	c.awaitHold(w, "waiting while other waiters give up")
 }
 
-// giveUpWaits waits for a held name several times. It gives up each wait before longest has passed.
-func (c *check) giveUpWaits(name string, waits int, longest time.Duration) {
+// giveUpWaits waits for the name of l several times. It gives up each wait before longest has
+// passed.
+func (c *check) giveUpWaits(l *lease, waits int, longest time.Duration) {
 	for range waits {
 		c.noteProgress()
 		ctx, cancel := context.WithTimeout(c.ctx, rand.N(longest))
-		g, err := ability[driver.Waiter](c.a.store).Wait(ctx, c.request(name), true)
+		g, err := ability[driver.Waiter](c.a.store).Wait(ctx, c.request(l.req.Name), true)
 		cancel()
 		if err == nil && handed(g) {
-			c.errorf("a waiter was handed a name that is held: %+v", g)
+			if c.clockTime().Before(l.liveUntil) {
+				c.errorf("a waiter was handed a name that is held: %+v", g)
+			}
 			return
 		}
 	}

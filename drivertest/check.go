@@ -35,12 +35,13 @@ type check struct {
 	still      stillness
 
 	mu       sync.Mutex
-	over     bool          // the attempt is over: failures that are reported from now on are ignored
-	failures []Failure     // rules that the store broke
-	unproven []Failure     // rules that the store broke, unless a slow machine is the reason
-	slow     bool          // the next attempt needs longer leases
-	silent   bool          // a call takes too long: send nothing more
-	slowest  time.Duration // the longest time that something took
+	over     bool              // the attempt is over: failures that are reported from now on are ignored
+	failures []Failure         // rules that the store broke
+	unproven []Failure         // rules that the store broke, unless a slow machine is the reason
+	slow     bool              // the next attempt needs longer leases
+	silent   bool              // a call takes too long: send nothing more
+	slowest  time.Duration     // the longest time that something took
+	bounds   []context.Context // of the holds that are bound to a connection
 	pending  map[*pending]bool
 	names    int
 	undo     []func()
@@ -60,18 +61,32 @@ func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 // Such a failure is final. If a slow machine could be the reason for it, a case calls failBefore or
-// failLate instead. If the store had no answer although no case disturbs it, failf itself lets the
-// case run again on a slow machine.
+// failLate instead. If the store had no answer although no case disturbs it, or has lost the
+// connection of a hold, failf itself lets the case run again on a slow machine.
 func (c *check) errorf(format string, args ...any) {
 	c.fail(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()})
 }
 
 func (c *check) failf(format string, args ...any) {
-	if !c.k.alone && 4*c.delay() >= driver.MaxSilence && hasNoAnswer(args) {
+	d := 4 * c.delay()
+	if !c.k.alone && (d >= driver.MaxSilence && hasNoAnswer(args) || d >= c.g.LossDelay && c.lostConnection()) {
 		c.notProven(false, format, args...)
 	}
 	c.errorf(format, args...)
 	panic(stop{})
+}
+
+func (c *check) boundTo(bound context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bounds = append(c.bounds, bound)
+}
+
+// lostConnection reports whether a hold of the case has ended because its connection did.
+func (c *check) lostConnection() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.bounds, func(bound context.Context) bool { return bound.Err() != nil })
 }
 
 // hasNoAnswer reports whether one of the arguments is the error of a call that got no answer.

@@ -108,6 +108,9 @@ func (cl *client) Acquire(ctx context.Context, r driver.Request) (g driver.Grant
 	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(r.Name, r.Token)
 	}
+	if g.Bound != nil {
+		cl.c.boundTo(g.Bound)
+	}
 	cl.saw(&call{"Acquire", []string{r.Token, r.Replaces}, g, err == nil, err})
 	return g, err
 }

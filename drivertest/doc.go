@@ -54,9 +54,10 @@
 //   - Something came too late, or waiters lost their turn, and meanwhile this process stood still,
 //     or waited for replies, for at least a quarter of the time that is allowed. Then the case runs
 //     again.
-//   - The store had no answer (ErrUnavailable or ErrUncertain) although the case does not disturb
-//     it, and this process stood still, or waited for replies, for at least a quarter of
-//     driver.MaxSilence. Then, too, the case runs again.
+//   - The store had no answer (ErrUnavailable or ErrUncertain), or gave a hold up because its
+//     connection did not answer, although the case does not disturb it. Meanwhile this process stood
+//     still, or waited for replies, for at least a quarter of driver.MaxSilence or of
+//     Guarantees.LossDelay. Then, too, the case runs again.
 //
 // The log has each of these failures, and the summary counts them. If all of five attempts fail,
 // the case fails. So a slow machine makes no case fail, as long as every result comes within 10 s.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -177,6 +178,9 @@ func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 		s := r.direct(i)
 		eventually(t, "the member has the hold again", func() bool {
 			again, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second)
+			if errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
+				return false // on a busy machine the members may not answer in time
+			}
 			if err != nil || again.Fence != 0 && again.Fence != g.Fence {
 				t.Fatalf("Extend while one of five has forgotten: %+v, %v", again, err)
 			}

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -50,10 +51,12 @@ func (m *mover) work(ctx context.Context, s *site) error {
 			s.visit(fence)
 			return nil
 		})
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, driver.ErrUncertain), errors.Is(err, driver.ErrUnavailable):
+			continue // on a busy machine a server may not answer in time
+		case err != nil:
 			return fmt.Errorf("phase %d: %w", phase, err)
 		}
 		m.visits[phase].Add(1)
