@@ -73,7 +73,7 @@ func (c *check) giveUp(disturb func()) {
 		c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "of a free name whose waiters all gave up"))
 	}
 	if !w.waiting() {
-		c.failf("a wait ended while other waiters gave up: %v", c.awaitAnswer(w, "waiting while other waiters give up").err)
+		c.failBefore(long.liveUntil, "a wait ended while other waiters gave up: %v", c.awaitAnswer(w, "waiting while other waiters give up").err)
 	}
 	c.releaseFreely(long)
 	c.awaitHold(w, "waiting while other waiters give up")
