@@ -183,11 +183,10 @@ func (c *call) put(data []byte, version string) error {
 	return err
 }
 
-// pause waits for a random time, which grows with the number of tries, so that callers that write
-// the same record do not meet again and again.
+// pause waits for a random time, which doubles with each try up to a second. So callers that write
+// the same record do not meet again and again, even if many of them are slow.
 func (c *call) pause(n int) error {
-	most := min(time.Millisecond<<min(n, 10), 200*time.Millisecond)
-	t := time.NewTimer(rand.N(most))
+	t := time.NewTimer(rand.N(time.Millisecond << min(n, 10)))
 	defer t.Stop()
 	select {
 	case <-t.C:
