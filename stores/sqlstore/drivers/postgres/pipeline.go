@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
@@ -15,11 +16,14 @@ import (
 // pooler does not have.
 func (l *listener) SendBoth(ctx context.Context, conn *sql.Conn, one, two sqlstore.Statement) (values []string, first, second error) {
 	err := conn.Raw(func(inner any) error {
-		c, ok := inner.(plainConn)
+		if c, ok := inner.(plainConn); ok {
+			inner = c.Conn
+		}
+		c, ok := inner.(*stdlib.Conn) // as a pool that padlock has not opened has it
 		if !ok {
 			return errors.ErrUnsupported
 		}
-		conn := c.Conn.Conn()
+		conn := c.Conn()
 		if conn.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 			return errors.ErrUnsupported
 		}
