@@ -88,7 +88,7 @@ func (c *check) giveUpWaits(l *lease, waits int, longest time.Duration) {
 		g, err := ability[driver.Waiter](c.a.store).Wait(ctx, c.request(l.req.Name), true)
 		cancel()
 		if err == nil && handed(g) {
-			if c.clockTime().Before(l.liveUntil) {
+			if c.clockTime().Before(l.liveUntil) && !l.lostConnection() {
 				c.errorf("a waiter was handed a name that is held: %+v", g)
 			}
 			return

@@ -48,6 +48,9 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	l.goneAfter = to.Add(max(g.TTL, l.liveUntil.Sub(to)))
 }
 
+// lostConnection reports whether the hold has ended because its connection did.
+func (l *lease) lostConnection() bool { return l.grant.Bound != nil && l.grant.Bound.Err() != nil }
+
 // A lease may end a little too early, because clocks are read in milliseconds, and the speed of two
 // clocks differs a little. slack returns how much earlier a lease of length ttl may end.
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + max(0, ttl)/100 }

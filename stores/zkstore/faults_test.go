@@ -185,7 +185,6 @@ func leaderEnds(t *testing.T, servers []*server.Server, name string, end func())
 	for _, s := range servers {
 		c.Servers = append(c.Servers, s.Addr())
 	}
-	const patient = 20 * time.Second
 	a, b := mustOpenAt(t, c, zkstore.SessionTimeout(patient)), mustOpenAt(t, c, zkstore.SessionTimeout(patient))
 	r := request(name)
 	g := take(t, a, r)
@@ -405,7 +404,7 @@ func cancelledCalls(t *testing.T, srv *server.Server) {
 // A holder notices that its lock was broken, even if its connection is idle, and if another program
 // has changed the data of its node before.
 func breakIsNoticed(t *testing.T, srv *server.Server) {
-	a, b := mustOpen(t, srv.Addr(), zkstore.SessionTimeout(short)), mustOpen(t, srv.Addr())
+	a, b := mustOpen(t, srv.Addr(), zkstore.SessionTimeout(patient)), mustOpen(t, srv.Addr())
 	first, second := request("breakIsNoticed"), request("other")
 	g, kept := take(t, a, first), take(t, a, second)
 	conn := rawConn(t, srv.Addr())
