@@ -59,7 +59,7 @@
 //     still, or waited for replies, for at least a quarter of driver.MaxSilence or of
 //     Guarantees.LossDelay. Then, too, the case runs again.
 //
-// The log has each of these failures, and the summary counts them. If all of five attempts fail,
+// The log has each of these failures, and the summary counts them. If all of eight attempts fail,
 // the case fails. So a slow machine makes no case fail, as long as every result comes within 10 s.
 //
 // If a method has not returned after twice driver.MaxSilence, its case fails. After three such

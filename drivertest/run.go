@@ -116,8 +116,11 @@ func (r *run) phase(i int) time.Duration {
 	return time.Duration(part * float64(r.unit))
 }
 
-// maxAttempts is how often a case runs, at most.
-const maxAttempts = 5
+// maxAttempts is how often a case runs, at most. Its leases grow in the first attempts only.
+const (
+	maxAttempts = 8
+	longerTries = 4
+)
 
 // perform runs a case. It runs the case again if all failures that it saw may come from a slow
 // machine. A failure that shows that the store is wrong is final.
@@ -140,7 +143,7 @@ func (r *run) perform(k *testCase) []Failure {
 			return noResult(c.unproven)
 		}
 		r.runsAgain(c)
-		if c.slow {
+		if c.slow && attempt <= longerTries {
 			unit *= 3
 		}
 	}

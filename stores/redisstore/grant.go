@@ -150,13 +150,18 @@ func (s *Store) quickRelease(ctx context.Context, c *connected, name, token stri
 	return s.fastRelease(ctx, c, name, token)
 }
 
-// forget releases the hold of token, if there is one, or removes the token's place from the queue.
-// It uses a context of its own, because the caller's may have ended.
-func (s *Store) forget(name, token string) {
+// leave releases the hold of a waiter that gave up, if there is one, or removes its place from the
+// queue. It uses a context of its own, because the caller's may have ended. If the server does not
+// answer for too long, the place stays. When the name is later handed over to it, this process gets
+// the message, and leave is called again.
+func (s *Store) leave(w *waiter) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		_, err := s.release(ctx, name, token, 0)
+		_, err := s.release(ctx, w.r.Name, w.r.Token, 0)
+		if err == nil {
+			s.subscriber.hasLeft(w)
+		}
 		if err == nil || errors.Is(err, driver.ErrClosed) || s.sleep(ctx, pause) != nil {
 			return
 		}

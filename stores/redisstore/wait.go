@@ -54,7 +54,9 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	defer s.subscriber.remove(a.w)
 	g, err := a.wait()
 	if err != nil && a.sent {
-		s.jobs.Go(func() { s.forget(r.Name, r.Token) })
+		a.w.giveUp = func() { s.leave(a.w) }
+		s.subscriber.leaves(a.w)
+		s.jobs.Go(a.w.giveUp)
 	}
 	if err == nil && g.TTL > 0 && !a.free {
 		s.handed.add(r.Token, handedOver{passed: true})
