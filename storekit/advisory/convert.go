@@ -51,9 +51,6 @@ func (s SharedStore[C]) Convert(ctx context.Context, r driver.Request) (driver.G
 // promote tries once to turn the shared hold h into an exclusive one. First it takes the intent,
 // which keeps new readers out. Then it takes the exclusive lock, while h still has the shared one.
 func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
-	if s.holds.promoting(h) {
-		return driver.ErrPromotionConflict
-	}
 	if err := s.intend(h); err != nil {
 		return err
 	}
@@ -80,14 +77,22 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 
 // intend records in the server that h wants to be promoted. If h has the intent already, intend
 // renews it. An intent that is not renewed in time ends after nine tenths of MaxIntent; see the
-// method lapse.
+// method lapse. Of the readers of this process only one asks the server, because the server would
+// grant the intent twice to one session.
 func (s SharedStore[C]) intend(h *hold[C]) error {
 	lapse := driver.MaxIntent * 9 / 10
 	if h.intent {
 		h.timer.Reset(lapse)
 		return nil
 	}
-	switch granted, err := s.sharer.Intend(h.c.s, h.lock()); {
+	if !s.holds.intend(h) {
+		return driver.ErrPromotionConflict
+	}
+	granted, err := s.sharer.Intend(h.c.s, h.lock())
+	if err != nil || !granted {
+		s.holds.change(func() { h.intent = false })
+	}
+	switch {
 	case err == driver.ErrPromotionConflict:
 		return err
 	case err != nil:
@@ -95,7 +100,6 @@ func (s SharedStore[C]) intend(h *hold[C]) error {
 	case !granted:
 		return s.heldBy(h.c, h.lock())
 	}
-	s.holds.change(func() { h.intent = true })
 	name, token := h.name, h.token
 	h.timer = time.AfterFunc(lapse, func() { s.lapse(name, token) })
 	return nil

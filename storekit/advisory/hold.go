@@ -51,7 +51,7 @@ type hold[C Session] struct {
 	state  state
 	shared bool
 	// intent is true while the hold waits for its promotion. The session of the hold then has the
-	// intent, see Sharer.
+	// intent, see Sharer, or asks for it.
 	intent bool
 	fence  uint64
 	c      *conn[C]
@@ -156,11 +156,16 @@ func (hs *heldTokens[C]) inTheWay(key string, shared bool, except *hold[C]) *dri
 	return err
 }
 
-// promoting reports whether another hold of this process on the same lock wants to be promoted.
-func (hs *heldTokens[C]) promoting(h *hold[C]) bool {
+// intend records that h wants to be promoted. It returns false if another hold of this process on
+// the same lock wants that already.
+func (hs *heldTokens[C]) intend(h *hold[C]) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	return slices.ContainsFunc(hs.byKey[h.key], func(o *hold[C]) bool { return o != h && o.live() && o.intent })
+	if slices.ContainsFunc(hs.byKey[h.key], func(o *hold[C]) bool { return o != h && o.live() && o.intent }) {
+		return false
+	}
+	h.intent = true
+	return true
 }
 
 // has reports whether a token has the lock, or with the token "", whether any hold of this process
