@@ -82,7 +82,7 @@ func contractWithoutFences(t *testing.T, srv *server.Server) {
 const short = 2 * time.Second
 
 // patient is the session timeout in tests in which no session may end, even on a busy machine.
-const patient = 20 * time.Second
+const patient = time.Minute
 
 // A bench is a server with a proxy in front of it for each store.
 type bench struct {
