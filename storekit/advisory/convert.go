@@ -81,6 +81,7 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 // grant the intent twice to one session.
 func (s SharedStore[C]) intend(h *hold[C]) error {
 	lapse := driver.MaxIntent * 9 / 10
+	h.lapses = time.Now().Add(lapse)
 	if h.intent {
 		h.timer.Reset(lapse)
 		return nil
@@ -105,7 +106,8 @@ func (s SharedStore[C]) intend(h *hold[C]) error {
 	return nil
 }
 
-// lapse withdraws an intent that was not renewed in time.
+// lapse withdraws an intent that was not renewed in time. While lapse waits for its turn, the
+// reader may renew it.
 func (s SharedStore[C]) lapse(name, token string) {
 	if s.calls.Begin(s.calls.Closing) != nil {
 		return
@@ -116,7 +118,7 @@ func (s SharedStore[C]) lapse(name, token string) {
 		return
 	}
 	defer s.holds.leave(h)
-	if h.intent {
+	if h.intent && !time.Now().Before(h.lapses) {
 		_ = s.withdraw(h)
 	}
 }

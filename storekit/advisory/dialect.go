@@ -65,9 +65,9 @@ type Dialect[C Session] interface {
 
 	// Try makes one try for a lock. An error says whether the session has the lock:
 	//
-	//	a NoReply, not Unsent              perhaps; a repeat of the token calls Settle
-	//	a NoReply, Unsent; ErrUnavailable  no
-	//	any other                          perhaps; the store sends Unlock
+	//	a NoReply, not Unsent  perhaps; a repeat of the token calls Settle
+	//	a NoReply, Unsent      no
+	//	any other              perhaps; the store sends Unlock
 	Try(c C, l Lock, r *driver.Request) (Grant, error)
 	// Await waits in the server's queue for a lock, until ctx ends. If the process is stopped after
 	// the grant, the server must end the session soon. Unless the lock is granted, the store closes

@@ -26,7 +26,7 @@ func (s *Store[C]) acquire(ctx context.Context, r *driver.Request) (driver.Grant
 	}
 	defer s.holds.leave(h)
 	if h.state == reserved && (!h.c.alive() || s.claim(h) != nil) {
-		s.clear(h) // the reservation ended with its session, so this is a new try
+		s.clear(h, false) // the reservation ended with its session, so this is a new try
 	}
 	switch {
 	case h.state == unsure:
@@ -61,13 +61,17 @@ func (s *Store[C]) take(ctx context.Context, h *hold[C], r *driver.Request) erro
 		err = s.mayJoin(c, h)
 	}
 	var fence uint64
+	refused := false
 	if err == nil {
-		fence, err = s.askServer(c, h, r)
+		fence, refused, err = s.askServer(c, h, r)
 	}
 	if err == nil {
 		s.holds.noteGrant(h, held, c, fence, r)
 	}
-	s.pool.finish(c, h.key, err == nil)
+	s.pool.finish(c)
+	if err != nil {
+		s.leave(c, h.lock(), r.Shared, refused)
+	}
 	return err
 }
 
@@ -86,22 +90,20 @@ func (s *Store[C]) mayJoin(c *conn[C], h *hold[C]) error {
 }
 
 // askServer requests the lock from the server, in the session of c. Other tries of this process for
-// this lock run in other sessions, so the server decides between them.
-func (s *Store[C]) askServer(c *conn[C], h *hold[C], r *driver.Request) (fence uint64, err error) {
+// this lock run in other sessions, so the server decides between them. If refused is true, the
+// server may have granted the lock before it refused the rest.
+func (s *Store[C]) askServer(c *conn[C], h *hold[C], r *driver.Request) (fence uint64, refused bool, err error) {
 	g, err := s.dialect.Try(c.s, h.lock(), r)
-	noReply, unsent := storekit.IsNoReply(err)
-	switch {
+	switch noReply, unsent := storekit.IsNoReply(err); {
 	case noReply && !unsent:
 		h.state, h.c = unsure, c
-		return 0, storekit.Failure(err)
-	case noReply, errors.Is(err, driver.ErrUnavailable):
-		return 0, storekit.Failure(err)
-	case err != nil: // the server may have granted the lock before the rest failed
-		return 0, s.undo(c, h.lock(), r.Shared, storekit.Failure(err))
+		return 0, false, storekit.Failure(err)
+	case err != nil:
+		return 0, !noReply, storekit.Failure(err)
 	case !g.Granted:
-		return 0, s.heldBy(c, h.lock())
+		return 0, false, s.heldBy(c, h.lock())
 	}
-	return g.Fence, nil
+	return g.Fence, false, nil
 }
 
 // Extend implements driver.Store. It asks the server, to make sure that the session still has the

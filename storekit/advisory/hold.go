@@ -53,6 +53,7 @@ type hold[C Session] struct {
 	// intent is true while the hold waits for its promotion. The session of the hold then has the
 	// intent, see Sharer, or asks for it.
 	intent bool
+	lapses time.Time // when the intent ends if it is not renewed
 	fence  uint64
 	c      *conn[C]
 	back   func() // frees the slot if c is in a slot for waiters

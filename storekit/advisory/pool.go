@@ -24,8 +24,12 @@ type conn[C Session] struct {
 	keys map[string]int
 	// sole contains the locks that the session has exclusively, or asks for exclusively.
 	sole map[string]bool
-	load int // the sum of the values in keys
-	ops  int // operations that are running
+	// spare counts the holds and requests that ended with an error, after which the session may
+	// have the lock once more: exclusive ones, and shared ones. They stay in keys until the session
+	// has released the lock as often.
+	spare map[string][2]int
+	load  int // the sum of the values in keys
+	ops   int // operations that are running
 }
 
 func (c *conn[C]) alive() bool { return alive(c.s) }
@@ -108,7 +112,7 @@ func (p *pool[C]) dial(sl *slot[C]) (*conn[C], error) {
 	if d.err = err; err != nil {
 		return nil, err
 	}
-	d.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}}
+	d.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}, spare: map[string][2]int{}}
 	sl.c = d.c
 	p.work.Go(s.Watch)
 	return d.c, nil
@@ -125,7 +129,8 @@ func (p *pool[C]) reserve(key string, shared bool) (c *conn[C], joinsReader bool
 		case err != nil || c != nil && c.s.Refresh():
 			return c, joined, err
 		case c != nil:
-			p.finish(c, key, false)
+			p.finish(c)
+			p.drop(c, key)
 			continue
 		}
 		if _, err := p.dial(sl); err != nil {
@@ -195,17 +200,16 @@ func (c *conn[C]) remove(key string) {
 	if c.keys[key]--; c.keys[key] == 0 {
 		delete(c.keys, key)
 		delete(c.sole, key)
+		delete(c.spare, key)
 	}
 }
 
-// finish ends the operation that reserve began. gotLock says whether the session has got the lock.
-func (p *pool[C]) finish(c *conn[C], key string, gotLock bool) {
+// finish ends the operation that reserve began. If the session has not got the lock, the caller
+// also calls drop or suspect.
+func (p *pool[C]) finish(c *conn[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.ops--
-	if !gotLock {
-		c.remove(key)
-	}
 }
 
 // handOver records that the session of a waiter has got the lock.
@@ -216,11 +220,53 @@ func (p *pool[C]) handOver(c *conn[C], key string, exclusive bool) {
 	c.ops--
 }
 
-// drop removes one hold of a lock from the counts of a session.
-func (p *pool[C]) drop(c *conn[C], key string) {
+// drop removes one hold or request of a lock from the counts of a session. It returns how often the
+// session must still release the lock before others may ask it for the lock; see spare. If that is
+// not zero, the caller releases the lock and then calls drained.
+func (p *pool[C]) drop(c *conn[C], key string) (spare [2]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.remove(key)
+	return c.rest(key)
+}
+
+// suspect is called instead of drop if the session may still have the lock for this hold or
+// request. While the session has other holds of the lock, nobody can release it for this one alone:
+// the server would release it for another one if the session does not have it.
+func (p *pool[C]) suspect(c *conn[C], key string, shared bool) (spare [2]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := c.spare[key]
+	n[mode(shared)]++
+	c.spare[key] = n
+	return c.rest(key)
+}
+
+// rest returns the spare counts of a lock if the session has no other holds and requests of it.
+// Nobody else may then ask the session for the lock.
+func (c *conn[C]) rest(key string) (spare [2]int) {
+	n := c.spare[key]
+	if n[0]+n[1] == 0 || n[0]+n[1] < c.keys[key] {
+		return spare
+	}
+	c.sole[key] = true
+	return n
+}
+
+// drained records that the session has released the lock as often as rest has said.
+func (p *pool[C]) drained(c *conn[C], key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c.keys[key] > 0 {
+		c.remove(key)
+	}
+}
+
+func mode(shared bool) int {
+	if shared {
+		return 1
+	}
+	return 0
 }
 
 // promote marks the lock of a session as exclusive, so that no other reader joins. It returns false
@@ -228,7 +274,7 @@ func (p *pool[C]) drop(c *conn[C], key string) {
 func (p *pool[C]) promote(c *conn[C], key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.keys[key] != 1 {
+	if n := c.spare[key]; c.keys[key]-n[0]-n[1] != 1 {
 		return false
 	}
 	c.sole[key] = true

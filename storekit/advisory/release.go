@@ -27,7 +27,7 @@ func (s *Store[C]) Release(ctx context.Context, name, token string, keep time.Du
 		case h.state == unsure:
 			return driver.Gone, s.settle(h)
 		case !h.c.alive():
-			s.clear(h)
+			s.clear(h, false)
 			return driver.Gone, nil
 		}
 		return s.letGo(h)

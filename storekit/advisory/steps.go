@@ -49,13 +49,29 @@ func (s *Store[C]) heldBy(c *conn[C], l Lock) error {
 	return &driver.HeldError{Waiters: -1, Holds: holds}
 }
 
-// undo is called after an error, and releases a lock that the session may have. If that fails, it
-// ends the connection. It returns the error that it was given.
-func (s *Store[C]) undo(c *conn[C], l Lock, shared bool, why error) error {
-	if _, err := s.dialect.Unlock(c.s, l, shared); err != nil {
-		c.s.Lose(err)
+// leave removes a hold or a request from the counts of its session. If refused is true, the server
+// refused a statement, and the session may still have the lock. It then releases the lock, at the
+// latest when no other hold of the session needs it. If that fails, it ends the connection.
+func (s *Store[C]) leave(c *conn[C], l Lock, shared, refused bool) {
+	var spare [2]int
+	if refused {
+		spare = s.pool.suspect(c, l.Key, shared)
+	} else {
+		spare = s.pool.drop(c, l.Key)
 	}
-	return why
+	if spare == [2]int{} {
+		return
+	}
+	for i, n := range spare {
+		for had := true; had && n > 0; n-- {
+			var err error
+			if had, err = s.dialect.Unlock(c.s, l, i == mode(true)); err != nil {
+				c.s.Lose(err)
+				return
+			}
+		}
+	}
+	s.pool.drained(c, l.Key)
 }
 
 // settle makes sure that the session of h no longer has the lock. The connection of h has ended,
@@ -80,58 +96,58 @@ func (s *Store[C]) settle(h *hold[C]) error {
 	return fmt.Errorf("%w: the session of a connection that ended may have the lock", driver.ErrUncertain)
 }
 
-// withdraw gives up the intent of h.
+// withdraw gives up the intent of h. If the server refuses that twice, withdraw ends the
+// connection, because the intent would keep new readers out.
 func (s *Store[C]) withdraw(h *hold[C]) error {
 	h.timer.Stop()
 	err := s.sharer.Withdraw(h.c.s, h.lock())
+	if err != nil && h.c.alive() {
+		err = s.sharer.Withdraw(h.c.s, h.lock())
+	}
+	if err != nil {
+		h.c.s.Lose(err)
+	}
 	s.holds.change(func() { h.intent = false })
 	return storekit.Failure(err)
 }
 
-// letGo releases the lock of h.
+// letGo releases the lock of h. If the connection ended meanwhile, the session may still exist and
+// have the lock. So h gets the state "unsure", and its next Release makes sure that the session is
+// gone.
 func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
+	c, out := h.c, driver.Released
+	var err error
 	if h.intent {
-		if err := s.withdraw(h); err != nil && !h.c.alive() {
-			s.forfeit(h)
-			return driver.Gone, err
-		}
+		err = s.withdraw(h)
 	}
-	c := h.c
-	had, err := s.dialect.Unlock(c.s, h.lock(), h.shared)
-	switch {
-	case err != nil:
-		c.s.Lose(err)
-		s.forfeit(h)
-		return driver.Gone, storekit.Failure(&storekit.NoReply{Err: err})
-	case !had:
-		c.s.Lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
-		s.clear(h)
-		return driver.Gone, nil
+	if err == nil {
+		var had bool
+		had, err = s.dialect.Unlock(c.s, h.lock(), h.shared)
+		if err == nil && !had {
+			c.s.Lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
+			out = driver.Gone
+		}
 	}
 	if h.state == reserved {
 		c.s.Lose(errUnclaimed) // the server would soon end the session as idle
 	}
-	s.clear(h)
-	return driver.Released, nil
+	s.clear(h, err != nil)
+	if err != nil && !c.alive() {
+		s.holds.change(func() { h.state, h.c = unsure, c })
+		return driver.Gone, storekit.Failure(&storekit.NoReply{Err: err})
+	}
+	return out, nil
 }
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// forfeit is called instead of the method clear if the connection of h ended while the lock was
-// being released. The session may still exist and have the lock. So h gets the state "unsure", and
-// its next Release makes sure that the session is gone.
-func (s *Store[C]) forfeit(h *hold[C]) {
-	c := h.c
-	s.clear(h)
-	s.holds.change(func() { h.state, h.c = unsure, c })
-}
-
 // clear records that h no longer has the lock, and frees its place in the pool. It wakes the
-// waiters of this process that want the lock.
-func (s *Store[C]) clear(h *hold[C]) {
-	c, back := h.c, h.back
-	if c != nil {
-		s.pool.drop(c, h.key)
+// waiters of this process that want the lock. If refused is true, the server refused to release the
+// lock; see leave.
+func (s *Store[C]) clear(h *hold[C], refused bool) {
+	back := h.back
+	if h.c != nil {
+		s.leave(h.c, h.lock(), h.shared, refused && h.c.alive())
 	}
 	h.back = nil
 	s.holds.clear(h)

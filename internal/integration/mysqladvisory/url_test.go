@@ -1,6 +1,7 @@
 package mysqladvisory_test
 
 import (
+	"database/sql"
 	"errors"
 	"net"
 	"net/url"
@@ -80,6 +81,30 @@ func TestRightsAndPasswords(t *testing.T) {
 	}
 	noError(t, os.WriteFile(file, []byte("wrong-"+secret), 0o600))
 	refusal(app+at+name+"?password-file="+url.QueryEscape(file), "Access denied")
+}
+
+// The table of fences is lost, and the user may not make it again. The server has granted the lock
+// before it refuses to write the fence. The store gives the lock back.
+func TestTableLostWithoutTheRight(t *testing.T) {
+	t.Parallel()
+	srv := shared(t)
+	dsn := database(t, srv)
+	name := dsn[strings.LastIndex(dsn, "/")+1:]
+	statements, err := mysqladvisory.Schema(name)
+	noError(t, err)
+	run(t, dsn, append(statements, "CREATE USER "+name, "GRANT SELECT, INSERT, UPDATE ON "+name+".padlock_fences TO "+name)...)
+	s := mustOpen(t, name+dsn[strings.Index(dsn, "@"):])
+	r := request("job")
+	take(t, s, r)
+	lock, _ := lockOf(t, dsn, "job")
+	release(t, s, r)
+	run(t, dsn, "DROP TABLE padlock_fences")
+	if _, err := s.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Acquire without the table: %v", err)
+	}
+	if owner := ask[sql.NullInt64](t, admin(t, srv), "SELECT IS_USED_LOCK(?)", lock); owner.Valid {
+		t.Errorf("session %d has the lock after a refusal", owner.Int64)
+	}
 }
 
 // The same name in another namespace, or in another database, is another lock.

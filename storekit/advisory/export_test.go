@@ -1,0 +1,34 @@
+package advisory
+
+import "fmt"
+
+// Leftovers describes everything that a store without holds and calls should not have. It returns
+// "" for nothing.
+func Leftovers[C Session](s *Store[C]) (out string) {
+	p := &s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, slots := range [][]slot[C]{p.holds[:], p.waits[:]} {
+		for i := range slots {
+			sl := &slots[i]
+			if sl.taken {
+				out += fmt.Sprintf("slot %d is taken; ", i)
+			}
+			if c := sl.c; c != nil && c.alive() && len(c.keys)+len(c.sole)+c.load+c.ops > 0 {
+				out += fmt.Sprintf("slot %d counts keys %v, sole %v, load %d, ops %d; ", i, c.keys, c.sole, c.load, c.ops)
+			}
+		}
+	}
+	if n := len(p.line.waiters); n > 0 {
+		out += fmt.Sprintf("%d waiters stand in line; ", n)
+	}
+	s.holds.mu.Lock()
+	defer s.holds.mu.Unlock()
+	for id, h := range s.holds.byID {
+		out += fmt.Sprintf("token of %q in state %d with %d operations; ", id.name, h.state, h.refs)
+	}
+	if n := len(s.holds.byKey); n > 0 {
+		out += fmt.Sprintf("%d keys have holds; ", n)
+	}
+	return out
+}
