@@ -183,7 +183,7 @@ func (d *counter) on(c *counted, what string, f func()) error {
 	late := rand.N(2) == 0
 	if d.srv.faulty.Load() && rand.N(40) == 0 {
 		cut = rand.N(2) == 0
-		refused = !cut && (!late || what == "try" || what == "unlock")
+		refused = !cut && (!late || what == "try" || what == "unlock" || what == "withdraw")
 	}
 	if !cut && !refused || late {
 		f()
@@ -329,13 +329,9 @@ func (d *counter) Intend(c *counted, l advisory.Lock) (ok bool, err error) {
 	return ok, err
 }
 
-func (d *counter) Withdraw(c *counted, l advisory.Lock) error {
-	had := false
-	err := d.on(c, "withdraw", func() { had = d.srv.unlock(c, intent(l), false) })
-	if err == nil && !had {
-		c.Lose(errors.New("the session did not have the lock of an intent"))
-	}
-	return err
+func (d *counter) Withdraw(c *counted, l advisory.Lock) (had bool, err error) {
+	err = d.on(c, "withdraw", func() { had = d.srv.unlock(c, intent(l), false) })
+	return had, err
 }
 
 func (d *counter) Promote(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {

@@ -119,14 +119,17 @@ type Sharer[C Session] interface {
 	// Queued reports whether a session waits for the lock.
 	Queued(c C, l Lock) (bool, error)
 	// Intend takes the intent. It returns false if new readers are in the way, which is over soon,
-	// and ErrPromotionConflict if another reader has the intent.
+	// and ErrPromotionConflict if another reader has the intent. After an error the session does
+	// not have the intent, unless its connection has ended.
 	Intend(c C, l Lock) (bool, error)
-	// Withdraw releases the intent.
-	Withdraw(c C, l Lock) error
+	// Withdraw releases the intent. It returns false if the session did not have the intent.
+	Withdraw(c C, l Lock) (had bool, err error)
 	// Promote turns the shared lock of a session with the intent into an exclusive one, and
-	// releases the intent. It does not wait.
+	// releases the intent. It does not wait. After an error the session has the shared lock and the
+	// intent, unless its connection has ended.
 	Promote(c C, l Lock, r *driver.Request) (Grant, error)
-	// Demote turns an exclusive lock into a shared one. Nobody gets the lock in between.
+	// Demote turns an exclusive lock into a shared one. Nobody gets the lock in between. After an
+	// error the session has the exclusive lock, unless its connection has ended.
 	Demote(c C, l Lock) error
 }
 

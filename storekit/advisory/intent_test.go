@@ -24,9 +24,9 @@ func (d *sharing) Intend(*session, advisory.Lock) (bool, error) {
 	return true, nil
 }
 
-func (d *sharing) Queued(*session, advisory.Lock) (bool, error) { return false, nil }
-func (d *sharing) Withdraw(*session, advisory.Lock) error       { return nil }
-func (d *sharing) Demote(*session, advisory.Lock) error         { return nil }
+func (d *sharing) Queued(*session, advisory.Lock) (bool, error)   { return false, nil }
+func (d *sharing) Withdraw(*session, advisory.Lock) (bool, error) { return true, nil }
+func (d *sharing) Demote(*session, advisory.Lock) error           { return nil }
 func (d *sharing) Promote(*session, advisory.Lock, *driver.Request) (advisory.Grant, error) {
 	return advisory.Grant{Granted: true, Fence: 2}, nil
 }

@@ -133,20 +133,24 @@ func TestRefusedRelease(t *testing.T) {
 
 // The server refuses to release an intent. No intent stays, which would keep new readers out.
 func TestRefusedWithdrawal(t *testing.T) {
-	d := &counter{srv: newCounting()}
-	s, rs := readers(t, d)
-	defer s.Close()
-	r := rs[0]
-	r.Shared = false
-	if _, err := s.Convert(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("promotion next to other readers: %v", err)
-	}
-	d.before = at("withdraw")
-	if _, err := s.Convert(t.Context(), rs[0]); err != nil {
-		t.Errorf("withdrawal: %v", err)
-	}
-	if d.srv.locked("intent job") {
-		t.Error("the intent stays")
+	for _, late := range []bool{false, true} {
+		d := &counter{srv: newCounting()}
+		s, rs := readers(t, d)
+		r := rs[0]
+		r.Shared = false
+		if _, err := s.Convert(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("promotion next to other readers: %v", err)
+		}
+		if d.before = at("withdraw"); late {
+			d.before, d.after = nil, at("withdraw")
+		}
+		if _, err := s.Convert(t.Context(), rs[0]); err != nil {
+			t.Errorf("late %v: withdrawal: %v", late, err)
+		}
+		if d.srv.locked("intent job") {
+			t.Errorf("late %v: the intent stays", late)
+		}
+		s.Close()
 	}
 }
 

@@ -100,12 +100,16 @@ func (s *Store[C]) settle(h *hold[C]) error {
 // connection, because the intent would keep new readers out.
 func (s *Store[C]) withdraw(h *hold[C]) error {
 	h.timer.Stop()
-	err := s.sharer.Withdraw(h.c.s, h.lock())
-	if err != nil && h.c.alive() {
-		err = s.sharer.Withdraw(h.c.s, h.lock())
+	had, err := s.sharer.Withdraw(h.c.s, h.lock())
+	if err != nil && h.c.alive() { // the server may have released the intent before it refused the rest
+		_, err = s.sharer.Withdraw(h.c.s, h.lock())
+		had = true
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		h.c.s.Lose(err)
+	case !had:
+		h.c.s.Lose(errors.New("the session did not have the lock of an intent"))
 	}
 	s.holds.change(func() { h.intent = false })
 	return storekit.Failure(err)

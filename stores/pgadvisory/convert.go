@@ -36,19 +36,18 @@ func (d *dialect) Intend(c *conn, l advisory.Lock) (bool, error) {
 		return err == nil, err
 	}
 	mine, others, err := exclusive(c, d.intent(l))
-	if err == nil && mine == 0 && others > 0 {
-		err = driver.ErrPromotionConflict
+	switch {
+	case err != nil:
+		return false, release(c, d.intent(l), err)
+	case mine == 0 && others > 0:
+		return false, driver.ErrPromotionConflict
 	}
-	return mine > 0, err
+	return mine > 0, nil
 }
 
 // Withdraw implements advisory.Sharer.
-func (d *dialect) Withdraw(c *conn, l advisory.Lock) error {
-	had, err := c.isTrue(&unlock[0], d.intent(l))
-	if err == nil && !had {
-		c.Lose(errors.New("the session did not have the lock of an intent"))
-	}
-	return err
+func (d *dialect) Withdraw(c *conn, l advisory.Lock) (bool, error) {
+	return c.isTrue(&unlock[0], d.intent(l))
 }
 
 // Promote implements advisory.Sharer. It takes the exclusive lock, and then releases the shared one
@@ -62,20 +61,22 @@ func (d *dialect) Promote(c *conn, l advisory.Lock, r *driver.Request) (g adviso
 			return g, nil
 		}
 	}
-	if err != nil {
-		return g, err
+	if err == nil && !d.cfg.noFences {
+		g.Fence, err = d.mint(c, l, false, r)
 	}
-	if !d.cfg.noFences {
-		if g.Fence, err = d.mint(c, l, false, r); err != nil {
-			return g, d.release(c, l, err)
-		}
+	if err != nil {
+		return g, release(c, key, err)
 	}
 	rows, err := c.exec(&promoted, key, d.intent(l))
-	if err == nil && (string(rows[0][0]) != "t" || string(rows[0][1]) != "t") {
-		c.Lose(errors.New("the session did not have the shared lock"))
+	refused := err != nil && c.alive()
+	if refused { // the server may have released one or both before it refused the rest
+		rows, err = c.exec(&promoted, key, d.intent(l))
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		c.Lose(err)
+	case !refused && (string(rows[0][0]) != "t" || string(rows[0][1]) != "t"):
+		c.Lose(errors.New("the session did not have the shared lock"))
 	}
 	g.Granted = err == nil
 	return g, err
@@ -83,8 +84,8 @@ func (d *dialect) Promote(c *conn, l advisory.Lock, r *driver.Request) (g adviso
 
 // release gives up a lock that the session may have exclusively, and returns the error that it was
 // given.
-func (d *dialect) release(c *conn, l advisory.Lock, why error) error {
-	if _, err := d.Unlock(c, l, false); err != nil {
+func release(c *conn, key []byte, why error) error {
+	if _, err := c.exec(&unlock[0], key); err != nil {
 		c.Lose(err)
 	}
 	return why
@@ -104,14 +105,28 @@ func (d *dialect) Demote(c *conn, l advisory.Lock) error {
 	}
 	rows, err := c.exec(&demote, key)
 	if err != nil {
-		if _, undone := d.Unlock(c, l, true); undone != nil {
-			c.Lose(undone)
-		}
-		return err
+		return d.finishDemotion(c, l, err)
 	}
 	if string(rows[0][2]) != "t" {
 		c.Lose(errors.New("the session did not have the lock"))
 		return driver.ErrLost
 	}
 	return nil
+}
+
+// finishDemotion is called after the server has refused a demotion. If the server had demoted the
+// lock before, finishDemotion returns nil. Otherwise it gives up the shared lock, and returns the
+// error that it was given.
+func (d *dialect) finishDemotion(c *conn, l advisory.Lock, why error) error {
+	mine, _, err := exclusive(c, []byte(l.Key))
+	if err == nil && mine == 0 {
+		return nil
+	}
+	if err == nil {
+		_, err = d.Unlock(c, l, true)
+	}
+	if err != nil {
+		c.Lose(err)
+	}
+	return why
 }
