@@ -28,7 +28,7 @@ type conn[C Session] struct {
 	// have the lock once more: exclusive ones, and shared ones. They stay in keys until the session
 	// has released the lock as often.
 	spare map[string][2]int
-	load  int // the sum of the values in keys
+	load  int // the sum of the values in keys, without those of spare
 	ops   int // operations that are running
 }
 
@@ -198,10 +198,14 @@ func (c *conn[C]) remove(key string) {
 	c.load--
 	c.s.SetLoad(c.load)
 	if c.keys[key]--; c.keys[key] == 0 {
-		delete(c.keys, key)
-		delete(c.sole, key)
-		delete(c.spare, key)
+		c.forget(key)
 	}
+}
+
+func (c *conn[C]) forget(key string) {
+	delete(c.keys, key)
+	delete(c.sole, key)
+	delete(c.spare, key)
 }
 
 // finish ends the operation that reserve began. If the session has not got the lock, the caller
@@ -239,6 +243,8 @@ func (p *pool[C]) suspect(c *conn[C], key string, shared bool) (spare [2]int) {
 	n := c.spare[key]
 	n[mode(shared)]++
 	c.spare[key] = n
+	c.load--
+	c.s.SetLoad(c.load)
 	return c.rest(key)
 }
 
@@ -257,9 +263,7 @@ func (c *conn[C]) rest(key string) (spare [2]int) {
 func (p *pool[C]) drained(c *conn[C], key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c.keys[key] > 0 {
-		c.remove(key)
-	}
+	c.forget(key)
 }
 
 func mode(shared bool) int {

@@ -83,6 +83,31 @@ func TestRefusedReader(t *testing.T) {
 	}
 }
 
+// The server refuses many readers that join others. They do not count as holds, so the store has
+// room for another lock.
+func TestManyRefusedReaders(t *testing.T) {
+	d := &counter{srv: newCounting()}
+	s, rs := readers(t, d)
+	defer s.Close()
+	for range 100 {
+		d.after = at("try")
+		if _, err := s.Acquire(t.Context(), sharedRequest("job")); !errors.Is(err, errRefused) {
+			t.Fatalf("a reader that joins: %v", err)
+		}
+	}
+	other := request("other")
+	if _, err := s.Acquire(t.Context(), other); err != nil {
+		t.Errorf("another lock: %v", err)
+	}
+	releaseAll(t, s, append(rs, other)...)
+	if d.srv.locked("job") {
+		t.Error("a lock stays")
+	}
+	if left := advisory.Leftovers(s.inner); left != "" {
+		t.Error(left)
+	}
+}
+
 // A reader can be promoted after another reader of its session was refused.
 func TestPromotionAfterARefusedReader(t *testing.T) {
 	d := &counter{srv: newCounting()}
