@@ -67,12 +67,21 @@ var heldCases = []testCase{
 			before := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
 			c.passTime(c.units(2))
 			c.extend(l, c.long())
+			asked := time.Now()
 			after := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
+			trip := time.Since(asked)
 			if after.Until.Sub(before.Until) < c.unit { // two looks at the same lease differ by less
 				c.failf("Until was %v, and after a renewal by %v it is %v", before.Until, c.long(), after.Until)
 			}
-			if len(before.Holds) == 1 && len(after.Holds) == 1 && after.Holds[0].Since.Sub(before.Holds[0].Since) > c.unit {
-				c.failf("Since was %v, and after a renewal it is %v", before.Holds[0].Since, after.Holds[0].Since)
+			if len(before.Holds) != 1 || len(after.Holds) != 1 {
+				return
+			}
+			was, is := before.Holds[0].Since, after.Holds[0].Since
+			if moved := is.Sub(was); moved > c.unit {
+				if moved <= c.unit+trip { // a late reply brings the store's time late
+					c.notProven(true, "Since was %v, and after a renewal it is %v", was, is)
+				}
+				c.failf("Since was %v, and after a renewal it is %v", was, is)
 			}
 		},
 	},
