@@ -396,8 +396,8 @@ func moveCopy() func(sessionstore.Store, context.Context, string, sessionstore.C
 		if err != nil || c.Version != "" && c.Version != r.Version {
 			return sessionstore.Result{}, &sessionstore.ConflictError{}
 		}
-		before, end := written.Load(), time.Now().Add(2*time.Second)
-		for before > many && written.Load() == before && time.Now().Before(end) {
+		before := written.Load()
+		for before > many && written.Load() == before && ctx.Err() == nil {
 			<-time.After(time.Millisecond)
 		}
 		c.Version = ""
