@@ -95,7 +95,7 @@ func newBench(t testing.TB, srv *server.Server) *bench {
 
 func (b *bench) openStore(ctx context.Context) (driver.Store, error) {
 	return b.Open(func(addr string) (driver.Store, error) {
-		return open(ctx, strings.Replace(b.srv.URL(), b.srv.Addr(), addr, 1), pgadvisory.LossDelay(2*time.Second))
+		return open(ctx, strings.Replace(b.srv.URL(), b.srv.Addr(), addr, 1), pgadvisory.LossDelay(7*time.Second))
 	})
 }
 

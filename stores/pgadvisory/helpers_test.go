@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// soon is the longest time that a test waits.
-const soon = 10 * time.Second
+// soon is the longest time that a test waits for an event that has to happen.
+const soon = 30 * time.Second
 
 func request(name string) driver.Request {
 	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute}
@@ -44,6 +44,20 @@ func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 		t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
 	}
 	return held
+}
+
+// reserve waits until the lock of r is reserved for it. The server ends the session of a waiter
+// that sends nothing for 450 ms after the grant, as on a busy machine. Wait then returns nothing.
+func reserve(t testing.TB, s driver.Waiter, r driver.Request) (g driver.Grant) {
+	t.Helper()
+	untilTrue(t, "a reservation of "+r.Name, func() bool {
+		var err error
+		if g, err = s.Wait(t.Context(), r, true); err != nil {
+			t.Fatalf("Wait for %q: %v", r.Name, err)
+		}
+		return g.TTL > 0
+	})
+	return g
 }
 
 func release(t testing.TB, s driver.Store, r driver.Request) {

@@ -15,17 +15,11 @@ func TestPruneOfALargeTable(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s, conn := mustOpen(t, srv.URL()), connect(t, srv.URL())
-	// The store's own sweep, which begins by itself on a slow machine, would remove rows too.
-	execute(t, conn, "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
-	execute(t, conn, "CREATE TRIGGER never BEFORE INSERT ON padlock_fences FOR EACH ROW WHEN (NEW.name = 'last sweep of this table') EXECUTE FUNCTION never()")
-	const names = 1200 // three batches
-	for i := range names {
-		r := request(fmt.Sprint("job ", i))
-		take(t, s, r)
-		release(t, s, r)
-	}
-	execute(t, conn, age)
-	execute(t, conn, "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_notify(''batch'', ''''), pg_sleep(1.7); RETURN NULL; END'")
+	noOwnSweep(t, conn)
+	const names = 5000 // ten batches, of half a second each
+	fill := fmt.Sprintf("INSERT INTO padlock_fences (key, fence, shared, name) SELECT n, 1, false, convert_to('job ' || n, 'UTF8') FROM generate_series(1, %d) n ON CONFLICT DO NOTHING", names)
+	execute(t, conn, fill)
+	execute(t, conn, "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_notify(''batch'', ''''), pg_sleep(0.5); RETURN NULL; END'")
 	execute(t, conn, "CREATE TRIGGER slow BEFORE DELETE ON padlock_fences FOR EACH STATEMENT EXECUTE FUNCTION slow()")
 	execute(t, conn, "LISTEN batch")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +28,7 @@ func TestPruneOfALargeTable(t *testing.T) {
 		if _, err := conn.WaitForNotification(t.Context()); err != nil { // the first batch is done
 			return
 		}
-		for sleeping := 0; sleeping == 0; { // until the second one has begun, so Prune knows of the first
+		for sleeping := 0; sleeping == 0; { // until a later one has begun, so Prune knows of the first
 			if conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&sleeping) != nil {
 				return
 			}
@@ -44,12 +38,7 @@ func TestPruneOfALargeTable(t *testing.T) {
 	if first == 0 || first == names || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d rows were removed until the context ended, %v", first, err)
 	}
-	for i := range names {
-		r := request(fmt.Sprint("job ", i))
-		take(t, s, r)
-		release(t, s, r)
-	}
-	execute(t, conn, age)
+	execute(t, conn, fill)
 	if n, err := s.Prune(t.Context()); n != names || err != nil {
 		t.Errorf("%d rows were removed, %v; want %d", n, err, names)
 	}
