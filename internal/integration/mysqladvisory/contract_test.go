@@ -106,14 +106,14 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(context.Context, string) (driver.Store, error){
 		"url": func(ctx context.Context, dsn string) (driver.Store, error) {
-			s, err := fromURL(ctx, dsn, "loss-delay=2s&session-timeout=4s")
+			s, err := fromURL(ctx, dsn, "session-timeout=10s")
 			if err != nil {
 				return nil, err
 			}
 			return s, nil
 		},
 		"pool": func(ctx context.Context, dsn string) (driver.Store, error) {
-			return open(ctx, dsn, mysqladvisory.LossDelay(2*time.Second), mysqladvisory.SessionTimeout(4*time.Second))
+			return open(ctx, dsn, mysqladvisory.SessionTimeout(10*time.Second))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/padlock-go/padlock/driver"
@@ -358,7 +357,7 @@ func TestNotPooled(t *testing.T) {
 	db, err := sql.Open("mysql", dsn)
 	noError(t, err)
 	defer db.Close()
-	s, err := mysqladvisory.Open(t.Context(), db, mysqladvisory.LossDelay(2*time.Second))
+	s, err := mysqladvisory.Open(t.Context(), db)
 	noError(t, err)
 	r := request("job")
 	g := take(t, s, r)
@@ -424,20 +423,26 @@ func TestSilentBeforeTheFirstConnection(t *testing.T) {
 func TestReservationEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))
-	s, r := mustOpen(t, dsn), request("job")
-	reserved, err := s.Wait(t.Context(), r, true)
-	if err != nil || reserved.TTL == 0 {
-		t.Fatalf("Wait for a free name: %+v, %v", reserved, err)
-	}
-	if _, session := lockOf(t, dsn, "job"); session != 0 { // else the reservation has lapsed already
-		run(t, dsn, "KILL "+strconv.FormatInt(session, 10))
-	}
-	var g driver.Grant
-	until(t, "a new try", func() bool {
-		g, err = s.Acquire(t.Context(), r)
-		return !errors.Is(err, driver.ErrHeld)
+	s, db := mustOpen(t, dsn), admin(t, shared(t))
+	until(t, "a session ends before its reservation lapses", func() bool {
+		r := request("job")
+		var reserved, g driver.Grant
+		var err error
+		until(t, "a reservation", func() bool { // a slow machine may lose its session; see waiterTimeout
+			reserved, err = s.Wait(t.Context(), r, true)
+			noError(t, err)
+			return reserved.TTL > 0
+		})
+		_, session := lockOf(t, dsn, "job")
+		_, tooLate := db.Exec("KILL " + strconv.FormatInt(session, 10))
+		until(t, "a new try", func() bool {
+			g, err = s.Acquire(t.Context(), r)
+			return !errors.Is(err, driver.ErrHeld)
+		})
+		if err != nil || g.Fence <= reserved.Fence {
+			t.Fatalf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
+		}
+		release(t, s, r)
+		return tooLate == nil
 	})
-	if err != nil || g.Fence <= reserved.Fence {
-		t.Errorf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
-	}
 }

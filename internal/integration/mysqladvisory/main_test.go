@@ -59,7 +59,7 @@ var sharedServer = sync.OnceValues(func() (srv *server.Server, err error) {
 // child takes or awaits the name "job" and says so. If it loses the lock, it says that too.
 func child() {
 	ctx := context.Background()
-	s, err := open(ctx, os.Getenv(childDSN), mysqladvisory.LossDelay(2*time.Second), mysqladvisory.SessionTimeout(4*time.Second))
+	s, err := open(ctx, os.Getenv(childDSN), mysqladvisory.SessionTimeout(10*time.Second))
 	var g driver.Grant
 	if err == nil && os.Getenv(childMode) == "hold" {
 		g, err = s.Acquire(ctx, request("job"))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -151,7 +150,7 @@ func (m *multiplexer) pool(t testing.TB) *sql.DB {
 // mustOpenThrough opens a store behind a multiplexer.
 func mustOpenThrough(t testing.TB, m *multiplexer) *mysqladvisory.Store {
 	t.Helper()
-	s, err := mysqladvisory.Open(t.Context(), m.pool(t), mysqladvisory.LossDelay(2*time.Second))
+	s, err := mysqladvisory.Open(t.Context(), m.pool(t))
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
