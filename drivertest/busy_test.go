@@ -124,6 +124,44 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// TestUnseenDelay: the suite does not see every delay. If a store is a little too late, the case
+// runs again, and fails if the store is late each time. A store that is late by seconds is wrong.
+func TestUnseenDelay(t *testing.T) {
+	for _, c := range []struct {
+		limit time.Duration
+		late  int // the number of attempts in which the store is late
+		fails bool
+	}{{driver.MaxReservation, 2, false}, {driver.MaxReservation, 3, true}, {driver.MaxSilence, 1, true}} {
+		r, attempts := begin(t, newWorld("").harness()), 0
+		r.stillness = func() stillness { return never }
+		k := testCase{name: "x", f: func(k *check) {
+			if attempts++; attempts <= c.late {
+				k.failLate(c.limit, "late")
+			}
+		}}
+		if failures := r.perform(&k); (len(failures) > 0) != c.fails {
+			t.Errorf("late by more than %v in %d attempts: %v", c.limit, c.late, failures)
+		}
+	}
+}
+
+// TestUnansweredCall: a call that has no reply yet shows that the machine is slow.
+func TestUnansweredCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("")
+		r := begin(t, w.harness())
+		w.trip = time.Second
+		r.stillness = func() stillness { return never }
+		c := r.newCheck(caseOf(t, "acquire/free"), r.unit)
+		go c.a.Extend(c.ctx, "name", newToken(), 0)
+		<-time.After(time.Second)
+		if d := c.delay(); d != time.Second {
+			t.Errorf("a second after the request, the delay is %v", d)
+		}
+		c.end()
+	})
+}
+
 // caseOf returns a case of the table.
 func caseOf(t *testing.T, name string) *testCase {
 	t.Helper()
@@ -154,7 +192,7 @@ const mayRunAgain = `acquire/never-queues break/ends-holds close/ends-waits conv
 	demote/keeps-fence enqueue/free enqueue/leave extend/abandoned extend/verify inspect/live-only
 	giveup/during-a-long-wait giveup/silence
 	pass-or-queue/absent pass-or-queue/gives-up pass-or-queue/place pass-or-queue/repeat pass/above pass/queue-first
-	promote/intent-lapses promote/release-withdraws promote/withdraw
+	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release
 	slots/cooldown-in-time slots/given-up slots/handed-at-once slots/handed-over slots/waits

@@ -77,7 +77,7 @@ var promoteCases = []testCase{
 				}
 				c.releaseFreely(n)
 			}
-			c.failf("new readers were let in, five times, right after a promotion had been refused")
+			c.failLate(driver.MaxIntent, "new readers were let in, five times, right after a promotion had been refused")
 		},
 	},
 	{
@@ -287,7 +287,7 @@ func promotionConflict(c *check) {
 		}
 	}
 	if !errors.Is(err, driver.ErrPromotionConflict) {
-		c.failf("promotion of a second reader: want ErrPromotionConflict, got: %v", orGranted(err))
+		c.failLate(driver.MaxIntent, "promotion of a second reader: want ErrPromotionConflict, got: %v", orGranted(err))
 	}
 	c.verify(second, "after ErrPromotionConflict")
 	c.releaseFreely(second)

@@ -73,6 +73,7 @@ var passQueueCases = []testCase{
 				fence = l.grant.Fence
 				c.releaseFreely(l)
 			}
+			c.notOvertaken(next, "Wait at the place that PassOrQueue took", last)
 			a := c.awaitAnswer(next, "Wait at the place that PassOrQueue took")
 			if a.err != nil || !handed(a.grant) {
 				c.failLate(driver.MaxReservation, "Wait at the place that PassOrQueue took returns %+v, %v", a.grant, a.err)
@@ -100,16 +101,17 @@ var passQueueCases = []testCase{
 			}
 			counted := c.waiters(q.req.Name)
 			if n, out, queued := c.passOrQueue(q.from, q.req); n != nil || out != driver.Released || !queued {
-				c.failf("PassOrQueue queued next; repeated it returns %q, granted %v, queued %v", out, n != nil, queued)
+				c.failLate(driver.MaxReservation, "PassOrQueue queued next; repeated it returns %q, granted %v, queued %v", out, n != nil, queued)
 			}
 			if n := c.waiters(q.req.Name); n > counted {
-				c.failf("PassOrQueue, repeated, makes %d waiters of %d", n, counted)
+				c.failLate(driver.MaxReservation, "PassOrQueue, repeated, makes %d waiters of %d", n, counted)
 			}
 			next := c.waitOnce(c.a, q.req, true)
 			last := c.waitForName(c.b, c.request(q.req.Name), true)
 			for _, w := range q.before {
 				c.releaseFreely(c.awaitTurn(w, "in the queue before the place that PassOrQueue took", q.before[1], next, last))
 			}
+			c.notOvertaken(next, "Wait at the place, after PassOrQueue was repeated", last)
 			a := c.awaitAnswer(next, "Wait at the place, after PassOrQueue was repeated")
 			if a.err != nil || !handed(a.grant) {
 				c.failLate(driver.MaxReservation, "Wait at the place, after PassOrQueue was repeated, returns %+v, %v", a.grant, a.err)

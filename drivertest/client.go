@@ -39,13 +39,14 @@ const inTime = "Every method except Wait, WaitSlot and AwaitSlot returns within 
 // pending is a call that has not returned yet.
 type pending struct {
 	op, at string
+	began  time.Time
 	looks  int // how often awaitCase has seen it
 }
 
 // begin is called at the beginning of every method but Wait, WaitSlot and AwaitSlot. The function
 // that it returns is called at the end.
 func (cl *client) begin(op string, err *error) (end func()) {
-	c, p, began := cl.c, &pending{op: op, at: place()}, time.Now()
+	c, p := cl.c, &pending{op: op, at: place(), began: time.Now()}
 	c.noteProgress()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +55,7 @@ func (cl *client) begin(op string, err *error) (end func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if delete(c.pending, p); isAnswer(*err) {
-			c.slowest = max(c.slowest, time.Since(began))
+			c.slowest = max(c.slowest, time.Since(p.began))
 		}
 	}
 }

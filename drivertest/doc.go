@@ -59,6 +59,10 @@
 //     still, or waited for replies, for at least a quarter of driver.MaxSilence or of
 //     Guarantees.LossDelay. Then, too, the case runs again.
 //
+// The suite cannot see every delay: the process of the server, or a single goroutine, may have
+// stood still. So a case also runs again if something took longer than a limit of less than
+// driver.MaxSilence. If that happens in three attempts, the case fails.
+//
 // The log has each of these failures, and the summary counts them. If all of eight attempts fail,
 // the case fails. So a slow machine makes no case fail, as long as every result comes within 10 s.
 //

@@ -118,14 +118,19 @@ func (c *check) behindDead(t *testWaiter, what string) {
 // awaitAnswer waits for the waiter's result.
 func (c *check) awaitAnswer(t *testWaiter, what string) answer { return await(c, t.done, what) }
 
-// awaitTurn waits until the waiter has the name, while others wait behind it. On a slow machine, a
-// waiter may lose its turn because it claims its reservation too late.
+// awaitTurn waits until the waiter has the name, while others wait behind it.
 func (c *check) awaitTurn(t *testWaiter, what string, behind ...*testWaiter) *lease {
+	c.notOvertaken(t, what, behind...)
+	return c.awaitHold(t, what)
+}
+
+// notOvertaken waits for the waiter's result, while others wait behind it. On a slow machine, a
+// waiter may lose its turn because it claims its reservation too late.
+func (c *check) notOvertaken(t *testWaiter, what string, behind ...*testWaiter) {
 	inTime := c.poll(c.patience, func() bool { return !t.waiting() })
 	if !inTime && slices.ContainsFunc(behind, func(b *testWaiter) bool { return !b.waiting() }) {
 		c.failLate(driver.MaxReservation, "%s: a waiter behind it had its turn, and it had none within %v", what, c.patience)
 	}
-	return c.awaitHold(t, what)
 }
 
 // awaitHold waits until the waiter has the name.

@@ -116,10 +116,12 @@ func (r *run) phase(i int) time.Duration {
 	return time.Duration(part * float64(r.unit))
 }
 
-// maxAttempts is how often a case runs, at most. Its leases grow in the first attempts only.
+// maxAttempts is how often a case runs, at most. Its leases grow in the first attempts only. A
+// store that does something a little too late is wrong if it does so in lateTries attempts.
 const (
 	maxAttempts = 8
 	longerTries = 4
+	lateTries   = 3
 )
 
 // perform runs a case. It runs the case again if all failures that it saw may come from a slow
@@ -135,6 +137,7 @@ func (r *run) perform(k *testCase) []Failure {
 	unit := r.unit
 	for attempt := 1; ; attempt++ {
 		c := r.newCheck(k, unit)
+		c.attempt = attempt
 		c.perform()
 		switch {
 		case len(c.failures) > 0 || len(c.unproven) == 0:
@@ -161,7 +164,7 @@ func noResult(unproven []Failure) []Failure {
 // runsAgain reports and counts an attempt that does not count.
 func (r *run) runsAgain(c *check) {
 	for _, f := range c.unproven {
-		r.logf("%s runs again: this machine may be the reason, since something took %v here.\n\tseen: %s\n\tat:   %s",
+		r.logf("%s runs again: this machine may be the reason. Something took %v here.\n\tseen: %s\n\tat:   %s",
 			c.k.name, c.delay().Round(time.Millisecond), f.Seen, f.At)
 	}
 	r.mu.Lock()
