@@ -63,18 +63,15 @@ func fullDisk(t *testing.T, srv *server.Server) {
 // manyHolds takes names, each with a session of its own. The sessions ping at different moments. On
 // a machine that starves, a server may be silent for longer than a session lasts, so some sessions
 // may end, or not begin.
-func manyHolds(t *testing.T, addr string) map[string]driver.Grant {
+func manyHolds(t *testing.T, addr string) map[string]*clocked {
 	t.Helper()
 	for try := range 5 {
-		grants := map[string]driver.Grant{}
+		holds := map[string]*clocked{}
 		for i := range 12 {
-			s, err := openStore(t.Context(), addr, zkstore.SessionTimeout(short))
+			name := fmt.Sprint("job", try, "-", i)
+			h, err := takeClocked(t, addr, name)
 			if err == nil {
-				t.Cleanup(func() { s.Close() })
-				name := fmt.Sprint("job", try, "-", i)
-				if grants[name], err = s.Acquire(t.Context(), request(name)); err != nil {
-					delete(grants, name)
-				}
+				holds[name] = h
 			}
 			if err != nil {
 				t.Logf("hold %d: %v", i, err)
@@ -82,14 +79,14 @@ func manyHolds(t *testing.T, addr string) map[string]driver.Grant {
 			<-time.After(rand.N(short / 12))
 		}
 		<-time.After(short)
-		maps.DeleteFunc(grants, func(name string, g driver.Grant) bool {
-			if g.Bound.Err() != nil {
-				t.Logf("the hold of %s ended while everything worked: %v", name, context.Cause(g.Bound))
+		maps.DeleteFunc(holds, func(name string, h *clocked) bool {
+			if h.g.Bound.Err() != nil {
+				t.Logf("the hold of %s ended while everything worked: %v", name, context.Cause(h.g.Bound))
 			}
-			return g.Bound.Err() != nil
+			return h.g.Bound.Err() != nil
 		})
-		if len(grants) >= 6 {
-			return grants
+		if len(holds) >= 6 {
+			return holds
 		}
 	}
 	t.Fatal("in each of five rounds, most holds ended while everything worked")
@@ -101,12 +98,12 @@ func lostBehindAFollowerThatWasCutOff(t *testing.T, servers []*server.Server, li
 	leader := leaderOf(t, servers)
 	follower := (leader + 1) % 3
 	b := mustOpen(t, servers[leader].Addr())
-	grants := manyHolds(t, servers[follower].Addr())
+	holds := manyHolds(t, servers[follower].Addr())
 	links[[2]int{follower, leader}].Silence(true)
 	defer links[[2]int{follower, leader}].Silence(false)
 	var wg sync.WaitGroup
-	for name, g := range grants {
-		wg.Go(func() { lostFirst(t, g, b, name) })
+	for name, h := range holds {
+		wg.Go(func() { h.lostFirst(t, b, name) })
 	}
 	wg.Wait()
 }
@@ -143,7 +140,7 @@ func leaderEnds(t *testing.T, servers []*server.Server, name string, end func())
 	go func() {
 		for {
 			g, err := b.Wait(t.Context(), next, true)
-			if err != nil || g.TTL > 0 {
+			if away := errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain); err != nil && !away || g.TTL > 0 {
 				waited <- result{g, err}
 				return
 			}

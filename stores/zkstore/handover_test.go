@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -40,7 +39,7 @@ func openCounted(t testing.TB, srv *server.Server, opts ...zkstore.Option) *coun
 		}
 		return false
 	})
-	c.Store = mustOpen(t, c.proxy.Addr(), opts...)
+	c.Store = mustOpen(t, c.proxy.Addr(), append(opts, zkstore.SessionTimeout(patient), zkstore.ReserveFor(patient))...)
 	return c
 }
 
@@ -124,7 +123,7 @@ func (w *waiter) looksAgain(t testing.TB) {
 // A hand-over needs no list: the second waiter reads the queue while the first one has the lock. A
 // release wakes these two and nobody else.
 func handOverWithoutList(t *testing.T, srv *server.Server) {
-	opts := []zkstore.Option{zkstore.NoFences(), zkstore.SessionTimeout(time.Minute)}
+	opts := []zkstore.Option{zkstore.NoFences(), zkstore.SessionTimeout(patient)}
 	s, r := mustOpen(t, srv.Addr(), opts...), request("handOverWithoutList")
 	take(t, s, r)
 	line := []*waiter{waits(t, srv, r.Name, readsOfNext-1, opts...)} // without the mapping

@@ -19,11 +19,23 @@ const soon = 40 * time.Second
 
 // openStore opens a store. If that fails, it returns a nil interface.
 func openStore(ctx context.Context, addr string, opts ...zkstore.Option) (driver.Store, error) {
-	s, err := zkstore.Open(ctx, zkstore.Config{Servers: []string{addr}}, opts...)
+	s, err := openAt(ctx, zkstore.Config{Servers: []string{addr}}, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// openAt opens a store. It tries again while the servers cannot be reached: a store waits for a
+// connection for a second at most, and the machine may be busy. The first TLS handshake of a server
+// is slow, too.
+func openAt(ctx context.Context, c zkstore.Config, opts ...zkstore.Option) (*zkstore.Store, error) {
+	for end := time.Now().Add(soon); ; {
+		s, err := zkstore.Open(ctx, c, opts...)
+		if !errors.Is(err, driver.ErrUnavailable) || time.Now().After(end) || ctx.Err() != nil {
+			return s, err
+		}
+	}
 }
 
 func mustOpen(t testing.TB, addr string, opts ...zkstore.Option) *zkstore.Store {
@@ -33,7 +45,7 @@ func mustOpen(t testing.TB, addr string, opts ...zkstore.Option) *zkstore.Store 
 
 func mustOpenAt(t testing.TB, c zkstore.Config, opts ...zkstore.Option) *zkstore.Store {
 	t.Helper()
-	s, err := zkstore.Open(t.Context(), c, opts...)
+	s, err := openAt(t.Context(), c, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +126,17 @@ func awaitEnd(t testing.TB, bound context.Context) {
 	if err := context.Cause(bound); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("the cause is %v", err)
 	}
+}
+
+// findingOf waits for a finding of Status whose value begins with a text. The store gives a server a
+// second for its answer, which may be too short for a busy machine.
+func findingOf(t testing.TB, s driver.Reporter, name, value string) (f driver.Finding) {
+	t.Helper()
+	waitUntil(t, name+" is "+value, func() bool {
+		f = finding(t, s, name)
+		return strings.HasPrefix(f.Value, value)
+	})
+	return f
 }
 
 // finding returns a finding of Status.

@@ -78,7 +78,7 @@ func TestTLS(t *testing.T) {
 			return conn, err
 		}
 	}
-	s := openTLS(t, zkstore.Config{Servers: []string{srv.Addr()}, Dial: dial(certificate.Client())})
+	s := mustOpenAt(t, zkstore.Config{Servers: []string{srv.Addr()}, Dial: dial(certificate.Client())})
 	r := request("job")
 	g := take(t, s, r)
 	refused(t, s, request("job"))
@@ -89,21 +89,5 @@ func TestTLS(t *testing.T) {
 	stranger := zkstore.Config{Servers: []string{srv.Addr()}, Dial: dial(server.NewTLS(t).Client())}
 	if _, err := zkstore.Open(t.Context(), stranger, zkstore.SessionTimeout(short)); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("with a certificate of another authority: %v", err)
-	}
-}
-
-// openTLS opens a store. It tries again while the server cannot be reached: the first handshake of
-// a server that has just started is slow, and the store waits for a server for a second at most.
-func openTLS(t *testing.T, c zkstore.Config) *zkstore.Store {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
-		s, err := zkstore.Open(t.Context(), c)
-		if err == nil {
-			t.Cleanup(func() { s.Close() })
-			return s
-		}
-		if !errors.Is(err, driver.ErrUnavailable) || time.Now().After(end) {
-			t.Fatal(err)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,6 +24,10 @@ const (
 	childName = "PADLOCK_TEST_NAME"
 )
 
+// childSession is the session timeout of a child. It is long enough for a busy machine, since a
+// test that stops or kills a child relies on the session until then.
+const childSession = 8 * time.Second
+
 func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {
 		child()
@@ -34,7 +39,7 @@ func TestMain(m *testing.M) {
 // too.
 func child() {
 	ctx := context.Background()
-	s, err := openStore(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(short))
+	s, err := openStore(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(childSession))
 	var g driver.Grant
 	if err == nil && os.Getenv(childMode) == "hold" {
 		g, err = s.Acquire(ctx, request(os.Getenv(childName)))

@@ -41,6 +41,7 @@ type config struct {
 	root           string
 	timeout        time.Duration
 	ownFor         time.Duration // how long a waiter waits for a release of its own process; see awaitOwn
+	reserveFor     time.Duration // how long a lock stays reserved for the waiter that it was granted to
 	noFences       bool
 	symfony        bool
 	lazy           bool
@@ -57,7 +58,7 @@ const DefaultSessionTimeout = 10 * time.Second
 const defaultRoot = "/padlock"
 
 func defaults() config {
-	return config{timeout: DefaultSessionTimeout, ownFor: 2 * time.Millisecond}
+	return config{timeout: DefaultSessionTimeout, ownFor: 2 * time.Millisecond, reserveFor: reservationTTL}
 }
 
 // Root sets the node below which the store keeps its locks. The default is /padlock. The store

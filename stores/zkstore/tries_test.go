@@ -123,7 +123,7 @@ func TestCallersOfOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.cfg.ownFor = time.Minute // so that a slow machine does not matter
+	s.cfg.ownFor, s.cfg.reserveFor = time.Minute, time.Minute // so that a slow machine does not matter
 	request := func(name, token string) driver.Request {
 		return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "host.example"}}
 	}
@@ -163,7 +163,7 @@ func handOversInside(t *testing.T, s *Store, sent *requestCounter, request func(
 		t.Fatal(err)
 	}
 	fewest := 100
-	for i := range 8 {
+	for i := range 100 { // usually once is enough
 		before, fence := sent.sent(getDataCode), g.Fence
 		next := request("job", fmt.Sprint(i+1))
 		got := make(chan error, 1)
@@ -184,9 +184,9 @@ func handOversInside(t *testing.T, s *Store, sent *requestCounter, request func(
 		if g, err = s.Acquire(t.Context(), next); err != nil || g.Fence <= fence {
 			t.Fatalf("after fence %d, the waiter has %+v, %v", fence, g, err)
 		}
-		fewest = min(fewest, sent.sent(getDataCode)-before)
+		if fewest = min(fewest, sent.sent(getDataCode)-before); fewest == 0 {
+			return
+		}
 	}
-	if fewest != 0 {
-		t.Errorf("each waiter has read %d nodes or more", fewest)
-	}
+	t.Errorf("each waiter has read %d nodes or more", fewest)
 }

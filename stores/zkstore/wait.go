@@ -124,8 +124,8 @@ func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r 
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
 	name, token := r.Name, r.Token
-	h.timer = time.AfterFunc(reservationTTL, func() { s.notClaimed(name, token) })
-	return driver.Grant{Fence: fence, TTL: reservationTTL}, nil
+	h.timer = time.AfterFunc(s.cfg.reserveFor, func() { s.notClaimed(name, token) })
+	return driver.Grant{Fence: fence, TTL: s.cfg.reserveFor}, nil
 }
 
 // firstInTheWay returns the first node that keeps a caller from getting the lock. The caller waits
