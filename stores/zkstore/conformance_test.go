@@ -81,8 +81,8 @@ func contractWithoutFences(t *testing.T, srv *server.Server) {
 // short is the session timeout in tests in which sessions end.
 const short = 2 * time.Second
 
-// faulty is the session timeout in TestFaults. There sessions end, too, but a hold must not end with
-// its session because the machine is busy.
+// faulty is the session timeout in TestFaults. There sessions end, too, but a hold must not end
+// with its session because the machine is busy.
 const faulty = 5 * time.Second
 
 // patient is the session timeout in tests in which no session may end, even on a busy machine.

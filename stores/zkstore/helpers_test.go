@@ -128,8 +128,8 @@ func awaitEnd(t testing.TB, bound context.Context) {
 	}
 }
 
-// findingOf waits for a finding of Status whose value begins with a text. The store gives a server a
-// second for its answer, which may be too short for a busy machine.
+// findingOf waits for a finding of Status whose value begins with a text. The store gives a server
+// a second for its answer, which may be too short for a busy machine.
 func findingOf(t testing.TB, s driver.Reporter, name, value string) (f driver.Finding) {
 	t.Helper()
 	waitUntil(t, name+" is "+value, func() bool {
