@@ -13,7 +13,7 @@ import (
 // waiter takes the name itself.
 func TestReleaseAfterDemote(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	first := mustOpen(t, []string{srv.Addr()})
 	for _, passedOn := range []bool{false, true} {
 		name := map[bool]string{false: "claimed", true: "passed on"}[passedOn]

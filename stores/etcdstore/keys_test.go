@@ -39,7 +39,7 @@ func everyKey(t *testing.T, c *clientv3.Client, name string) []string {
 // so many locks, shared locks, promotions and hand-overs of a name use few keys.
 func TestKeysAreUsedAgain(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	c := newClient(t, srv.Addr())
 	one, two := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})
 	release := func(s *etcdstore.Store, token string) {

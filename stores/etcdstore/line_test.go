@@ -26,7 +26,7 @@ func (c *setClock) Now() driver.Instant { return driver.Instant(c.now.Load()) }
 // one, and the earlier waiters would lose their places.
 func TestLateRenewal(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	clock := &setClock{Clock: driver.SystemClock()}
 	clock.now.Store(int64(driver.SystemClock().Now()))
 	s, holder, c := mustOpen(t, []string{srv.Addr()}, etcdstore.WithClock(clock)), mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
@@ -34,7 +34,7 @@ func TestLateRenewal(t *testing.T) {
 		name := fmt.Sprint("job ", i)
 		take(t, holder, request(name, "holder"))
 		queueUp(t, name, s)
-		clock.now.Add(int64(1200 * time.Millisecond))
+		clock.now.Add(int64(placesLast.MinLease - 800*time.Millisecond))
 	}
 	reply, err := c.Get(t.Context(), "padlock/l/", clientv3.WithPrefix())
 	if err != nil {
@@ -55,7 +55,7 @@ func TestLateRenewal(t *testing.T) {
 // because of each other. Each reads the name and joins the queue. In the end each gets the name.
 func TestManyWaitersAtOnce(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	holder, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
 	take(t, holder, request("job", "holder"))
 	const n = 32

@@ -125,7 +125,9 @@ func TestPasswordChange(t *testing.T) {
 	r := request("job", "one")
 	r.TTL = 5 * time.Minute
 	take(t, holder, r)
-	results := queueUp(t, "job", waiter)
+	waited := make(chan error, 1)
+	go func() { waited <- waitPatiently(ctx, waiter, request("job", "waiter")) }()
+	inQueue(t, waiter, "job", 1)
 	root, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Addr()}, Username: "root", Password: "root", Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
@@ -149,8 +151,19 @@ func TestPasswordChange(t *testing.T) {
 	if o, err := holder.Release(ctx, "job", "one", 0); err != nil || o != driver.Released {
 		t.Errorf("Release: %v, %v", o, err)
 	}
-	if w := <-results; w.err != nil {
-		t.Errorf("the waiter gets %+v, %v", w.g, w.err)
+	if err := await(t, waited); err != nil {
+		t.Errorf("the waiter gets %v", err)
+	}
+}
+
+// waitPatiently waits for a name as package padlock does: it waits again if the server is out of
+// reach for long, or if its place in the queue is gone.
+func waitPatiently(ctx context.Context, s *etcdstore.Store, r driver.Request) error {
+	for {
+		g, err := s.Wait(ctx, r, true)
+		if err == nil && g.TTL > 0 || err != nil && !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+			return err
+		}
 	}
 }
 

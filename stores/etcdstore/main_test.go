@@ -30,8 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child takes the name "job" for 2 s and extends the hold until it is lost. If childWaits is set,
-// it waits for the name instead, and prints whether it got the name.
+// child takes the name "job" for 8 s, which is long enough for a busy machine, and extends the hold
+// until it is lost. If childWaits is set, it waits for the name instead, and prints whether it got
+// the name.
 func child(at string) {
 	ctx := context.Background()
 	s, err := open(ctx, at)
@@ -41,7 +42,7 @@ func child(at string) {
 		return
 	}
 	r := request("job", "child")
-	r.TTL = 2 * time.Second
+	r.TTL = 8 * time.Second
 	if err == nil {
 		_, err = s.Acquire(ctx, r)
 	}

@@ -16,6 +16,16 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
+// takeSoon takes a name from a cluster, which may be electing a leader.
+func takeSoon(t testing.TB, s driver.Store, r driver.Request) (g driver.Grant) {
+	t.Helper()
+	eventually(t, func() (err error) {
+		g, err = s.Acquire(t.Context(), r)
+		return err
+	})
+	return g
+}
+
 // holding takes a name, and extends the hold in the background until ctx ends. It returns after a
 // few of these calls. After the end of ctx, the channel gets the earliest time at which the lease
 // may end, according to the replies that arrived.
@@ -23,7 +33,7 @@ func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request
 	t.Helper()
 	clock := driver.SystemClock()
 	sent := clock.Now()
-	end := sent.Add(take(t, s, r).TTL)
+	end := sent.Add(takeSoon(t, s, r).TTL)
 	ended, extended := make(chan driver.Instant, 1), make(chan bool)
 	go func() {
 		for i := 0; ctx.Err() == nil; i++ {
@@ -141,7 +151,7 @@ func TestSilentNetwork(t *testing.T) {
 // behind it gets the name soon, and the stopped process does not believe that it has the name.
 func TestStoppedWaiter(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	s, other := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})
 	take(t, other, request("job", "first"))
 	front := queueUp(t, "job", s)

@@ -17,6 +17,10 @@ import (
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
 
+// placesLast are the settings of a server in tests in which no waiter may lose its place. With the
+// default, the lease of the places lasts for 2 s, and a busy machine may renew it too late.
+var placesLast = server.EtcdOptions{MinLease: 6 * time.Second}
+
 // callCount returns how often the server was called with a method.
 func callCount(t testing.TB, addr, method string) (n int) {
 	t.Helper()
@@ -76,7 +80,7 @@ func inQueue(t testing.TB, s *etcdstore.Store, name string, waiters int) {
 // behind in the end.
 func TestHandOvers(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	first, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
 	var stores []*etcdstore.Store
 	for range 8 {
@@ -115,7 +119,7 @@ func TestHandOvers(t *testing.T) {
 // places in the queue, and gets its full lease with Extend, or without it.
 func TestHandedOverHold(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	first := mustOpen(t, []string{srv.Addr()})
 	for _, extended := range []bool{false, true} {
 		name := fmt.Sprint("job ", extended)
@@ -162,7 +166,7 @@ func TestHandedOverHold(t *testing.T) {
 // hold's place in the queue is still there. The next waiter takes the name itself.
 func TestReleaseOfALostHold(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	stores := []*etcdstore.Store{mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})}
 	c := newClient(t, srv.Addr())
 	take(t, stores[0], request("job", "first"))
