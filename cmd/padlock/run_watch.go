@@ -11,14 +11,13 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
-const (
-	// lossGrace is the longest time that the job may run on after the lock was lost. Then padlock
-	// kills the job. The time is short, because another process may already hold the lock.
-	lossGrace = 500 * time.Millisecond
-	// stuckAfter is how long padlock waits for killed processes to end. Then padlock reports the
-	// processes that are still running.
-	stuckAfter = 5 * time.Second
-)
+// lossGrace is the longest time that the job may run on after the lock was lost. Then padlock kills
+// the job. The time is short, because another process may already hold the lock. Tests change it.
+var lossGrace = 500 * time.Millisecond
+
+// stuckAfter is how long padlock waits for killed processes to end. Then padlock reports the
+// processes that are still running.
+const stuckAfter = 5 * time.Second
 
 // watch handles all events of the running command. It returns when the command has ended. Without
 // --close it returns only when the processes that the command left running have ended too.

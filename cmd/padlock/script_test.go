@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 // server for the restart of one that had the same port in an earlier test.
 func command() {
 	slotPatience = 10 * time.Second // on a busy machine a list may take longer than users shall wait
+	lossGrace = patientGrace
 	if dir := os.Getenv("STATE"); dir != "" {
 		historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
 		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
@@ -70,7 +71,7 @@ func setUpScript(env *testscript.Env) error {
 }
 
 // patience is how long a script waits for an event that must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // until calls ok again until it is true, and fails the script if it never is.
 func until(ts *testscript.TestScript, what string, ok func() bool) {
