@@ -95,9 +95,10 @@ func TestClientKill(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	var inside sync.Mutex
 	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	const enough = 20 // holds, and at least two seconds
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	holds, last := 0, uint64(0)
+	began, holds, last := time.Now(), 0, uint64(0)
 	for range 3 {
 		s := opened(t, srv.Addr())
 		for range 2 {
@@ -108,7 +109,9 @@ func TestClientKill(t *testing.T) {
 							t.Error("two hold the lock")
 							return
 						}
-						holds++
+						if holds++; holds >= enough && time.Since(began) > 2*time.Second {
+							cancel()
+						}
 						if fence <= last {
 							t.Errorf("fence %d comes after %d", fence, last)
 						}
@@ -129,7 +132,7 @@ func TestClientKill(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if holds < 20 {
+	if holds < enough {
 		t.Errorf("only %d holds", holds)
 	}
 	s := opened(t, srv.Addr())
@@ -163,7 +166,7 @@ func hold(ctx context.Context, t *testing.T, s *redisstore.Store, name string, f
 			}
 		case errors.Is(err, driver.ErrUncertain):
 		case errors.Is(err, driver.ErrUnavailable):
-		case errors.Is(err, context.DeadlineExceeded):
+		case ctx.Err() != nil:
 		default:
 			t.Errorf("Acquire: %v", err)
 		}
@@ -186,7 +189,7 @@ func TestSilence(t *testing.T) {
 		_, err := s.Extend(ctx, "job", r.Token, r.TTL)
 		cancel()
 		wantIs(t, err, context.DeadlineExceeded, "Extend with a context")
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > driver.MaxSilence*4/5 { // without a context, it would end a little later
 			t.Errorf("Extend ended %v after it began, its context after 50 ms", took)
 		}
 		began = time.Now()

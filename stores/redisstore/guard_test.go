@@ -50,7 +50,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 func TestRestartGuard(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	knew := opened(t, srv.Addr(), redisstore.MaxTTL(3*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	knew := opened(t, srv.Addr(), redisstore.MaxTTL(8*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
 	r := request("job")
 	r.TTL = 2 * time.Second
 	first := take(t, knew, r)
@@ -76,7 +76,7 @@ func TestRestartGuard(t *testing.T) {
 		t.Error("the hold of before the restart lives on in an empty server")
 	}
 
-	other := opened(t, srv.Addr(), redisstore.MaxTTL(3*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
+	other := opened(t, srv.Addr(), redisstore.MaxTTL(8*time.Second), redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())))
 	free(t, other, takeRequest(t, other, "first try on a server that was never seen before"))
 
 	var g driver.Grant
@@ -95,7 +95,7 @@ func TestRestartGuard(t *testing.T) {
 func takeRequest(t testing.TB, s driver.Store, name string) driver.Request {
 	t.Helper()
 	r := request(name)
-	r.TTL = 2 * time.Second
+	r.TTL = 6 * time.Second // the longest lease of TestRestartGuard is 8 s
 	take(t, s, r)
 	return r
 }
@@ -248,7 +248,7 @@ func TestReplicas(t *testing.T) {
 	primary := server.Redis(t, server.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	replica := server.Redis(t, server.RedisOptions{})
 	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
-	s := opened(t, primary.Addr(), redisstore.Replicas(1, 300*time.Millisecond))
+	s := opened(t, primary.Addr(), redisstore.Replicas(1, 2*time.Second))
 	r := request("a")
 	eventually(t, "the replica follows", func() bool {
 		_, err := s.Acquire(t.Context(), r)

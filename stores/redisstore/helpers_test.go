@@ -146,15 +146,15 @@ func wantIs(t testing.TB, err, target error, what string) {
 	}
 }
 
-// eventually calls yes until it returns true, for at most 20 s.
+// eventually calls yes until it returns true, for at most a minute.
 func eventually(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !yes() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within a minute", what)
 		}
 		<-tick.C
 	}

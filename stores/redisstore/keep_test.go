@@ -43,7 +43,7 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 			askBy(t, c, "DEL", keys[0])
 		}
 		r := request(name)
-		r.TTL = time.Second
+		r.TTL = 10 * time.Second
 		g := take(t, s, r)
 		free(t, s, r)
 		expires("an ordinary hold", g.Fence, r.TTL)

@@ -212,7 +212,7 @@ func TestMemoryIsShortFor(t *testing.T) {
 			defer l.Close(context.Background())
 			var locks []*padlock.Lock
 			for _, job := range []string{"job", "other job"} {
-				lock, err := l.Acquire(t.Context(), job, padlock.TTL(4*time.Second)) // renewed after 1.3 s
+				lock, err := l.Acquire(t.Context(), job, padlock.TTL(8*time.Second)) // renewed after 2.7 s
 				if err != nil {
 					t.Fatal(err)
 				}

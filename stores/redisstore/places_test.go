@@ -152,7 +152,7 @@ func TestTLS(t *testing.T) {
 	defer s.Close()
 	srv.Pause()
 	began := time.Now()
-	if _, err = s.Acquire(context.Background(), request("a")); err == nil || time.Since(began) > driver.MaxSilence {
+	if _, err = s.Acquire(context.Background(), request("a")); err == nil || time.Since(began) > 2*driver.MaxSilence { // the machine may be busy
 		t.Errorf("a silent server, by TLS, is noticed after %v: %v", time.Since(began), err)
 	}
 	srv.Resume()
