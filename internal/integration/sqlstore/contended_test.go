@@ -147,6 +147,7 @@ func (p *party) waits(t *testing.T, r driver.Request, got chan<- grant) {
 			}
 			g, err := p.store.Acquire(ctx, mine)
 			if errors.Is(err, driver.ErrHeld) {
+				p.late.Add(1)
 				continue
 			}
 			got <- grant{r.Token, mine.Token, reserved, g, err}
@@ -167,8 +168,8 @@ type handOver struct {
 	name    string
 	holder  driver.Request
 	waiters []driver.Request
-	before  func(t *testing.T, a *party) // between the last join and the release
-	tokens  []string                     // of the holders afterwards
+	before  func(t *testing.T, a *party, name string) // between the last join and the release
+	tokens  []string                                  // of the holders afterwards
 }
 
 var handOvers = []handOver{
@@ -178,17 +179,11 @@ var handOvers = []handOver{
 	{name: "with a label that jsonb refuses", waiters: []driver.Request{{Token: "b", Holder: driver.Holder{Label: "a\x00b"}}, {Token: "c"}}, tokens: []string{"b"}},
 	{
 		name: "past a place that lapsed", waiters: []driver.Request{{Token: "b"}, {Token: "c"}}, tokens: []string{"c"},
-		before: func(t *testing.T, a *party) {
-			_, err := a.db.Exec("UPDATE padlock_locks SET version = version + 1, more = jsonb_set(more::jsonb, '{queue,0,u}', '1')::text WHERE name = 'past a place that lapsed'")
-			noError(t, err)
-		},
+		before: func(t *testing.T, a *party, name string) { a.setMore(t, name, "queue,0,u") },
 	},
 	{
 		name: "while a cool-down of before is over", waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"},
-		before: func(t *testing.T, a *party) {
-			_, err := a.db.Exec("UPDATE padlock_locks SET version = version + 1, more = jsonb_set(more::jsonb, '{cool}', '1')::text WHERE name = 'while a cool-down of before is over'")
-			noError(t, err)
-		},
+		before: func(t *testing.T, a *party, name string) { a.setMore(t, name, "cool") },
 	},
 	{name: "not before the name may be free", holder: driver.Request{AtLeast: 700 * time.Millisecond}, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
 }
@@ -227,55 +222,97 @@ func handOversTo(t *testing.T, d contest) {
 	for _, h := range handOvers {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
-			h.run(t, a, b)
+			untilInTime(t, func(try int) (late bool) {
+				b := &party{db: b.db, store: b.store} // counts its own waiters
+				return h.run(t, a, b, fmt.Sprint(h.name, " ", try))
+			})
 		})
 	}
 }
 
-func (h handOver) run(t *testing.T, a, b *party) {
-	last := a.take(t, h.name, h.holder)
+// untilInTime repeats a test in which a waiter was so late that the next one got the name: a
+// reservation lapses after half a second.
+func untilInTime(t *testing.T, test func(try int) (late bool)) {
+	for try := range 20 {
+		if !test(try) {
+			return
+		}
+	}
+	t.Error("in each of 20 tries a waiter was too late for its reservation")
+}
+
+// wasLate waits for the moment when a waiter of p finds that its reservation has lapsed. If that
+// does not come, the test fails.
+func (p *party) wasLate(t *testing.T, format string, args ...any) bool {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		if p.late.Load() > 0 {
+			return true
+		}
+	}
+	t.Fatalf(format, args...)
+	return false
+}
+
+// setMore sets a time in the column "more" to 1.
+func (p *party) setMore(t *testing.T, name, path string) {
+	t.Helper()
+	_, err := p.db.Exec("UPDATE padlock_locks SET version = version + 1, more = jsonb_set(more::jsonb, '{"+path+"}', '1')::text WHERE name = $1", []byte(name))
+	noError(t, err)
+}
+
+// run returns true if a waiter was late.
+func (h handOver) run(t *testing.T, a, b *party, name string) (late bool) {
+	last := a.take(t, name, h.holder)
 	got := make(chan grant, len(h.waiters))
 	for i, r := range h.waiters {
-		r.Name = h.name
+		r.Name = name
 		b.waits(t, r, got)
-		a.queue(t, h.name, i+1)
+		a.queue(t, name, i+1)
 	}
 	if h.before != nil {
-		h.before(t, a)
+		h.before(t, a, name)
 	}
-	a.giveBack(t, h.name, 0)
+	a.giveBack(t, name, 0)
 	above := last.Fence + uint64(h.holder.AtLeast.Microseconds()) // a fence is not below the server's clock
 	for _, r := range h.waiters {
 		above = max(above, r.FenceAbove)
 	}
 	have := map[string]grant{}
 	for range h.tokens {
-		g := <-got
+		var g grant
+		eventually(t, "a grant, or a waiter that was late", func() bool {
+			select {
+			case g = <-got:
+				return true
+			default:
+				return b.late.Load() > 0
+			}
+		})
+		if g.waiter == "" {
+			return true
+		}
 		noError(t, g.err)
 		if g.g.Fence <= above {
 			t.Errorf("%s got fence %d after %d", g.waiter, g.g.Fence, above)
 		}
 		have[g.waiter] = g
 	}
-	st, err := a.store.Inspect(t.Context(), h.name)
+	st, err := a.store.Inspect(t.Context(), name)
 	noError(t, err)
 	if len(st.Holds) != len(h.tokens) || st.Waiters != len(h.waiters)-len(h.tokens) && h.before == nil {
-		t.Errorf("afterwards: %+v", st)
-		select {
-		case g := <-got:
-			t.Errorf("and %+v", g)
-		default:
-		}
+		return b.wasLate(t, "afterwards: %+v, and %d more grants", st, len(got))
 	}
 	for _, token := range h.tokens {
 		g, ok := have[token]
 		if !ok {
-			t.Fatalf("%v got the name, want %v", have, h.tokens)
+			return b.wasLate(t, "%v got the name, want %v", have, h.tokens)
 		}
-		if _, err := b.store.Extend(t.Context(), h.name, g.token, time.Minute); err != nil {
+		if _, err := b.store.Extend(t.Context(), name, g.token, time.Minute); err != nil {
 			t.Errorf("%s: %v", token, err)
 		}
 	}
+	return false
 }
 
 // handOverUnderATransaction: a transaction that has checked the lock keeps the name after the
@@ -347,9 +384,7 @@ func lostNotification(t *testing.T, d contest) {
 	a.giveBack(t, name, 0)
 	first := <-got
 	noError(t, first.err)
-	if deaf.ignored.Load() == 0 {
-		t.Error("no notification was lost")
-	}
+	eventually(t, "a notification is lost", func() bool { return deaf.ignored.Load() > 0 })
 	of := map[string]*party{"b": b, "c": c}[first.waiter]
 	_, err := of.store.Release(t.Context(), name, first.token, 0)
 	noError(t, err)
@@ -377,7 +412,5 @@ func listeningConnectionEnds(t *testing.T, d contest) {
 	a.giveBack(t, name, 0)
 	g := <-got
 	noError(t, g.err)
-	if l.heard.Load() == 0 {
-		t.Error("no notification arrived on the second connection")
-	}
+	eventually(t, "a notification arrives on the second connection", func() bool { return l.heard.Load() > 0 })
 }

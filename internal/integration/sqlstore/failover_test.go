@@ -88,7 +88,7 @@ func within(t *testing.T, what string, yes func() bool) {
 func get(t *testing.T, s driver.Store, name, token string) (g driver.Grant, err error) {
 	t.Helper()
 	within(t, "an answer for "+name, func() bool {
-		g, err = s.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: time.Minute})
+		g, err = s.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: 10 * time.Minute})
 		return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
 	})
 	return g, err
@@ -106,7 +106,7 @@ func (c *cluster) openAdvisory(t *testing.T, wanted string) *pgadvisory.Store {
 	t.Helper()
 	u, err := url.Parse(c.url("postgres+advisory", wanted))
 	noError(t, err)
-	s, err := pgadvisory.FromURL(t.Context(), u, pgadvisory.LossDelay(2*time.Second))
+	s, err := pgadvisory.FromURL(t.Context(), u)
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s

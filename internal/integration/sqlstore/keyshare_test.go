@@ -1,9 +1,9 @@
 package sqlstore_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,26 +21,21 @@ func TestKeyShareIsForgotten(t *testing.T) {
 	noError(t, err)
 	p, other := partyOver(t, db, sqlstore.PostgreSQL), partyOver(t, db, sqlstore.PostgreSQL)
 	const name = "job"
-	lock := p.lapse(t, name, 50*time.Second)
-	tx := p.begin(t, sql.LevelReadCommitted)
-
-	// The new value is so long that PostgreSQL needs some tenths of a second to store it.
-	const long = "(SELECT json_build_object('label', string_agg(md5(i::text), ''))::text FROM generate_series(1, 500000) AS i)"
-	done := make(chan error, 1)
-	go func() {
-		_, err := db.ExecContext(t.Context(), "UPDATE padlock_locks SET holder = "+long+" WHERE name = 'job'")
-		done <- err
-	}()
-	eventuallyLocked(t, db, "padlock_locks")
-	noError(t, p.store.CheckTx(t.Context(), tx, lock))
-	select {
-	case err := <-done:
-		t.Fatalf("the UPDATE was over before CheckTx, so this test shows nothing (%v)", err)
-	default:
+	lock := p.lapse(t, name, 10*time.Minute)
+	var tx *sql.Tx
+	for rows := 500_000; ; rows *= 2 {
+		tx = p.begin(t, sql.LevelReadCommitted)
+		meanwhile := checkDuringUpdate(t, db, rows, func() { noError(t, p.store.CheckTx(t.Context(), tx, lock)) })
+		_, err = db.ExecContext(t.Context(), "UPDATE padlock_locks SET holder = '' WHERE name = 'job'")
+		noError(t, err)
+		if meanwhile {
+			break
+		}
+		if rows > 4_000_000 {
+			t.Fatal("the UPDATE was over before CheckTx, so this test shows nothing")
+		}
+		noError(t, tx.Rollback())
 	}
-	noError(t, <-done)
-	_, err = db.ExecContext(t.Context(), "UPDATE padlock_locks SET holder = '' WHERE name = 'job'")
-	noError(t, err)
 
 	noError(t, lock.Release())
 	if _, err := other.locker.TryAcquire(t.Context(), name); !errors.Is(err, padlock.ErrHeld) {
@@ -50,6 +45,29 @@ func TestKeyShareIsForgotten(t *testing.T) {
 	if _, err := other.locker.TryAcquire(t.Context(), name); err != nil {
 		t.Errorf("Acquire after the transaction: %v", err)
 	}
+}
+
+// checkDuringUpdate calls check while a new value of a row is stored. The value has the given number
+// of parts, and is so long that PostgreSQL needs some tenths of a second to store it. It returns
+// false if the machine stood still until the value was stored.
+func checkDuringUpdate(t *testing.T, db *sql.DB, parts int, check func()) bool {
+	t.Helper()
+	const long = "(SELECT json_build_object('label', string_agg(md5(i::text), ''))::text FROM generate_series(1, %d) AS i)"
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.ExecContext(t.Context(), "UPDATE padlock_locks SET holder = "+fmt.Sprintf(long, parts)+" WHERE name = 'job'")
+		done <- err
+	}()
+	for !isLocked(t, db, "padlock_locks") {
+		if len(done) > 0 {
+			noError(t, <-done)
+			return false
+		}
+	}
+	check()
+	meanwhile := len(done) == 0
+	noError(t, <-done)
+	return meanwhile
 }
 
 // A name whose row of the last grant is missing, such as one of an older padlock, can be taken.
@@ -67,17 +85,14 @@ func TestMissingGrantRow(t *testing.T) {
 	}
 }
 
-// eventuallyLocked waits until a row of the table is locked.
-func eventuallyLocked(t *testing.T, db *sql.DB, table string) {
+// isLocked reports whether the only row of a table is locked.
+func isLocked(t *testing.T, db *sql.DB, table string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		var one int
-		err := db.QueryRowContext(ctx, "SELECT 1 FROM "+table+" FOR NO KEY UPDATE SKIP LOCKED").Scan(&one)
-		if errors.Is(err, sql.ErrNoRows) {
-			return
-		}
-		noError(t, err)
+	var one int
+	err := db.QueryRowContext(t.Context(), "SELECT 1 FROM "+table+" FOR NO KEY UPDATE SKIP LOCKED").Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true
 	}
+	noError(t, err)
+	return false
 }

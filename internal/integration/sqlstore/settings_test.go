@@ -70,7 +70,7 @@ func TestCharacterSets(t *testing.T) {
 }
 
 func anyText(t *testing.T, a, b *sqlstore.Store) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, label := range []string{"Zoë", "😀", "a\x00b", `"\u00eb`} {
 		r := driver.Request{Name: "job of " + label, Token: "first", TTL: time.Minute, Holder: driver.Holder{Label: label, Host: "höst"}}
@@ -80,8 +80,8 @@ func anyText(t *testing.T, a, b *sqlstore.Store) {
 		wants.Token = "second"
 		got := make(chan error, 1)
 		go func() {
-			g, err := a.Wait(ctx, wants, true)
-			if err == nil && g.TTL == 0 {
+			_, err := a.Wait(ctx, wants, true)
+			if err == nil { // a reservation lapses soon
 				_, err = a.Acquire(ctx, wants)
 			}
 			got <- err

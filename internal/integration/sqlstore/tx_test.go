@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ type party struct {
 	db     *sql.DB
 	store  *sqlstore.Store
 	locker *padlock.Locker
+	late   atomic.Int64 // waiters that came too late for their reservations
 }
 
 func (d database) party(t *testing.T) *party {
@@ -39,7 +41,7 @@ func partyOver(t *testing.T, db *sql.DB, e sqlstore.Engine) *party {
 		l.Close(ctx)
 		db.Close()
 	})
-	return &party{db, s, l}
+	return &party{db: db, store: s, locker: l}
 }
 
 func noError(t testing.TB, err error) {
@@ -62,6 +64,28 @@ func (p *party) begin(t *testing.T, level sql.IsolationLevel) *sql.Tx {
 	noError(t, err)
 	t.Cleanup(func() { tx.Rollback() })
 	return tx
+}
+
+// lapseChecked takes a lock that is not renewed, and checks it in a transaction, after the function
+// before. It returns the end of the lease. A slow machine gets a longer lease.
+func (p *party) lapseChecked(t *testing.T, name string, before func(tx *sql.Tx)) (lock *padlock.Lock, tx *sql.Tx, end time.Time) {
+	t.Helper()
+	for ttl := 300 * time.Millisecond; ; ttl *= 2 {
+		began := time.Now()
+		lock = p.lapse(t, name, ttl)
+		end = time.Now().Add(ttl)
+		tx = p.begin(t, sql.LevelDefault)
+		before(tx)
+		err := p.store.CheckTx(t.Context(), tx, lock)
+		if err == nil {
+			return lock, tx, end
+		}
+		if time.Since(began) < ttl {
+			t.Fatal(err)
+		}
+		noError(t, tx.Rollback())
+		<-time.After(time.Until(end))
+	}
 }
 
 // lapse takes a lock that is not renewed.
@@ -183,11 +207,9 @@ func checkLate(t *testing.T, a, b *party) {
 // lapseInTx lets the lease end between the check and the commit. No other process gets the name
 // before the commit.
 func lapseInTx(t *testing.T, a, b *party) {
-	lock := a.lapse(t, "lapse", 300*time.Millisecond)
-	tx := a.begin(t, sql.LevelDefault)
-	noError(t, a.store.CheckTx(t.Context(), tx, lock))
+	lock, tx, end := a.lapseChecked(t, "lapse", func(*sql.Tx) {})
 	<-lock.Context().Done()
-	<-time.After(100 * time.Millisecond) // the rest of the lease after its margins
+	<-time.After(time.Until(end))
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	if l, err := b.locker.TryAcquire(ctx, "lapse"); err == nil {
@@ -332,16 +354,15 @@ func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
 
 // savepoint: a rollback to a savepoint does not end what was called before the savepoint.
 func savepoint(t *testing.T, a, b *party) {
-	lock := a.lapse(t, "savepoint", 300*time.Millisecond)
-	tx := a.begin(t, sql.LevelDefault)
-	noError(t, a.store.LockTx(t.Context(), tx, "savepoint too"))
-	noError(t, a.store.CheckTx(t.Context(), tx, lock))
+	lock, tx, end := a.lapseChecked(t, "savepoint", func(tx *sql.Tx) {
+		noError(t, a.store.LockTx(t.Context(), tx, "savepoint too"))
+	})
 	for _, query := range []string{"SAVEPOINT here", "UPDATE padlock_meta SET value = value", "ROLLBACK TO SAVEPOINT here"} {
 		_, err := tx.Exec(query)
 		noError(t, err)
 	}
 	<-lock.Context().Done()
-	<-time.After(100 * time.Millisecond) // the rest of the lease after its margins
+	<-time.After(time.Until(end))
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
 	for _, name := range []string{"savepoint", "savepoint too"} {
@@ -415,8 +436,9 @@ func TestLockTxFirst(t *testing.T) {
 // somebody has the name, and nothing else.
 func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
 	level, r := sql.LevelReadCommitted, driver.Request{Name: "traffic", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere"}}
-	if e == sqlstore.SQLite {
-		level = sql.LevelDefault
+	pause := time.Duration(0)
+	if e == sqlstore.SQLite { // it has no queue of writers, so LockTx needs moments in which nobody writes
+		level, pause = sql.LevelDefault, 50*time.Millisecond
 	}
 	_, err := b.store.Acquire(t.Context(), r)
 	noError(t, err)
@@ -426,6 +448,7 @@ func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
 		defer close(ended)
 		for ctx.Err() == nil {
 			_, _ = b.store.Extend(ctx, r.Name, r.Token, r.TTL)
+			<-time.After(pause)
 		}
 	}()
 	for range 100 {

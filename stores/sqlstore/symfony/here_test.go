@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -14,6 +15,10 @@ import (
 // A process that has used a name for long leaves it free for a moment. Otherwise programs that poll
 // would never get it.
 func TestGaps(t *testing.T) {
+	synctest.Test(t, gaps) // a machine that stands still is as good as a gap
+}
+
+func gaps(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	now := time.Now()
@@ -23,6 +28,8 @@ func TestGaps(t *testing.T) {
 	}{
 		"used for long, and free since now":       {streak{now.Add(-time.Minute), now}, true},
 		"used for a moment":                       {streak{now, now}, false},
+		"used for long, and free for 129 ms":      {streak{now.Add(-time.Minute), now.Add(-129 * time.Millisecond)}, true},
+		"used for long, and free for 130 ms":      {streak{now.Add(-time.Minute), now.Add(-130 * time.Millisecond)}, false},
 		"used for long, and free for long":        {streak{now.Add(-time.Minute), now.Add(-time.Second)}, false},
 		"used for long, and free in a minute":     {streak{now.Add(-time.Hour), now.Add(time.Minute)}, true},
 		"used for longer than allowed, by little": {streak{now.Add(-maxStreak - time.Millisecond), now.Add(time.Minute)}, true},
