@@ -47,9 +47,9 @@ func TestKeyShareIsForgotten(t *testing.T) {
 	}
 }
 
-// checkDuringUpdate calls check while a new value of a row is stored. The value has the given number
-// of parts, and is so long that PostgreSQL needs some tenths of a second to store it. It returns
-// false if the machine stood still until the value was stored.
+// checkDuringUpdate calls check while a new value of a row is stored. The value has the given
+// number of parts, and is so long that PostgreSQL needs some tenths of a second to store it. It
+// returns false if the machine stood still until the value was stored.
 func checkDuringUpdate(t *testing.T, db *sql.DB, parts int, check func()) bool {
 	t.Helper()
 	const long = "(SELECT json_build_object('label', string_agg(md5(i::text), ''))::text FROM generate_series(1, %d) AS i)"
