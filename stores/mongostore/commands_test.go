@@ -160,7 +160,7 @@ func TestIndex(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []bson.D{ok(), refusal(13)} {
 		sc := &script{reply: always(reply)}
-		s, err := mongostore.Open(t.Context(), sc.listen(t))
+		s, err := sc.open(t)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	sc := &script{reply: always(refusal(14031))}
-	s, err := mongostore.Open(t.Context(), sc.listen(t), mongostore.SymfonyLayout())
+	s, err := sc.open(t, mongostore.SymfonyLayout())
 	if err != nil || len(sc.sent) != 0 {
 		t.Fatalf("in Symfony's layout, Open sends %v, %v", sc.sent, err)
 	}

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/mongostore"
 )
 
@@ -22,11 +25,14 @@ type script struct {
 	// the field silence is not sent.
 	reply func(command bson.Raw) bson.D
 
+	starting atomic.Bool // the next command is the one of serve
+
 	mu   sync.Mutex
 	sent []bson.Raw // the commands of the store
 }
 
-// serve opens a store on the script, without a request.
+// serve opens a store on the script. A first command, which is not among those of the script, finds
+// the server: the client looks for a server for a limited time, and the machine may be slow.
 func (s *script) serve(t *testing.T, opts ...mongostore.Option) *mongostore.Store {
 	t.Helper()
 	store, err := mongostore.Open(t.Context(), s.listen(t), append(opts, mongostore.Lazy())...)
@@ -34,7 +40,28 @@ func (s *script) serve(t *testing.T, opts ...mongostore.Option) *mongostore.Stor
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
+	s.starting.Store(true)
+	for s.starting.Load() && t.Context().Err() == nil {
+		_, err = store.Inspect(t.Context(), "first")
+	}
+	if t.Context().Err() != nil {
+		t.Fatal(err)
+	}
 	return store
+}
+
+// open opens a store that sends requests when it is opened. If it has not found the script in time,
+// it tries again.
+func (s *script) open(t *testing.T, opts ...mongostore.Option) (store *mongostore.Store, err error) {
+	t.Helper()
+	c := s.listen(t)
+	for range 10 {
+		store, err = mongostore.Open(t.Context(), c, opts...)
+		if !errors.Is(err, driver.ErrUnavailable) || s.count() > 0 {
+			break
+		}
+	}
+	return store, err
 }
 
 // listen returns the settings of a store on the script.
@@ -101,8 +128,10 @@ func (s *script) answer(conn net.Conn) error {
 	}
 	first, _ := command.IndexErr(0)
 	reply := hello
-	switch first.Key() {
-	case "hello", "ismaster", "isMaster", "endSessions", "ping":
+	switch key := first.Key(); {
+	case slices.Contains([]string{"hello", "ismaster", "isMaster", "endSessions", "ping"}, key):
+	case s.starting.CompareAndSwap(true, false):
+		reply = refusal(14031)
 	default:
 		s.mu.Lock()
 		s.sent = append(s.sent, command)

@@ -244,7 +244,8 @@ func TestQuestionGrowsOlder(t *testing.T) {
 	b.look()
 	b.press("b")
 	later := *b.m.snap
-	later.Number, later.Taken = later.Number+1, later.Taken.Add(40*time.Second)
+	held := later.Names[0].Holds[0].Held // before the first sample
+	later.Number, later.Taken = later.Number+1, later.Taken.Add(40*time.Second-held)
 	for _, msg := range []tea.Msg{snapshotMsg{&later}, tickMsg(later.Taken)} {
 		m, _ := b.m.Update(msg)
 		b.m = m.(Model)
@@ -292,9 +293,10 @@ func TestUnknownIsNotFree(t *testing.T) {
 	store.err = nil
 	b.take("nightly")
 	b.look()
+	taken := b.m.snap.Taken
 	store.err = driver.ErrUnavailable
 	b.look()
-	b.send(tickMsg(time.Now().Add(90 * time.Second)))
+	b.send(tickMsg(taken.Add(90 * time.Second)))
 	b.shows("nightly", "the rows are 1m30s old", "the store cannot be used")
 	store.err = fmt.Errorf("no list: %w", errors.ErrUnsupported)
 	b = newBench(t, store)
