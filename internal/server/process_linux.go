@@ -68,9 +68,9 @@ func (p *process) kill() error {
 }
 
 // awaitNone calls the function count until it returns 0 or an error. That function counts the
-// processes that have not stopped or died yet. After ten seconds, awaitNone returns an error.
+// processes that have not stopped or died yet. After a minute, awaitNone returns an error.
 func awaitNone(what string, count func() (int, error)) error {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		n, err := count()
 		if n == 0 || err != nil {

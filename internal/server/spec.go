@@ -38,7 +38,7 @@ type Spec struct {
 	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root
 	ExtraPorts int                // number of ports in addition to the first; see Place.Extra
 	StopSignal os.Signal          // the signal that asks the server to end; os.Interrupt if nil
-	Timeout    time.Duration      // maximum time from start to ready; 30 s if zero
+	Timeout    time.Duration      // maximum time from start to ready; a minute if zero
 }
 
 // Place says where one server runs. It stays the same over restarts.
@@ -110,7 +110,7 @@ func (s Spec) timeout() time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
 	}
-	return 30 * time.Second
+	return time.Minute // a busy machine needs half of it to start Java
 }
 
 func (s Spec) url(p Place) string {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func ZooKeeperEnsemble(t testing.TB, n int, o ZooKeeperOptions) []*Server {
 		}
 		servers = append(servers, Start(t, spec))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, s := range servers {
 		for err := error(nil); ; {
@@ -92,7 +93,8 @@ func ZooKeeperEnsemble(t testing.TB, n int, o ZooKeeperOptions) []*Server {
 
 // peers returns the lines about the ensemble in the configuration of server i.
 func (o *ZooKeeperOptions) peers(i int, ports [][2]int) string {
-	lines := "initLimit=50\nsyncLimit=50\n"
+	limit := int(10 * time.Second / o.tick()) // in ticks; a server on a busy machine may stand still for seconds
+	lines := fmt.Sprintf("initLimit=%d\nsyncLimit=%d\n", limit, limit)
 	for j, p := range ports {
 		data := fmt.Sprintf("127.0.0.1:%d", p[0])
 		if o.Via != nil && i != j {
@@ -124,14 +126,12 @@ func zooKeeperSpec(o ZooKeeperOptions, ready func(context.Context, Place) error,
 	}
 }
 
+func (o *ZooKeeperOptions) tick() time.Duration { return cmp.Or(o.Tick, 100*time.Millisecond) }
+
 // file returns the configuration of a server without an ensemble.
 func (o *ZooKeeperOptions) file(p Place) string {
-	tick := o.Tick
-	if tick == 0 {
-		tick = 100 * time.Millisecond
-	}
 	lines := []string{
-		fmt.Sprintf("tickTime=%d", tick.Milliseconds()),
+		fmt.Sprintf("tickTime=%d", o.tick().Milliseconds()),
 		"dataDir=" + p.Dir,
 		fmt.Sprintf("clientPort=%d", p.Port),
 		"clientPortAddress=127.0.0.1",

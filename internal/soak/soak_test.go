@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -24,9 +25,22 @@ func inMemory(open func(driver.Store) driver.Store, d time.Duration) *Run {
 	}
 }
 
+// TestMemory: memory keeps its promises. If a busy machine has made little work in the first run, a
+// longer one follows.
 func TestMemory(t *testing.T) {
 	t.Parallel()
-	r := inMemory(func(s driver.Store) driver.Store { return s }, 5*time.Second)
+	if missing := soakMemory(t, 5*time.Second); missing != "" {
+		t.Log(missing)
+		if missing = soakMemory(t, time.Minute); missing != "" {
+			t.Error(missing)
+		}
+	}
+}
+
+// soakMemory returns which work was missing in a run.
+func soakMemory(t *testing.T, length time.Duration) (missing string) {
+	t.Helper()
+	r := inMemory(func(s driver.Store) driver.Store { return s }, length)
 	o, err := r.Do(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +49,8 @@ func TestMemory(t *testing.T) {
 	var text strings.Builder
 	p.Write(&text)
 	t.Log(text.String())
-	if p.Sum() > 0 || p.Grants < 500 {
-		t.Error("that is not what memory promises")
+	if p.Sum() > 0 {
+		t.Fatal("that is not what memory promises")
 	}
 	leads, permits, several := map[int64]bool{}, 0, 0
 	for _, e := range o.Events {
@@ -49,9 +63,10 @@ func TestMemory(t *testing.T) {
 			several++
 		}
 	}
-	if len(leads) < 5 || permits < 20 || several < 5 {
-		t.Errorf("%d leads, %d permits and %d sets of names: the work with more than one lock is missing", len(leads), permits, several)
+	if p.Grants < 500 || len(leads) < 5 || permits < 20 || several < 5 {
+		return fmt.Sprintf("%d grants, %d leads, %d permits and %d sets of names: work is missing", p.Grants, len(leads), permits, several)
 	}
+	return ""
 }
 
 // hits counts the faults that are under way, for each of three targets.

@@ -16,7 +16,7 @@ import (
 
 // tiny shows that every step works; its figures of time mean nothing.
 var tiny = plan{
-	holds: 300, ttl: 6 * time.Second, processes: 3, waited: 300 * time.Millisecond,
+	holds: 300, ttl: 12 * time.Second, processes: 3, waited: 300 * time.Millisecond,
 	lockers: 2, names: 6, trial: 300 * time.Millisecond, patience: time.Minute,
 }
 

@@ -45,7 +45,7 @@ func TestDatabaseFaults(t *testing.T) {
 				default:
 					once(t, f)
 				}
-				if err := grants(t, set.stages[0][0], "after "+f.Kind, 20*time.Second); err != nil {
+				if err := grants(t, set.stages[0][0], "after "+f.Kind, time.Minute); err != nil {
 					t.Errorf("after %s: %v", f.Kind, err)
 				}
 			}
