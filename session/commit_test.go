@@ -401,7 +401,7 @@ func TestReadingAfterTheCommitTakesNoLock(t *testing.T) {
 		b.ok(func(s *session.Session) {
 			noError(t, s.Commit(context.Background()))
 			get1[int](t, s, "k")
-			b.twin().ok(func(s *session.Session) { noError(t, s.Put("k", 2)) }, session.Exclusive, session.MaxWait(50*time.Millisecond))
+			b.twin().ok(func(s *session.Session) { noError(t, s.Put("k", 2)) }, session.Exclusive, session.MaxWait(10*time.Second))
 		}, session.Exclusive)
 		has(b, "k", 2)
 	})

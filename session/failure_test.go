@@ -192,7 +192,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 		},
 	}
 	srv := httptest.NewUnstartedServer(h.behind(m))
-	srv.Config.WriteTimeout = 5 * time.Second // so a request may wait 3.5 s
+	srv.Config.WriteTimeout = 10 * time.Second // so a request may wait 7 s
 	srv.Start()
 	defer srv.Close()
 	c := load.NewClient(srv.URL, 10)

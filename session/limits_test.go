@@ -284,7 +284,9 @@ func TestWaitZeroIsOneTry(t *testing.T) {
 
 // TestTimeoutHandlerInside: http.TimeoutHandler answers in time, although the handler still waits
 // for the session's lock.
-func TestTimeoutHandlerInside(t *testing.T) {
+func TestTimeoutHandlerInside(t *testing.T) { synctest.Test(t, timeoutHandlerInside) }
+
+func timeoutHandlerInside(t *testing.T) {
 	const wait = 20 * time.Second
 	b := newBrowser(t, newManager(t, sessionstore.NewMemory(), session.MaxWait(wait)))
 	b.putValue("k", 1)
@@ -317,7 +319,9 @@ func TestTimeoutHandlerInside(t *testing.T) {
 
 // TestTimeoutHandlerCutsOff: if http.TimeoutHandler answers while the handler still works, the
 // writes that the handler has made so far are not saved.
-func TestTimeoutHandlerCutsOff(t *testing.T) {
+func TestTimeoutHandlerCutsOff(t *testing.T) { synctest.Test(t, timeoutHandlerCutsOff) }
+
+func timeoutHandlerCutsOff(t *testing.T) {
 	b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
 	b.putValue("k", 1)
 	for name, c := range map[string]struct {

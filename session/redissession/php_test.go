@@ -269,7 +269,7 @@ func TestPHPCrashed(t *testing.T) {
 	if ttl := askServer(t, b.raw, "PTTL", "PHPREDIS_SESSION:"+id+"_LOCK"); ttl != "-1" {
 		t.Fatalf("PHP left a lock for %s ms", ttl)
 	}
-	m, err := phpsession.New(newRedis(t, b.raw).Blobs(), b.locker, phpsession.Config{}, plain, session.MaxWait(100*time.Millisecond))
+	m, err := phpsession.New(newRedis(t, b.raw).Blobs(), b.locker, phpsession.Config{}, plain, session.MaxWait(2*time.Second))
 	noError(t, err)
 	c := serve(t, load.Handler(m))
 	c.Cookie = b.php.Cookie

@@ -26,7 +26,7 @@ func TestPHPLooksAtItsLock(t *testing.T) {
 			lock := "PHPREDIS_SESSION:" + b.php.Cookie.Value + "_LOCK"
 			done := make(chan load.Report, 1)
 			go func() {
-				done <- b.php.Run(t.Context(), load.Plan{Requests: 1, Path: func(int) string { return "/set?key=late&work=2s" }})
+				done <- b.php.Run(t.Context(), load.Plan{Requests: 1, Path: func(int) string { return "/set?key=late&work=5s" }})
 			}()
 			eventually(t, "PHP has its lock, and loses it", func() bool { return askServer(t, b.raw, "DEL", lock) == "1" })
 			onlyStatus(t, <-done, http.StatusOK)

@@ -40,7 +40,10 @@ func TestLockNames(t *testing.T) {
 	raw := dial(t, o)
 	locker := newLocker(t, o, redissession.PHPLocks()...)
 	for suffix, php := range map[string]phpsession.Config{"_LOCK": {}, ".lock": {LockSuffix: ".lock"}} {
-		m, err := phpsession.New(newRedis(t, raw).Blobs(), locker, php, plain, session.MaxWait(100*time.Millisecond))
+		blobs := newRedis(t, raw).Blobs()
+		m, err := phpsession.New(blobs, locker, php, plain, patient)
+		noError(t, err)
+		hasty, err := phpsession.New(blobs, locker, php, plain, session.MaxWait(time.Second))
 		noError(t, err)
 		c := serve(t, load.Handler(m))
 		noError(t, c.Start(t.Context()))
@@ -58,7 +61,7 @@ func TestLockNames(t *testing.T) {
 			t.Error("the lock was not given back")
 		}
 		askServer(t, raw, "SET", key, "host|17", "PX", "60000")
-		if said := busyWrite(t, m, c.Cookie); said.Foreign { // this lock ends by itself
+		if said := busyWrite(t, hasty, c.Cookie); said.Foreign { // this lock ends by itself
 			t.Errorf("%v", said)
 		}
 	}

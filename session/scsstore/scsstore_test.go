@@ -126,7 +126,7 @@ func TestCountersAreKeptOrRefused(t *testing.T) {
 
 func TestLogoutHolds(t *testing.T) {
 	t.Parallel()
-	for range 5 {
+	for refused, tries := 0, 0; refused < 5; tries++ {
 		c := serve(t, scsstore.New(sessionstore.NewMemory()))
 		done := make(chan load.Report)
 		go func() { done <- c.Run(t.Context(), load.Set(5, 300*time.Millisecond, 0)) }()
@@ -135,8 +135,11 @@ func TestLogoutHolds(t *testing.T) {
 			t.Error(a, err)
 		}
 		r := <-done
-		if r.Statuses[409] == 0 {
-			t.Errorf("no request got 409: %v", r.Statuses)
+		if r.Statuses[409] > 0 { // otherwise a busy machine began all requests too late, or ended them too early
+			refused++
+		}
+		if tries == 30 {
+			t.Fatalf("in %d of %d tries a request got 409, at last: %v", refused, tries, r.Statuses)
 		}
 		if a, _ := c.Get(t.Context(), 0, "/keys"); strings.TrimSpace(a.Body) != "" {
 			t.Errorf("the session is back: %q", a.Body)
