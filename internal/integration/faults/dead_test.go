@@ -35,7 +35,7 @@ func TestTRL1TwoDead(t *testing.T) {
 				t.Errorf("the fence was %d and is %d", before.Fence, g.Fence)
 			}
 			refused(t, b, request("job"))
-			if again, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second); err != nil || again.TTL <= 0 {
+			if again, err := extend(t, a, ours, 50*time.Second); err != nil || again.TTL <= 0 {
 				t.Errorf("Extend: %+v, %v", again, err)
 			}
 			free(t, a, ours)
@@ -119,7 +119,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
 	a, b, ours := bare(t, r, 50*time.Second, redisstore.RestartGuard(redisstore.GuardOff))
-	before, err := a.Extend(t.Context(), "job", ours.Token, 0)
+	before, err := extend(t, a, ours, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 // leases from before the restart have ended.
 func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 	t.Parallel()
-	const ttl = 5 * time.Second
+	const ttl = 10 * time.Second
 	r := newRack(t, 5)
 	_, b, _ := bare(t, r, ttl, redisstore.MaxTTL(ttl))
 	st, err := r.direct(0).Inspect(t.Context(), "job")

@@ -162,6 +162,18 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 	}
 }
 
+// extend is Extend, repeated if members were silent.
+func extend(t testing.TB, s driver.Store, r driver.Request, ttl time.Duration) (driver.Grant, error) {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		g, err := s.Extend(t.Context(), r.Name, r.Token, ttl)
+		if err == nil || !silence(err) || tries == 4 {
+			return g, err
+		}
+		t.Logf("Extend is tried again: %v", err)
+	}
+}
+
 // free is Release, again when members were silent.
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()

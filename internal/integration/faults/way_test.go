@@ -234,13 +234,13 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 			})
 		}
 		if meanwhile {
-			if _, err := b.Extend(t.Context(), "job", other.Token, 50*time.Second); err != nil {
+			if _, err := extend(t, b, other, 50*time.Second); err != nil {
 				t.Errorf("Extend by the next holder: %v", err)
 			}
 			free(t, b, other)
 		}
 		r.nothingLeft()
-		_, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second)
+		_, err := extend(t, a, ours, 50*time.Second)
 		wantIs(t, err, driver.ErrLost, "Extend of a hold that was released")
 	}
 }

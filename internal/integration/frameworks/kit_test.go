@@ -1,6 +1,7 @@
 package frameworks
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -113,7 +114,7 @@ func panics(_ http.ResponseWriter, r *http.Request) {
 func newManager(t *testing.T, store sessionstore.Store, opts ...session.Option) *session.Manager {
 	t.Helper()
 	locker := padlock.New(memstore.New())
-	t.Cleanup(func() { noError(t, locker.Close(t.Context())) })
+	t.Cleanup(func() { noError(t, locker.Close(context.Background())) }) // t.Context has ended by then
 	opts = append(opts, session.Locker(locker), session.Cookie{Insecure: true}, session.MaxWait(time.Minute))
 	m, err := session.New(store, opts...)
 	noError(t, err)

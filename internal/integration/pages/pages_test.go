@@ -3,7 +3,9 @@ package pages
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -285,15 +287,25 @@ func awaitReady(t *testing.T, addr, text string) {
 	t.Fatalf("the probe at %s does not say %q", addr, text)
 }
 
-// freeAddress is an address of this machine at which nothing listens at the moment.
+// freeAddress is an address of this machine at which nothing listens at the moment. Kernels do not
+// choose its port for connections. Its UDP port is taken until the end of the test, so that
+// internal/server does not choose it either.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 200 {
+		addr := fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(22_000))
+		held, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { held.Close() })
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // answers reports whether a server accepts connections at addr.

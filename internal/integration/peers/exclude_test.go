@@ -127,13 +127,13 @@ func TestPHPExpires(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	s, p, crashes := opened(t, srv), startPHP(t, srv, ""), startPHP(t, srv, "")
 
-	if a := crashes.lock("job").ask("acquire", 1); !a.OK {
+	if a := crashes.lock("job").ask("acquire", 3); !a.OK {
 		t.Fatalf("%+v", a)
 	}
 	crashes.kill()
 	until := foreign(t, s, request("job"), false).Until
 	ours := request("job")
-	ours.TTL = time.Second
+	ours.TTL = 3 * time.Second
 	var g driver.Grant
 	eventually(t, "PHP's lease ends", func() (ok bool) {
 		var err error
@@ -178,7 +178,7 @@ func TestPHPHonoursCoolDowns(t *testing.T) {
 	s, p := opened(t, srv), startPHP(t, srv, "")
 	cool, least := request("cool"), request("least")
 	take(t, s, cool)
-	if out, err := s.Release(t.Context(), "cool", cool.Token, time.Second); err != nil || out != driver.Released {
+	if out, err := s.Release(t.Context(), "cool", cool.Token, 5*time.Second); err != nil || out != driver.Released {
 		t.Fatal(out, err)
 	}
 	least.AtLeast = 90 * time.Second

@@ -141,9 +141,10 @@ func TestPlainRecipeExcludes(t *testing.T) {
 // not remove the other's lock.
 func expires(t *testing.T, s *redisstore.Store, p peer, name string) {
 	t.Helper()
-	theirs := p.has(t, name, 200*time.Millisecond)
+	const ttl = 600 * time.Millisecond // redsync gives up a lock whose reply took that long
+	theirs := p.has(t, name, ttl)
 	ours := request(name)
-	ours.TTL = 200 * time.Millisecond
+	ours.TTL = ttl
 	eventually(t, p.name+"'s lease ends", func() bool {
 		_, err := s.Acquire(t.Context(), ours)
 		return err == nil

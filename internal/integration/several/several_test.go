@@ -21,7 +21,7 @@ import (
 )
 
 // ttl is short, because a test waits for the lease of a process that was killed.
-const ttl = 3 * time.Second
+const ttl = 6 * time.Second
 
 // stores are the URLs of all stores that several processes can share. All URLs of one server are in
 // one entry.

@@ -56,7 +56,7 @@ func holdForever(d database) {
 	ctx := context.Background()
 	s, err := d.open(ctx, "symfony73", "killed")
 	if err == nil {
-		_, err = s.Acquire(ctx, driver.Request{Name: "job", Token: newToken(), TTL: 2 * time.Second})
+		_, err = s.Acquire(ctx, driver.Request{Name: "job", Token: newToken(), TTL: 5 * time.Second})
 	}
 	if err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
