@@ -276,6 +276,7 @@ var queueCases = []testCase{
 			second := c.waitForName(c.b, c.request(l.req.Name), true)
 			c.queued(l.req.Name, 2)
 			c.releaseFreely(l)
+			c.notOvertaken(w, "waiting for a release", second)
 			c.awaitAnswer(w, "waiting for a release")
 			if _, err := c.b.Acquire(c.ctx, c.request(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
 				c.failLate(driver.MaxReservation, "Acquire by a newcomer while another waits: want a *HeldError, got: %v", orGranted(err))

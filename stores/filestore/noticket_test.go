@@ -26,7 +26,7 @@ func init() {
 // waitFor waits for "job", prints the fence, and releases the lock when the parent closes its
 // input.
 func waitFor(dir string, spoil func() error, opts ...Option) error {
-	s, err := Open(dir, opts...)
+	s, err := Open(dir, append([]Option{calm}, opts...)...)
 	if err != nil {
 		return err
 	}

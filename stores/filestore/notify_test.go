@@ -29,16 +29,21 @@ func TestInotifyIsKeptForTheNextWaiter(t *testing.T) {
 	if !n.watch(f, f.spare) {
 		t.Fatal("there is no inotify")
 	}
-	first := descriptor()
-	n.unwatch(f)
-	if descriptor() != first {
-		t.Error("the descriptor was closed by the waiter that left")
+	for range 100 {
+		first, left := descriptor(), time.Now()
+		n.unwatch(f)
+		kept := descriptor() == first
+		n.watch(f, f.spare)
+		again := descriptor() == first
+		if kept && again {
+			break
+		}
+		if time.Since(left) < notifyIdle { // otherwise the machine was too slow
+			t.Fatalf("the waiter that left closed the descriptor: %v; the next waiter has another one: %v", !kept, !again)
+		}
 	}
-	if n.watch(f, f.spare); descriptor() != first {
-		t.Error("the next waiter has another descriptor")
-	}
 	n.unwatch(f)
-	for deadline := time.Now().Add(20 * time.Second); descriptor() != nil; {
+	for deadline := time.Now().Add(time.Minute); descriptor() != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("the descriptor stays open although nobody waits")
 		}

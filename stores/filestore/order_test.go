@@ -28,7 +28,7 @@ func waitingIs(t testing.TB, s *Store, n int) {
 func deaf(t testing.TB, dir string, opts ...Option) *Store {
 	t.Helper()
 	s := open(t, dir, opts...)
-	s.config.firstLook, s.config.slowLook, s.config.headPatience = time.Hour, time.Hour, time.Hour
+	s.config.firstLook, s.config.slowLook = time.Hour, time.Hour
 	return s
 }
 
@@ -219,6 +219,7 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	take(t, s, request("job", "us"))
 	c := stopped(t, s)
 	other := open(t, s.Dir())
+	other.config.headPatience = headPatience
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 2)
 	before := time.Now()
@@ -243,7 +244,6 @@ func TestNewcomerRespectsTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, readers := range []bool{false, true} {
 		s := open(t, t.TempDir())
-		s.config.headPatience = time.Hour
 		take(t, s, request("job", "us"))
 		c := stopped(t, s)
 		r := request("job", "newcomer")
@@ -459,7 +459,6 @@ func TestOrderIsDecidedAtOpen(t *testing.T) {
 func TestAsideBesideAQueue(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	s.config.headPatience = time.Hour
 	take(t, s, request("job", "us"))
 	c := stopped(t, s)
 	release(t, s, "job", "us", driver.Released)

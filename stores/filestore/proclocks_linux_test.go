@@ -31,6 +31,10 @@ func TestLongList(t *testing.T) {
 		take(t, s, request(fmt.Sprint("other", i), "us"))
 	}
 	locksComeAndGo(t)
+	inOneRound(t, func() error { return looksAtLongList(t, s, readers) })
+}
+
+func looksAtLongList(t *testing.T, s *Store, readers int) error {
 	wrong, once := 0, 0 // wrong looks, and wrong texts if only one is read
 	for range 60 {
 		text, _, err := readLocks(0)
@@ -56,8 +60,9 @@ func TestLongList(t *testing.T) {
 	// Other programs on the machine may add locks that come and go. So the looks are compared with
 	// single texts.
 	if wrong > once+2 {
-		t.Errorf("%d of 120 looks were wrong, and %d of 60 texts", wrong, once)
+		return fmt.Errorf("%d of 120 looks were wrong, and %d of 60 texts", wrong, once)
 	}
+	return nil
 }
 
 // showsFileWith reports whether a file has exactly n locks.
@@ -77,17 +82,19 @@ func TestCostOfLongList(t *testing.T) {
 		take(t, s, request(fmt.Sprint("other", i), "us"))
 	}
 	const nobody = 1 << 60 // no file has this number, so list reads as many texts as it may
-	var counted, total time.Duration
+	wrong := 0             // calls whose time is not counted, or which a busy machine interrupted outside of the count
 	for range 20 {
 		begun := time.Now()
 		if locks, _, err := s.seen.list(s.dir, nobody); len(locks) > 0 || err != nil {
 			t.Fatalf("the locks are %v, %v", locks, err)
 		}
-		total += time.Since(begun)
-		counted += s.seen.cost
+		if total := time.Since(begun); s.seen.cost < total/2 {
+			t.Logf("of %v, %v are counted", total, s.seen.cost)
+			wrong++
+		}
 	}
-	if counted < total/2 {
-		t.Errorf("of %v, %v are counted", total, counted)
+	if wrong > 10 {
+		t.Errorf("in %d of 20 calls, less than half of the time is counted", wrong)
 	}
 }
 

@@ -422,9 +422,24 @@ func TestPaceOfPolling(t *testing.T) {
 	}
 }
 
+// lapsing is a clock whose timers of reservations fire when a test calls their functions.
+type lapsing struct {
+	driver.Clock
+	lapse chan func()
+}
+
+func (c lapsing) AfterFunc(d time.Duration, f func()) func() bool {
+	if d != driver.MaxReservation {
+		return c.Clock.AfterFunc(d, f)
+	}
+	c.lapse <- f
+	return func() bool { return true }
+}
+
 func TestUnclaimedReservationLapses(t *testing.T) {
 	t.Parallel()
-	s := open(t, t.TempDir())
+	clock := lapsing{driver.SystemClock(), make(chan func(), 1)}
+	s := open(t, t.TempDir(), WithClock(clock))
 	r := request("job", "us")
 	r.AtLeast = time.Hour // only the claim sets AtLeast
 	g, err := s.Wait(patience(t), r, true)
@@ -433,6 +448,7 @@ func TestUnclaimedReservationLapses(t *testing.T) {
 	}
 	lost(t, s, "job", "us")
 	refused(t, s, request("job", "next"))
+	(<-clock.lapse)()
 	if n := wait(t, s, request("job", "next")).get(t); n.Fence <= g.Fence {
 		t.Errorf("fences went from %d to %d", g.Fence, n.Fence)
 	}
