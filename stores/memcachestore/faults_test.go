@@ -99,7 +99,9 @@ func TestEviction(t *testing.T) {
 	t.Parallel()
 	srv := server.Memcached(t, "-m", "2")
 	s, filler := mustOpen(t, srv.Addr()), dial(t, srv.Addr())
-	take(t, s, request("job", "token"))
+	job := request("job", "token")
+	job.TTL = time.Hour
+	take(t, s, job)
 	for batch := 0; ; batch++ {
 		var b bytes.Buffer
 		for i := range 5000 {
@@ -137,7 +139,9 @@ func TestFullWithoutEvictions(t *testing.T) {
 	t.Parallel()
 	srv := server.Memcached(t, "-M", "-m", "2")
 	s := mustOpen(t, srv.Addr())
-	take(t, s, request("job", "token"))
+	job := request("job", "token")
+	job.TTL = time.Hour
+	take(t, s, job)
 	for _, label := range []string{"token", "a token of more bytes"} { // of about the same size
 		var err error
 		for i := 0; err == nil && i < 100_000; i++ {
@@ -166,8 +170,8 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 		r := request(fmt.Sprint("job ", i), "token")
 		r.TTL = 2 * time.Second
 		<-every.C
-		take(t, s, r)
 		began[r.Name] = time.Now()
+		take(t, s, r)
 	}
 	for len(began) > 0 {
 		<-every.C

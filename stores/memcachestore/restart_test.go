@@ -77,14 +77,20 @@ func TestSameIDAfterARestart(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			restartDuring(t, call)
+			for range 5 {
+				if restartDuring(t, call) {
+					return
+				}
+			}
+			t.Error("the server is never back before the call has reached its time limit")
 		})
 	}
 }
 
 // restartDuring restarts the server while call is under way, after its mg and before its next
-// request. Another process then takes the lock, and must keep it.
-func restartDuring(t *testing.T, call func(*memcachestore.Store) error) {
+// request. Another process then takes the lock, and must keep it. restartDuring returns false if the
+// machine was so busy that the call reached its own time limit meanwhile.
+func restartDuring(t *testing.T, call func(*memcachestore.Store) error) (inTime bool) {
 	srv := server.Memcached(t)
 	var reads atomic.Int32
 	first, writing, fail := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -101,7 +107,7 @@ func restartDuring(t *testing.T, call func(*memcachestore.Store) error) {
 	}
 	defer slow.Close()
 	take(t, slow, request("job", "first"))
-	result := make(chan error, 1)
+	result, began := make(chan error, 1), time.Now()
 	go func() { result <- call(slow) }()
 	<-first
 	go slow.Inspect(t.Context(), "another")
@@ -112,9 +118,13 @@ func restartDuring(t *testing.T, call func(*memcachestore.Store) error) {
 	take(t, other, request("job", "second"))
 	close(fail)
 	if err := <-result; err != nil {
+		if time.Since(began) > driver.MaxSilence/2 {
+			return false
+		}
 		t.Error(err)
 	}
 	if g, err := other.Extend(t.Context(), "job", "second", 0); err != nil || g.TTL > 2*time.Minute {
 		t.Errorf("the second holder's lease: %v, %v", g.TTL, err)
 	}
+	return true
 }
