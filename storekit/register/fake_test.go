@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -14,13 +15,14 @@ import (
 
 // A shelf is a service in memory. Its front ends are what the stores connect to.
 type shelf struct {
-	mu     sync.Mutex
-	items  map[string]item
-	writes int
-	wake   chan struct{} // closed at the next write
-	clock  register.Clock
-	rounds int           // to give front ends different clocks
-	resume chan struct{} // closed when the service goes on; nil if it does not stand still
+	mu      sync.Mutex
+	items   map[string]item
+	writes  int
+	wakes   map[string]chan struct{} // closed at the next write of the name, for those who watch it
+	overdue atomic.Bool              // a request came after its time limit: the machine is busy
+	clock   register.Clock
+	rounds  int           // to give front ends different clocks
+	resume  chan struct{} // closed when the service goes on; nil if it does not stand still
 }
 
 type item struct {
@@ -29,7 +31,7 @@ type item struct {
 }
 
 func newShelf(clock register.Clock) *shelf {
-	return &shelf{items: map[string]item{}, wake: make(chan struct{}), clock: clock}
+	return &shelf{items: map[string]item{}, wakes: map[string]chan struct{}{}, clock: clock}
 }
 
 // A front is a front end of the service: it may lose replies, and carry out a Put late or twice.
@@ -91,6 +93,7 @@ func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil {
+		f.overdue.Store(true)
 		return register.Value{}, err
 	}
 	if f.isCut() {
@@ -110,6 +113,7 @@ func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
 
 func (f *front) Put(ctx context.Context, name string, data []byte, version string) error {
 	if err := ctx.Err(); err != nil {
+		f.overdue.Store(true)
 		return errors.Join(driver.ErrUnavailable, err)
 	}
 	apply := func() error { return f.apply(name, string(data), version) }
@@ -145,15 +149,21 @@ func (s *shelf) apply(name, data, version string) error {
 	}
 	s.writes++
 	s.items[name] = item{data, s.writes}
-	close(s.wake)
-	s.wake = make(chan struct{})
+	if wake := s.wakes[name]; wake != nil {
+		close(wake)
+		delete(s.wakes, name)
+	}
 	return nil
 }
 
 func (f *front) Watch(ctx context.Context, name, version string) error {
 	for {
 		f.shelf.mu.Lock()
-		wake, it := f.wake, f.items[name]
+		wake, it := f.wakes[name], f.items[name]
+		if wake == nil {
+			wake = make(chan struct{})
+			f.wakes[name] = wake
+		}
 		f.shelf.mu.Unlock()
 		if strconv.Itoa(it.version) != version {
 			return nil
