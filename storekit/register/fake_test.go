@@ -18,7 +18,7 @@ type shelf struct {
 	mu      sync.Mutex
 	items   map[string]item
 	writes  int
-	wakes   map[string]chan struct{} // closed at the next write of the name, for those who watch it
+	wakes   map[string]chan struct{} // closed at the next write of the name; wake its watchers
 	overdue atomic.Bool              // a request came after its time limit: the machine is busy
 	clock   register.Clock
 	rounds  int           // to give front ends different clocks

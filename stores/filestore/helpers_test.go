@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// calm makes a store wait for what comes late on a busy machine: reservations do not lapse, no
-// waiter is passed over, and the gate may stay closed for long.
+// calm makes a store patient, because a busy machine delays processes and goroutines. Reservations
+// do not lapse, no waiter is passed over, and the gate may stay closed for long.
 func calm(c *config) {
 	c.clock = calmClock{driver.SystemClock()}
 	c.headPatience, c.gatePatience = time.Hour, time.Minute

@@ -124,9 +124,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// looksShown is how many of 300 looks of waiters may be shown as holds. The kernel may stop a waiter
-// in the middle of its look for longer than Inspect and List look again. On a busy machine it does
-// so more often, so one of five rounds is enough.
+// looksShown is how many of 300 looks of waiters may be shown as holds. The kernel may stop a
+// waiter in the middle of its look for longer than Inspect and List look again. On a busy machine
+// it does so more often, so one of five rounds is enough.
 const looksShown = 2
 
 // inOneRound calls round up to five times. It fails if round always returns an error.

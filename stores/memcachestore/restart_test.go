@@ -88,8 +88,8 @@ func TestSameIDAfterARestart(t *testing.T) {
 }
 
 // restartDuring restarts the server while call is under way, after its mg and before its next
-// request. Another process then takes the lock, and must keep it. restartDuring returns false if the
-// machine was so busy that the call reached its own time limit meanwhile.
+// request. Another process then takes the lock, and must keep it. restartDuring returns false if
+// the machine was so busy that the call reached its own time limit meanwhile.
 func restartDuring(t *testing.T, call func(*memcachestore.Store) error) (inTime bool) {
 	srv := server.Memcached(t)
 	var reads atomic.Int32
