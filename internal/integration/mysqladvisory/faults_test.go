@@ -200,7 +200,7 @@ func TestHolderStopped(t *testing.T) {
 func TestCrowdInOneProcess(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))
-	s := mustOpenURL(t, dsn, "fences=no")
+	s := mustOpenURL(t, dsn, "fences=no&"+patiently)
 	var inside, granted atomic.Int64
 	var wg sync.WaitGroup
 	for range 16 {

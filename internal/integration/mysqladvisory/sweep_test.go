@@ -74,8 +74,8 @@ func TestPrune(t *testing.T) {
 func TestPruneUnderLoad(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, shared(t))
-	const patient = "loss-delay=20s&session-timeout=40s" // a store waits for a row for a fifth of the loss-delay
-	stores := []*mysqladvisory.Store{mustOpenURL(t, dsn, patient), mustOpenURL(t, dsn, patient)}
+	// A store waits for a row for a fifth of the loss-delay.
+	stores := []*mysqladvisory.Store{mustOpenURL(t, dsn, patiently), mustOpenURL(t, dsn, patiently)}
 	var working, pruning sync.WaitGroup
 	done := make(chan struct{})
 	var removed atomic.Int64
