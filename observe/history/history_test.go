@@ -250,7 +250,7 @@ func TestStoreIsDown(t *testing.T) {
 		l := history.Open(dir, "", failing{memstore.New(), err, over})
 		w := l.Writer()
 		w.Put(run("a", i, 0))
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // only the silent store uses it up
 		problem := w.Wait(ctx)
 		cancel()
 		if (problem == nil) != (err == errors.ErrUnsupported) {

@@ -103,7 +103,7 @@ func TestSessionTimeoutsOfTheServers(t *testing.T) {
 	t.Parallel()
 	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Java: []string{"-Dzookeeper.skipACL=yes"}, Conf: []string{"minSessionTimeout=5000"}})
 	c := zkstore.Config{Servers: []string{srv.Addr()}, User: "app", Password: "secret"}
-	_, err := zkstore.Open(t.Context(), c, zkstore.SessionTimeout(time.Second))
+	_, err := openAt(t.Context(), c, zkstore.SessionTimeout(time.Second))
 	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "below 5s") {
 		t.Errorf("Open with a session timeout that is too short: %v", err)
 	}
