@@ -52,7 +52,7 @@ func TestReleaseEndsWait(t *testing.T) {
 func TestReleaseEndsEnqueue(t *testing.T) {
 	s := memstore.New()
 	defer s.Close()
-	r := driver.Request{Name: "job", Token: "holder", TTL: time.Second}
+	r := driver.Request{Name: "job", Token: "holder", TTL: driver.DefaultMaxTTL}
 	if _, err := s.Acquire(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}

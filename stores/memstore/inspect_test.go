@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // The times of one List agree with each other: they show in which order the names were taken, even
@@ -14,7 +12,7 @@ func TestListAgreesAboutTheOrder(t *testing.T) {
 	s := New()
 	const names = 1000
 	for i := range names {
-		if _, err := s.Acquire(t.Context(), driver.Request{Name: fmt.Sprintf("%04d", i), Token: "a", TTL: time.Second}); err != nil {
+		if _, err := s.Acquire(t.Context(), request(fmt.Sprintf("%04d", i), "a")); err != nil {
 			t.Fatal(err)
 		}
 	}
