@@ -162,6 +162,23 @@ func TestUnansweredCall(t *testing.T) {
 	})
 }
 
+// TestEndAfterALateReply: a store may decide at any time between Grant.From and its reply, so a lease
+// is over for certain only when it has passed since the reply.
+func TestEndAfterALateReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, late = time.Second, 300 * time.Millisecond
+		c := begin(t, newWorld("").harness()).newCheck(caseOf(t, "acquire/free"), time.Second)
+		defer c.still.end()
+		defer c.end()
+		sent, g := time.Now(), driver.Grant{TTL: ttl, From: driver.SystemClock().Now()}
+		<-time.After(late)
+		l := c.leased(c.a, c.request("name"), g, sent)
+		if live, gone := l.liveUntil.Sub(sent), l.goneAfter.Sub(sent); live != ttl || gone != ttl+late {
+			t.Errorf("the lease is live for %v and over after %v", live, gone)
+		}
+	})
+}
+
 // caseOf returns a case of the table.
 func caseOf(t *testing.T, name string) *testCase {
 	t.Helper()

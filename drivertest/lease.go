@@ -37,15 +37,14 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 		l.liveUntil, l.goneAfter = now.Add(noEnd), now.Add(noEnd)
 		return
 	}
-	from, to := sent, now
+	from := sent
 	if g.From != 0 && c.h.Advance == nil {
 		from = now.Add(g.From.Sub(driver.SystemClock().Now()))
-		to = from
 	}
 	if s := from.Add(g.TTL); s.After(l.liveUntil) {
 		l.liveUntil = s
 	}
-	l.goneAfter = to.Add(max(g.TTL, l.liveUntil.Sub(to)))
+	l.goneAfter = now.Add(max(g.TTL, l.liveUntil.Sub(now))) // the store may have decided right before its reply
 }
 
 // lostConnection reports whether the hold has ended because its connection did.
