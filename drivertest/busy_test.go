@@ -162,8 +162,8 @@ func TestUnansweredCall(t *testing.T) {
 	})
 }
 
-// TestEndAfterALateReply: a store may decide at any time between Grant.From and its reply, so a lease
-// is over for certain only when it has passed since the reply.
+// TestEndAfterALateReply: a store may decide at any time between Grant.From and its reply. So a
+// lease is over for certain only when its length has passed since the reply.
 func TestEndAfterALateReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl, late = time.Second, 300 * time.Millisecond
