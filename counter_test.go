@@ -232,7 +232,7 @@ func TestForgottenLocksAreCounted(t *testing.T) {
 	l := padlock.New(memstore.New(), padlock.Observe(&c))
 	defer l.Close(t.Context())
 	for i := range 1000 {
-		if k := acquire(t, l, "a:"+string(rune('0'+i%10))+strings.Repeat("x", i/10)); i != 700 {
+		if k := acquireToForget(t, l, "a:"+string(rune('0'+i%10))+strings.Repeat("x", i/10)); i != 700 {
 			release(t, k)
 		}
 	}

@@ -43,12 +43,12 @@ func TestForgottenLock(t *testing.T) {
 	var log syncBuffer
 	l := padlock.New(memstore.New(), padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	defer l.Close(t.Context())
-	kept := acquire(t, l, "kept")
-	release(t, acquire(t, l, "released"))
-	if _, err := acquire(t, l, "exported").Export(t.Context()); err != nil {
+	kept := acquireToForget(t, l, "kept")
+	release(t, acquireToForget(t, l, "released"))
+	if _, err := acquireToForget(t, l, "exported").Export(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	acquire(t, l, "forgotten")
+	acquireToForget(t, l, "forgotten")
 	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(log.String(), "forgotten"); runtime.GC() {
 		if time.Now().After(deadline) {
 			t.Fatal("no forgotten lock is reported")
@@ -80,7 +80,7 @@ func TestForgottenLocksOfACrowd(t *testing.T) {
 	defer l.Close(t.Context())
 	const all, every = 3000, 10
 	for i := range all {
-		lock := acquire(t, l, fmt.Sprint(i))
+		lock := acquireToForget(t, l, fmt.Sprint(i))
 		if i%every != 0 {
 			release(t, lock)
 		}
@@ -175,8 +175,8 @@ func TestLocksInUseAreNotForgotten(t *testing.T) {
 		var rec recorder
 		l := padlock.New(memstore.New(), padlock.OnEvent(rec.on))
 		defer l.Close(t.Context())
-		err := use(acquire(t, l, "in use"), func() {
-			acquire(t, l, "forgotten")
+		err := use(acquireToForget(t, l, "in use"), func() {
+			acquireToForget(t, l, "forgotten")
 			for deadline := time.Now().Add(20 * time.Second); rec.last(padlock.EventForgotten).Name == "there was none"; runtime.GC() {
 				if time.Now().After(deadline) {
 					t.Fatal("no forgotten lock is reported")
@@ -241,7 +241,7 @@ func TestForgottenLockInABubble(t *testing.T) {
 				over.Store(true)
 			}
 		}))
-		acquire(t, l, "forgotten")
+		acquireToForget(t, l, "forgotten")
 		for i := 0; !told.Load() && i < 10000; i++ {
 			runtime.GC()
 		}

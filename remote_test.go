@@ -3,6 +3,7 @@ package padlock_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -234,7 +235,16 @@ func newLocker(t *testing.T, s padlock.Store, opts ...padlock.LockerOption) *pad
 	return l
 }
 
+// acquire returns a Lock that the garbage collector leaves alone until the test ends. It would give
+// up a Lock that the test does not keep, and do that outside of the bubble of a test with synctest.
 func acquire(t *testing.T, l *padlock.Locker, name string, opts ...padlock.Option) *padlock.Lock {
+	t.Helper()
+	h := acquireToForget(t, l, name, opts...)
+	t.Cleanup(func() { runtime.KeepAlive(h) })
+	return h
+}
+
+func acquireToForget(t *testing.T, l *padlock.Locker, name string, opts ...padlock.Option) *padlock.Lock {
 	t.Helper()
 	h, err := l.Acquire(context.Background(), name, opts...)
 	if err != nil {
