@@ -168,7 +168,7 @@ func storeRows() []arrowRow {
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
 		case "stores/sqlstore":
-			code = append(code, "internal/calls")
+			code = append(code, "internal/calls", "storekit/decide")
 		case "stores/sqlstore/symfony": // another table in the same databases
 			code = append(code, "internal/calls", "stores/sqlstore", "stores/sqlstore/internal/dbms")
 		}

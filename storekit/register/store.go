@@ -280,8 +280,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	return change(c, func(w *view) (bool, driver.Outcome, error) {
-		out, changed := w.Release(hash(token), keep, w.now)
-		return changed, out, nil
+		return true, w.Release(hash(token), keep, w.now), nil
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -28,7 +29,7 @@ func (c *handClock) Nap() time.Duration { return 0 }
 type walk struct {
 	t      *testing.T
 	st     *state
-	now    micros
+	now    decide.Time
 	clock  *handClock
 	ref    *memstore.Store
 	tokens []string // of grants and tries
@@ -76,7 +77,7 @@ func (w *walk) step(what, with byte) {
 	case 9:
 		d := time.Duration(1+with%8) * 700 * time.Millisecond
 		w.note("%v pass", d)
-		w.now, w.clock.now = w.now.add(d), w.clock.now.Add(d)
+		w.now, w.clock.now = w.now.Add(d), w.clock.now.Add(d)
 	}
 }
 
@@ -117,16 +118,17 @@ func (w *walk) take() {
 	w.note("take %s", token)
 	g, err := w.ref.Acquire(context.Background(), driver.Request{Name: "name", Token: token, TTL: walkTTL})
 	w.sameError(token, nil, err)
-	w.st.fence = max(w.st.fence+1, uint64(w.now))
-	w.st.holds = append(w.st.holds, hold{Token: opaque(token), Fence: w.st.fence, Since: w.now, Until: w.now.add(walkTTL)})
-	w.granted(w.st.fence, g.Fence)
+	w.st.Fence = max(w.st.Fence+1, uint64(w.now))
+	w.st.Holds = append(w.st.Holds, decide.Hold{Token: token, Fence: w.st.Fence, Since: w.now, Until: w.now.Add(walkTTL)})
+	w.granted(w.st.Fence, g.Fence)
 }
 
 // replaced reports whether the hold is that of a reader whose fence is not the highest: another
 // reader was replaced, or somebody got the name. A state cannot tell these two cases apart.
 func (w *walk) replaced(token string) bool {
-	h := w.st.find(opaque(token))
-	return h != nil && h.Shared && w.st.overtaken(h)
+	return slices.ContainsFunc(w.st.Holds, func(h decide.Hold) bool {
+		return h.Token == token && h.Shared && h.Fence < w.st.Fence
+	})
 }
 
 // granted checks that both fences are new, or that neither is.
@@ -147,7 +149,7 @@ func (w *walk) release(token string, keep time.Duration) {
 	w.note("release %s, keep %v", token, keep)
 	want, err := w.ref.Release(context.Background(), "name", token, keep)
 	replaced := w.replaced(token)
-	got := w.st.release(opaque(token), keep, w.now)
+	got := w.st.release(token, keep, w.now)
 	if got == driver.Taken && (want == driver.Gone || want == driver.Expired && replaced) {
 		return // the reference has forgotten the name, or knows more
 	}
@@ -162,11 +164,8 @@ func (w *walk) extend(token string, ttl time.Duration) {
 	}
 	w.note("extend %s by %v", token, ttl)
 	_, err := w.ref.Extend(context.Background(), "name", token, ttl)
-	h, mine := w.st.heldBy(opaque(token), w.now)
+	_, mine := w.st.Extend(token, ttl, at(w.now))
 	w.sameError(token, mine, err)
-	if mine == nil {
-		h.extendLease(w.now, ttl)
-	}
 }
 
 func (w *walk) convert(token string, shared bool) {
@@ -190,7 +189,7 @@ func (w *walk) breakAll(really bool) {
 	}
 	w.note("break")
 	ref, err := w.ref.Break(context.Background(), "name", s.Fence)
-	mine, bad := w.st.evictAll(w.st.fence, w.now)
+	mine, bad := w.st.Break(w.st.Fence, at(w.now))
 	w.sameError("", bad, err)
 	w.granted(mine, ref)
 }
@@ -227,10 +226,10 @@ func (w *walk) compare() {
 		break
 	}
 	exclusive, others := w.st.exclusive()
-	if exclusive != nil && exclusive.Fence != w.st.fence {
-		w.t.Errorf("the exclusive hold has fence %d and the name %d: the table has one column for both", exclusive.Fence, w.st.fence)
+	if exclusive != nil && exclusive.Fence != w.st.Fence {
+		w.t.Errorf("the exclusive hold has fence %d and the name %d: the table has one column for both", exclusive.Fence, w.st.Fence)
 	}
-	if slices.ContainsFunc(others, func(h hold) bool { return !h.Shared }) {
+	if slices.ContainsFunc(others, func(h decide.Hold) bool { return !h.Shared }) {
 		w.t.Error("there are two exclusive holds, and the table has columns for one")
 	}
 }
