@@ -20,7 +20,7 @@ func TestHandOverDecidesAlike(t *testing.T) {
 	t.Parallel()
 	d := databases["postgres"](t)
 	tw := &twin{t: t, party: d.party(t), engine: d.engine, rand: rand.New(rand.NewPCG(3, 4)), alone: map[string]int{}}
-	for i := range 200 {
+	for i := range 150 {
 		tw.handOver(fmt.Sprint("name ", i))
 	}
 	if tw.alone["hand over"] < 20 {
