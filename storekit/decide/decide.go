@@ -261,10 +261,15 @@ func (s *State) add(r *driver.Request, now Now) (*Hold, error) {
 			return nil, err
 		}
 	}
-	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Token == r.Token })
+	s.forget(r.Token)
 	s.DropLapsed(now)
 	s.Holds = append(s.Holds, Hold{Token: r.Token, Shared: r.Shared, Fence: s.Fence, Since: now.At, Holder: r.Holder})
 	return &s.Holds[len(s.Holds)-1], nil
+}
+
+// forget removes the lapsed hold of a token that gets the name again.
+func (s *State) forget(token string) {
+	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Token == token })
 }
 
 // replace gives the hold of r.Replaces to r.Token.
@@ -276,9 +281,11 @@ func (s *State) replace(r *driver.Request, now Now) (*Hold, error) {
 	if err := s.mint(r.FenceAbove, now); err != nil {
 		return nil, err
 	}
-	if s.Intent.Token == h.Token {
+	if s.Intent.Token == r.Replaces {
 		s.Intent.Token = r.Token
 	}
+	s.forget(r.Token)
+	h = s.find(r.Replaces)
 	h.Token, h.Holder, h.Since, h.Fence = r.Token, r.Holder, now.At, s.Fence
 	h.extend(r.TTL, r.AtLeast, now)
 	return h, nil

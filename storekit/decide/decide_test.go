@@ -163,6 +163,19 @@ func TestTurn(t *testing.T) {
 	try("c", "", driver.ErrLost)
 }
 
+// A token whose own lease ended, and which then replaces another, has one hold.
+func TestLapsedTokenReplaces(t *testing.T) {
+	s := &decide.State{}
+	must(t, s, "a", true, at(1))
+	must(t, s, "b", true, at(9))
+	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "a", Replaces: "b", TTL: lease}, at(12)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Extend("a", lease, at(13)); err != nil || len(s.Holds) != 1 {
+		t.Errorf("Extend: %v, with the holds %+v", err, s.Holds)
+	}
+}
+
 // A state does not grow without end: lists of tokens are bounded, and an intent and spent tokens
 // end even if the clock was set back.
 func TestBounds(t *testing.T) {
