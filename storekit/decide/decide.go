@@ -4,9 +4,9 @@
 // tokens, fences, leases, modes and cool-downs stand here once.
 //
 // A State has no queue of waiters. A store that has one decides about it before and after: it calls
-// AcquireInTurn instead of Acquire, and Reserve to hand the name over. No method waits, reads a
-// clock or fails for another reason than the rules. A State must not be used by two goroutines at
-// once.
+// AcquireInTurn instead of Acquire, and Reserve to hand the name over. No method waits, decides by
+// another time than the caller's, or fails for another reason than the rules. A State must not be
+// used by two goroutines at once.
 //
 // The methods look for the token of a request first:
 //
@@ -54,7 +54,8 @@ type Now struct {
 	Wall int64
 }
 
-func (n Now) end(d time.Duration) Time { return n.At.Add(d + n.Slack) }
+// end returns the time after d, rounded up.
+func (n Now) end(d time.Duration) Time { return n.At.Add(d + n.Slack + time.Microsecond - 1) }
 
 // A State is everything that a store knows about a name. The zero State is a name that was never
 // used. A store keeps it in a form of its own; JSON is one.
@@ -67,7 +68,7 @@ type State struct {
 	Taken  []string      `json:"taken,omitempty"` // tokens of holds that were broken, or that lapsed before others came
 	Spent  []Spent       `json:"spent,omitempty"` // tokens that must not be granted any more
 
-	unclaimed []Hold // the lapsed reservations that Trim has removed; no store writes them
+	unclaimed []Hold // the reservations that the last Trim has removed; no store writes them
 }
 
 // A Hold is a hold that was granted, or a reservation: the name was handed over to a waiter that
@@ -109,6 +110,7 @@ func (s *State) Trim(now Now) {
 		s.Spent[i].Until = min(s.Spent[i].Until, now.end(SpentFor))
 	}
 	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Until <= now.At })
+	s.unclaimed = s.unclaimed[:0]
 	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool {
 		if lapsed := h.Reserved && h.Until <= now.At; lapsed {
 			s.unclaimed = append(s.unclaimed, h)
@@ -414,13 +416,12 @@ func (s *State) NextEnd(now Now) Time {
 func (s *State) Idle(now Now) bool { return s.Cool <= now.At && !s.othersHold("", false, now) }
 
 // Report returns the live holds and the cool-down, as Inspect and List report them. Their times are
-// those of this process.
-func (s *State) Report(name string, now Now) driver.State {
-	return driver.State{Name: name, Holds: s.others("", now), Fence: s.Fence, Waiters: -1}
+// those of this process, where it is wall.
+func (s *State) Report(name string, now Now, wall time.Time) driver.State {
+	return driver.State{Name: name, Holds: s.others("", now, wall), Fence: s.Fence, Waiters: -1}
 }
 
-func (s *State) others(token string, now Now) []driver.Hold {
-	wall := time.Now()
+func (s *State) others(token string, now Now, wall time.Time) []driver.Hold {
 	at := func(t Time) time.Time { return wall.Add(t.Sub(now.At)) }
 	var out []driver.Hold
 	for _, h := range s.Holds {
@@ -441,7 +442,7 @@ func (s *State) others(token string, now Now) []driver.Hold {
 
 // HeldError returns the error for a request of token that must wait.
 func (s *State) HeldError(token string, now Now) *driver.HeldError {
-	err := &driver.HeldError{Holds: s.others(token, now), Waiters: -1}
+	err := &driver.HeldError{Holds: s.others(token, now, time.Now()), Waiters: -1}
 	for _, h := range err.Holds {
 		if h.Until.After(err.Until) {
 			err.Until = h.Until

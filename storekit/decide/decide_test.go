@@ -144,6 +144,18 @@ func TestReservations(t *testing.T) {
 	}
 }
 
+// A lease is never shorter than asked, even if that is no whole number of microseconds.
+func TestNoLeaseIsTooShort(t *testing.T) {
+	for slack, want := range map[time.Duration]time.Duration{0: lease + time.Microsecond, 999: lease + time.Microsecond, 1000: lease + 2*time.Microsecond} {
+		now := at(1)
+		now.Slack = slack
+		h, err := (&decide.State{}).Acquire(&driver.Request{Name: "n", Token: "a", TTL: lease + 1}, now)
+		if err != nil || h.Until.Sub(now.At) != want {
+			t.Errorf("with a slack of %v the lease lasts for %v, want %v", slack, h.Until.Sub(now.At), want)
+		}
+	}
+}
+
 // A token that is not first in the queue of its store is refused a free name. A token that has the
 // name keeps it.
 func TestTurn(t *testing.T) {

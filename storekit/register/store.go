@@ -351,7 +351,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	return w.Report(name, w.now), nil
+	return w.Report(name, w.now, time.Now()), nil
 }
 
 // List reads the names that are in use; see driver.Lister. It sends a Get for each name.
@@ -380,7 +380,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			return all, err
 		}
 		if !w.Idle(w.now) {
-			all = append(all, w.Report(name, w.now))
+			all = append(all, w.Report(name, w.now, time.Now()))
 		}
 	}
 	return all, nil

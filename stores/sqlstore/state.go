@@ -238,7 +238,7 @@ func (s *state) busyUntil() decide.Time {
 // report returns the state in the form that Inspect and List return.
 func (s *state) report(name string, now decide.Time) driver.State {
 	s.trim(now)
-	out := s.Report(name, at(now))
+	out := s.Report(name, at(now), time.Now())
 	out.Waiters = len(s.queue)
 	return out
 }
