@@ -154,7 +154,7 @@ func storeRows() []arrowRow {
 		}
 		tests := storeTests
 		switch store {
-		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
+		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the grants of the statements of sqlstore are compared with those of memstore
 			tests = append(slices.Clone(tests), "stores/memstore")
 		}
 		code := []string{"driver", "storekit", "storekit/storeurl"}
@@ -163,6 +163,8 @@ func storeRows() []arrowRow {
 			code = append(code, "internal/redisconn")
 		case "stores/filestore":
 			code = append(code, "internal/recordfile")
+		case "stores/memstore":
+			code = append(code, "storekit/decide")
 		case "stores/pgadvisory":
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
