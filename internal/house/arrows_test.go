@@ -154,7 +154,7 @@ func storeRows() []arrowRow {
 		}
 		tests := storeTests
 		switch store {
-		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the decisions of sqlstore are compared with those of memstore
+		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the grants of the statements of sqlstore are compared with those of memstore
 			tests = append(slices.Clone(tests), "stores/memstore")
 		}
 		code := []string{"driver", "storekit", "storekit/storeurl"}
@@ -163,12 +163,14 @@ func storeRows() []arrowRow {
 			code = append(code, "internal/redisconn")
 		case "stores/filestore":
 			code = append(code, "internal/recordfile")
+		case "stores/memstore":
+			code = append(code, "storekit/decide")
 		case "stores/pgadvisory":
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
 		case "stores/sqlstore":
-			code = append(code, "internal/calls")
+			code = append(code, "internal/calls", "storekit/decide")
 		case "stores/sqlstore/symfony": // another table in the same databases
 			code = append(code, "internal/calls", "stores/sqlstore", "stores/sqlstore/internal/dbms")
 		}

@@ -3,9 +3,10 @@
 // the state back if nobody else has changed it meanwhile. So the rules of package driver about
 // tokens, fences, leases, modes and cool-downs stand here once.
 //
-// A State has no queue of waiters: a store that has one decides about it before and after. No
-// method waits, reads a clock or fails for another reason than the rules. A State must not be used
-// by two goroutines at once.
+// A State has no queue of waiters. A store that has one decides about it before and after: it calls
+// AcquireInTurn instead of Acquire, and Reserve to hand the name over. No method waits, decides by
+// another time than the caller's, or fails for another reason than the rules. A State must not be
+// used by two goroutines at once.
 //
 // The methods look for the token of a request first:
 //
@@ -14,6 +15,11 @@
 //	a lapsed hold,       new try            ErrExpired  ErrExpired  Expired
 //	 nobody came since
 //	a lapsed hold,       new try            ErrLost     ErrLost     Taken
+//	 somebody came since
+//	a live reservation   claims it          ErrLost     ErrLost     ends it: Released
+//	a lapsed one,        new try            ErrLost     ErrLost     Expired
+//	 nobody came since
+//	a lapsed one,        new try            ErrLost     ErrLost     Gone
 //	 somebody came since
 //	been taken away      new try            ErrLost     ErrLost     Taken, once
 //	been released        ErrLost for a      ErrLost     ErrLost     Gone
@@ -48,7 +54,8 @@ type Now struct {
 	Wall int64
 }
 
-func (n Now) end(d time.Duration) Time { return n.At.Add(d + n.Slack) }
+// end returns the time after d, rounded up.
+func (n Now) end(d time.Duration) Time { return n.At.Add(d + n.Slack + time.Microsecond - 1) }
 
 // A State is everything that a store knows about a name. The zero State is a name that was never
 // used. A store keeps it in a form of its own; JSON is one.
@@ -60,17 +67,21 @@ type State struct {
 	Intent Intent        `json:"intent,omitzero"` // the reader that waits for its promotion
 	Taken  []string      `json:"taken,omitempty"` // tokens of holds that were broken, or that lapsed before others came
 	Spent  []Spent       `json:"spent,omitempty"` // tokens that must not be granted any more
+
+	unclaimed []Hold // the reservations that the last Trim has removed; no store writes them
 }
 
-// A Hold is a hold that was granted. It is live until Until.
+// A Hold is a hold that was granted, or a reservation: the name was handed over to a waiter that
+// still has to claim it with Acquire. A Hold is live until Until, and excludes others until then.
 type Hold struct {
-	Token  string        `json:"token"`
-	Shared bool          `json:"shared,omitempty"`
-	Fence  uint64        `json:"fence"`
-	Since  Time          `json:"since"`
-	Until  Time          `json:"until"`
-	Least  Time          `json:"least,omitempty"` // the name stays taken until this time
-	Holder driver.Holder `json:"holder,omitzero"`
+	Token    string        `json:"token"`
+	Shared   bool          `json:"shared,omitempty"`
+	Reserved bool          `json:"reserved,omitempty"`
+	Fence    uint64        `json:"fence"`
+	Since    Time          `json:"since"`
+	Until    Time          `json:"until"`
+	Least    Time          `json:"least,omitempty"` // the name stays taken until this time
+	Holder   driver.Holder `json:"holder,omitzero"`
 }
 
 // An Intent keeps new readers out while a reader waits to be the only one.
@@ -86,24 +97,34 @@ type Spent struct {
 	Until Time   `json:"until"`
 }
 
-const (
-	maxTaken = 16
-	maxSpent = 16
+// SpentFor is how long a spent token is refused. A request arrives within this time or never.
+const SpentFor = time.Minute
 
-	// spentFor is how long a spent token is refused. A request arrives within this time or never.
-	spentFor = time.Minute
-)
+const maxTaken = 16
 
 // Trim removes what has ended and says nothing any more, and shortens what would last longer than
-// it ever may, in case that the clock of the store was set back. It keeps lapsed holds. The other
-// methods need a trimmed state.
+// it ever may, in case that the clock of the store was set back. It keeps lapsed holds, but no
+// lapsed reservations. The other methods need a trimmed state.
 func (s *State) Trim(now Now) {
 	for i := range s.Spent {
-		s.Spent[i].Until = min(s.Spent[i].Until, now.end(spentFor))
+		s.Spent[i].Until = min(s.Spent[i].Until, now.end(SpentFor))
 	}
 	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Until <= now.At })
+	s.unclaimed = s.unclaimed[:0]
+	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool {
+		if lapsed := h.Reserved && h.Until <= now.At; lapsed {
+			s.unclaimed = append(s.unclaimed, h)
+			return true
+		}
+		return false
+	})
+	for i := range s.Holds {
+		if h := &s.Holds[i]; h.Reserved {
+			h.Until = min(h.Until, now.end(driver.MaxReservation))
+		}
+	}
 	s.Intent.Until = min(s.Intent.Until, now.end(driver.MaxIntent))
-	if s.Intent.Until <= now.At || s.live(s.Intent.Token, now) == nil {
+	if s.Intent.Until <= now.At || s.Live(s.Intent.Token, now) == nil {
 		s.Intent = Intent{}
 	}
 }
@@ -117,7 +138,8 @@ func (s *State) find(token string) *Hold {
 	return nil
 }
 
-func (s *State) live(token string, now Now) *Hold {
+// Live returns the live hold or reservation of a token, or nil.
+func (s *State) Live(token string, now Now) *Hold {
 	if h := s.find(token); h != nil && h.Until > now.At {
 		return h
 	}
@@ -125,13 +147,14 @@ func (s *State) live(token string, now Now) *Hold {
 }
 
 // overtaken reports whether somebody came after h. A reader that joined others has their fence, so
-// only a greater one tells.
+// only a greater one tells. The list of holds cannot tell: a store may grant a free name without
+// reading the lapsed shared holds.
 func (s *State) overtaken(h *Hold) bool { return h.Fence < s.Fence }
 
 // heldBy returns the live hold of a token, or the reason why there is none.
 func (s *State) heldBy(token string, now Now) (*Hold, error) {
 	switch h := s.find(token); {
-	case h == nil, h.Until <= now.At && s.overtaken(h):
+	case h == nil, h.Reserved, h.Until <= now.At && s.overtaken(h):
 		return nil, driver.ErrLost
 	case h.Until <= now.At:
 		return nil, driver.ErrExpired
@@ -185,9 +208,23 @@ func (h *Hold) extend(ttl, least time.Duration, now Now) {
 	}
 }
 
+// DropLapsed removes the lapsed holds, and remembers that they were taken away. It is for a caller
+// that takes the name without a hold in the state.
+func (s *State) DropLapsed(now Now) { s.drop(func(h Hold) bool { return h.Until <= now.At }) }
+
 // Acquire tries once to grant r. If the request is refused, the state has not changed.
 func (s *State) Acquire(r *driver.Request, now Now) (*Hold, error) {
-	if h := s.live(r.Token, now); h != nil {
+	return s.AcquireInTurn(r, true, now)
+}
+
+// AcquireInTurn is like Acquire, for a store with a queue. If turn is false, other waiters come
+// before r, and r is refused even if the name is free. A token that has the name already, and one
+// that replaces another, need no turn.
+func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, error) {
+	if h := s.Live(r.Token, now); h != nil {
+		if h.Reserved {
+			h.Reserved, h.Since, h.Until, h.Holder = false, now.At, now.At, r.Holder
+		}
 		h.extend(r.TTL, r.AtLeast, now)
 		return h, nil
 	}
@@ -197,35 +234,60 @@ func (s *State) Acquire(r *driver.Request, now Now) (*Hold, error) {
 	if r.Replaces != "" {
 		return s.replace(r, now)
 	}
-	if s.Excludes(r.Token, r.Shared, now) {
-		return nil, s.heldError(r.Token, now)
+	if !turn || s.Excludes(r.Token, r.Shared, now) {
+		return nil, s.HeldError(r.Token, now)
 	}
+	h, err := s.add(r, now)
+	if err == nil {
+		h.extend(r.TTL, r.AtLeast, now)
+	}
+	return h, err
+}
+
+// Reserve hands the name over to the waiter of r, for at most driver.MaxReservation. The name must
+// not be excluded for r.
+func (s *State) Reserve(r *driver.Request, now Now) (*Hold, error) {
+	h, err := s.add(r, now)
+	if err == nil {
+		h.Reserved, h.Until = true, now.end(driver.MaxReservation)
+	}
+	return h, err
+}
+
+// add adds a hold without an end. A reader that joins other readers gets their fence, and every
+// other hold gets a new one.
+func (s *State) add(r *driver.Request, now Now) (*Hold, error) {
 	joins := r.Shared && r.FenceAbove < s.Fence && s.othersHold(r.Token, false, now)
 	if !joins {
 		if err := s.mint(r.FenceAbove, now); err != nil {
 			return nil, err
 		}
 	}
-	s.drop(func(h Hold) bool { return h.Until <= now.At && h.Token != r.Token })
-	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Token == r.Token })
+	s.forget(r.Token)
+	s.DropLapsed(now)
 	s.Holds = append(s.Holds, Hold{Token: r.Token, Shared: r.Shared, Fence: s.Fence, Since: now.At, Holder: r.Holder})
-	h := &s.Holds[len(s.Holds)-1]
-	h.extend(r.TTL, r.AtLeast, now)
-	return h, nil
+	return &s.Holds[len(s.Holds)-1], nil
+}
+
+// forget removes the lapsed hold of a token that gets the name again.
+func (s *State) forget(token string) {
+	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Token == token })
 }
 
 // replace gives the hold of r.Replaces to r.Token.
 func (s *State) replace(r *driver.Request, now Now) (*Hold, error) {
-	h := s.live(r.Replaces, now)
-	if h == nil {
+	h := s.Live(r.Replaces, now)
+	if h == nil || h.Reserved {
 		return nil, driver.ErrLost
 	}
 	if err := s.mint(r.FenceAbove, now); err != nil {
 		return nil, err
 	}
-	if s.Intent.Token == h.Token {
+	if s.Intent.Token == r.Replaces {
 		s.Intent.Token = r.Token
 	}
+	s.forget(r.Token)
+	h = s.find(r.Replaces)
 	h.Token, h.Holder, h.Since, h.Fence = r.Token, r.Holder, now.At, s.Fence
 	h.extend(r.TTL, r.AtLeast, now)
 	return h, nil
@@ -240,9 +302,9 @@ func (s *State) Extend(token string, ttl time.Duration, now Now) (*Hold, error) 
 	return h, err
 }
 
-// Release ends what token has. keep is the cool-down that follows. The state changes in any case
-// but one: it was known already that token has nothing.
-func (s *State) Release(token string, keep time.Duration, now Now) (out driver.Outcome, changed bool) {
+// Release ends what token has. keep is the cool-down that follows. The state changes in any case: a
+// token that has nothing is spent from now on.
+func (s *State) Release(token string, keep time.Duration, now Now) driver.Outcome {
 	i := slices.IndexFunc(s.Holds, func(h Hold) bool { return h.Token == token })
 	if i < 0 {
 		return s.releaseNothing(token, now)
@@ -254,31 +316,32 @@ func (s *State) Release(token string, keep time.Duration, now Now) (out driver.O
 	}
 	switch {
 	case h.Until <= now.At && s.overtaken(&h):
-		return driver.Taken, true
+		return driver.Taken
 	case h.Until <= now.At:
-		return driver.Expired, true
+		return driver.Expired
 	}
 	end := h.Least
 	if keep > 0 {
 		end = max(end, now.end(keep))
 	}
-	if end > now.At && end >= s.Cool {
+	if !h.Reserved && end > now.At && end >= s.Cool {
 		s.Cool, s.Cooled = end, h.Holder
 	}
-	return driver.Released, true
+	return driver.Released
 }
 
-func (s *State) releaseNothing(token string, now Now) (driver.Outcome, bool) {
+func (s *State) releaseNothing(token string, now Now) driver.Outcome {
 	if i := slices.Index(s.Taken, token); i >= 0 {
 		s.Taken = slices.Delete(s.Taken, i, i+1)
-		return driver.Taken, true
+		return driver.Taken
 	}
-	if slices.ContainsFunc(s.Spent, func(p Spent) bool { return p.Token == token }) {
-		return driver.Gone, false
+	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Token == token })
+	s.Spent = append(s.Spent, Spent{token, now.end(SpentFor)})
+	// The waiter may have used its reservation without a claim.
+	if slices.ContainsFunc(s.unclaimed, func(h Hold) bool { return h.Token == token && !s.overtaken(&h) }) {
+		return driver.Expired
 	}
-	s.Spent = append(s.Spent, Spent{token, now.end(spentFor)})
-	s.Spent = s.Spent[max(0, len(s.Spent)-maxSpent):]
-	return driver.Gone, true
+	return driver.Gone
 }
 
 // Convert changes the mode of a live hold to that of r. If changed is true, the state has changed,
@@ -293,7 +356,7 @@ func (s *State) Convert(r *driver.Request, now Now) (h *Hold, changed bool, err 
 		}
 		if s.othersHold(r.Token, false, now) {
 			s.Intent = Intent{r.Token, now.end(driver.MaxIntent)}
-			return nil, true, s.heldError(r.Token, now)
+			return nil, true, s.HeldError(r.Token, now)
 		}
 		if err := s.mint(r.FenceAbove, now); err != nil {
 			return nil, false, err
@@ -353,13 +416,12 @@ func (s *State) NextEnd(now Now) Time {
 func (s *State) Idle(now Now) bool { return s.Cool <= now.At && !s.othersHold("", false, now) }
 
 // Report returns the live holds and the cool-down, as Inspect and List report them. Their times are
-// those of this process.
-func (s *State) Report(name string, now Now) driver.State {
-	return driver.State{Name: name, Holds: s.others("", now), Fence: s.Fence, Waiters: -1}
+// those of this process, where it is wall.
+func (s *State) Report(name string, now Now, wall time.Time) driver.State {
+	return driver.State{Name: name, Holds: s.others("", now, wall), Fence: s.Fence, Waiters: -1}
 }
 
-func (s *State) others(token string, now Now) []driver.Hold {
-	wall := time.Now()
+func (s *State) others(token string, now Now, wall time.Time) []driver.Hold {
 	at := func(t Time) time.Time { return wall.Add(t.Sub(now.At)) }
 	var out []driver.Hold
 	for _, h := range s.Holds {
@@ -378,8 +440,9 @@ func (s *State) others(token string, now Now) []driver.Hold {
 	return out
 }
 
-func (s *State) heldError(token string, now Now) error {
-	err := &driver.HeldError{Holds: s.others(token, now), Waiters: -1}
+// HeldError returns the error for a request of token that must wait.
+func (s *State) HeldError(token string, now Now) *driver.HeldError {
+	err := &driver.HeldError{Holds: s.others(token, now, time.Now()), Waiters: -1}
 	for _, h := range err.Holds {
 		if h.Until.After(err.Until) {
 			err.Until = h.Until

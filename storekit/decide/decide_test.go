@@ -27,67 +27,164 @@ func must(t *testing.T, s *decide.State, token string, shared bool, now decide.N
 	return h
 }
 
+// A row is a row of the table in the package's comment.
+type row struct {
+	has     string
+	state   func(t *testing.T) *decide.State
+	after   int   // the second at which the methods are called
+	acquire error // nil: granted
+	extend  error
+	convert error
+	release driver.Outcome
+}
+
+func (row row) check(t *testing.T) {
+	r, now := driver.Request{Name: "n", Token: "a", TTL: lease}, at(row.after)
+	fresh := func() *decide.State {
+		s := row.state(t)
+		s.Trim(now)
+		return s
+	}
+	s := fresh()
+	if h, err := s.Acquire(&r, now); !errors.Is(err, row.acquire) {
+		t.Errorf("%s: Acquire: %v, want %v", row.has, err, row.acquire)
+	} else if err == nil && (h.Reserved || h.Until.Sub(now.At) != lease) {
+		t.Errorf("%s: Acquire: %+v", row.has, h)
+	}
+	if _, err := fresh().Extend("a", lease, now); !errors.Is(err, row.extend) {
+		t.Errorf("%s: Extend: %v, want %v", row.has, err, row.extend)
+	}
+	if _, _, err := fresh().Convert(&r, now); !errors.Is(err, row.convert) {
+		t.Errorf("%s: Convert: %v, want %v", row.has, err, row.convert)
+	}
+	if out := fresh().Release("a", 0, now); out != row.release {
+		t.Errorf("%s: Release: %v, want %v", row.has, out, row.release)
+	}
+}
+
 // The rows of the table in the package's comment.
 func TestTable(t *testing.T) {
-	for _, row := range []struct {
-		has     string
-		state   func(t *testing.T) (*decide.State, decide.Now)
-		acquire error // nil: granted
-		extend  error
-		convert error
-		release driver.Outcome
-	}{
-		{"a live hold", func(t *testing.T) (*decide.State, decide.Now) {
+	for _, row := range []row{
+		{"a live hold", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
-			return s, at(2)
-		}, nil, nil, nil, driver.Released},
-		{"a lapsed hold, nobody came", func(t *testing.T) (*decide.State, decide.Now) {
+			return s
+		}, 1, nil, nil, nil, driver.Released},
+		{"a lapsed hold, nobody came", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
-			return s, at(12)
-		}, nil, driver.ErrExpired, driver.ErrExpired, driver.Expired},
-		{"a lapsed hold, somebody came", func(t *testing.T) (*decide.State, decide.Now) {
+			return s
+		}, 12, nil, driver.ErrExpired, driver.ErrExpired, driver.Expired},
+		{"a lapsed hold, somebody came", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", true, at(1))
 			must(t, s, "b", false, at(12))
-			return s, at(30)
-		}, nil, driver.ErrLost, driver.ErrLost, driver.Taken},
-		{"been broken", func(t *testing.T) (*decide.State, decide.Now) {
+			return s
+		}, 30, nil, driver.ErrLost, driver.ErrLost, driver.Taken},
+		{"been broken", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
 			if _, err := s.Break(s.Fence, at(2)); err != nil {
 				t.Fatal(err)
 			}
-			return s, at(3)
-		}, nil, driver.ErrLost, driver.ErrLost, driver.Taken},
-		{"been released without a hold", func(t *testing.T) (*decide.State, decide.Now) {
+			return s
+		}, 3, nil, driver.ErrLost, driver.ErrLost, driver.Taken},
+		{"been released without a hold", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			s.Release("a", 0, at(1))
-			return s, at(2)
-		}, driver.ErrLost, driver.ErrLost, driver.ErrLost, driver.Gone},
-		{"nothing", func(t *testing.T) (*decide.State, decide.Now) {
-			return &decide.State{}, at(1)
-		}, nil, driver.ErrLost, driver.ErrLost, driver.Gone},
+			return s
+		}, 2, driver.ErrLost, driver.ErrLost, driver.ErrLost, driver.Gone},
+		{"nothing", func(t *testing.T) *decide.State {
+			return &decide.State{}
+		}, 1, nil, driver.ErrLost, driver.ErrLost, driver.Gone},
 	} {
-		r := driver.Request{Name: "n", Token: "a", TTL: lease}
-		s, now := row.state(t)
-		s.Trim(now)
-		if _, err := s.Acquire(&r, now); !errors.Is(err, row.acquire) {
-			t.Errorf("%s: Acquire: %v, want %v", row.has, err, row.acquire)
+		row.check(t)
+	}
+}
+
+// reserved returns a state in which the name is reserved for a since the first second.
+func reserved(t *testing.T) *decide.State {
+	t.Helper()
+	s := &decide.State{}
+	if _, err := s.Reserve(&driver.Request{Name: "n", Token: "a"}, at(1)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func raised(s *decide.State) bool {
+	changed, err := s.RaiseFence("a", 1<<40, at(1))
+	return changed || err == nil
+}
+
+// The rows of the table for reservations. A reservation keeps others out, and none of them learns
+// that it was lost.
+func TestReservations(t *testing.T) {
+	came := func(t *testing.T) *decide.State {
+		s := reserved(t)
+		must(t, s, "b", true, at(2))
+		return s
+	}
+	for _, row := range []row{
+		{"a live reservation", reserved, 1, nil, driver.ErrLost, driver.ErrLost, driver.Released},
+		{"a lapsed reservation, nobody came", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.Expired},
+		{"a lapsed reservation, somebody came", came, 13, nil, driver.ErrLost, driver.ErrLost, driver.Gone},
+	} {
+		row.check(t)
+	}
+	s := reserved(t)
+	if s.Idle(at(1)) || !s.Excludes("b", true, at(1)) || raised(s) {
+		t.Errorf("%+v excludes nobody, or can be raised", s)
+	}
+	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "b", Replaces: "a", TTL: lease}, at(1)); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("a reservation is replaced: %v", err)
+	}
+	if s.Trim(at(-3600)); s.Holds[0].Until.Sub(at(-3600).At) > driver.MaxReservation {
+		t.Error("after the clock was set back, a reservation lasts for an hour")
+	}
+}
+
+// A lease is never shorter than asked, even if that is no whole number of microseconds.
+func TestNoLeaseIsTooShort(t *testing.T) {
+	for slack, want := range map[time.Duration]time.Duration{0: lease + time.Microsecond, 999: lease + time.Microsecond, 1000: lease + 2*time.Microsecond} {
+		now := at(1)
+		now.Slack = slack
+		h, err := (&decide.State{}).Acquire(&driver.Request{Name: "n", Token: "a", TTL: lease + 1}, now)
+		if err != nil || h.Until.Sub(now.At) != want {
+			t.Errorf("with a slack of %v the lease lasts for %v, want %v", slack, h.Until.Sub(now.At), want)
 		}
-		s, now = row.state(t)
-		if _, err := s.Extend("a", lease, now); !errors.Is(err, row.extend) {
-			t.Errorf("%s: Extend: %v, want %v", row.has, err, row.extend)
+	}
+}
+
+// A token that is not first in the queue of its store is refused a free name. A token that has the
+// name keeps it.
+func TestTurn(t *testing.T) {
+	s := &decide.State{}
+	try := func(token, replaces string, want error) {
+		t.Helper()
+		r := driver.Request{Name: "n", Token: token, Replaces: replaces, TTL: lease}
+		if _, err := s.AcquireInTurn(&r, false, at(1)); !errors.Is(err, want) {
+			t.Errorf("%s, which replaces %q: %v, want %v", token, replaces, err, want)
 		}
-		s, now = row.state(t)
-		if _, _, err := s.Convert(&r, now); !errors.Is(err, row.convert) {
-			t.Errorf("%s: Convert: %v, want %v", row.has, err, row.convert)
-		}
-		s, now = row.state(t)
-		if out, _ := s.Release("a", 0, now); out != row.release {
-			t.Errorf("%s: Release: %v, want %v", row.has, out, row.release)
-		}
+	}
+	try("a", "", driver.ErrHeld)
+	must(t, s, "a", false, at(1))
+	try("a", "", nil)
+	try("b", "a", nil)
+	s.Release("c", 0, at(1))
+	try("c", "", driver.ErrLost)
+}
+
+// A token whose own lease ended, and which then replaces another, has one hold.
+func TestLapsedTokenReplaces(t *testing.T) {
+	s := &decide.State{}
+	must(t, s, "a", true, at(1))
+	must(t, s, "b", true, at(9))
+	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "a", Replaces: "b", TTL: lease}, at(12)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Extend("a", lease, at(13)); err != nil || len(s.Holds) != 1 {
+		t.Errorf("Extend: %v, with the holds %+v", err, s.Holds)
 	}
 }
 
@@ -99,7 +196,7 @@ func TestBounds(t *testing.T) {
 		must(t, s, "t"+strconv.Itoa(i), false, at(1+20*i))
 		s.Release("u"+strconv.Itoa(i), 0, at(1+20*i))
 	}
-	if len(s.Taken) > 16 || len(s.Spent) > 16 || len(s.Holds) != 1 {
+	if len(s.Taken) > 16 || len(s.Spent) > 4 || len(s.Holds) != 1 {
 		t.Errorf("%d taken, %d spent, %d holds", len(s.Taken), len(s.Spent), len(s.Holds))
 	}
 	s = &decide.State{}

@@ -2,6 +2,8 @@ package register_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,5 +43,25 @@ func TestContract(t *testing.T) {
 				Restart:       func(keepData bool) error { return s.restart(keepData) },
 			})
 		})
+	}
+}
+
+// A record is written as a whole, so it does not grow with each token that is released without a
+// hold.
+func TestRecordStaysSmall(t *testing.T) {
+	s := newShelf(register.Clock{})
+	store, f := openOn(s)
+	defer store.Close()
+	for i := range 30 {
+		if _, err := store.Release(t.Context(), "name", "token "+strconv.Itoa(i), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := f.Get(t.Context(), "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(v.Data), `"until"`); n != 16 {
+		t.Errorf("the record has %d tokens: %s", n, v.Data)
 	}
 }

@@ -280,8 +280,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.Gone, err
 	}
 	return change(c, func(w *view) (bool, driver.Outcome, error) {
-		out, changed := w.Release(hash(token), keep, w.now)
-		return changed, out, nil
+		return true, w.Release(hash(token), keep, w.now), nil
 	})
 }
 
@@ -352,7 +351,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	return w.Report(name, w.now), nil
+	return w.Report(name, w.now, time.Now()), nil
 }
 
 // List reads the names that are in use; see driver.Lister. It sends a Get for each name.
@@ -381,7 +380,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			return all, err
 		}
 		if !w.Idle(w.now) {
-			all = append(all, w.Report(name, w.now))
+			all = append(all, w.Report(name, w.now, time.Now()))
 		}
 	}
 	return all, nil

@@ -17,10 +17,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		return driver.State{}, err
 	}
 	defer s.unlock()
-	if e := s.entries[name]; e != nil {
-		return e.state(s.clock.Now(), time.Now()), nil
-	}
-	return driver.State{Name: name}, nil
+	now := s.now()
+	return s.known(name, now).report(name, now, time.Now()), nil
 }
 
 // List implements driver.Lister.
@@ -29,12 +27,18 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		return nil, err
 	}
 	defer s.unlock()
-	now, wall := s.clock.Now(), time.Now() // read once for all names, so that Since shows who came first
+	now, wall := s.now(), time.Now() // read once for all names, so that Since shows who came first
 	var out []driver.State
 	for name, e := range s.entries {
 		if strings.HasPrefix(name, prefix) && e.isBusy(now) {
-			out = append(out, e.state(now, wall))
+			out = append(out, e.report(name, now, wall))
 		}
 	}
 	return out, nil
+}
+
+func (e *entry) report(name string, now moment, wall time.Time) driver.State {
+	state := e.Report(name, now.Now, wall)
+	state.Waiters = len(e.queue)
+	return state
 }

@@ -135,20 +135,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer s.unlock()
-	now := s.clock.Now()
-	e := s.entry(r.Name)
-	if h := e.live(r.Token, now); h != nil {
-		return s.limited(s.repeatGrant(h, &r, now)), nil
-	}
-	if r.Replaces != "" {
-		g, err := s.replace(e, &r, now)
-		return s.limited(g), err
-	}
-	if e.blocked(&r, now) {
-		return driver.Grant{}, e.heldError(&r, now)
-	}
-	g, err := s.grant(e, &r, now)
-	return s.limited(g), err
+	now := s.now()
+	return s.take(s.entry(r.Name, now), &r, now)
 }
 
 // Extend implements driver.Store.
@@ -165,13 +153,12 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		return driver.Grant{}, err
 	}
 	defer s.unlock()
-	now := s.clock.Now()
-	h, err := s.liveHold(name, token, now)
+	now := s.now()
+	h, err := s.known(name, now).Extend(token, ttl, now.Now)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	h.extendLease(now, ttl)
-	return s.limited(h.toGrant(now)), nil
+	return s.grant(h, ttl, now), nil
 }
 
 // Release implements driver.Store.
@@ -206,10 +193,10 @@ func (s *Store) releaseTimed(ctx context.Context, name, token string, keep time.
 	if e == nil {
 		return driver.Gone, 0, nil
 	}
-	now := s.clock.Now()
+	now := s.now()
 	out := s.release(e, token, keep, now)
 	s.advance(e, now)
-	return out, now, nil
+	return out, now.instant, nil
 }
 
 // Convert implements driver.Converter.
@@ -221,26 +208,13 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer s.unlock()
-	now := s.clock.Now()
-	h, err := s.liveHold(r.Name, r.Token, now)
+	now := s.now()
+	e := s.known(r.Name, now)
+	h, _, err := e.Convert(&r, now.Now)
 	if err != nil {
-		return driver.Grant{}, err
+		return driver.Grant{}, e.countWaiters(err)
 	}
-	e := s.entries[r.Name]
-	if h.shared && !r.Shared {
-		if err := e.promote(&r, now); err != nil {
-			return driver.Grant{}, err
-		}
-		fence, err := s.mint(e, r.FenceAbove, now)
-		if err != nil {
-			return driver.Grant{}, err
-		}
-		h.fence = fence
-	}
-	h.shared = r.Shared
-	h.extendLease(now, r.TTL)
-	e.withdraw(r.Token)
-	g := s.limited(h.toGrant(now))
+	g := s.grant(h, r.TTL, now)
 	s.advance(e, now)
 	return g, nil
 }
@@ -257,13 +231,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		return err
 	}
 	defer s.unlock()
-	h, err := s.liveHold(name, token, s.clock.Now())
-	if err != nil {
-		return err
-	}
-	e := s.entries[name]
-	h.fence, e.fence = max(h.fence, fence), max(e.fence, fence)
-	return nil
+	now := s.now()
+	_, err := s.known(name, now).RaiseFence(token, fence, now.Now)
+	return err
 }
 
 // Break implements driver.Breaker.
@@ -275,17 +245,11 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 		return 0, err
 	}
 	defer s.unlock()
-	now := s.clock.Now()
-	e := s.entries[name]
-	if e == nil || e.fence != seenFence {
-		return 0, driver.ErrLost
+	now := s.now()
+	e := s.known(name, now)
+	fence, err := e.Break(seenFence, now.Now)
+	if err == nil {
+		s.advance(e, now)
 	}
-	fence, err := s.mint(e, 0, now)
-	if err != nil {
-		return 0, err
-	}
-	e.dropAll()
-	e.cooling = 0
-	s.advance(e, now)
-	return fence, nil
+	return fence, err
 }

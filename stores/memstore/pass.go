@@ -22,17 +22,18 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return driver.Gone, driver.Grant{}, err
 	}
 	defer s.unlock()
-	now := s.clock.Now()
-	e := s.entry(next.Name)
-	if h := e.live(next.Token, now); h != nil {
-		return driver.Released, s.limited(s.repeatGrant(h, &next, now)), nil
+	now := s.now()
+	e := s.entry(next.Name, now)
+	if e.Live(next.Token, now.Now) != nil {
+		g, err := s.take(e, &next, now)
+		return driver.Released, g, err
 	}
-	h := e.live(token, now)
-	follows := h != nil && !h.shared
+	h := e.Live(token, now.Now)
+	follows := h != nil && !h.Shared
 	out := s.release(e, token, 0, now)
 	if follows && !e.blocked(&next, now) {
-		if g, err := s.grant(e, &next, now); err == nil {
-			return out, s.limited(g), nil
+		if g, err := s.take(e, &next, now); err == nil {
+			return out, g, nil
 		}
 	}
 	s.advance(e, now)

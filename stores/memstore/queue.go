@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // waiter is a caller that waits for a name. A waiter without a place in the queue is a watcher.
@@ -24,23 +25,23 @@ type waiter struct {
 // queue is then empty, advance wakes the watchers whose try would succeed now. If waiters or
 // watchers are left, advance sets an alarm for the time when it must run again. If e is no longer
 // needed, advance forgets e.
-func (s *space) advance(e *entry, now driver.Instant) {
-	for len(e.queue) > 0 && !e.excluded(&e.queue[0].r, now) {
+func (s *space) advance(e *entry, now moment) {
+	e.Trim(now.Now)
+	for len(e.queue) > 0 && !e.Excludes(e.queue[0].r.Token, e.queue[0].r.Shared, now.Now) {
 		w := e.queue[0]
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
-		h, err := s.add(e, &w.r, now)
+		h, err := e.Acquire(&w.r, now.Now)
 		if err != nil {
 			w.err = err
 			s.wake(w, driver.Grant{})
 			continue
 		}
-		h.extendLease(now, max(w.r.TTL, w.r.AtLeast))
-		s.wake(w, w.of.limited(h.toGrant(now)))
+		s.wake(w, w.of.grant(h, w.r.TTL, now))
 	}
 	if len(e.watchers) > 0 && len(e.queue) == 0 {
 		e.watchers = slices.DeleteFunc(e.watchers, func(w *waiter) bool {
-			free := !e.excluded(&w.r, now)
+			free := !e.Excludes(w.r.Token, w.r.Shared, now.Now)
 			if free {
 				s.wake(w, driver.Grant{})
 			}
@@ -74,11 +75,11 @@ func (s *space) unlock() {
 // itself, because a waiter may then get the name. If e has no waiters, no alarm is needed. If an
 // alarm for an earlier time is set already, setAlarm does nothing, because alarmFired will set the
 // next alarm.
-func (s *space) setAlarm(e *entry, now driver.Instant) {
+func (s *space) setAlarm(e *entry, now moment) {
 	if len(e.queue)+len(e.watchers) == 0 {
 		return
 	}
-	next := e.nextEnd(now)
+	next := e.NextEnd(now.Now)
 	if next == 0 || e.stop != nil && e.alarm <= next {
 		return
 	}
@@ -86,74 +87,44 @@ func (s *space) setAlarm(e *entry, now driver.Instant) {
 		e.stop()
 	}
 	e.alarm = next
-	e.stop = s.clock.AfterFunc(next.Sub(now), func() { s.alarmFired(e, next) })
+	end := s.clockBase.Add(next.Sub(s.wallBase))
+	e.stop = s.clock.AfterFunc(end.Sub(now.instant), func() { s.alarmFired(e, next) })
 }
 
-// alarmFired runs when an alarm of e fires. setFor is the instant for which the alarm was set. In
+// alarmFired runs when an alarm of e fires. setFor is the time for which the alarm was set. In
 // the meantime, another alarm may have been set, or e may have been forgotten and reused for
 // another name. Then alarmFired does nothing.
-func (s *space) alarmFired(e *entry, setFor driver.Instant) {
+func (s *space) alarmFired(e *entry, setFor decide.Time) {
 	s.mu.Lock()
 	defer s.unlock()
 	if s.entries[e.name] == e && e.stop != nil && e.alarm == setFor {
 		e.stop = nil
-		s.advance(e, s.clock.Now())
+		s.advance(e, s.now())
 	}
 }
 
-// nextEnd returns when the next hold, cool-down or intent ends, or 0 if there is none.
-func (e *entry) nextEnd(now driver.Instant) (next driver.Instant) {
-	for i := range e.holds {
-		next = sooner(next, e.holds[i].until, now)
+// release ends the hold of token, or its place in the queue. A Wait that had the place returns.
+func (s *space) release(e *entry, token string, keep time.Duration, now moment) driver.Outcome {
+	out := e.Release(token, keep, now.Now)
+	e.Spent = e.Spent[:0] // no request comes later than the next one
+	if out != driver.Gone && out != driver.Taken {
+		return out // the token had a hold
 	}
-	return sooner(sooner(next, e.cooling, now), e.intent.until, now)
-}
-
-func sooner(a, b, now driver.Instant) driver.Instant {
-	if b > now && (a == 0 || b < a) {
-		return b
+	w := e.leaveQueues(token)
+	if w == nil {
+		return out
 	}
-	return a
-}
-
-// release ends the hold of token, or its place in the queue. A Wait that had the place returns. If
-// the hold was taken with AtLeast, a cool-down keeps the name taken for the rest of that time.
-func (s *space) release(e *entry, token string, keep time.Duration, now driver.Instant) driver.Outcome {
-	h := e.find(token)
-	if h == nil {
-		if w := e.leaveQueues(token); w != nil {
-			if !w.enqueued {
-				s.wake(w, driver.Grant{})
-			}
-			return driver.Released
-		}
-		if i := slices.Index(e.lost, token); i >= 0 {
-			e.lost = slices.Delete(e.lost, i, i+1)
-			return driver.Taken
-		}
-		return driver.Gone
+	if !w.enqueued {
+		s.wake(w, driver.Grant{})
 	}
-	out := driver.Released
-	if h.until <= now {
-		out = driver.Expired
-	} else {
-		if end := max(h.atLeast, now.Add(keep)); end > now && end >= e.cooling {
-			e.cooling, e.cooled = end, h.holder
-		}
-	}
-	e.withdraw(token)
-	last := len(e.holds) - 1
-	*h = e.holds[last]
-	e.holds[last] = hold{}
-	e.holds = e.holds[:last]
-	return out
+	return driver.Released
 }
 
 // endWaits makes all waits of a closed handle return.
 func (s *space) endWaits(of *Store) {
 	s.mu.Lock()
 	defer s.unlock()
-	now := s.clock.Now()
+	now := s.now()
 	for _, e := range s.entries {
 		ended := func(w *waiter) bool {
 			if w.of == of {

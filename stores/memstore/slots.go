@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -18,7 +17,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		return 0, driver.Grant{}, err
 	}
 	defer s.unlock()
-	now, free, permit := s.clock.Now(), -1, ""
+	now, free, permit := s.now(), -1, ""
 	var room [96]byte
 	text := driver.AppendSlotName(room[:0], r.Name, 0)
 	before := len(text) - len("0") // the names of the permits differ only in their numbers
@@ -26,8 +25,9 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		text = strconv.AppendInt(text[:before], int64(i), 10)
 		e := s.entries[string(text)]
 		if e != nil {
-			if h := e.live(r.Token, now); h != nil {
-				return i, s.limited(s.repeatGrant(h, &r, now)), nil
+			if e.Live(r.Token, now.Now) != nil {
+				g, err := s.take(e, &r, now)
+				return i, g, err
 			}
 		}
 		if free < 0 && (e == nil || !e.blocked(&r, now)) {
@@ -37,8 +37,8 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 	if gate := s.entries[string(driver.AppendSlotGate(room[:0], r.Name, n))]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
 		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
 	}
-	g, err := s.grant(s.entry(permit), &r, now)
-	return free, s.limited(g), err
+	g, err := s.take(s.entry(permit, now), &r, now)
+	return free, g, err
 }
 
 // checkSlots finds the errors in a request for a permit.
@@ -54,12 +54,11 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 
 // slotsHeld returns the error for a request that found no free permit. The error has the holds of
 // all permits.
-func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
+func (s *Store) slotsHeld(r *driver.Request, n int, now moment) error {
 	err := &driver.HeldError{Waiters: -1}
-	wall := time.Now()
 	for i := range n {
 		if e := s.entries[driver.SlotName(r.Name, i)]; e != nil {
-			err.Holds = append(err.Holds, e.describeHolds(now, wall, r.Token)...)
+			err.Holds = append(err.Holds, e.HeldError(r.Token, now.Now).Holds...)
 		}
 	}
 	for i := range err.Holds {

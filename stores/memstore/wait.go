@@ -49,13 +49,14 @@ func (s *Store) enqueue(w *waiter, reserve bool) (leave func() bool, err error) 
 		return nil, err
 	}
 	defer s.unlock()
-	e := s.entry(w.r.Name)
+	now := s.now()
+	e := s.entry(w.r.Name, now)
 	if reserve {
 		e.queue = append(e.queue, w)
 	} else {
 		e.watchers = append(e.watchers, w)
 	}
-	s.advance(e, s.clock.Now())
+	s.advance(e, now)
 	return w.givePlaceUp, nil
 }
 
@@ -72,7 +73,7 @@ func (w *waiter) givePlaceUp() bool {
 	w.out = true
 	if e := s.entries[w.r.Name]; e != nil { // the token may have been released, and then the name
 		e.leaveQueues(w.r.Token)
-		s.advance(e, s.clock.Now())
+		s.advance(e, s.now())
 	}
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // Convert implements driver.Converter.
@@ -18,10 +19,10 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now micros) result {
-		before := st.fence
+	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now decide.Time) result {
+		before := st.Fence
 		h, write, err := st.convert(&r, now)
-		return result{hold: h, write: write, grant: st.fence != before, err: err}
+		return result{hold: h, write: write, grant: st.Fence != before, err: err}
 	})
 	if err == errRowLocked {
 		return driver.Grant{}, st.lockedByTx()
@@ -66,14 +67,15 @@ func checkNext(token string, next *driver.Request) error {
 // saves the state.
 func (s *Store) passByState(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	out, leaveOut := driver.Gone, false
-	pass := func(st *state, now micros) result {
-		if h := st.live(opaque(next.Token), now); h != nil && !h.Reserved {
+	pass := func(st *state, now decide.Time) result {
+		if h := st.Live(next.Token, at(now)); h != nil && !h.Reserved {
 			out = driver.Released
-			return result{hold: st.repeat(h, &next, now), write: true}
+			h, err := st.acquire(&next, now)
+			return result{hold: h, write: true, err: err}
 		}
-		h := st.live(opaque(token), now)
+		h := st.Live(token, at(now))
 		follows := h != nil && !h.Shared && !leaveOut
-		out = st.release(opaque(token), 0, now)
+		out = st.release(token, 0, now)
 		if !follows {
 			return result{write: true}
 		}
@@ -108,13 +110,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		return err
 	}
 	defer done()
-	_, _, _, err = s.changeRow(ctx, name, func(st *state, now micros) result {
-		h, err := st.heldBy(opaque(token), now)
-		if err != nil || h.Fence >= fence {
-			return result{err: err}
-		}
-		h.Fence, st.fence = fence, max(st.fence, fence)
-		return result{write: true, grant: true}
+	_, _, _, err = s.changeRow(ctx, name, func(st *state, now decide.Time) result {
+		changed, err := st.RaiseFence(token, fence, at(now))
+		return result{write: changed, grant: changed, err: err}
 	})
 	if err == errRowLocked {
 		return fmt.Errorf("%w: a transaction has locked the row of the last grant", driver.ErrUnavailable)
@@ -133,9 +131,9 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	defer done()
 	var fence uint64
-	_, _, _, err = s.changeRow(ctx, name, func(st *state, now micros) result {
+	_, _, _, err = s.changeRow(ctx, name, func(st *state, now decide.Time) result {
 		var err error
-		fence, err = st.evictAll(seenFence, now)
+		fence, err = st.Break(seenFence, at(now))
 		return result{write: err == nil, err: err}
 	})
 	return fence, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // Store keeps locks in a table. It is safe for concurrent use.
@@ -67,31 +68,31 @@ func (s *Store) Close() error {
 
 // A result says what an operation decided to write and to return.
 type result struct {
-	hold  *hold
+	hold  *decide.Hold
 	write bool // the operation changed the state
 	grant bool // a hold got a new fence, which must also be written to the row of the last grant
 	quiet bool // the change matters to no waiter
 	err   error
 }
 
-// changeRow makes one change to a name. It loads the state of the name and calls decide, a function
+// changeRow makes one change to a name. It loads the state of the name and calls op, a function
 // that may change this state. Then it saves the state. If another call has written to the name's
 // row meanwhile, changeRow starts again. At the end, changeRow wakes the waiters that the change
 // concerns.
 //
-// If decide leaves the name free, changeRow reserves it for the waiters whose turn it is. While a
+// If op leaves the name free, changeRow reserves it for the waiters whose turn it is. While a
 // transaction (CheckTx or LockTx) keeps the name, changeRow reserves nothing, and the first waiter
-// takes the name when the transaction has ended. If decide grants the name meanwhile, changeRow
+// takes the name when the transaction has ended. If op grants the name meanwhile, changeRow
 // returns errRowLocked.
 //
-// If decide begins a cool-down, changeRow wakes the first waiter of the queue.
-func (s *Store) changeRow(ctx context.Context, name string, decide func(st *state, now micros) result) (*state, result, micros, error) {
-	return s.changeRowFrom(ctx, name, nil, decide)
+// If op begins a cool-down, changeRow wakes the first waiter of the queue.
+func (s *Store) changeRow(ctx context.Context, name string, op func(st *state, now decide.Time) result) (*state, result, decide.Time, error) {
+	return s.changeRowFrom(ctx, name, nil, op)
 }
 
 // changeRowFrom is like changeRow. If the caller has read the state already, it passes that state,
 // and changeRowFrom starts from it. Otherwise it passes nil.
-func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedState, decide func(st *state, now micros) result) (*state, result, micros, error) {
+func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedState, op func(st *state, now decide.Time) result) (*state, result, decide.Time, error) {
 	handOver, locked := true, 0
 	for try := 0; ; try++ {
 		st, now, err := s.read(ctx, name, read)
@@ -103,9 +104,9 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 			return nil, result{}, 0, failure(ctx, err, false)
 		}
 		st.trim(now)
-		cool := st.cool
-		res := decide(st, now)
-		s.crowd.noteOthers(name, st.busyUntil() > now || len(st.holds) > 0 && errors.Is(res.err, driver.ErrHeld))
+		cool := st.Cool
+		res := op(st, now)
+		s.crowd.noteOthers(name, st.busyUntil() > now || len(st.Holds) > 0 && errors.Is(res.err, driver.ErrHeld))
 		if !res.write {
 			return st, res, now, res.err
 		}
@@ -147,7 +148,7 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 	}
 }
 
-func (s *Store) read(ctx context.Context, name string, read *loadedState) (*state, micros, error) {
+func (s *Store) read(ctx context.Context, name string, read *loadedState) (*state, decide.Time, error) {
 	if read != nil {
 		return read.state, read.now, nil
 	}
@@ -208,17 +209,17 @@ func (s *Store) notify(ctx context.Context, args []any) {
 // notifies the waiter for which the name is reserved. The row does not contain the channel of that
 // waiter, so the notification goes to the shared channel. It does no harm if the waiter was
 // notified already.
-func (s *Store) notifyAfterLostReply(ctx context.Context, name string, token opaque) {
+func (s *Store) notifyAfterLostReply(ctx context.Context, name string, token string) {
 	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	for try := 5; ; try++ {
 		st, now, err := s.rows.peekState(ctx, name)
-		if err == nil && st.live(token, now) == nil {
+		if err == nil && st.Live(token, at(now)) == nil {
 			st.trim(now)
 			h, _ := st.exclusive()
 			if h != nil && h.Reserved {
-				r := reservation{to: address{token: h.Token, push: true}, fence: h.Fence, since: h.Since}
+				r := reservation{to: address{token: opaque(h.Token), push: true}, fence: h.Fence, since: h.Since}
 				if len(st.queue) > 0 {
 					r.next = st.queue[0].address()
 				}
@@ -246,9 +247,9 @@ func (s *Store) retryPause(ctx context.Context, try int) bool {
 }
 
 // answer returns the Grant of the hold in r.
-func (r *result) answer(now micros) driver.Grant {
+func (r *result) answer(now decide.Time) driver.Grant {
 	if r.hold == nil || r.err != nil {
 		return driver.Grant{}
 	}
-	return driver.Grant{Fence: r.hold.Fence, TTL: r.hold.Until.timeUntil(now), Shared: r.hold.Shared}
+	return driver.Grant{Fence: r.hold.Fence, TTL: r.hold.Until.Sub(now), Shared: r.hold.Shared}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // contendedStatements has the statements for a name that others wait for. The functions of state.go
@@ -157,7 +158,7 @@ func (t *table) handOver(ctx context.Context, name, token string, ownPlace *plac
 // enqueue gives the request a place at the end of the queue, in one statement. It returns the
 // number of places before the new one, and the state of the name without the holder. The state
 // contains the queue only if the waiter polls. The result ok is false if nothing was changed.
-func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now micros, ok bool, err error) {
+func (t *table) enqueue(ctx context.Context, r *driver.Request, push string) (st *state, position int, now decide.Time, ok bool, err error) {
 	if t.sql.contended.enqueue == "" {
 		return nil, 0, 0, false, nil
 	}

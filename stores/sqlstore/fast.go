@@ -6,13 +6,14 @@ import (
 	"errors"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A loadedState is a state that the caller has already read, so the next step need not load it
 // again. A nil *loadedState means that no state has been read.
 type loadedState struct {
 	*state
-	now micros
+	now decide.Time
 }
 
 // takeFree acquires a free name in one statement. If ok is false, nothing was changed, because the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A name that a transaction keeps (CheckTx, LockTx) may look free in the tables, because the rows
@@ -84,7 +85,7 @@ func (s *Store) keptNames(ctx context.Context, from, to []byte) (out []driver.St
 		var name []byte
 		var pid int
 		var program, host string
-		var age micros
+		var age decide.Time
 		if err := rows.Scan(&name, &pid, &program, &host, &age); err != nil {
 			return nil, err
 		}
@@ -97,7 +98,7 @@ func (s *Store) keptNames(ctx context.Context, from, to []byte) (out []driver.St
 		}
 		h := driver.Hold{Holder: driver.Holder{Label: label}}
 		if age > 0 {
-			h.Since = time.Now().Add(-age.timeUntil(0))
+			h.Since = time.Now().Add(-age.Sub(0))
 		}
 		out = append(out, driver.State{Name: string(name), Holds: []driver.Hold{h}})
 	}

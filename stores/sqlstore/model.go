@@ -7,56 +7,23 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
-// micros is a time by the server's clock: microseconds since 1970.
-type micros int64
-
-func (t micros) add(d time.Duration) micros { return t + micros(d.Microseconds()) }
-
-// timeUntil returns the time from now to t.
-func (t micros) timeUntil(now micros) time.Duration { return time.Duration(t-now) * time.Microsecond }
-
 // A state is a copy of everything that the tables say about one name. An operation of the store
-// reads this copy, decides with the functions of this package what to change in it, and writes it
-// back. If somebody else has changed the row meanwhile, the operation starts again. So the
-// functions are the same for every database, and each of them sees one consistent state.
+// reads this copy, decides what to change in it, and writes it back. If somebody else has changed
+// the row meanwhile, the operation starts again. So the decisions are the same for every database,
+// and each of them sees one consistent state.
+//
+// Package decide decides about the lock. This package decides about the queue: whose turn it is,
+// and for whom the name is reserved. All times are microseconds since 1970 by the server's clock.
 type state struct {
-	version int64  // of the row in the table; 0 if there is no row
-	fence   uint64 // the highest fence so far
-
-	holds  []hold   // includes lapsed holds until somebody else gets the name
-	queue  []place  // in order of arrival
-	lost   []opaque // tokens of holds that were broken, or that lapsed before others got the name
-	spent  []spent  // tokens that must not be granted any more
-	intent intent   // the reader that waits for its promotion
+	decide.State
+	version int64   // of the row in the table; 0 if there is no row
+	queue   []place // in order of arrival
 	// free is when the name became free for the first waiter in the queue. It is 0 if that waiter
 	// cannot take the name yet.
-	free   micros
-	cool   micros // nobody gets the name before this time
-	cooled driver.Holder
-
-	lapsed []hold // reservations that dropReservations has removed from holds
-}
-
-// A hold is either granted, or reserved for a waiter that still has to claim it.
-//
-//	reserved  until > now  meaning
-//	no        yes          the hold is live
-//	no        no           the hold has lapsed; Release reports Expired until somebody else gets the
-//	                       name
-//	yes       yes          the name was handed over; Acquire with the token claims it
-//	yes       no           the waiter did not claim it in time; it counts as if it never existed,
-//	                       except that Release reports Expired while the row still has it
-type hold struct {
-	Token    opaque        `json:"t"`
-	Shared   bool          `json:"s,omitempty"`
-	Reserved bool          `json:"r,omitempty"`
-	Fence    uint64        `json:"f"`
-	Since    micros        `json:"b"`
-	Until    micros        `json:"u"`
-	Least    micros        `json:"l,omitempty"` // the name stays taken until this time
-	Holder   driver.Holder `json:"h"`
+	free decide.Time
 }
 
 // A place is the entry of one waiter in the queue. The waiter has to renew its place from time to
@@ -67,12 +34,12 @@ type place struct {
 	Above   uint64        `json:"a,omitempty"` // Request.FenceAbove
 	Push    bool          `json:"p,omitempty"` // if true, the database wakes the waiter, and the name may be reserved for it; if false, the waiter polls
 	Channel string        `json:"c,omitempty"` // the channel on which the database wakes the waiter; "" means sharedChannel
-	Until   micros        `json:"u"`
+	Until   decide.Time   `json:"u"`
 	Holder  driver.Holder `json:"h"`
 }
 
 // newPlace makes a place for r. push is the channel on which the database wakes the waiter, or "".
-func newPlace(r *driver.Request, push string, until micros) place {
+func newPlace(r *driver.Request, push string, until decide.Time) place {
 	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
@@ -82,8 +49,8 @@ func newPlace(r *driver.Request, push string, until micros) place {
 type reservation struct {
 	to       address // the waiter that gets the message
 	fence    uint64
-	since    micros // when the reservation was made
-	notified bool   // the waiters of other processes have been notified
+	since    decide.Time // when the reservation was made
+	notified bool        // the waiters of other processes have been notified
 
 	// next is the waiter behind the receiver of this message in the queue, or the zero address. If
 	// the receiver does not claim the reservation in time, that waiter has to look at the name.
@@ -114,27 +81,8 @@ func (o *opaque) UnmarshalText(text []byte) error {
 	return err
 }
 
-type spent struct {
-	Token opaque `json:"t"`
-	Until micros `json:"u"`
-}
-
-type intent struct {
-	Token opaque `json:"t,omitempty"`
-	Until micros `json:"u,omitempty"`
-}
-
-const (
-	maxLost = 16
-
-	// spentFor is how long a token is refused after Release found no hold for it. An Acquire whose
-	// caller has given up may still be on its way to the server. It arrives within this time or
-	// never.
-	spentFor = time.Minute
-
-	// placeFor is how long a waiter keeps its place without renewing it.
-	placeFor = 40 * time.Second
-)
+// placeFor is how long a waiter keeps its place without renewing it.
+const placeFor = 40 * time.Second
 
 // hash returns a text that identifies the token without revealing it.
 func (o opaque) hash() string {

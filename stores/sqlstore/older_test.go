@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // An olderPlace is a place in a queue as the first builds of this package read and write it.
@@ -15,7 +16,7 @@ type olderPlace struct {
 	Shared bool          `json:"s,omitempty"`
 	Above  uint64        `json:"a,omitempty"`
 	Push   bool          `json:"p,omitempty"`
-	Until  micros        `json:"u"`
+	Until  decide.Time   `json:"u"`
 	Holder driver.Holder `json:"h"`
 }
 
@@ -88,7 +89,9 @@ func TestOlderMore(t *testing.T) {
 	if err := decode(olderMore, &m); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := json.Marshal(m); err != nil || string(text) != olderMore {
+	s := &state{}
+	s.addMore(&m)
+	if text, err := json.Marshal(s.moreOf(s.Holds)); err != nil || string(text) != olderMore {
 		t.Errorf("got  %s, %v\nwant %s", text, err, olderMore)
 	}
 }

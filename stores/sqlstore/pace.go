@@ -1,6 +1,10 @@
 package sqlstore
 
-import "time"
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/storekit/decide"
+)
 
 // If nothing wakes the first waiter in a queue, it looks at the name from time to time. To save
 // statements, it guesses when the current hold will end. A step is the time from the beginning of
@@ -26,7 +30,7 @@ const (
 
 // A pace is what a waiter has learned about how fast the queue moves.
 type pace struct {
-	since micros // the beginning of the hold that the waiter saw last; 0 if it has seen none
+	since decide.Time // the beginning of the hold that the waiter saw last; 0 if it has seen none
 	// ahead is how many waiters were ahead of this one when it last saw a hold.
 	ahead int
 	step  time.Duration // from the beginning of one hold to that of the next; 0 if not known
@@ -34,23 +38,23 @@ type pace struct {
 
 // noteLook updates the pace after the waiter has looked at the name. The argument position is the
 // number of waiters ahead of it.
-func (p *pace) noteLook(st *state, position int, now micros) {
+func (p *pace) noteLook(st *state, position int, now decide.Time) {
 	h, _ := st.exclusive()
 	if h == nil || h.Until <= now {
 		return
 	}
 	if steps := p.ahead - position; p.since != 0 && steps > 0 && h.Since > p.since {
-		p.step = h.Since.timeUntil(p.since) / time.Duration(steps)
+		p.step = h.Since.Sub(p.since) / time.Duration(steps)
 	}
 	p.since, p.ahead = h.Since, position
 }
 
 // firstPause returns how long the first waiter in the queue sleeps before it looks again.
-func (p *pace) firstPause(now micros) time.Duration {
+func (p *pace) firstPause(now decide.Time) time.Duration {
 	if p.step < minStep {
 		return headPause
 	}
-	left := p.since.add(p.step).timeUntil(now)
+	left := p.since.Add(p.step).Sub(now)
 	switch near := p.step / 8; {
 	case left > near:
 		return max(min(earlyPause, left-near), nearbyPause)

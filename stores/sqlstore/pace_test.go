@@ -3,21 +3,23 @@ package sqlstore
 import (
 	"testing"
 	"time"
+
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A waiter comes to the head of a queue, behind holders that all keep the name for two seconds. It
 // looks at the row from time to time.
 func TestPace(t *testing.T) {
 	var p pace
-	second := micros(time.Second / time.Microsecond)
-	look := func(now micros, position int) time.Duration {
+	second := decide.Time(time.Second / time.Microsecond)
+	look := func(now decide.Time, position int) time.Duration {
 		began := now - now%(2*second)
-		st := &state{holds: []hold{{Token: "holder", Since: began, Until: now + 30*second}}}
+		st := &state{State: decide.State{Holds: []decide.Hold{{Token: "holder", Since: began, Until: now + 30*second}}}}
 		p.noteLook(st, position, now)
 		return p.firstPause(now)
 	}
 	for _, one := range []struct {
-		now      micros
+		now      decide.Time
 		position int
 		want     time.Duration
 	}{
@@ -35,21 +37,21 @@ func TestPace(t *testing.T) {
 		}
 	}
 	// This holder keeps the name for longer than the others did.
-	for late, want := range map[micros]time.Duration{200_000: nearbyPause, 260_000: headPause, 20 * second: headPause} {
+	for late, want := range map[decide.Time]time.Duration{200_000: nearbyPause, 260_000: headPause, 20 * second: headPause} {
 		if got := p.firstPause(108*second + late); got != want {
 			t.Errorf("%d µs late: %v, want %v", late, got, want)
 		}
 	}
 	// From now on, the holders are quick.
 	p.ahead = 4
-	p.noteLook(&state{holds: []hold{{Token: "quick", Since: 106*second + 400_000, Until: 200 * second}}}, 0, 107*second)
+	p.noteLook(&state{State: decide.State{Holds: []decide.Hold{{Token: "quick", Since: 106*second + 400_000, Until: 200 * second}}}}, 0, 107*second)
 	if got := p.firstPause(106*second + 480_000); got != headPause {
 		t.Errorf("steps of 100 ms: %v", got)
 	}
 	// A free name, or a hold that has lapsed, teaches nothing.
 	before := p
 	p.noteLook(&state{}, 0, 109*second)
-	p.noteLook(&state{holds: []hold{{Token: "lapsed", Since: 108 * second, Until: 109 * second}}}, 0, 109*second)
+	p.noteLook(&state{State: decide.State{Holds: []decide.Hold{{Token: "lapsed", Since: 108 * second, Until: 109 * second}}}}, 0, 109*second)
 	if p != before {
 		t.Errorf("%+v, want %+v", p, before)
 	}

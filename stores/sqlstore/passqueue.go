@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 var _ driver.QueuePasser = (*Store)(nil)
@@ -45,8 +46,8 @@ func (s *Store) PassOrQueue(ctx context.Context, token string, next driver.Reque
 	}
 	s.samples.addSample(began, h.to.since)
 	p.ahead, p.now = h.ahead, h.to.since
-	p.st = state{fence: h.to.fence, holds: []hold{{
-		Token: h.to.to.token, Reserved: true, Fence: h.to.fence, Since: p.now, Until: p.now.add(driver.MaxReservation),
+	p.st.State = decide.State{Fence: h.to.fence, Holds: []decide.Hold{{
+		Token: string(h.to.to.token), Reserved: true, Fence: h.to.fence, Since: p.now, Until: p.now.Add(driver.MaxReservation),
 	}}}
 	s.waits.keepPlace(next.Token, p)
 	return driver.Released, g, true, nil

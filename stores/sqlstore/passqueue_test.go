@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A wait that takes over a place sends nothing at its first look, unless the connection that
@@ -25,9 +26,9 @@ func TestTakenPlace(t *testing.T) {
 			return pause, err
 		}
 		keep := func() *takenPlace {
-			now := micros(time.Now().UnixMicro())
+			now := decide.Time(time.Now().UnixMicro())
 			p := &takenPlace{push: s.waits.pushChannel(), switches: s.waits.countSwitches(), renew: time.Now().Add(placeFor / 2), now: now, ahead: 1}
-			p.st = state{holds: []hold{{Token: "other", Reserved: true, Since: now, Until: now.add(driver.MaxReservation)}}}
+			p.st.State = decide.State{Holds: []decide.Hold{{Token: "other", Reserved: true, Since: now, Until: now.Add(driver.MaxReservation)}}}
 			p.waiting, p.remove = s.waits.add(r.Name, opaque(r.Token))
 			s.waits.keepPlace(r.Token, p)
 			return p
@@ -65,7 +66,7 @@ func TestTextRow(t *testing.T) {
 	var b []byte
 	var n int
 	var u uint64
-	var at micros
+	var at decide.Time
 	var text string
 	err := textRow{`\x6162`, "9007199254740990", "5000000", "c", "", "7"}.Scan(&b, &u, &at, &text, &text, &n)
 	if err != nil || string(b) != "ab" || u != 9007199254740990 || at != 5_000_000 || n != 7 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
@@ -86,7 +87,7 @@ func (r textRow) Scan(dest ...any) (err error) {
 			*to, err = strconv.Atoi(r[i])
 		case *uint64:
 			*to, err = strconv.ParseUint(r[i], 10, 64)
-		case *micros:
+		case *decide.Time:
 			*to, err = parseMicros(r[i])
 		default:
 			return errors.New("a type that textRow does not know")
@@ -98,9 +99,9 @@ func (r textRow) Scan(dest ...any) (err error) {
 	return nil
 }
 
-func parseMicros(text string) (micros, error) {
+func parseMicros(text string) (decide.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	return micros(n), err
+	return decide.Time(n), err
 }
 
 func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }

@@ -1,6 +1,10 @@
 package sqlstore
 
-import "time"
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/storekit/decide"
+)
 
 // A release that hands a name over to another process can do a second thing in the same statement:
 // it can take a place in the queue for the next waiter of its own process. The states of such a
@@ -35,7 +39,7 @@ type takenPlace struct {
 	renew    time.Time // when the place has to be renewed
 	ahead    int       // how many places were before it
 	st       state     // the state after the release; only the fence and the reservation are set
-	now      micros
+	now      decide.Time
 }
 
 // keepPlace stores a place, which enters the state "taken". takePlace returns the place later.

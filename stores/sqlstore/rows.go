@@ -12,45 +12,102 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // moreColumn is the content of the column "more".
 type moreColumn struct {
-	Holds  []hold        `json:"holds,omitempty"`
+	Holds  []rowHold     `json:"holds,omitempty"`
 	Queue  []place       `json:"queue,omitempty"`
 	Lost   []opaque      `json:"lost,omitempty"`
-	Spent  []spent       `json:"spent,omitempty"`
-	Intent intent        `json:"intent,omitzero"`
-	Free   micros        `json:"free,omitempty"`
-	Cool   micros        `json:"cool,omitempty"`
+	Spent  []rowToken    `json:"spent,omitempty"`
+	Intent rowToken      `json:"intent,omitzero"`
+	Free   decide.Time   `json:"free,omitempty"`
+	Cool   decide.Time   `json:"cool,omitempty"`
 	Cooled driver.Holder `json:"cooled,omitzero"`
+}
+
+// A rowHold is a hold in the column "more".
+type rowHold struct {
+	Token    opaque        `json:"t"`
+	Shared   bool          `json:"s,omitempty"`
+	Reserved bool          `json:"r,omitempty"`
+	Fence    uint64        `json:"f"`
+	Since    decide.Time   `json:"b"`
+	Until    decide.Time   `json:"u"`
+	Least    decide.Time   `json:"l,omitempty"`
+	Holder   driver.Holder `json:"h"`
+}
+
+// A rowToken is a spent token or an intent in the column "more".
+type rowToken struct {
+	Token opaque      `json:"t,omitempty"`
+	Until decide.Time `json:"u,omitempty"`
+}
+
+// each returns the results of f for the elements of list.
+func each[A, B any](list []A, f func(A) B) (out []B) {
+	for _, one := range list {
+		out = append(out, f(one))
+	}
+	return out
+}
+
+// moreOf returns what the column "more" has to contain. others are the holds without columns of
+// their own.
+func (s *state) moreOf(others []decide.Hold) moreColumn {
+	return moreColumn{
+		Holds: each(others, func(h decide.Hold) rowHold {
+			return rowHold{opaque(h.Token), h.Shared, h.Reserved, h.Fence, h.Since, h.Until, h.Least, h.Holder}
+		}),
+		Queue:  s.queue,
+		Lost:   each(s.Taken, func(token string) opaque { return opaque(token) }),
+		Spent:  each(s.Spent, func(p decide.Spent) rowToken { return rowToken{opaque(p.Token), p.Until} }),
+		Intent: rowToken{opaque(s.Intent.Token), s.Intent.Until},
+		Free:   s.free,
+		Cool:   s.Cool,
+		Cooled: s.Cooled,
+	}
+}
+
+// addMore adds the contents of the column "more" to the state.
+func (s *state) addMore(m *moreColumn) {
+	for _, h := range m.Holds {
+		s.Holds = append(s.Holds, decide.Hold{
+			Token: string(h.Token), Shared: h.Shared, Reserved: h.Reserved, Fence: h.Fence,
+			Since: h.Since, Until: h.Until, Least: h.Least, Holder: h.Holder,
+		})
+	}
+	s.Taken = each(m.Lost, func(token opaque) string { return string(token) })
+	s.Spent = each(m.Spent, func(p rowToken) decide.Spent { return decide.Spent{Token: string(p.Token), Until: p.Until} })
+	s.Intent = decide.Intent{Token: string(m.Intent.Token), Until: m.Intent.Until}
+	s.queue, s.free, s.Cool, s.Cooled = m.Queue, m.Free, m.Cool, m.Cooled
 }
 
 // scan reads the state of a name from one row of a result. The row may begin with other columns.
 // The caller passes one pointer for each of them, and scan stores their values there.
-func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now micros, err error) {
+func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string, s *state, now decide.Time, err error) {
 	var rawName, token []byte
 	var reserved int
 	var busy int64
 	var holder, rest string
-	h := hold{}
+	h := decide.Hold{}
 	s = &state{}
-	if err := row.Scan(append(leading, &rawName, &s.version, &s.fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now)...); err != nil {
+	if err := row.Scan(append(leading, &rawName, &s.version, &s.Fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now)...); err != nil {
 		return "", nil, 0, err
 	}
 	if len(token) > 0 {
-		h.Token, h.Reserved, h.Fence = opaque(token), reserved != 0, s.fence
+		h.Token, h.Reserved, h.Fence = string(token), reserved != 0, s.Fence
 		if err := decode(holder, &h.Holder); err != nil {
 			return "", nil, 0, err
 		}
-		s.holds = append(s.holds, h)
+		s.Holds = append(s.Holds, h)
 	}
 	var m moreColumn
 	if err := decode(rest, &m); err != nil {
 		return "", nil, 0, err
 	}
-	s.holds = append(s.holds, m.Holds...)
-	s.queue, s.lost, s.spent, s.intent, s.free, s.cool, s.cooled = m.Queue, m.Lost, m.Spent, m.Intent, m.Free, m.Cool, m.Cooled
+	s.addMore(&m)
 	return string(rawName), s, now, nil
 }
 
@@ -68,10 +125,9 @@ func decode(text string, into any) error {
 func (s *state) values() ([]any, error) {
 	h, others := s.exclusive()
 	if h == nil {
-		h = &hold{}
+		h = &decide.Hold{}
 	}
-	m := moreColumn{others, s.queue, s.lost, s.spent, s.intent, s.free, s.cool, s.cooled}
-	rest, err := asciiJSON(m)
+	rest, err := asciiJSON(s.moreOf(others))
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +142,10 @@ func (s *state) values() ([]any, error) {
 	if h.Reserved {
 		reserved = 1
 	}
-	return []any{int64(s.fence), []byte(h.Token), reserved, int64(h.Since), int64(h.Until), int64(h.Least), holder, int64(s.busyUntil()), string(rest)}, nil
+	return []any{int64(s.Fence), []byte(h.Token), reserved, int64(h.Since), int64(h.Until), int64(h.Least), holder, int64(s.busyUntil()), string(rest)}, nil
 }
 
-func encodeHolder(h *hold) (string, error) {
+func encodeHolder(h *decide.Hold) (string, error) {
 	if h.Token == "" {
 		return "", nil
 	}
@@ -132,7 +188,7 @@ type table struct {
 }
 
 // loadState reads the state of a name. If the name has no rows, loadState makes them.
-func (t *table) loadState(ctx context.Context, name string) (*state, micros, error) {
+func (t *table) loadState(ctx context.Context, name string) (*state, decide.Time, error) {
 	for range 3 {
 		_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 		switch {
@@ -153,7 +209,7 @@ func (t *table) loadState(ctx context.Context, name string) (*state, micros, err
 var errRemoved = errors.New("the row of the name is removed again and again")
 
 // peekState reads the state of a name. It creates neither a row nor a table.
-func (t *table) peekState(ctx context.Context, name string) (*state, micros, error) {
+func (t *table) peekState(ctx context.Context, name string) (*state, decide.Time, error) {
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
 	if errors.Is(err, sql.ErrNoRows) || judge(err) == noTable {
 		return &state{}, 0, nil
@@ -163,7 +219,7 @@ func (t *table) peekState(ctx context.Context, name string) (*state, micros, err
 
 // peekBoth is like peekState, and reports whether the name has both of its rows. It is for
 // PostgreSQL and MySQL.
-func (t *table) peekBoth(ctx context.Context, name string) (st *state, now micros, both bool, err error) {
+func (t *table) peekBoth(ctx context.Context, name string) (st *state, now decide.Time, both bool, err error) {
 	_, st, now, err = scan(t.queryRow(ctx, t.sql.loadBoth, []byte(name)), &both)
 	if errors.Is(err, sql.ErrNoRows) {
 		return &state{}, 0, false, nil
@@ -258,7 +314,7 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 // saveInOne does the work of saveState for a grant on MariaDB, in one statement. Only on MariaDB
 // can one statement write to both tables without waiting for a locked row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
-	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
+	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.Fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
 		return false, t.awaitWriter(ctx, name)
 	}
@@ -288,7 +344,7 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	case err != nil:
 		return false, err
 	}
-	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.fence), []byte(name), st.version)...))
+	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.Fence), []byte(name), st.version)...))
 	if err != nil && judge(err) == rowLocked {
 		return false, t.awaitWriter(ctx, name)
 	}

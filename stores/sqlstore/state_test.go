@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A script works on one state with a made-up clock.
 type script struct {
 	t   *testing.T
 	st  *state
-	now micros
+	now decide.Time
 }
 
 func newScript(t *testing.T) *script { return &script{t, &state{}, 1_800_000_000_000_000} }
 
 // passTime lets time pass.
-func (s *script) passTime(d time.Duration) *script { s.now = s.now.add(d); return s }
+func (s *script) passTime(d time.Duration) *script { s.now = s.now.Add(d); return s }
 
 func asks(token string) *driver.Request {
 	return &driver.Request{Name: "name", Token: token, TTL: 10 * time.Second, Shared: strings.HasPrefix(token, "r")}
@@ -42,7 +43,7 @@ func (s *script) acquire(token string, wantErr error) *script {
 func (s *script) release(token string, want driver.Outcome) *script {
 	s.t.Helper()
 	s.st.trim(s.now)
-	if out := s.st.release(opaque(token), 0, s.now); out != want {
+	if out := s.st.release(token, 0, s.now); out != want {
 		s.t.Errorf("release %s: outcome %d, want %d", token, out, want)
 	}
 	s.st.handOver(s.now)
@@ -65,13 +66,15 @@ func (s *script) line(push string, tokens []string) *script {
 }
 
 // mustBe compares the holds (token, with ! if reserved, with ~ if lapsed) and the places of the
-// state with the expected ones.
+// state with the expected ones. It leaves out what the next trim removes.
 func (s *script) mustBe(want string) *script {
 	s.t.Helper()
-	s.st.trim(s.now)
 	var have []string
-	for _, h := range s.st.holds {
-		text := string(h.Token)
+	for _, h := range s.st.Holds {
+		if h.Reserved && h.Until <= s.now {
+			continue
+		}
+		text := h.Token
 		if h.Reserved {
 			text += "!"
 		}
@@ -82,7 +85,9 @@ func (s *script) mustBe(want string) *script {
 	}
 	have = append(have, "|")
 	for _, p := range s.st.queue {
-		have = append(have, string(p.Token))
+		if p.Until > s.now {
+			have = append(have, string(p.Token))
+		}
 	}
 	if got := strings.Join(have, " "); got != want {
 		s.t.Errorf("the state is %q, want %q", got, want)
@@ -112,13 +117,13 @@ func TestEdges(t *testing.T) {
 			s.acquire("a", nil).passTime(lease).acquire("b", nil).mustBe("b |").release("a", driver.Taken).release("a", driver.Gone)
 		},
 		"a token that was released is spent": func(s *script) {
-			s.release("a", driver.Gone).acquire("a", driver.ErrLost).passTime(spentFor).acquire("a", nil)
+			s.release("a", driver.Gone).acquire("a", driver.ErrLost).passTime(decide.SpentFor).acquire("a", nil)
 		},
 		"a token is repeated": func(s *script) {
 			s.acquire("a", nil)
-			fence := s.st.fence
+			fence := s.st.Fence
 			s.passTime(time.Second).acquire("a", nil).mustBe("a |")
-			if s.st.fence != fence {
+			if s.st.Fence != fence {
 				s.t.Error("a repeat minted a fence")
 			}
 		},
@@ -181,7 +186,7 @@ func TestReaders(t *testing.T) {
 			s.acquire("a", nil).join("r1").release("a", driver.Released).acquire("r2", driver.ErrHeld)
 		},
 		"what was free before says nothing of today": func(s *script) {
-			s.acquire("a", nil).join("b").release("a", driver.Released).release("b", driver.Released).passTime(spentFor)
+			s.acquire("a", nil).join("b").release("a", driver.Released).release("b", driver.Released).passTime(decide.SpentFor)
 			s.takeNow("c").join("d").release("c", driver.Released).passTime(time.Millisecond).acquire("e", driver.ErrHeld).acquire("d", nil)
 		},
 		"the name lies free only while the first may have it": func(s *script) {
@@ -193,9 +198,9 @@ func TestReaders(t *testing.T) {
 			s.acquire("c", driver.ErrHeld).passTime(claim).mustBe("| c d").acquire("c", nil).passTime(placeFor).mustBe("c~ |")
 		},
 		"a token is refused no longer after the clock was set back": func(s *script) {
-			s.release("a", driver.Gone).passTime(-time.Hour).acquire("b", nil).release("b", driver.Released).passTime(spentFor)
+			s.release("a", driver.Gone).passTime(-time.Hour).acquire("b", nil).release("b", driver.Released).passTime(decide.SpentFor)
 			if end := s.st.busyUntil(); end > s.now {
-				s.t.Errorf("the name is busy for %v", end.timeUntil(s.now))
+				s.t.Errorf("the name is busy for %v", end.Sub(s.now))
 			}
 		},
 	} {
@@ -209,8 +214,8 @@ func (s *script) takeNow(token string) *script {
 	if h, _ := s.st.exclusive(); h != nil || s.st.busyUntil() > s.now {
 		s.t.Fatalf("%s: the name is not plainly free", token)
 	}
-	s.st.fence = max(s.st.fence+1, uint64(s.now))
-	s.st.holds = append(s.st.holds, hold{Token: opaque(token), Fence: s.st.fence, Since: s.now, Until: s.now.add(lease)})
+	s.st.Fence = max(s.st.Fence+1, uint64(s.now))
+	s.st.Holds = append(s.st.Holds, decide.Hold{Token: token, Fence: s.st.Fence, Since: s.now, Until: s.now.Add(lease)})
 	return s
 }
 
@@ -234,7 +239,7 @@ func TestLeaveFree(t *testing.T) {
 func TestCooling(t *testing.T) {
 	s := newScript(t).acquire("a", nil)
 	release := func(keep time.Duration) []reservation {
-		before := s.st.cool
+		before := s.st.Cool
 		s.st.release("a", keep, s.now)
 		s.st.handOver(s.now)
 		return s.st.wakeForCoolDown(before, s.now)
@@ -247,11 +252,31 @@ func TestCooling(t *testing.T) {
 	if len(look) != 1 || look[0].to.token != "b" || look[0].fence != 0 || look[0].next.token != "c" {
 		t.Errorf("%+v, want that b looks and that c is warned", look)
 	}
-	if look := s.st.wakeForCoolDown(s.st.cool, s.now); look != nil {
+	if look := s.st.wakeForCoolDown(s.st.Cool, s.now); look != nil {
 		t.Errorf("the cool-down is not new, and %+v has to look", look)
 	}
 	s.acquire("b", driver.ErrHeld).passTime(time.Second).acquire("b", nil)
 	if look := release(0); look != nil {
 		t.Errorf("there is no cool-down, and %+v has to look", look)
+	}
+}
+
+// A waiter uses its reservation without a claim, and its release comes after the reservation has
+// lapsed. The release tells whether somebody else got the name since.
+func TestReleaseOfALapsedReservation(t *testing.T) {
+	for other, want := range map[string]driver.Outcome{"": driver.Expired, "c": driver.Gone} {
+		s := newScript(t).acquire("a", nil).joinPushed("b")
+		s.st.release("a", 0, s.now)
+		if handed := s.st.handOver(s.now); len(handed) != 1 {
+			t.Fatalf("the name was handed over to %d waiters", len(handed))
+		}
+		s.passTime(driver.MaxReservation + time.Millisecond)
+		if other != "" {
+			s.acquire(other, nil)
+		}
+		s.st.trim(s.now)
+		if got := s.st.release("b", 0, s.now); got != want {
+			t.Errorf("the release after %q got the name: %v, want %v", other, got, want)
+		}
 	}
 }

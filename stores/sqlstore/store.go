@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // Guarantees implements driver.Store.
@@ -37,10 +38,10 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 			return g, err
 		}
 	}
-	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now micros) result {
-		before := st.fence
+	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now decide.Time) result {
+		before := st.Fence
 		h, err := st.acquire(&r, now)
-		return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
+		return result{hold: h, write: err == nil, grant: st.Fence != before, err: err}
 	})
 	if errors.Is(err, errRowLocked) {
 		return driver.Grant{}, st.lockedByTx()
@@ -75,14 +76,8 @@ func (s *Store) extendOne(ctx context.Context, name, token string, ttl time.Dura
 			return driver.Grant{TTL: ttl}, nil
 		}
 	}
-	_, res, now, err := s.changeRow(ctx, name, func(st *state, now micros) result {
-		h, err := st.heldBy(opaque(token), now)
-		if err == nil && h.Reserved {
-			err = driver.ErrLost
-		}
-		if err == nil {
-			h.extendLease(now, ttl)
-		}
+	_, res, now, err := s.changeRow(ctx, name, func(st *state, now decide.Time) result {
+		h, err := st.Extend(token, ttl, at(now))
 		return result{hold: h, write: err == nil && ttl != 0, quiet: true, err: err}
 	})
 	return res.answer(now), err
@@ -109,8 +104,8 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		}
 	}
 	out := driver.Gone
-	_, _, _, err = s.changeRow(ctx, name, func(st *state, now micros) result {
-		out = st.release(opaque(token), keep, now)
+	_, _, _, err = s.changeRow(ctx, name, func(st *state, now decide.Time) result {
+		out = st.release(token, keep, now)
 		return result{write: true}
 	})
 	if err != nil {
@@ -139,7 +134,7 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 func (s *Store) handOverInOne(ctx context.Context, name, token string, ownPlace *place) (*handedOver, error) {
 	h, ok, err := s.rows.handOver(ctx, name, token, ownPlace)
 	if err != nil {
-		s.work.Go(func() { s.notifyAfterLostReply(context.WithoutCancel(ctx), name, opaque(token)) })
+		s.work.Go(func() { s.notifyAfterLostReply(context.WithoutCancel(ctx), name, token) })
 		return nil, err
 	}
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // Granted is what CheckTx needs to know about a lock. *padlock.Lock implements it. The permit of a
@@ -75,9 +76,9 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 
 // checkFence returns nil if the grant with this fence has the name now. Otherwise it returns
 // driver.ErrLost or driver.ErrExpired.
-func (s *state) checkFence(fence uint64, now micros) error {
-	for i := range s.holds {
-		h := &s.holds[i]
+func (s *state) checkFence(fence uint64, now decide.Time) error {
+	for i := range s.Holds {
+		h := &s.Holds[i]
 		// An exclusive reservation counts as a hold, because its waiter may use the name before it
 		// claims the reservation.
 		if h.Fence != fence || h.Reserved && h.Shared {
@@ -178,7 +179,7 @@ func (s *Store) lockFile(ctx context.Context, tx *sql.Tx, name string) error {
 	if !lapsed {
 		return nil
 	}
-	st.dropLapsed(now)
+	st.DropLapsed(at(now))
 	values, err := st.values()
 	if err != nil {
 		return err
@@ -195,38 +196,36 @@ func (s *Store) markLapsed(ctx context.Context, name string) error {
 	if kept, err := s.rows.isKept(ctx, name); kept || err != nil {
 		return failure(ctx, err, false)
 	}
-	_, _, _, err := s.changeRow(ctx, name, func(st *state, now micros) result {
-		st.dropLapsed(now)
+	_, _, _, err := s.changeRow(ctx, name, func(st *state, now decide.Time) result {
+		st.DropLapsed(at(now))
 		return result{write: true, quiet: true}
 	})
 	return err
 }
 
-// dropLapsed removes the holds whose leases have ended. They count as lost after that.
-func (s *state) dropLapsed(now micros) { s.dropHolds(func(h hold) bool { return h.Until > now }) }
-
 // lapse returns a time just before the first of the leases and reservations ended that have ended.
 // If none has ended, it returns now.
-func (s *state) lapse(now micros) micros {
-	for _, h := range s.holds {
+func (s *state) lapse(now decide.Time) decide.Time {
+	for _, h := range s.Holds {
 		now = min(now, h.Until-1)
 	}
 	return now
 }
 
 // isFree reports whether a caller without a place in the queue may take the name.
-func (s *state) isFree(now micros) bool {
-	return !s.isExcluded("", false, now) && s.isTurn(len(s.queue), now)
+func (s *state) isFree(now decide.Time) bool {
+	return !s.Excludes("", false, at(now)) && s.isTurn(len(s.queue), now)
 }
 
 // refuseTx returns the error of LockTx for a name that is taken.
-func (s *state) refuseTx(now micros) error {
-	for _, h := range s.holdsExcept("", now) {
+func (s *state) refuseTx(now decide.Time) error {
+	err := s.HeldError("", at(now))
+	for _, h := range err.Holds {
 		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
 			return driver.ErrAlreadyHeld
 		}
 	}
-	return s.heldError("", now)
+	return s.countWaiters(err)
 }
 
 // lockedByTx returns the error for an attempt to get the name while a transaction keeps it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // txStatements are the statements that run in the caller's transactions, on a row of one name. See
@@ -65,7 +66,7 @@ var (
 // state of the name. Several transactions may do so at the same time. If another transaction has
 // called pinAlone, pinShared returns errPinned. If the transaction works on an old snapshot, it
 // returns errStale.
-func (s *Store) pinShared(ctx context.Context, tx *sql.Tx, name string) (st *state, now micros, err error) {
+func (s *Store) pinShared(ctx context.Context, tx *sql.Tx, name string) (st *state, now decide.Time, err error) {
 	switch s.engine {
 	case PostgreSQL:
 		st, now, err = s.pinBoth(ctx, tx, name, s.rows.sql.tx.share)
@@ -86,7 +87,7 @@ func (s *Store) pinShared(ctx context.Context, tx *sql.Tx, name string) (st *sta
 }
 
 // pinAlone is like pinShared, and also keeps other transactions from getting the name.
-func (s *Store) pinAlone(ctx context.Context, tx *sql.Tx, name string) (st *state, now micros, err error) {
+func (s *Store) pinAlone(ctx context.Context, tx *sql.Tx, name string) (st *state, now decide.Time, err error) {
 	if s.engine == PostgreSQL {
 		st, now, err = s.pinBoth(ctx, tx, name, s.rows.sql.tx.own)
 	} else {
@@ -105,7 +106,7 @@ func (s *Store) pinAlone(ctx context.Context, tx *sql.Tx, name string) (st *stat
 }
 
 // pinBoth locks the two rows of a name on PostgreSQL and returns the state in them.
-func (s *Store) pinBoth(ctx context.Context, tx *sql.Tx, name, lockText string) (*state, micros, error) {
+func (s *Store) pinBoth(ctx context.Context, tx *sql.Tx, name, lockText string) (*state, decide.Time, error) {
 	var id sql.NullString
 	_, st, now, err := scan(tx.QueryRowContext(ctx, lockText, []byte(name)), &id)
 	switch {
@@ -118,7 +119,7 @@ func (s *Store) pinBoth(ctx context.Context, tx *sql.Tx, name, lockText string) 
 }
 
 // pinFile locks the file of SQLite and returns the state of the name.
-func (s *Store) pinFile(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
+func (s *Store) pinFile(ctx context.Context, tx *sql.Tx, name string) (*state, decide.Time, error) {
 	ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
 	if err != nil {
 		return nil, 0, s.staleError(ctx, err)
@@ -212,7 +213,7 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 // COMMITTED, they may differ because the holder has just written to the row. The transaction then
 // sees another version at the next read. A REPEATABLE READ or SERIALIZABLE transaction sees the
 // same old version at each read.
-func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*state, micros, error) {
+func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*state, decide.Time, error) {
 	for last := int64(-1); ; {
 		_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
 		switch {
@@ -238,7 +239,7 @@ func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*stat
 // rows. If rows are missing, it makes them. On MySQL, a transaction that looks for a missing row
 // locks the gap where the row would be, and nobody else can insert it. The new rows stay even if
 // the transaction is rolled back.
-func (s *Store) peekForTx(ctx context.Context, name string) (*state, micros, error) {
+func (s *Store) peekForTx(ctx context.Context, name string) (*state, decide.Time, error) {
 	for range 3 {
 		st, now, both, err := s.rows.peekBoth(ctx, name)
 		switch {

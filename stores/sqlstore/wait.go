@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // Wait implements driver.Waiter. If reserve is true, the waiter gets a place in the queue of the
@@ -172,14 +173,13 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushChannel()) {
 		return w.joinQueue(ctx, read)
 	}
-	token := opaque(w.r.Token)
-	free := !st.isExcluded(token, w.r.Shared, now)
+	free := !st.Excludes(w.r.Token, w.r.Shared, at(now))
 	if !w.reserve {
 		return g, free, headPause, nil
 	}
-	at := st.aheadOf(token)
-	if st.live(token, now) == nil && at < len(st.queue) && !(free && st.isTurn(at, now)) {
-		return g, false, w.pauseAt(st, at, now), nil
+	ahead := st.aheadOf(opaque(w.r.Token))
+	if st.Live(w.r.Token, at(now)) == nil && ahead < len(st.queue) && !(free && st.isTurn(ahead, now)) {
+		return g, false, w.pauseAt(st, ahead, now), nil
 	}
 	return w.joinQueue(ctx, read) // either it is this waiter's turn, or its place is gone
 }
@@ -192,18 +192,18 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 	push := w.s.waits.pushChannel()
 	sent := w.s.clock.Now()
 	token := opaque(w.r.Token)
-	st, res, now, err := w.s.changeRowFrom(ctx, w.r.Name, known, func(st *state, now micros) result {
-		if h := st.live(token, now); h != nil {
+	st, res, now, err := w.s.changeRowFrom(ctx, w.r.Name, known, func(st *state, now decide.Time) result {
+		if h := st.Live(w.r.Token, at(now)); h != nil {
 			return result{hold: h}
 		}
-		at := st.aheadOf(token)
-		if gone = w.joined && at == len(st.queue); gone {
+		ahead := st.aheadOf(token)
+		if gone = w.joined && ahead == len(st.queue); gone {
 			return result{} // the place has lapsed, or a reservation for this waiter has lapsed
 		}
-		if !st.isExcluded(token, w.r.Shared, now) && st.isTurn(at, now) {
-			before := st.fence
+		if !st.Excludes(w.r.Token, w.r.Shared, at(now)) && st.isTurn(ahead, now) {
+			before := st.Fence
 			h, err := st.acquire(w.r, now)
-			return result{hold: h, write: err == nil, grant: st.fence != before, err: err}
+			return result{hold: h, write: err == nil, grant: st.Fence != before, err: err}
 		}
 		st.join(w.r, push, now)
 		return result{write: true, quiet: true}
@@ -217,12 +217,12 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 		return g, true, 0, nil
 	case res.hold != nil && res.hold.Reserved:
 		w.s.waits.noteReserved(w.r.Token)
-		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.timeUntil(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
+		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.Sub(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
 		if !w.joined {
 			w.s.handed.forget(w.r.Name)
 		}
-		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.timeUntil(now), Shared: res.hold.Shared}, true, 0, nil
+		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.Sub(now), Shared: res.hold.Shared}, true, 0, nil
 	}
 	return g, false, w.notePlaced(st, st.aheadOf(token), push, now), nil
 }
@@ -244,7 +244,7 @@ func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err e
 
 // notePlaced records that this waiter has a place in the queue, and returns how long the waiter
 // sleeps. The argument position is the number of waiters before it.
-func (w *wait) notePlaced(st *state, position int, push string, now micros) time.Duration {
+func (w *wait) notePlaced(st *state, position int, push string, now decide.Time) time.Duration {
 	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)
 	return w.pauseAt(st, position, now)
@@ -262,7 +262,7 @@ const (
 // waiter looks often. The others look often enough to notice that they have become the first. A
 // waiter looks less often if more waiters are before it, and if the queue moves more slowly. The
 // first waiter does not sleep past the end of the lease that it waits for.
-func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
+func (w *wait) pauseAt(st *state, position int, now decide.Time) time.Duration {
 	if position != w.lastPos || w.moved.IsZero() {
 		if steps := w.lastPos - position; steps > 0 {
 			w.step = time.Since(w.moved) / time.Duration(steps)
@@ -279,8 +279,8 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 	}
 	if position == 0 {
 		d := w.pace.firstPause(now)
-		if end := st.nextEnd(now); end != 0 {
-			d = min(d, end.timeUntil(now)+time.Millisecond)
+		if end := st.NextEnd(at(now)); end != 0 {
+			d = min(d, end.Sub(now)+time.Millisecond)
 		}
 		return max(d, time.Millisecond)
 	}
@@ -302,17 +302,17 @@ func (w *wait) pauseAt(st *state, position int, now micros) time.Duration {
 // ahead may be dead, and then keeps the name reserved for driver.MaxReservation. So the sleep is
 // longer by driver.MaxReservation for each waiter ahead. The sleep also has a limit, because a
 // holder may have died or a notification may have been lost.
-func (w *wait) wokenPause(st *state, position int, now micros) time.Duration {
+func (w *wait) wokenPause(st *state, position int, now decide.Time) time.Duration {
 	d := lastPause
 	if position == 0 {
 		d = pushPause
 	}
 	missed := time.Duration(position) * driver.MaxReservation
-	if end := st.nextEnd(now); end != 0 {
-		d = min(d, end.timeUntil(now)+missed+time.Millisecond)
+	if end := st.NextEnd(at(now)); end != 0 {
+		d = min(d, end.Sub(now)+missed+time.Millisecond)
 	}
 	if st.free != 0 {
-		d = min(d, st.free.timeUntil(now)+missed+time.Millisecond)
+		d = min(d, st.free.Sub(now)+missed+time.Millisecond)
 	}
 	return d
 }
@@ -327,8 +327,8 @@ func (w *wait) leaveQueue(ctx context.Context) {
 	ctx, cancel := bound(context.WithoutCancel(ctx))
 	defer cancel()
 	for try := 0; ; try++ {
-		_, _, _, err := w.s.changeRow(ctx, w.r.Name, func(st *state, now micros) result {
-			st.release(opaque(w.r.Token), 0, now)
+		_, _, _, err := w.s.changeRow(ctx, w.r.Name, func(st *state, now decide.Time) result {
+			st.release(w.r.Token, 0, now)
 			return result{write: true}
 		})
 		if err == nil || !w.s.retryPause(ctx, try) {

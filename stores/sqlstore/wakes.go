@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A Listener receives PostgreSQL's notifications.
@@ -196,7 +197,7 @@ func (w *waits) handlePayload(payload string) {
 	if len(words) > 2 {
 		if text, isTime := strings.CutPrefix(words[2], "@"); isTime {
 			since, _ := strconv.ParseInt(text, 10, 64)
-			h.since = micros(since)
+			h.since = decide.Time(since)
 			h.alone = len(words) > 3 && words[3] == "alone"
 		} else {
 			w.warnNext(words[2])

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -24,11 +25,13 @@ func (c *handClock) AfterFunc(time.Duration, func()) func() bool { return func()
 
 func (c *handClock) Nap() time.Duration { return 0 }
 
-// A walk makes the same steps on a state and on a store in memory. The store is the reference.
+// A walk makes the same steps on a state and on a store in memory. Both decide with package decide,
+// which a model checks. So the walk checks what this package adds: the grants of the statements,
+// and the conditions on which the columns of the table rely.
 type walk struct {
 	t      *testing.T
 	st     *state
-	now    micros
+	now    decide.Time
 	clock  *handClock
 	ref    *memstore.Store
 	tokens []string // of grants and tries
@@ -76,7 +79,7 @@ func (w *walk) step(what, with byte) {
 	case 9:
 		d := time.Duration(1+with%8) * 700 * time.Millisecond
 		w.note("%v pass", d)
-		w.now, w.clock.now = w.now.add(d), w.clock.now.Add(d)
+		w.now, w.clock.now = w.now.Add(d), w.clock.now.Add(d)
 	}
 }
 
@@ -102,7 +105,7 @@ func (w *walk) acquire(r driver.Request) {
 	w.note("acquire %s (shared %v, replaces %q)", r.Token, r.Shared, r.Replaces)
 	g, err := w.ref.Acquire(context.Background(), r)
 	h, mine := w.st.acquire(&r, w.now)
-	w.sameError(r.Token, mine, err)
+	w.sameError(mine, err)
 	if err == nil && mine == nil {
 		w.granted(h.Fence, g.Fence)
 	}
@@ -116,17 +119,10 @@ func (w *walk) take() {
 	token := w.token()
 	w.note("take %s", token)
 	g, err := w.ref.Acquire(context.Background(), driver.Request{Name: "name", Token: token, TTL: walkTTL})
-	w.sameError(token, nil, err)
-	w.st.fence = max(w.st.fence+1, uint64(w.now))
-	w.st.holds = append(w.st.holds, hold{Token: opaque(token), Fence: w.st.fence, Since: w.now, Until: w.now.add(walkTTL)})
-	w.granted(w.st.fence, g.Fence)
-}
-
-// replaced reports whether the hold is that of a reader whose fence is not the highest: another
-// reader was replaced, or somebody got the name. A state cannot tell these two cases apart.
-func (w *walk) replaced(token string) bool {
-	h := w.st.find(opaque(token))
-	return h != nil && h.Shared && w.st.overtaken(h)
+	w.sameError(nil, err)
+	w.st.Fence = max(w.st.Fence+1, uint64(w.now))
+	w.st.Holds = append(w.st.Holds, decide.Hold{Token: token, Fence: w.st.Fence, Since: w.now, Until: w.now.Add(walkTTL)})
+	w.granted(w.st.Fence, g.Fence)
 }
 
 // granted checks that both fences are new, or that neither is.
@@ -146,10 +142,9 @@ func (w *walk) release(token string, keep time.Duration) {
 	}
 	w.note("release %s, keep %v", token, keep)
 	want, err := w.ref.Release(context.Background(), "name", token, keep)
-	replaced := w.replaced(token)
-	got := w.st.release(opaque(token), keep, w.now)
-	if got == driver.Taken && (want == driver.Gone || want == driver.Expired && replaced) {
-		return // the reference has forgotten the name, or knows more
+	got := w.st.release(token, keep, w.now)
+	if got == driver.Taken && want == driver.Gone {
+		return // the reference has forgotten the name
 	}
 	if got != want || err != nil {
 		w.t.Errorf("release: outcome %d, the reference: %d, %v", got, want, err)
@@ -162,11 +157,8 @@ func (w *walk) extend(token string, ttl time.Duration) {
 	}
 	w.note("extend %s by %v", token, ttl)
 	_, err := w.ref.Extend(context.Background(), "name", token, ttl)
-	h, mine := w.st.heldBy(opaque(token), w.now)
-	w.sameError(token, mine, err)
-	if mine == nil {
-		h.extendLease(w.now, ttl)
-	}
+	_, mine := w.st.Extend(token, ttl, at(w.now))
+	w.sameError(mine, err)
 }
 
 func (w *walk) convert(token string, shared bool) {
@@ -177,7 +169,7 @@ func (w *walk) convert(token string, shared bool) {
 	r := driver.Request{Name: "name", Token: token, TTL: walkTTL, Shared: shared}
 	g, err := w.ref.Convert(context.Background(), r)
 	h, _, mine := w.st.convert(&r, w.now)
-	w.sameError(token, mine, err)
+	w.sameError(mine, err)
 	if mine == nil && err == nil {
 		w.granted(h.Fence, g.Fence)
 	}
@@ -190,16 +182,13 @@ func (w *walk) breakAll(really bool) {
 	}
 	w.note("break")
 	ref, err := w.ref.Break(context.Background(), "name", s.Fence)
-	mine, bad := w.st.evictAll(w.st.fence, w.now)
-	w.sameError("", bad, err)
+	mine, bad := w.st.Break(w.st.Fence, at(w.now))
+	w.sameError(bad, err)
 	w.granted(mine, ref)
 }
 
 // sameError checks that both errors are of one kind.
-func (w *walk) sameError(token string, mine, ref error) {
-	if errors.Is(mine, driver.ErrLost) && errors.Is(ref, driver.ErrExpired) && w.replaced(token) {
-		return
-	}
+func (w *walk) sameError(mine, ref error) {
 	for _, kind := range []error{nil, driver.ErrHeld, driver.ErrLost, driver.ErrExpired, driver.ErrPromotionConflict} {
 		if kind == nil && (mine == nil) != (ref == nil) || kind != nil && errors.Is(mine, kind) != errors.Is(ref, kind) {
 			w.t.Errorf("%v, the reference: %v", mine, ref)
@@ -227,10 +216,10 @@ func (w *walk) compare() {
 		break
 	}
 	exclusive, others := w.st.exclusive()
-	if exclusive != nil && exclusive.Fence != w.st.fence {
-		w.t.Errorf("the exclusive hold has fence %d and the name %d: the table has one column for both", exclusive.Fence, w.st.fence)
+	if exclusive != nil && exclusive.Fence != w.st.Fence {
+		w.t.Errorf("the exclusive hold has fence %d and the name %d: the table has one column for both", exclusive.Fence, w.st.Fence)
 	}
-	if slices.ContainsFunc(others, func(h hold) bool { return !h.Shared }) {
+	if slices.ContainsFunc(others, func(h decide.Hold) bool { return !h.Shared }) {
 		w.t.Error("there are two exclusive holds, and the table has columns for one")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A waiter that is notified of a hand-over may use the name at once, before it claims the
@@ -36,7 +37,7 @@ const maxSampleAge = 10 * time.Second
 // A sample says what the server's clock showed at a time of the local clock.
 type sample struct {
 	sent     driver.Instant // when the statement was sent
-	server   micros         // the server's time in the reply
+	server   decide.Time    // the server's time in the reply
 	switches uint64         // waits.switches before the statement was sent
 }
 
@@ -52,7 +53,7 @@ func (s *Store) beginSample() sample {
 }
 
 // addSample completes a sample with the time in the reply.
-func (a *samples) addSample(b sample, server micros) {
+func (a *samples) addSample(b sample, server decide.Time) {
 	if server <= 0 {
 		return
 	}
@@ -73,7 +74,7 @@ func (a *samples) latest() sample {
 // A handedName tells a waiter that the name was handed over to the waiter.
 type handedName struct {
 	fence uint64
-	since micros // the time of the hand-over, by the server's clock; 0 if it is not known
+	since decide.Time // the time of the hand-over, by the server's clock; 0 if it is not known
 
 	alone   bool           // at the hand-over, nobody else waited
 	arrived driver.Instant // when the notification reached this process, or 0
@@ -113,8 +114,8 @@ func (s *Store) window(h handedName) (from driver.Instant, ttl time.Duration, ok
 // The local time of the sample is when its statement was sent. The server read its clock later. So
 // the hand-over came at start or later, and the reservation lasts at least until start +
 // MaxReservation.
-func windowOf(a sample, since micros, arrived, now driver.Instant) (start driver.Instant, ttl time.Duration, ok bool) {
-	start = a.sent.Add(since.timeUntil(a.server))
+func windowOf(a sample, since decide.Time, arrived, now driver.Instant) (start driver.Instant, ttl time.Duration, ok bool) {
+	start = a.sent.Add(since.Sub(a.server))
 	if start > arrived || start <= 0 {
 		return 0, 0, false
 	}

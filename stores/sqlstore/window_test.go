@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // The server's clock showed 5 s when the local clock showed 100 s or later. A name was handed over
@@ -26,7 +27,7 @@ func TestWindowOf(t *testing.T) {
 		"handed over before the sample": {-100 * ms, 50 * ms, 50 * ms, true},
 		"the clock was set far back":    {-200 * time.Second, ms, ms, false},
 	} {
-		from, ttl, ok := windowOf(a, a.server.add(one.since), a.sent.Add(one.arrived), a.sent.Add(one.looked))
+		from, ttl, ok := windowOf(a, a.server.Add(one.since), a.sent.Add(one.arrived), a.sent.Add(one.looked))
 		if ok != one.ok {
 			t.Errorf("%s: %v, %v, %v", name, from, ttl, ok)
 		}
@@ -45,7 +46,7 @@ func TestWindow(t *testing.T) {
 		synctest.Wait()
 		took := func() { s.samples.addSample(s.beginSample(), 5_000_000) }
 		handed := func() handedName {
-			return handedName{fence: 7, since: 5_000_000 + micros(time.Second/time.Microsecond), arrived: s.clock.Now()}
+			return handedName{fence: 7, since: 5_000_000 + decide.Time(time.Second/time.Microsecond), arrived: s.clock.Now()}
 		}
 		check := func(what string, h handedName, want bool) {
 			t.Helper()
@@ -67,7 +68,7 @@ func TestWindow(t *testing.T) {
 		l.lose <- errors.New("lost")
 		passTime(time.Second)
 		h = handed()
-		h.since += micros(time.Second / time.Microsecond)
+		h.since += decide.Time(time.Second / time.Microsecond)
 		check("another connection since the sample", h, false)
 		took()
 		passTime(time.Second)
@@ -75,7 +76,7 @@ func TestWindow(t *testing.T) {
 		took()
 		passTime(maxSampleAge + time.Second)
 		h = handed()
-		h.since += micros(maxSampleAge / time.Microsecond)
+		h.since += decide.Time(maxSampleAge / time.Microsecond)
 		check("an old sample", h, false)
 	})
 }
