@@ -32,14 +32,12 @@ type Guarantees = driver.Guarantees
 // for each store.
 type Locker struct {
 	store      driver.Store
-	enqueuer   driver.Enqueuer     // nil unless the store lives in this process
 	identifier driver.Identifier   // nil if the store has no id
 	waiter     driver.Waiter       // nil if the store cannot wake waiters
 	adviser    driver.QueueAdviser // nil if the store cannot tell when a try would fail
 	converter  driver.Converter    // nil if the store cannot change a mode
 	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
 	slotQueuer driver.SlotQueuer   // nil if the store cannot hand permits over to waiters
-	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
 	slotWaiter driver.SlotWaiter   // nil if the store cannot wait until one of several permits is free
 	locator    driver.Locator      // finds names that share one lock in the store; nil if there are no such names
 	guarantees driver.Guarantees
@@ -107,12 +105,8 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
 	l.slotQueuer, _ = driver.As[driver.SlotQueuer](store)
-	l.sharers, _ = driver.As[driver.SharedTaker](store)
 	l.slotWaiter, _ = driver.As[driver.SlotWaiter](store)
 	l.locator, _ = driver.As[driver.Locator](store)
-	if l.guarantees.InProcess {
-		l.enqueuer, _ = driver.As[driver.Enqueuer](store)
-	}
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())

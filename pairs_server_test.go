@@ -235,20 +235,6 @@ func (c ableWire) RaiseFence(ctx context.Context, name, token string, fence uint
 	return err
 }
 
-func (c ableWire) AcquireShared(ctx context.Context, rs []driver.Request) ([]driver.Grant, error) {
-	return send(c.wire, ctx, step{what: "shared", token: rs[0].Token}, rs[0].Name, func(ctx context.Context) (grants []driver.Grant, err error) {
-		for _, r := range rs {
-			g, err := remotely(c.s.Acquire(ctx, r))
-			if err != nil {
-				break
-			}
-			grants = append(grants, g)
-		}
-		c.x.giveUp(rs[0].Name)
-		return grants, nil
-	})
-}
-
 func (c ableWire) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	answers, err := send(c.wire, ctx, step{what: "batch", token: holds[0].Token}, holds[0].Name, func(ctx context.Context) (answers []driver.Extended, err error) {
 		for _, h := range holds {

@@ -42,20 +42,6 @@ func (s able) Wait(ctx context.Context, q driver.Request, reserve bool) (g drive
 	return g, err
 }
 
-func (s able) AcquireShared(ctx context.Context, rs []driver.Request) (grants []driver.Grant, err error) {
-	err = s.on(call{op: "shared", name: rs[0].Name, ctx: ctx}, func(ctx context.Context) error {
-		for _, r := range rs {
-			g, err := s.Store.Acquire(ctx, r)
-			if err != nil {
-				break
-			}
-			grants = append(grants, s.answer(g))
-		}
-		return nil
-	})
-	return grants, err
-}
-
 // several takes both names.
 func (x *torture) several(ctx context.Context, l *padlock.Locker, opts []padlock.Option) {
 	names := []string{"b", "a"}

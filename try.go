@@ -51,7 +51,6 @@ type attempt struct {
 	first     bool          // the attempt was at the head of the line from the start
 	ended     chan struct{} // closed when the wait must end; nil without the option Wait
 	stopTimer func() bool
-	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
 // tryStore asks the store once, and repeats the request if its reply was lost. The caller passes

@@ -45,34 +45,11 @@ func (a *attempt) awaitTurn() error {
 //
 //go:noinline
 func (a *attempt) finish(cause error) error {
-	switch {
-	case cause == nil && a.leave == nil:
+	if cause == nil {
 		return a.continueTurn()
-	case cause == nil:
-		return a.takeStoreGrant()
-	case a.leave == nil:
-		a.withdraw()
-	case !a.leave():
-		// It is too late to leave the queue of the store: the store has called storeReplied, or is
-		// about to call it. If the store granted the lock, a clean-up releases it.
-		<-a.place.ready
-		a.cleanUp = a.place.err == nil
 	}
+	a.withdraw()
 	return a.waitEnded(cause, nil)
-}
-
-// takeStoreGrant is called when a store that has a queue of its own has replied. It takes over the
-// grant, or returns the store's error.
-func (a *attempt) takeStoreGrant() error {
-	if a.place.err != nil {
-		return a.place.err
-	}
-	a.by = HandOverByQueue
-	err := a.acceptGrant(0, a.place.g)
-	if err != nil {
-		a.noteUnsure()
-	}
-	return err
 }
 
 // waitEnded returns the error of a wait that ended. It joins these errors:
@@ -154,8 +131,7 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes the caller's place in the line of the Locker. If the store is in this process,
-// lineUp also joins the queue of the store. It also starts the timer of Wait.
+// lineUp takes the caller's place in the line of the Locker, and starts the timer of Wait.
 //
 //go:noinline
 func (a *attempt) lineUp() error {
@@ -167,12 +143,7 @@ func (a *attempt) lineUp() error {
 		d -= a.l.clock.Now().Sub(a.start)
 		a.ended, a.stopTimer = ended, a.l.clock.AfterFunc(max(0, d), func() { close(ended) })
 	}
-	if a.l.enqueuer == nil {
-		return nil
-	}
-	var err error
-	a.leave, err = a.l.enqueuer.Enqueue(a.request, a.place.storeReplied)
-	return err
+	return nil
 }
 
 func (a *attempt) takePlace() error {
@@ -198,10 +169,8 @@ func (a *attempt) takePlace() error {
 	if !a.gate { // beginPermitWait counts callers with Slots
 		l.stats.waiting++
 	}
-	if l.enqueuer == nil {
-		q.line = append(q.line, a.place)
-		a.first = len(q.line) == 1 && !l.parkHead(q)
-	}
+	q.line = append(q.line, a.place)
+	a.first = len(q.line) == 1 && !l.parkHead(q)
 	return nil
 }
 

@@ -67,23 +67,6 @@ type Waiter interface {
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 
-// Enqueuer is a Waiter whose waiters need no goroutine: the store calls a function when a waiter's
-// turn comes. It is for a store that lives in this process (Guarantees.InProcess). The caller keeps
-// no queue of its own in front of an Enqueuer. A store that returns errors.ErrUnsupported from one
-// call of Enqueue must return that error from every call.
-type Enqueuer interface {
-	Waiter
-
-	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
-	// in the queue. When it is r's turn, the store calls onTurn once, with a hold that has its full
-	// lease, or with ErrClosed. The store may call onTurn from any goroutine, but not while that
-	// goroutine holds a mutex of the store. The caller makes sure that onTurn returns at once.
-	//
-	// The function leave gives up the place. If leave is called before the store has decided to
-	// call onTurn, leave returns true, and onTurn will not be called.
-	Enqueue(r Request, onTurn func(Grant, error)) (leave func() bool, err error)
-}
-
 // QueueAdviser knows, without a request, that a name is probably held and waited for.
 type QueueAdviser interface {
 	// JoinFirst reports whether a caller that may wait for name should call Wait with reserve true
@@ -148,18 +131,6 @@ type SlotQueuer interface {
 	// The caller then calls Wait to get the gate. While it holds the gate, it calls WaitSlot to
 	// wait for a permit.
 	AwaitSlot(ctx context.Context, r Request, n int) (slot int, g Grant, err error)
-}
-
-// SharedTaker takes several shared holds of one name with one request.
-type SharedTaker interface {
-	// AcquireShared does what Acquire does for each request in rs, in order, and stops at the first
-	// request that is not granted. It returns the grants of all earlier requests. It does not try
-	// the later requests, so their tokens are not spent. All requests are shared, and have the same
-	// name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
-	//
-	// If the requests are not as described, the error is ErrInvalid. After ErrUncertain, nothing is
-	// known about any of the tokens. After every other error, nothing was granted.
-	AcquireShared(ctx context.Context, rs []Request) ([]Grant, error)
 }
 
 // BatchExtender extends the leases of many holds with few requests.

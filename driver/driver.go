@@ -25,13 +25,11 @@
 //     inside a process without a request.
 //   - [SlotTaker], [SlotWaiter]: a caller takes any permit of n in one step, or waits for one.
 //   - [SlotQueuer]: the store hands permits over to waiters directly.
-//   - [SharedTaker]: many readers of a process acquire a name with one request.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
 //   - [QueuePasser]: a process hands a lock over to another process, and its own next waiter joins
 //     the queue, with one request.
 //   - [QueueAdviser]: a caller that will certainly have to wait can join the queue at once.
-//   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
 //   - [Identifier]: a key that was made at another store is refused.
 //   - [Locator]: a caller that takes several names notices that two of them share a lock.
 //   - [SamePlacer]: a quorum notices that it names the same store twice.

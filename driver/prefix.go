@@ -42,12 +42,10 @@ func WithPrefix(s Store, prefix string) Store {
 	}
 	g.MaxName = max(1, g.MaxName-len(prefix))
 	p.waiter, _ = As[Waiter](s)
-	p.enqueuer, _ = As[Enqueuer](s)
 	p.adviser, _ = As[QueueAdviser](s)
 	p.slotTaker, _ = As[SlotTaker](s)
 	p.slotWaiter, _ = As[SlotWaiter](s)
 	p.slotQueuer, _ = As[SlotQueuer](s)
-	p.sharers, _ = As[SharedTaker](s)
 	p.batcher, _ = As[BatchExtender](s)
 	p.passer, _ = As[Passer](s)
 	p.queuer, _ = As[QueuePasser](s)
@@ -72,12 +70,10 @@ type prefixed struct {
 	prefix     string
 	guarantees Guarantees
 	waiter     Waiter // this and the following fields are nil if inner does not have the ability
-	enqueuer   Enqueuer
 	adviser    QueueAdviser
 	slotTaker  SlotTaker
 	slotWaiter SlotWaiter
 	slotQueuer SlotQueuer
-	sharers    SharedTaker
 	batcher    BatchExtender
 	passer     Passer
 	queuer     QueuePasser
@@ -143,13 +139,6 @@ func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, er
 	return p.waiter.Wait(ctx, r, reserve)
 }
 
-func (p *prefixed) Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error) {
-	if err := p.prependOptional(p.enqueuer != nil, &r.Name); err != nil {
-		return nil, err
-	}
-	return p.enqueuer.Enqueue(r, answer)
-}
-
 func (p *prefixed) JoinFirst(name string) bool {
 	return p.prependOptional(p.adviser != nil, &name) == nil && p.adviser.JoinFirst(name)
 }
@@ -173,19 +162,6 @@ func (p *prefixed) AwaitSlot(ctx context.Context, r Request, n int) (int, Grant,
 		return 0, Grant{}, err
 	}
 	return p.slotQueuer.AwaitSlot(ctx, r, n)
-}
-
-func (p *prefixed) AcquireShared(ctx context.Context, rs []Request) ([]Grant, error) {
-	if p.sharers == nil {
-		return nil, errors.ErrUnsupported
-	}
-	inner := slices.Clone(rs)
-	for i := range inner {
-		if err := p.prepend(&inner[i].Name); err != nil {
-			return nil, err
-		}
-	}
-	return p.sharers.AcquireShared(ctx, inner)
 }
 
 func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {

@@ -21,12 +21,10 @@ var abilities = map[string]struct {
 	has  func(Store) bool
 }{
 	"Waiter":        {reflect.TypeFor[Waiter](), can[Waiter]},
-	"Enqueuer":      {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
 	"QueueAdviser":  {reflect.TypeFor[QueueAdviser](), can[QueueAdviser]},
 	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
 	"SlotWaiter":    {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
 	"SlotQueuer":    {reflect.TypeFor[SlotQueuer](), can[SlotQueuer]},
-	"SharedTaker":   {reflect.TypeFor[SharedTaker](), can[SharedTaker]},
 	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
 	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
 	"QueuePasser":   {reflect.TypeFor[QueuePasser](), can[QueuePasser]},
@@ -193,13 +191,6 @@ func (s *recorder) AcquireSlot(_ context.Context, r Request, _ int, _ bool) (int
 	return 0, Grant{}, nil
 }
 
-func (s *recorder) AcquireShared(_ context.Context, rs []Request) ([]Grant, error) {
-	for i := range rs {
-		s.note(rs[i].Name)
-	}
-	return make([]Grant, len(rs)), nil
-}
-
 func (s *recorder) ExtendBatch(_ context.Context, holds []Extension) ([]Extended, error) {
 	for _, h := range holds {
 		s.note(h.Name)
@@ -239,11 +230,6 @@ func (s *recorder) Close() error { return nil }
 func (s *recorder) Wait(_ context.Context, r Request, _ bool) (Grant, error) {
 	s.note(r.Name)
 	return Grant{}, nil
-}
-
-func (s *recorder) Enqueue(r Request, _ func(Grant, error)) (func() bool, error) {
-	s.note(r.Name)
-	return nil, nil
 }
 
 func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, error) {

@@ -180,7 +180,7 @@ var broken = map[bug]string{
 	refusedQueues:           "acquire/never-queues",
 	boundUnasked:            "answers/bound",
 	fromForgotten:           "answers/in-process",
-	inProcessReserves:       "enqueue/answers enqueue/leave reserve/in-process",
+	inProcessReserves:       "reserve/in-process",
 	leaseUntold:             "answers/lease extend/own",
 	leaseRoundedToNone:      "answers/lease",
 	atLeastIsTheLease:       "atleast/shorter",
@@ -235,12 +235,6 @@ var broken = map[bug]string{
 	releaseKeepsReservation: "queue/no-overtaking reserve/release wait/missed-wake-up",
 	sharedPretended:         "shared/unsupported",
 	repeatForgetsAtLeast:    "atleast/repeat",
-	enqueueUnchecked:        "enqueue/invalid",
-	enqueueMissesFree:       "enqueue/free",
-	enqueueAfterClose:       "enqueue/closed",
-	enqueueIgnoresLeave:     "enqueue/leave",
-	enqueueAnswersTwice:     "enqueue/answers",
-	leaveIsAlwaysInTime:     "enqueue/leave",
 	holdIsNone:              "reserve/hold",
 	passAboveIgnored:        "pass/above",
 	passAnyToken:            "limits/token-of-no-hold",
@@ -263,10 +257,6 @@ var broken = map[bug]string{
 	queuesForNothing:       "pass-or-queue/nothing",
 	queuesNotAgain:         "pass-or-queue/repeat",
 	queuesTwice:            "pass-or-queue/repeat",
-	sharedGoesOn:           "together/stops",
-	sharedFencesDiffer:     "together/each",
-	sharedTakesOne:         "together/each together/stops",
-	togetherUnchecked:      "together/invalid",
 	batchEndsEarly:         "batch/each",
 	batchOutOfOrder:        "batch/each",
 	batchOnlyVerifies:      "batch/each",
@@ -348,7 +338,7 @@ func expected(list string) (want, may []string) {
 
 func brokenWorld(b bug) *world {
 	w := newWorld(b)
-	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b) || slices.Contains(togetherBugs, b)
+	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b)
 	switch b {
 	case cancelHidesGrant, joinsAfterGivingUp:
 		w.trip = time.Millisecond
@@ -368,7 +358,7 @@ func brokenWorld(b bug) *world {
 		}
 	case promotesAnyway:
 		w.g.Promotion = driver.NoPromotion
-	case fromForgotten, inProcessReserves, enqueueUnchecked, enqueueMissesFree, enqueueAfterClose, enqueueIgnoresLeave, enqueueAnswersTwice, leaveIsAlwaysInTime:
+	case fromForgotten, inProcessReserves:
 		w.g.InProcess = true
 	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps, boundDetaches:
 		bind(w)

@@ -210,10 +210,4 @@ const (
 	fileUnmarked              bug = "Release does not know of the copies of a file"
 	fileForAnybody            bug = "File does not look at the token"
 	repeatForgetsAtLeast      bug = "a repeat does not arm AtLeast"
-	enqueueUnchecked          bug = "Enqueue does not check its request"
-	enqueueMissesFree         bug = "Enqueue does not look after joining"
-	enqueueAfterClose         bug = "Enqueue works after Close"
-	enqueueIgnoresLeave       bug = "leave does nothing"
-	enqueueAnswersTwice       bug = "Enqueue called answer twice"
-	leaveIsAlwaysInTime       bug = "leave after the answer says that it came in time"
 )

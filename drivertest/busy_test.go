@@ -151,7 +151,7 @@ func begin(t *testing.T, h Harness) *run {
 // wrong order. On a busy machine these cases run again. All other cases show that a store is wrong
 // even if the machine stands still all the time.
 const mayRunAgain = `acquire/never-queues break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
-	demote/keeps-fence enqueue/free enqueue/leave extend/abandoned extend/verify inspect/live-only
+	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
 	giveup/during-a-long-wait giveup/silence
 	pass-or-queue/absent pass-or-queue/gives-up pass-or-queue/place pass-or-queue/repeat pass/above pass/queue-first
 	promote/intent-lapses promote/release-withdraws promote/withdraw

@@ -34,10 +34,8 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
-	enqueues    = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
 	waits       = able("Waiter", func(a *abilities) bool { return a.wait })
 	takesSlots  = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
-	together    = able("SharedTaker", func(a *abilities) bool { return a.together })
 	batches     = able("BatchExtender", func(a *abilities) bool { return a.batch })
 	waitsSlots  = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
 	queuesSlots = able("SlotQueuer", func(a *abilities) bool { return a.queueSlot })
@@ -97,7 +95,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities says which optional interfaces a store has. If the method of an interface returns
 // errors.ErrUnsupported, the store does not have the interface.
 type abilities struct {
-	wait, enqueue, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, queueSlot, batch, together bool
+	wait, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, queueSlot, batch bool
 }
 
 // probe finds out the abilities of the store. It calls the method of each optional interface. Only
@@ -113,13 +111,6 @@ func (r *run) probe() (has abilities) {
 	if w, ok := driver.As[driver.Waiter](s); ok {
 		_, err := w.Wait(ctx, q, false)
 		has.wait = supported(err)
-		s.Release(ctx, name, q.Token, 0)
-	}
-	if w, ok := driver.As[driver.Enqueuer](s); ok {
-		leave, err := w.Enqueue(q, func(driver.Grant, error) {})
-		if has.enqueue = supported(err); err == nil {
-			leave()
-		}
 		s.Release(ctx, name, q.Token, 0)
 	}
 	swap := q
@@ -139,10 +130,6 @@ func (r *run) probe() (has abilities) {
 		has.queue = supported(err)
 	}
 	r.probeSlots(ctx, afterwards, &has, q)
-	if v, ok := driver.As[driver.SharedTaker](r.a); ok {
-		_, err := v.AcquireShared(ctx, nil)
-		has.together = supported(err)
-	}
 	if v, ok := driver.As[driver.BatchExtender](r.a); ok {
 		_, err := v.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: q.Token}})
 		has.batch = supported(err)
@@ -225,7 +212,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, queuesSlots, together, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, takesSlots, waitsSlots, queuesSlots, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

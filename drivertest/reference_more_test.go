@@ -176,9 +176,7 @@ func (s *ref) world() *world { return s.w }
 // harness opens stores on w and has every hook.
 func (w *world) harness() Harness {
 	open := w.open
-	if w.g.InProcess {
-		open = w.openEnqueuer
-	} else if w.passes {
+	if w.passes {
 		open = w.openRelay
 	}
 	return Harness{
@@ -355,59 +353,8 @@ func refOf(s driver.Store) *ref {
 	switch s := s.(type) {
 	case passer:
 		return s.ref
-	case enqueuer:
-		return s.ref
 	case relay:
 		return s.ref
 	}
 	return s.(*ref)
-}
-
-// enqueuer is a store in this process.
-type enqueuer struct{ *ref }
-
-func (w *world) openEnqueuer(ctx context.Context) (driver.Store, error) {
-	s, err := w.open(ctx)
-	return enqueuer{s.(*ref)}, err
-}
-
-// Enqueue implements driver.Enqueuer. A better one would need no goroutine.
-func (s enqueuer) Enqueue(r driver.Request, answer func(driver.Grant, error)) (leave func() bool, err error) {
-	if s.is(enqueueUnchecked) && r.Name == "" {
-		return func() bool { return true }, nil
-	}
-	if err := s.validate(&r); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := s.travel(ctx); err != nil && !s.is(enqueueAfterClose) {
-		cancel()
-		return nil, err
-	}
-	var mu sync.Mutex
-	left, answered := false, false
-	s.waits.Add(1)
-	e, p := s.join(&r, true)
-	go func() {
-		g, err := s.stand(ctx, e, p, r, true)
-		mu.Lock()
-		defer mu.Unlock()
-		if left && !s.is(enqueueIgnoresLeave) {
-			go s.Release(context.Background(), r.Name, r.Token, 0)
-			return
-		}
-		answered = true
-		if answer(g, err); s.is(enqueueAnswersTwice) {
-			answer(g, err)
-		}
-	}()
-	return func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if !answered && !s.is(enqueueIgnoresLeave) {
-			left = true
-			cancel()
-		}
-		return !answered || s.is(leaveIsAlwaysInTime)
-	}, nil
 }

@@ -59,7 +59,7 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	defer s.waits.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	missed := s.is(wakeUpMissed) || s.is(enqueueMissesFree) && e.fence == 0
+	missed := s.is(wakeUpMissed)
 	for {
 		s.reserveForAbsent(e)
 		if h := w.live(e, r.Token); reserve && h != nil && h.reserved && !s.is(placeForgotten) { // by reserveForAbsent
