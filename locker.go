@@ -37,8 +37,7 @@ type Locker struct {
 	adviser    driver.QueueAdviser // nil if the store cannot tell when a try would fail
 	converter  driver.Converter    // nil if the store cannot change a mode
 	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
-	slotQueuer driver.SlotQueuer   // nil if the store cannot hand permits over to waiters
-	slotWaiter driver.SlotWaiter   // nil if the store cannot wait until one of several permits is free
+	inspector  driver.Inspector    // nil if the store cannot show holders and waiters
 	locator    driver.Locator      // finds names that share one lock in the store; nil if there are no such names
 	guarantees driver.Guarantees
 	cfg        config
@@ -104,8 +103,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
-	l.slotQueuer, _ = driver.As[driver.SlotQueuer](store)
-	l.slotWaiter, _ = driver.As[driver.SlotWaiter](store)
+	l.inspector, _ = driver.As[driver.Inspector](store)
 	l.locator, _ = driver.As[driver.Locator](store)
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
@@ -193,11 +191,10 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
 	}
-	i, ok := driver.As[driver.Inspector](l.store)
-	if !ok {
+	if l.inspector == nil {
 		return State{}, failed(OpInspect, name, errors.ErrUnsupported)
 	}
-	state, err := i.Inspect(ctx, name)
+	state, err := l.inspector.Inspect(ctx, name)
 	if err != nil {
 		return state, failed(OpInspect, name, err)
 	}

@@ -249,7 +249,7 @@ func (c ableWire) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]
 	return answers, nil
 }
 
-// permit is the reply to AcquireSlot and AwaitSlot.
+// permit is the reply to AcquireSlot.
 type permit struct {
 	slot int
 	g    driver.Grant
@@ -263,35 +263,4 @@ func (c ableWire) AcquireSlot(ctx context.Context, r driver.Request, n int, over
 		return p, err
 	})
 	return p.slot, p.g, err
-}
-
-func (c ableWire) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	if err := sleep(ctx, c.x.us(1500)); err != nil {
-		return err
-	}
-	return c.s.WaitSlot(ctx, r, n)
-}
-
-// AwaitSlot hands over any permit, as Wait hands over a name.
-func (c ableWire) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int, g driver.Grant, err error) {
-	kind := c.x.n(3)
-	if kind > 0 {
-		r.TTL, r.AtLeast = min(r.TTL, driver.MaxReservation), 0
-	}
-	g, err = c.await(ctx, r, func(ctx context.Context) (driver.Grant, error) {
-		for {
-			var err error
-			slot, g, err = c.s.AcquireSlot(ctx, r, n, true)
-			if !errors.Is(err, driver.ErrHeld) {
-				return g, err
-			}
-			if err := c.s.WaitSlot(ctx, r, n); err != nil {
-				return driver.Grant{}, err
-			}
-		}
-	}, func() string { return driver.SlotName(r.Name, slot) }, true)
-	if kind == 1 {
-		g.From = 0
-	}
-	return slot, g, err
 }

@@ -206,7 +206,7 @@ func (a *attempt) waitAsHead() error {
 		askedAt := a.l.clock.Now()
 		err := a.askStore(ctx, &waiter, &poll)
 		switch {
-		case err == nil || err == errGotPermit:
+		case err == nil:
 			return err
 		case errors.Is(err, ErrHeld):
 			a.noteContended(err)
@@ -232,13 +232,6 @@ func (a *attempt) waitAsHead() error {
 // free. In the first case askStore takes the lock that was handed over. In the second case it tries
 // to take the lock.
 func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
-	if a.awaitPermit != nil && !a.cleanUp {
-		err := a.awaitPermit(ctx)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		a.awaitPermit = nil
-	}
 	if *waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err

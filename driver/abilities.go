@@ -103,36 +103,6 @@ type SlotTaker interface {
 	AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (slot int, g Grant, err error)
 }
 
-// SlotWaiter waits until one of the permits of a name with slots may be free.
-type SlotWaiter interface {
-	// WaitSlot watches all n permits of r.Name at the same time. It returns nil when one of the
-	// permits may be free. Like Wait with reserve false, WaitSlot takes no place in a queue and
-	// keeps nothing for r.Token. WaitSlot ignores the lock SlotGate(r.Name, n).
-	WaitSlot(ctx context.Context, r Request, n int) error
-}
-
-// SlotQueuer gives the permits of a name with slots to waiters, in the order of arrival.
-type SlotQueuer interface {
-	// AwaitSlot waits until the store gives r.Token one of the permits 0 to n-1 of r.Name. The
-	// Grant is for the lock SlotName(r.Name, slot). It is a reservation or a hold, as described at
-	// [Waiter]. It is never zero.
-	//
-	// The waiter queues for the gate, which is the lock SlotGate(r.Name, n). Callers of Wait for
-	// the gate are in the same queue.
-	//
-	// When AwaitSlot returns an error, the store gives up the place in the queue and any permit.
-	// The store may do this in the background, after AwaitSlot has returned. Close waits until the
-	// store has done it.
-	//
-	// A waiter whose process died or was stopped delays the waiters behind it by at most
-	// Guarantees.DeadWaiter, or by at most a second if DeadWaiter is shorter.
-	//
-	// A store may return errors.ErrUnsupported for some requests only, and then returns it at once.
-	// The caller then calls Wait to get the gate. While it holds the gate, it calls WaitSlot to
-	// wait for a permit.
-	AwaitSlot(ctx context.Context, r Request, n int) (slot int, g Grant, err error)
-}
-
 // BatchExtender extends the leases of many holds with few requests.
 type BatchExtender interface {
 	// ExtendBatch does for every hold in the list what Extend does, and returns what Extend would

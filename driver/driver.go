@@ -23,8 +23,7 @@
 //   - [Converter]: a shared hold becomes exclusive, or an exclusive hold shared.
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
-//   - [SlotTaker], [SlotWaiter]: a caller takes any permit of n in one step, or waits for one.
-//   - [SlotQueuer]: the store hands permits over to waiters directly.
+//   - [SlotTaker]: a caller takes any permit of n in one step.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
 //   - [QueuePasser]: a process hands a lock over to another process, and its own next waiter joins
@@ -91,10 +90,9 @@
 // A store is safe for concurrent use. Two stores that are opened for the same place see the same
 // locks, as two processes would.
 //
-// If the server is silent, every method returns within [MaxSilence], even if ctx never ends. The
-// exceptions are Wait, WaitSlot and AwaitSlot. So the caller needs no timer for each call. A store
-// measures leases by its server's clock if there is one, or else by the [Clock] that an option
-// gives it. It never mixes two clocks.
+// If the server is silent, every method except Wait returns within [MaxSilence], even if ctx never
+// ends. So the caller needs no timer for each call. A store measures leases by its server's clock
+// if there is one, or else by the [Clock] that an option gives it. It never mixes two clocks.
 package driver
 
 import (

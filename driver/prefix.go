@@ -44,8 +44,6 @@ func WithPrefix(s Store, prefix string) Store {
 	p.waiter, _ = As[Waiter](s)
 	p.adviser, _ = As[QueueAdviser](s)
 	p.slotTaker, _ = As[SlotTaker](s)
-	p.slotWaiter, _ = As[SlotWaiter](s)
-	p.slotQueuer, _ = As[SlotQueuer](s)
 	p.batcher, _ = As[BatchExtender](s)
 	p.passer, _ = As[Passer](s)
 	p.queuer, _ = As[QueuePasser](s)
@@ -72,8 +70,6 @@ type prefixed struct {
 	waiter     Waiter // this and the following fields are nil if inner does not have the ability
 	adviser    QueueAdviser
 	slotTaker  SlotTaker
-	slotWaiter SlotWaiter
-	slotQueuer SlotQueuer
 	batcher    BatchExtender
 	passer     Passer
 	queuer     QueuePasser
@@ -148,20 +144,6 @@ func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake b
 		return 0, Grant{}, err
 	}
 	return p.slotTaker.AcquireSlot(ctx, r, n, overtake)
-}
-
-func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
-	if err := p.prependOptional(p.slotWaiter != nil, &r.Name); err != nil {
-		return err
-	}
-	return p.slotWaiter.WaitSlot(ctx, r, n)
-}
-
-func (p *prefixed) AwaitSlot(ctx context.Context, r Request, n int) (int, Grant, error) {
-	if err := p.prependOptional(p.slotQueuer != nil, &r.Name); err != nil {
-		return 0, Grant{}, err
-	}
-	return p.slotQueuer.AwaitSlot(ctx, r, n)
 }
 
 func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {

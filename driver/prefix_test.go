@@ -23,8 +23,6 @@ var abilities = map[string]struct {
 	"Waiter":        {reflect.TypeFor[Waiter](), can[Waiter]},
 	"QueueAdviser":  {reflect.TypeFor[QueueAdviser](), can[QueueAdviser]},
 	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
-	"SlotWaiter":    {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
-	"SlotQueuer":    {reflect.TypeFor[SlotQueuer](), can[SlotQueuer]},
 	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
 	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
 	"QueuePasser":   {reflect.TypeFor[QueuePasser](), can[QueuePasser]},
@@ -196,16 +194,6 @@ func (s *recorder) ExtendBatch(_ context.Context, holds []Extension) ([]Extended
 		s.note(h.Name)
 	}
 	return make([]Extended, len(holds)), nil
-}
-
-func (s *recorder) WaitSlot(_ context.Context, r Request, _ int) error {
-	s.note(r.Name)
-	return nil
-}
-
-func (s *recorder) AwaitSlot(_ context.Context, r Request, _ int) (int, Grant, error) {
-	s.note(r.Name)
-	return 0, Grant{}, nil
 }
 
 func (s *recorder) Acquire(_ context.Context, r Request) (Grant, error) {

@@ -217,7 +217,6 @@ var broken = map[bug]string{
 	intentEndWakesNobody:    "wait/intent-wakes",
 	secondReleaseWarms:      "cooldown/keeps",
 	coolDownUntold:          "wait/cooldown-in-time",
-	slotsLookedAtRarely:     "slots/cooldown-in-time",
 	coolDownKnowsItsToken:   "cooldown/keeps",
 	extendMovesSince:        "held/until-moves",
 	swapKeepsHolder:         "held/holder",
@@ -261,15 +260,10 @@ var broken = map[bug]string{
 	batchOutOfOrder:        "batch/each",
 	batchOnlyVerifies:      "batch/each",
 	batchUnchecked:         "batch/invalid",
-	slotAlwaysFirst:        "slots/cooldown-in-time slots/given-up slots/handed-at-once slots/handed-over slots/queue slots/repeat slots/takes slots/waits",
+	slotAlwaysFirst:        "slots/queue slots/repeat slots/takes",
 	slotOvertakes:          "slots/queue",
 	slotRepeatTakesAnother: "slots/repeat",
 	slotUnchecked:          "slots/invalid",
-	slotWaitSpins:          "slots/cooldown-in-time slots/waits",
-	slotWaitWatchesOne:     "slots/waits",
-	slotAwaitOvertakes:     "slots/cooldown-in-time slots/handed-at-once slots/handed-over",
-	slotAwaitKeepsGate:     "slots/given-up slots/handed-at-once slots/handed-over",
-	slotAwaitKeepsPlace:    "slots/given-up",
 }
 
 // With -real, TestBrokenStores runs by the real clock, and each case as on the machine that it is.

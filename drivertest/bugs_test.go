@@ -190,7 +190,6 @@ const (
 	intentEndWakesNobody      bug = "a waiting reader sleeps through the end of an intent"
 	secondReleaseWarms        bug = "a second Release ends the cool-down"
 	coolDownUntold            bug = "a waiter hears nothing of a cool-down, and looks every two seconds"
-	slotsLookedAtRarely       bug = "a waiter looks at the permits every two seconds"
 	coolDownKnowsItsToken     bug = "a cool-down does not keep out the token that left it"
 	extendMovesSince          bug = "Extend moves the time of the grant"
 	swapKeepsHolder           bug = "a swap keeps the holder that others see"

@@ -34,7 +34,7 @@ type call struct {
 }
 
 // inTime is the rule that a method breaks if its call never returns.
-const inTime = "Every method except Wait, WaitSlot and AwaitSlot returns within MaxSilence, even if ctx never ends."
+const inTime = "Every method except Wait returns within MaxSilence, even if ctx never ends."
 
 // pending is a call that has not returned yet.
 type pending struct {
@@ -42,8 +42,8 @@ type pending struct {
 	looks  int // how often awaitCase has seen it
 }
 
-// begin is called at the beginning of every method but Wait, WaitSlot and AwaitSlot. The function
-// that it returns is called at the end.
+// begin is called at the beginning of every method but Wait. The function that it returns is called
+// at the end.
 func (cl *client) begin(op string, err *error) (end func()) {
 	c, p, began := cl.c, &pending{op: op, at: place()}, time.Now()
 	c.noteProgress()

@@ -34,11 +34,9 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
-	waits       = able("Waiter", func(a *abilities) bool { return a.wait })
-	takesSlots  = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
-	batches     = able("BatchExtender", func(a *abilities) bool { return a.batch })
-	waitsSlots  = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
-	queuesSlots = able("SlotQueuer", func(a *abilities) bool { return a.queueSlot })
+	waits      = able("Waiter", func(a *abilities) bool { return a.wait })
+	takesSlots = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
+	batches    = able("BatchExtender", func(a *abilities) bool { return a.batch })
 
 	passes   = able("Passer", func(a *abilities) bool { return a.pass })
 	queues   = able("QueuePasser", func(a *abilities) bool { return a.queue })
@@ -95,7 +93,7 @@ func (r *run) missing(k *testCase) (out []need) {
 // abilities says which optional interfaces a store has. If the method of an interface returns
 // errors.ErrUnsupported, the store does not have the interface.
 type abilities struct {
-	wait, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, queueSlot, batch bool
+	wait, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, batch bool
 }
 
 // probe finds out the abilities of the store. It calls the method of each optional interface. Only
@@ -146,17 +144,6 @@ func (r *run) probeSlots(ctx, afterwards context.Context, has *abilities, q driv
 		slot, _, err := v.AcquireSlot(ctx, q, 1, true)
 		if has.takeSlot = supported(err); err == nil {
 			defer r.a.Release(afterwards, driver.SlotName(q.Name, slot), q.Token, 0)
-		}
-	}
-	if v, ok := driver.As[driver.SlotWaiter](r.a); ok {
-		q.Name += "2"
-		has.waitSlot = supported(v.WaitSlot(ctx, q, 1))
-	}
-	if v, ok := driver.As[driver.SlotQueuer](r.a); ok {
-		q.Name += "3"
-		slot, _, err := v.AwaitSlot(ctx, q, 1)
-		if has.queueSlot = supported(err); err == nil {
-			r.a.Release(context.WithoutCancel(ctx), driver.SlotName(q.Name, slot), q.Token, 0)
 		}
 	}
 }
@@ -212,7 +199,7 @@ func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, takesSlots, waitsSlots, queuesSlots, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, takesSlots, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

@@ -224,7 +224,7 @@ func TestSummary(t *testing.T) {
 	})
 	for _, want := range []string{
 		`store "reference"`, "promotion atomic", "fence/over-restart (needs Harness.Restart)", "SurvivesRestart=yes", "SafeClockJump=yes",
-		"has: leases, shared mode", "has not: SlotTaker, SlotWaiter, SlotQueuer, BatchExtender, Passer, QueuePasser, FileSharer",
+		"has: leases, shared mode", "has not: SlotTaker, BatchExtender, Passer, QueuePasser, FileSharer",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary does not say %q:\n%s", want, text)

@@ -13,7 +13,7 @@ func init() {
 	table = slices.Concat(
 		acquireCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
-		slotCases, slotQueueCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
+		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
 		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)

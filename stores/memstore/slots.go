@@ -69,35 +69,3 @@ func (s *Store) slotsHeld(r *driver.Request, n int, now driver.Instant) error {
 	}
 	return err
 }
-
-// WaitSlot implements driver.SlotWaiter.
-func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	if err := s.checkSlots(&r, n); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	woken := make(chan error, 1)
-	answer := func(_ driver.Grant, err error) {
-		select {
-		case woken <- err:
-		default:
-		}
-	}
-	name := r.Name
-	for i := 0; i < n && len(woken) == 0; i++ {
-		r.Name = driver.SlotName(name, i)
-		leave, err := s.enqueue(&waiter{of: s, r: r, onTurn: answer}, false)
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
-	select {
-	case err := <-woken:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -140,11 +140,7 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 
 // quickRelease tries to end a hold without the full script. It reports whether the hold was ended.
 func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
-	how := s.handed.take(token)
-	switch {
-	case how.permits > 0:
-		return s.releasePermit(ctx, c, name, token, how)
-	case how.passed || s.subscriber.firstWaiter(name) != nil:
+	if s.handed.take(token) || s.subscriber.firstWaiter(name) != nil {
 		return s.passHold(ctx, c, name, token)
 	}
 	return s.fastRelease(ctx, c, name, token)
