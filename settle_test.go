@@ -50,6 +50,7 @@ func behindAWriter(t *testing.T, s *remote, l *padlock.Locker, n int, release fu
 		if writers++; inside > 0 {
 			t.Errorf("the writer came in next to %d readers", inside)
 		}
+		writers--
 		mu.Unlock()
 		if err := h.Release(); err != nil {
 			t.Error(err)
