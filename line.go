@@ -147,7 +147,6 @@ const parkFor = 2 * time.Millisecond
 // handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
 	passer  driver.Passer      // nil if the store cannot pass locks on
-	queuer  driver.QueuePasser // passes a lock on, or else puts the waiter into the store's queue; may be nil
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
 	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
 }
@@ -157,7 +156,6 @@ func (l *Locker) initHandover() {
 		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
-	l.handover.queuer, _ = driver.As[driver.QueuePasser](l.store)
 	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
 	if l.handover.passer != nil || l.cfg.passMost > 0 {
 		l.handover.holders = make(map[string]*hold)

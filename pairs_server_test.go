@@ -146,6 +146,8 @@ func (c *wire) Convert(ctx context.Context, r driver.Request) (driver.Grant, err
 }
 
 func (c *wire) StoreID(ctx context.Context) (string, error) { return c.s.StoreID(ctx) }
+func (c *wire) Location(name string) (string, error)        { return name, nil }
+func (c *wire) SamePlace(driver.Store) bool                 { return false }
 
 // ableWire is a wire to a server with every ability.
 type ableWire struct{ *wire }
@@ -209,22 +211,17 @@ type passResult struct {
 	g   driver.Grant
 }
 
-func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	p, err := send(c.wire, ctx, step{what: "pass", token: token}, next.Name, func(ctx context.Context) (p passResult, err error) {
-		p.out, p.g, err = c.s.Pass(ctx, token, next)
-		p.g.From = 0
-		c.x.giveUp(next.Name)
-		return p, err
-	})
-	return p.out, p.g, err
-}
-
-// PassOrQueue passes the lock on, or only releases it. Then the next caller gets its place in the
-// queue when it calls Wait.
-func (c ableWire) PassOrQueue(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+// Pass passes the lock on, or only releases it. Then the next caller gets its place in the queue
+// when it calls Wait.
+func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
 	if c.x.n(2) == 0 {
-		out, g, err = c.Pass(ctx, token, next)
-		return out, g, false, err
+		p, err := send(c.wire, ctx, step{what: "pass", token: token}, next.Name, func(ctx context.Context) (p passResult, err error) {
+			p.out, p.g, _, err = c.s.Pass(ctx, token, next)
+			p.g.From = 0
+			c.x.giveUp(next.Name)
+			return p, err
+		})
+		return p.out, p.g, false, err
 	}
 	out, err = c.Release(ctx, next.Name, token, 0)
 	return out, g, err == nil && out == driver.Released, err

@@ -62,7 +62,6 @@ type permitCall struct {
 	set     settings
 	start   driver.Instant
 	events  *eventQueue // nil if there is no observer
-	singly  bool        // the store cannot serve this call in one step
 	held    []error     // for each permit the last *HeldError
 	noted   bool        // EventContended was noted
 	pending bool        // EventAcquiring was counted
@@ -74,7 +73,7 @@ type permitCall struct {
 // step, if the store can do that and nothing else needs to be checked.
 func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	l := a.l
-	if l.slotTaker == nil || l.locator != nil || a.set.shared || lockFrom(a.ctx) != nil {
+	if !l.takesAnySlot(&a.set) || l.guarantees.Hashed || a.set.shared || lockFrom(a.ctx) != nil {
 		onHeap := *a
 		return nil, nil, &onHeap, nil
 	}
@@ -102,7 +101,7 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 		if a.set.wait == 0 {
 			return nil, nil, nil, a.failCall(name, err)
 		}
-	case !errors.Is(err, errors.ErrUnsupported):
+	default:
 		return nil, nil, nil, a.failCall(name, err)
 	}
 	a.drop(err)
@@ -160,8 +159,8 @@ func (p *permitCall) check() error {
 // stores two names can share one lock. The caller that has the gate waits for a permit, so it would
 // wait for itself.
 func (p *permitCall) checkPlaces() error {
-	where := p.l.locator
-	if where == nil {
+	where := p.l.places
+	if where == nil || !p.l.guarantees.Hashed {
 		return nil
 	}
 	gate, err := where.Location(driver.SlotGate(p.name, p.set.slots))
@@ -170,9 +169,6 @@ func (p *permitCall) checkPlaces() error {
 		if place, err = where.Location(driver.SlotName(p.name, i)); err == nil && place == gate {
 			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
 	}
 	return err
 }

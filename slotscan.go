@@ -7,10 +7,16 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// takesAnySlot reports whether the store takes any permit for such a call in one step.
+func (l *Locker) takesAnySlot(set *settings) bool {
+	most := l.guarantees.SlotsAtOnce
+	return l.slotTaker != nil && (most == 0 || set.slots <= most) && set.holdAtLeast == 0 && set.fenceAbove == 0
+}
+
 // scan tries each permit once, with one request if possible. If overtake is true, this call may
 // overtake the callers that wait for the gate.
 func (p *permitCall) scan(overtake bool) (*hold, error) {
-	if p.l.slotTaker == nil || p.singly {
+	if !p.l.takesAnySlot(&p.set) {
 		if !overtake && !p.set.skip && p.gateTaken() {
 			return nil, p.refusal()
 		}
@@ -22,9 +28,6 @@ func (p *permitCall) scan(overtake bool) (*hold, error) {
 	switch {
 	case err == nil:
 		return h, nil
-	case errors.Is(err, errors.ErrUnsupported):
-		p.singly = true
-		return p.scan(overtake)
 	case errors.Is(err, ErrHeld):
 		err = p.heldAll(err)
 	}
@@ -51,10 +54,10 @@ func (p *permitCall) heldAll(err error) error {
 // waiter for the gate. If the store does not answer, gateTaken returns false, and the scan that
 // follows meets the same trouble.
 func (p *permitCall) gateTaken() bool {
-	if !p.l.guarantees.FIFO || p.l.inspector == nil {
+	if !p.l.guarantees.FIFO || p.l.admin == nil || !p.l.can(driver.AbilityInspect) {
 		return false
 	}
-	gate, err := p.l.inspector.Inspect(p.ctx, driver.SlotGate(p.name, p.set.slots))
+	gate, err := p.l.admin.Inspect(p.ctx, driver.SlotGate(p.name, p.set.slots))
 	return err == nil && (len(gate.Holds) > 0 || gate.Waiters > 0)
 }
 

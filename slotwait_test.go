@@ -17,14 +17,14 @@ import (
 type ordered struct {
 	driver.Store
 	driver.Waiter
-	driver.Inspector
+	driver.Admin
 	waits, looks atomic.Int64
 	stolen       atomic.Pointer[string] // a name that another caller takes when this name is tried next
 }
 
 func newOrdered() *ordered {
 	s := memstore.New()
-	return &ordered{Store: s, Waiter: s, Inspector: s}
+	return &ordered{Store: s, Waiter: s, Admin: s}
 }
 
 func (s *ordered) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
@@ -46,7 +46,7 @@ func (s *ordered) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 
 func (s *ordered) Inspect(ctx context.Context, name string) (driver.State, error) {
 	s.looks.Add(1)
-	return s.Inspector.Inspect(ctx, name)
+	return s.Admin.Inspect(ctx, name)
 }
 
 // A process that takes a permit again and again waits behind those that came before it, although it

@@ -199,12 +199,11 @@ func (a *attempt) waitAsHead() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
 	poll := poller{l: a.l}
-	waiter := a.l.waiter
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	for {
 		askedAt := a.l.clock.Now()
-		err := a.askStore(ctx, &waiter, &poll)
+		err := a.askStore(ctx, &poll)
 		switch {
 		case err == nil:
 			return err
@@ -231,19 +230,16 @@ func (a *attempt) waitAsHead() error {
 // askStore waits until the store hands the name over to this attempt, or until the name may be
 // free. In the first case askStore takes the lock that was handed over. In the second case it tries
 // to take the lock.
-func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
-	if *waiter == nil {
+func (a *attempt) askStore(ctx context.Context, poll *poller) error {
+	waiter := a.l.waiter
+	if waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
 		}
 		return a.tryStore(a.l.sendTime())
 	}
-	g, err := (*waiter).Wait(ctx, a.request, true)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		*waiter = nil
-		return a.askStore(ctx, waiter, poll)
-	case err != nil:
+	g, err := waiter.Wait(ctx, a.request, true)
+	if err != nil {
 		return &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself after a failed wait
 	}
 	// The attempt has left the store's queue, so no clean-up needs to give up its place there.

@@ -15,7 +15,7 @@ const (
 	MaxTrace = 64   // bytes of Holder.Trace
 	MaxSpent = 8    // tokens in Request.Spent
 
-	MaxStoreID = 64 // bytes of an Identifier's id
+	MaxStoreID = 64 // bytes of the id of a store
 
 	// MinTTL and MaxTTL also limit cool-downs and Request.AtLeast.
 	MinTTL = 100 * time.Millisecond

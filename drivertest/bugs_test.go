@@ -199,6 +199,8 @@ const (
 	waiterForgetsAtLeast      bug = "a hand-over forgets AtLeast"
 	waiterForgetsAbove        bug = "a hand-over forgets FenceAbove"
 	swapForgetsAbove          bug = "a swap forgets FenceAbove"
+	lackUntold                bug = "the store lacks StoreID, and Guarantees do not say so"
+	lackUntrue                bug = "Guarantees say that the store lacks Status, and it has it"
 	locationOfAll             bug = "all names have the same location"
 	slotsShareALock           bug = "all permits of a name are one lock"
 	boundSwaps                bug = "holds that are bound are handed over"

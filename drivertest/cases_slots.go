@@ -81,18 +81,24 @@ var slotCases = []testCase{
 	},
 	{
 		name:   "slots/invalid",
-		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, a shared request and Replaces.",
-		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots",
+		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces, AtLeast or FenceAbove.",
+		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots Guarantees.SlotsAtOnce",
 		needs:  []need{takesSlots},
 		f: func(c *check) {
-			swap, shared := c.request(c.slotted()), c.request(c.slotted())
-			swap.Replaces, shared.Shared = newToken(), true
+			swap, shared, atLeast, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
+			swap.Replaces, shared.Shared, atLeast.AtLeast, above.FenceAbove = newToken(), true, driver.MinTTL, 1
 			for _, bad := range []struct {
 				r driver.Request
 				n int
-			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}} {
+			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}, {atLeast, 2}, {above, 2}} {
 				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
+				}
+			}
+			if most := c.g.SlotsAtOnce; most > 0 {
+				_, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, c.request(c.slotted()), most+1, false)
+				if most < driver.MaxSlots && !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("AcquireSlot with %d permits, and Guarantees allow %d: want ErrInvalid, got: %v", most+1, most, orGranted(err))
 				}
 			}
 		},

@@ -14,6 +14,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// JoinFirst implements driver.Waiter. The type relay guesses.
+func (s *ref) JoinFirst(string) bool { return false }
+
 // Wait implements driver.Waiter.
 func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.validate(&r); err != nil {

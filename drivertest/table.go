@@ -14,7 +14,7 @@ func init() {
 		acquireCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
 		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
-		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
+		nameCases, limitCases, abilityCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)
 }

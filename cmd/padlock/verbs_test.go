@@ -22,8 +22,8 @@ import (
 // kept is a store in memory that several verbs open and close, one after the other.
 type kept struct {
 	driver.Store
-	driver.Inspector
-	driver.Breaker
+	driver.Admin
+	lists   bool
 	inspect func() error
 	release func() (driver.Outcome, error)
 }
@@ -37,13 +37,28 @@ func (k kept) Release(ctx context.Context, name, token string, keep time.Duratio
 
 func (k kept) Close() error { return nil }
 
+func (k kept) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if !k.lists {
+		return nil, errors.ErrUnsupported
+	}
+	return k.Admin.List(ctx, prefix)
+}
+
+func (k kept) Guarantees() driver.Guarantees {
+	g := k.Store.Guarantees()
+	if !k.lists {
+		g.Lacks |= driver.AbilityList
+	}
+	return g
+}
+
 func (k kept) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if k.inspect != nil {
 		if err := k.inspect(); err != nil {
 			return driver.State{}, err
 		}
 	}
-	return k.Inspector.Inspect(ctx, name)
+	return k.Admin.Inspect(ctx, name)
 }
 
 // inMemory returns a store in memory, which is closed at the end of the test.
@@ -54,7 +69,7 @@ func inMemory(t *testing.T) kept {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return kept{Store: s, Inspector: s.(driver.Inspector), Breaker: s.(driver.Breaker)}
+	return kept{Store: s, Admin: s.(driver.Admin)}
 }
 
 // use makes the verbs open s.

@@ -201,7 +201,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 	return err
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.Admin.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err

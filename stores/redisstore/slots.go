@@ -13,17 +13,14 @@ import (
 // permits, the caller must look at one permit after the other.
 const mostTaken = 64
 
-var _ driver.SlotTaker = (*Store)(nil)
-
-// AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
-// is more than 64, or if r has AtLeast or FenceAbove. It also returns that error if the store has
+// AcquireSlot implements driver.SlotTaker with one request. The store lacks this ability if it has
 // the option Foreign or Replicas, or has PlainStrings together with NoFences.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
+	if s.guarantees.Lacks&driver.AbilitySlotTaker != 0 {
+		return 0, driver.Grant{}, errors.ErrUnsupported
+	}
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
-	}
-	if n > mostTaken || !s.fast(&r) || s.config.strings && !s.config.fences {
-		return 0, driver.Grant{}, errors.ErrUnsupported
 	}
 	if err := s.enter(ctx); err != nil {
 		return 0, driver.Grant{}, err
@@ -42,8 +39,8 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
-	if r.Shared || r.Replaces != "" {
-		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
+	if n > mostTaken || !s.fast(r) {
+		return fmt.Errorf("%w: request: any permit of at most %d is exclusive, and without Replaces, AtLeast and FenceAbove", driver.ErrInvalid, mostTaken)
 	}
 	return r.Validate(&s.guarantees)
 }
