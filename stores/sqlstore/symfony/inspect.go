@@ -62,8 +62,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if err := rows.Err(); err != nil {
 		return nil, dbms.Failure(ctx, err, false)
 	}
-	if unknown > 0 || s.layout == Symfony73 {
+	if unknown > 0 {
 		return out, fmt.Errorf("%w: %d locks have names that Symfony stores as a hash", errors.ErrUnsupported, unknown)
+	}
+	if s.layout == Symfony73 {
+		return nil, errors.ErrUnsupported
 	}
 	return out, nil
 }
