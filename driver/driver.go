@@ -26,8 +26,8 @@
 //   - [SlotTaker]: a caller takes any permit of n in one step.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
-//   - [Places]: a key of another store is refused, and two names of one lock, and one store that is
-//     named twice in a quorum.
+//   - [Places]: a key of another store is refused, as are two names of one lock, and a member that
+//     a quorum has twice.
 //   - [Recorder]: machines share the history of the runs of a name.
 //   - [Reporter]: people can see what the server is and what is wrong with its settings.
 //   - [FileSharer]: a child process can share a hold.

@@ -21,8 +21,6 @@ import (
 // No prefix may be the beginning of another one: two tenants would then share names. End each
 // prefix with a character that occurs nowhere else in a prefix, such as ':'.
 //
-// The returned store has the optional interfaces that As finds in s, and lacks the others.
-//
 // The longest allowed name is shorter than in s by the length of the prefix; see
 // Guarantees.MaxName. If the prefix leaves no room for a name, every call returns ErrInvalid. The
 // StoreID of the returned store depends on the prefix. Close closes s. State.Path and the errors of
