@@ -117,12 +117,12 @@ func TestOnlyAWholeYesIsOne(t *testing.T) {
 
 // partial is a store that cannot list all names.
 type partial struct {
-	driver.Store
+	kept
 	err   error // the error of List; nil means that List does not reply in time
 	known []driver.State
 }
 
-func (p *partial) Unwrap() driver.Store { return p.Store }
+func (p *partial) Guarantees() driver.Guarantees { return p.Store.Guarantees() }
 
 func (p *partial) List(ctx context.Context, _ string) ([]driver.State, error) {
 	if p.err != nil {
@@ -173,7 +173,7 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 		{&partial{err: errors.ErrUnsupported}, []string{"job is free"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c.store.Store = inMemory(t)
+			c.store.kept = inMemory(t)
 			use(t, c.store)
 			for _, json := range []bool{false, true} {
 				var out bytes.Buffer
@@ -198,7 +198,7 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 // While a server that has restarted grants no locks, status shows the holder of a name and says
 // that new locks are refused. It does not speak of slots, because the name may have none.
 func TestStatusDuringTheRestartGuard(t *testing.T) {
-	store := &partial{Store: inMemory(t), err: fmt.Errorf("%w: the server has restarted (restart guard)", padlock.ErrUnavailable)}
+	store := &partial{kept: inMemory(t), err: fmt.Errorf("%w: the server has restarted (restart guard)", padlock.ErrUnavailable)}
 	use(t, store)
 	l := padlock.New(store)
 	if _, err := l.Acquire(t.Context(), "long", padlock.NoRenewal(), padlock.Label("who")); err != nil {
