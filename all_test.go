@@ -233,8 +233,16 @@ func TestAcquireAllInvalid(t *testing.T) {
 // hashed keeps two names in one place if they have the same length.
 type hashed struct{ driver.Store }
 
-func (hashed) Location(name string) (string, error) { return string(rune(len(name))), nil }
-func (h hashed) Unwrap() driver.Store               { return h.Store }
+func (hashed) Location(name string) (string, error)    { return string(rune(len(name))), nil }
+func (hashed) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+func (hashed) SamePlace(driver.Store) bool             { return false }
+func (h hashed) Unwrap() driver.Store                  { return h.Store }
+func (h hashed) Guarantees() driver.Guarantees {
+	g := h.Store.Guarantees()
+	g.Hashed = true
+	g.Lacks |= driver.AbilityStoreID
+	return g
+}
 
 func TestNamesThatShareALock(t *testing.T) {
 	for _, store := range []driver.Store{hashed{memstore.New()}, driver.WithPrefix(hashed{memstore.New()}, "p:")} {

@@ -66,6 +66,10 @@ func (inPart) List(context.Context, string) ([]driver.State, error) {
 	return []driver.State{{Name: "job"}}, padlock.ErrUnavailable
 }
 
+func (inPart) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
+}
+
 func TestInspectAndListInPart(t *testing.T) {
 	l := padlock.New(inPart{memstore.New()})
 	defer l.Close(t.Context())

@@ -127,11 +127,9 @@ func (a *attempt) atLeast() time.Duration {
 //  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
 //  2. A call joins the line if other callers wait there, or if a holder of this Locker may pass
 //     its lock on.
-//  3. A call joins the line and the store's queue if QueueAdviser.JoinFirst returns true. The
+//  3. A call joins the line and the store's queue if Waiter.JoinFirst returns true. The
 //     store has then just handed the name to another process.
-//  4. A call for the gate of a name with slots joins the line and the store's queue if the store
-//     is a driver.SlotQueuer. In the store's queue, the call waits for a permit (slotqueue.go).
-//  5. Every other call makes a try.
+//  4. Every other call makes a try.
 //
 // Rule 3 is only for exclusive calls with a TTL above MaxReservation and a Wait of at least
 // shortWait. HoldAtLeast, FenceAbove and Slots must not be given.
@@ -148,12 +146,9 @@ const shortWait = time.Second
 // joinsFirst reports whether the caller joins the store's queue before it has made any try.
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
-	if a.awaitPermit != nil && l.cfg.maxWaiters > 0 {
-		return true
-	}
-	return l.adviser != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&
+	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part && !a.gate && !a.anySlot &&
 		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
-		(a.set.wait < 0 || a.set.wait >= shortWait) && l.adviser.JoinFirst(r.Name)
+		(a.set.wait < 0 || a.set.wait >= shortWait) && l.waiter.JoinFirst(r.Name)
 }
 
 // askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a

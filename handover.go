@@ -2,7 +2,6 @@ package padlock
 
 import (
 	"context"
-	"errors"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -47,25 +46,9 @@ func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) 
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, queued, err := h.pass(ctx, passer, r)
+	out, g, queued, err := passer.Pass(ctx, h.token, r)
 	by := l.passedTo(t, &r, sent, g, queued, err)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return passed{}
-	}
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
-}
-
-// pass asks the store to pass h on to the request r. queued is true if r got a place in the store's
-// queue instead.
-func (h *hold) pass(ctx context.Context, passer driver.Passer, r driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
-	if queuer := h.locker.handover.queuer; queuer != nil {
-		out, g, queued, err = queuer.PassOrQueue(ctx, h.token, r)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return out, g, queued, err
-		}
-	}
-	out, g, err = passer.Pass(ctx, h.token, r)
-	return out, g, false, err
 }
 
 // passedTo handles the store's reply to a request that passes a lock on to a waiter. t is the turn
@@ -82,8 +65,6 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	l.mu.Lock()
 	newState := turnSpent
 	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		newState, l.handover.passer = turnCalled, nil
 	case t.gone && (granted || queued || lost):
 		l.unlock()
 		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, acquire: true, events: t.a.events}, max(r.TTL, r.AtLeast))
@@ -120,10 +101,7 @@ func (h *hold) passLocally(ctx context.Context, t *turn, usableUntil driver.Inst
 		l.unlock()
 		err := raiser.RaiseFence(ctx, h.name, h.token, last)
 		l.mu.Lock()
-		switch {
-		case errors.Is(err, errors.ErrUnsupported):
-			b.left, l.handover.raiser = 0, nil
-		case err != nil:
+		if err != nil {
 			b.left, requests = 0, 1
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // place in the queue instead.
 type queueRelay struct{ relay }
 
-func (r queueRelay) PassOrQueue(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+func (r queueRelay) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
 	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { out, err = r.Store.Release(ctx, next.Name, token, 0); return err })
 	return out, g, err == nil, err
@@ -133,8 +133,8 @@ func TestWaitEndsAPlace(t *testing.T) {
 // badRelay reports a place and an error.
 type badRelay struct{ queueRelay }
 
-func (r badRelay) PassOrQueue(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
-	r.queueRelay.PassOrQueue(ctx, token, next)
+func (r badRelay) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+	r.queueRelay.Pass(ctx, token, next)
 	return driver.Gone, driver.Grant{}, true, errReset
 }
 
@@ -150,6 +150,22 @@ func TestLostReplyIsNoPlace(t *testing.T) {
 			if c.token == spent {
 				t.Error("the waiter uses a token whose place is not known")
 			}
+		}
+	})
+}
+
+// A store that lacks Pass is not asked to pass a lock on.
+func TestStoreThatDoesNotPassOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		s.guarantees.Lacks |= driver.AbilityPasser
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		next := wait(t, l)
+		release(t, h)
+		release(t, next.lock(t))
+		if n := s.requests(); n["pass"] != 0 || n["release"] != 2 {
+			t.Errorf("the requests: %v", n)
 		}
 	})
 }

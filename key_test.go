@@ -149,6 +149,9 @@ func (s identified) StoreID(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
+func (s identified) Location(name string) (string, error) { return name, nil }
+func (s identified) SamePlace(driver.Store) bool          { return false }
+
 // The token of another program becomes a key, and a key gives its token to another program.
 func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

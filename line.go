@@ -8,8 +8,7 @@ import (
 )
 
 // queue is the line of goroutines of one Locker that wait for one name. Only the head of the line
-// talks to the store, so the store sees one waiter even if a thousand goroutines wait. A store in
-// this process has a queue of its own. For such a store, the field line stays empty.
+// talks to the store, so the store sees one waiter even if a thousand goroutines wait.
 type queue struct {
 	waiting int
 	line    []*turn // line[0] is the head
@@ -24,11 +23,9 @@ type queue struct {
 
 // turn is the place of one waiter in a queue.
 type turn struct {
-	ready chan struct{} // gets one message: from passingOver, callHead or storeReplied
+	ready chan struct{} // gets one message: from passingOver or callHead
 	state turnState
-	gone  bool         // the turn is out of the line: the waiter gave up, or has the lock
-	g     driver.Grant // the grant, if the store has a queue of its own
-	err   error
+	gone  bool // the turn is out of the line: the waiter gave up, or has the lock
 	a     *attempt
 }
 
@@ -36,7 +33,7 @@ type turn struct {
 //
 //	lined   → parked, called, passing
 //	parked  → passing, called
-//	passing → called, given, queued, spent, unsure; lined (a reader for which no lock was granted)
+//	passing → called, given, queued, spent, unsure
 //
 // The other states are final. So after a message from turn.ready, the waiter reads the state
 // without locking mu.
@@ -59,17 +56,15 @@ const (
 	// Locker may pass its lock on (parkHead). If the waiter gives up, the next turn is parked or
 	// called.
 	turnParked
-	// turnPassing: a Release has chosen the turn (chooseNext), or one request is sent for several
-	// readers (readersBehind). The waiter waits. If it gives up, the goroutine that has sent the
-	// request begins a clean-up if necessary.
+	// turnPassing: a Release has chosen the turn (chooseNext). The waiter waits. If it gives up,
+	// the goroutine that has sent the request begins a clean-up if necessary.
 	turnPassing
 	// turnCalled: the turn is the head of the line, and its waiter asks the store (callHead). If a
 	// Release cannot pass the lock on, the turn that it has chosen gets this state too (passOn,
 	// passedTo). If the waiter gives up, the next turn is parked or called.
 	turnCalled
-	// turnGiven: the waiter has the lock. The lock was passed on (passedTo, handHoldTo), or the
-	// waiter is one of several readers (sharedReply). If the waiter gave up in the meantime,
-	// it releases the lock, unless Close does so.
+	// turnGiven: the waiter has the lock, which was passed on (passedTo, handHoldTo). If the waiter
+	// gave up in the meantime, it releases the lock, unless Close does so.
 	turnGiven
 	// turnQueued: the lock went to another process, and the waiter has a place in the store's queue
 	// (passedTo). The waiter waits there, with the same token. If it gives up, it begins a
@@ -84,13 +79,6 @@ const (
 	// and returns an error that is also ErrUncertain.
 	turnUnsure
 )
-
-// storeReplied is called by a store that has a queue of its own: the waiter has the lock, or its
-// wait in the store has failed.
-func (t *turn) storeReplied(g driver.Grant, err error) {
-	t.g, t.err = g, err
-	t.ready <- struct{}{}
-}
 
 // leaveLineLocked takes the turn of this attempt out of the line. If that turn was the head, the
 // next turn becomes the head. The caller holds mu.
@@ -108,9 +96,7 @@ func (a *attempt) leaveLineLocked() {
 		delete(l.queues, a.h.name)
 		return
 	}
-	if len(q.line) > 0 {
-		l.leaveLine(q, t)
-	}
+	l.leaveLine(q, t)
 }
 
 func (l *Locker) leaveLine(q *queue, t *turn) {
@@ -161,7 +147,6 @@ const parkFor = 2 * time.Millisecond
 // handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
 	passer  driver.Passer      // nil if the store cannot pass locks on
-	queuer  driver.QueuePasser // passes a lock on, or else puts the waiter into the store's queue; may be nil
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
 	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
 }
@@ -171,7 +156,6 @@ func (l *Locker) initHandover() {
 		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
-	l.handover.queuer, _ = driver.As[driver.QueuePasser](l.store)
 	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
 	if l.handover.passer != nil || l.cfg.passMost > 0 {
 		l.handover.holders = make(map[string]*hold)

@@ -55,10 +55,8 @@ var answers = []answer{
 	{what: "lost reply", reply: lost, becomes: "unsure"},
 	{what: "lost reply, refused", reply: lost, crowd: true, becomes: "unsure"},
 	{what: "granted too late", takes: padlock.DefaultTTL, becomes: "unsure"},
-	{what: "unsupported", request: fails(errors.ErrUnsupported), becomes: "called"},
 	{what: "locally", locally: true, becomes: "given"},
 	{what: "locally, lost reply", locally: true, reply: lost, becomes: "called"},
-	{what: "locally, unsupported", locally: true, request: fails(errors.ErrUnsupported), becomes: "given"},
 	{what: "locally, late", locally: true, takes: padlock.DefaultTTL / 2, becomes: "given"},
 }
 
@@ -259,7 +257,7 @@ func (p *passing) checkEnd(t *testing.T) {
 // checkNothingLeft reports the names of server that are held or waited for.
 func checkNothingLeft(t *testing.T, server driver.Store) {
 	t.Helper()
-	states, err := server.(driver.Lister).List(context.Background(), "")
+	states, err := server.(driver.Admin).List(context.Background(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

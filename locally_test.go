@@ -240,7 +240,6 @@ func TestNoBlockOfFences(t *testing.T) {
 		why    trouble
 		raises int
 	}{
-		"unsupported": {fails(errors.ErrUnsupported), 1},
 		"unavailable": {fails(padlock.ErrUnavailable), 2},
 		"no reply":    {lost, 2},
 	} {

@@ -32,16 +32,11 @@ type Guarantees = driver.Guarantees
 // for each store.
 type Locker struct {
 	store      driver.Store
-	enqueuer   driver.Enqueuer     // nil unless the store lives in this process
-	identifier driver.Identifier   // nil if the store has no id
-	waiter     driver.Waiter       // nil if the store cannot wake waiters
-	adviser    driver.QueueAdviser // nil if the store cannot tell when a try would fail
-	converter  driver.Converter    // nil if the store cannot change a mode
-	slotTaker  driver.SlotTaker    // nil if the store cannot take a permit in one step
-	slotQueuer driver.SlotQueuer   // nil if the store cannot hand permits over to waiters
-	sharers    driver.SharedTaker  // nil if the store cannot take several shared holds at once; guarded by mu
-	slotWaiter driver.SlotWaiter   // nil if the store cannot wait until one of several permits is free
-	locator    driver.Locator      // finds names that share one lock in the store; nil if there are no such names
+	waiter     driver.Waiter    // nil if the store cannot wake waiters
+	converter  driver.Converter // nil if the store cannot change a mode
+	slotTaker  driver.SlotTaker // nil if the store cannot take a permit in one step
+	admin      driver.Admin     // nil if the store cannot show or end holds; the error of a method that it lacks says why
+	places     driver.Places    // nil if the store cannot tell where it keeps locks; see the method can
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -102,17 +97,10 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 		l.clock = driver.SystemClock()
 	}
 	l.waiter, _ = driver.As[driver.Waiter](store)
-	l.adviser, _ = driver.As[driver.QueueAdviser](store)
-	l.identifier, _ = driver.As[driver.Identifier](store)
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
-	l.slotQueuer, _ = driver.As[driver.SlotQueuer](store)
-	l.sharers, _ = driver.As[driver.SharedTaker](store)
-	l.slotWaiter, _ = driver.As[driver.SlotWaiter](store)
-	l.locator, _ = driver.As[driver.Locator](store)
-	if l.guarantees.InProcess {
-		l.enqueuer, _ = driver.As[driver.Enqueuer](store)
-	}
+	l.admin, _ = driver.As[driver.Admin](store)
+	l.places, _ = driver.As[driver.Places](store)
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
@@ -137,12 +125,16 @@ func (l *Locker) defaultTTL() time.Duration {
 // Guarantees returns the promises of the store.
 func (l *Locker) Guarantees() Guarantees { return l.guarantees }
 
+// can reports whether the store has all parts of abilities that are given, so far as it implements
+// their interfaces.
+func (l *Locker) can(a driver.Ability) bool { return l.guarantees.Lacks&a == 0 }
+
 // storeID returns the id of the store, or "" if the store has none or cannot be asked now.
 func (l *Locker) storeID(ctx context.Context) string {
-	if l.identifier == nil {
+	if l.places == nil || !l.can(driver.AbilityStoreID) {
 		return ""
 	}
-	id, err := l.identifier.StoreID(ctx)
+	id, err := l.places.StoreID(ctx)
 	if err != nil {
 		return ""
 	}
@@ -199,11 +191,10 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
 	}
-	i, ok := driver.As[driver.Inspector](l.store)
-	if !ok {
+	if l.admin == nil {
 		return State{}, failed(OpInspect, name, errors.ErrUnsupported)
 	}
-	state, err := i.Inspect(ctx, name)
+	state, err := l.admin.Inspect(ctx, name)
 	if err != nil {
 		return state, failed(OpInspect, name, err)
 	}
@@ -215,11 +206,10 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 // only some of these names, List returns their states together with the error, which is
 // errors.ErrUnsupported or ErrUnavailable.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
-	i, ok := driver.As[driver.Lister](l.store)
-	if !ok {
+	if l.admin == nil {
 		return nil, failed(OpList, prefix, errors.ErrUnsupported)
 	}
-	states, err := i.List(ctx, prefix)
+	states, err := l.admin.List(ctx, prefix)
 	if err != nil {
 		return states, failed(OpList, prefix, err)
 	}
@@ -232,11 +222,10 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 // next request to the store. Only a resource that checks fences stops it earlier. A store that
 // cannot break locks returns errors.ErrUnsupported.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	b, ok := driver.As[driver.Breaker](l.store)
-	if !ok {
+	if l.admin == nil {
 		return 0, failed(OpBreak, name, errors.ErrUnsupported)
 	}
-	fence, err := b.Break(ctx, name, seenFence)
+	fence, err := l.admin.Break(ctx, name, seenFence)
 	if err != nil {
 		return 0, failed(OpBreak, name, err)
 	}

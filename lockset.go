@@ -92,16 +92,14 @@ func (t *taking) check(names []string) error {
 	if err := t.set.check(&t.l.guarantees); err != nil {
 		return err
 	}
-	where := t.l.locator
-	if where == nil {
+	where := t.l.places
+	if where == nil || !t.l.guarantees.Hashed {
 		return nil
 	}
 	at := make(map[string]string, len(names))
 	for _, name := range names {
 		place, err := where.Location(name)
 		switch other, taken := at[place]; {
-		case errors.Is(err, errors.ErrUnsupported):
-			return nil
 		case err != nil:
 			return err
 		case taken:

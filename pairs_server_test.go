@@ -146,6 +146,8 @@ func (c *wire) Convert(ctx context.Context, r driver.Request) (driver.Grant, err
 }
 
 func (c *wire) StoreID(ctx context.Context) (string, error) { return c.s.StoreID(ctx) }
+func (c *wire) Location(name string) (string, error)        { return name, nil }
+func (c *wire) SamePlace(driver.Store) bool                 { return false }
 
 // ableWire is a wire to a server with every ability.
 type ableWire struct{ *wire }
@@ -209,22 +211,17 @@ type passResult struct {
 	g   driver.Grant
 }
 
-func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	p, err := send(c.wire, ctx, step{what: "pass", token: token}, next.Name, func(ctx context.Context) (p passResult, err error) {
-		p.out, p.g, err = c.s.Pass(ctx, token, next)
-		p.g.From = 0
-		c.x.giveUp(next.Name)
-		return p, err
-	})
-	return p.out, p.g, err
-}
-
-// PassOrQueue passes the lock on, or only releases it. Then the next caller gets its place in the
-// queue when it calls Wait.
-func (c ableWire) PassOrQueue(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+// Pass passes the lock on, or only releases it. Then the next caller gets its place in the queue
+// when it calls Wait.
+func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
 	if c.x.n(2) == 0 {
-		out, g, err = c.Pass(ctx, token, next)
-		return out, g, false, err
+		p, err := send(c.wire, ctx, step{what: "pass", token: token}, next.Name, func(ctx context.Context) (p passResult, err error) {
+			p.out, p.g, _, err = c.s.Pass(ctx, token, next)
+			p.g.From = 0
+			c.x.giveUp(next.Name)
+			return p, err
+		})
+		return p.out, p.g, false, err
 	}
 	out, err = c.Release(ctx, next.Name, token, 0)
 	return out, g, err == nil && out == driver.Released, err
@@ -233,20 +230,6 @@ func (c ableWire) PassOrQueue(ctx context.Context, token string, next driver.Req
 func (c ableWire) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
 	_, err := send(c.wire, ctx, step{what: "raise", token: token}, name, func(ctx context.Context) (bool, error) { return true, c.s.RaiseFence(ctx, name, token, fence) })
 	return err
-}
-
-func (c ableWire) AcquireShared(ctx context.Context, rs []driver.Request) ([]driver.Grant, error) {
-	return send(c.wire, ctx, step{what: "shared", token: rs[0].Token}, rs[0].Name, func(ctx context.Context) (grants []driver.Grant, err error) {
-		for _, r := range rs {
-			g, err := remotely(c.s.Acquire(ctx, r))
-			if err != nil {
-				break
-			}
-			grants = append(grants, g)
-		}
-		c.x.giveUp(rs[0].Name)
-		return grants, nil
-	})
 }
 
 func (c ableWire) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
@@ -263,7 +246,7 @@ func (c ableWire) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]
 	return answers, nil
 }
 
-// permit is the reply to AcquireSlot and AwaitSlot.
+// permit is the reply to AcquireSlot.
 type permit struct {
 	slot int
 	g    driver.Grant
@@ -277,35 +260,4 @@ func (c ableWire) AcquireSlot(ctx context.Context, r driver.Request, n int, over
 		return p, err
 	})
 	return p.slot, p.g, err
-}
-
-func (c ableWire) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	if err := sleep(ctx, c.x.us(1500)); err != nil {
-		return err
-	}
-	return c.s.WaitSlot(ctx, r, n)
-}
-
-// AwaitSlot hands over any permit, as Wait hands over a name.
-func (c ableWire) AwaitSlot(ctx context.Context, r driver.Request, n int) (slot int, g driver.Grant, err error) {
-	kind := c.x.n(3)
-	if kind > 0 {
-		r.TTL, r.AtLeast = min(r.TTL, driver.MaxReservation), 0
-	}
-	g, err = c.await(ctx, r, func(ctx context.Context) (driver.Grant, error) {
-		for {
-			var err error
-			slot, g, err = c.s.AcquireSlot(ctx, r, n, true)
-			if !errors.Is(err, driver.ErrHeld) {
-				return g, err
-			}
-			if err := c.s.WaitSlot(ctx, r, n); err != nil {
-				return driver.Grant{}, err
-			}
-		}
-	}, func() string { return driver.SlotName(r.Name, slot) }, true)
-	if kind == 1 {
-		g.From = 0
-	}
-	return slot, g, err
 }

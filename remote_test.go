@@ -49,6 +49,7 @@ func connect(s *memstore.Store) *remote {
 	s = s.Open(memstore.MaxTTL(driver.MaxTTL))
 	g := s.Guarantees()
 	g.InProcess = false
+	g.Lacks |= driver.AbilityBreak
 	return &remote{Store: s, guarantees: g, before: map[string]trouble{}, after: map[string]trouble{}}
 }
 
@@ -65,6 +66,12 @@ func (r *remote) Inspect(ctx context.Context, name string) (driver.State, error)
 func (r *remote) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	return r.Store.List(ctx, prefix)
 }
+
+func (r *remote) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+func (r *remote) JoinFirst(string) bool { return false }
 
 // request makes op fail, hang or take long before the server sees it.
 func (r *remote) request(op string, t trouble) { r.set(r.before, op, t) }

@@ -269,7 +269,7 @@ func (k *renewer) renew(holds []*hold) {
 	brokenOff := b.isBrokenOff()
 	b.cancel()
 	k.l.mu.Lock()
-	if b.unsupported {
+	if b.incomplete {
 		k.batcher = nil
 	}
 	for i, h := range holds {

@@ -2,7 +2,6 @@ package padlock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -57,12 +56,12 @@ func (k *renewer) takeDue() (holds []*hold) {
 
 // renewalBatch contains the renewals that are sent with one request.
 type renewalBatch struct {
-	ctx         context.Context
-	cancel      context.CancelFunc
-	holds       []*hold
-	batcher     driver.BatchExtender
-	claims      bool // the request is a claim, and is for a single hold
-	unsupported bool // the store has turned out not to support batches
+	ctx        context.Context
+	cancel     context.CancelFunc
+	holds      []*hold
+	batcher    driver.BatchExtender
+	claims     bool // the request is a claim, and is for a single hold
+	incomplete bool // the store did not answer for every hold
 }
 
 // A Release waits for a renewal of its hold that is under way. If the request also renews other
@@ -110,10 +109,10 @@ func (b *renewalBatch) askStore(store driver.Store) []driver.Extended {
 		if err == nil && len(together) == len(b.holds) {
 			return together
 		}
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if err != nil {
 			return slices.Repeat([]driver.Extended{{Err: err}}, len(b.holds))
 		}
-		b.unsupported = true
+		b.incomplete = true
 	}
 	answers := make([]driver.Extended, len(b.holds))
 	for i, h := range b.holds {

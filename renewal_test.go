@@ -86,12 +86,17 @@ func TestRenewalBatchIsRepeated(t *testing.T) {
 	})
 }
 
-// A store may find out later that it has no batches.
+// A store that lacks batches gets none.
 func TestRenewalWithoutBatches(t *testing.T) {
-	withMany(t, 100, func(t *testing.T, l *padlock.Locker, b batching, locks []*padlock.Lock) {
-		b.request("batch", fails(errors.ErrUnsupported))
+	synctest.Test(t, func(t *testing.T) {
+		b := batching{newRemote()}
+		b.guarantees.Lacks |= driver.AbilityBatchExtender
+		l := newLocker(t, b)
+		for i := range 100 {
+			acquire(t, l, fmt.Sprint("job", i))
+		}
 		<-time.After(10 * time.Minute)
-		if s := l.Stats(); s.Held != len(locks) || s.RenewalErrors != 0 || len(b.log("batch")) != 1 {
+		if s := l.Stats(); s.Held != 100 || s.RenewalErrors != 0 || len(b.log("batch")) != 0 {
 			t.Errorf("%d batches, %+v", len(b.log("batch")), s)
 		}
 	})

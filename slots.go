@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -21,10 +19,9 @@ import (
 // caller with Slots and a caller without Slots do not exclude each other. If Slots and Shared are
 // given together, the error is ErrInvalid.
 //
-// Callers that wait with the same n get permits in the order of arrival. A caller that does not
-// wait may overtake the waiting callers: it may take a permit that has just become free. If the
-// store does not implement driver.SlotTaker, a new caller that is ready to wait may also overtake
-// the waiting callers.
+// Callers that wait with the same n get permits in the order of arrival, on every store with
+// Guarantees.FIFO. A caller that does not wait, or that gives SkipIfOutlived, may overtake the
+// waiting callers: it may take a permit that has just become free.
 func Slots(n int) Option {
 	if n < 1 {
 		n = -1 // 0 means that Slots is not given
@@ -41,8 +38,8 @@ func Slots(n int) Option {
 //   - watching: The call has the gate. It tries every permit, waits until one may be free, and
 //     tries again.
 //
-// A call begins with scanning. If other callers of this process already wait, it begins with
-// queueing, so that the order is kept. The transitions are:
+// A call begins with scanning. But if the call is ready to wait and other callers already wait, it
+// begins with queueing, so that the order is kept. The transitions are:
 //
 //	state     event                     what happens
 //	scanning  The call gets a permit.   The call is done.
@@ -65,11 +62,9 @@ type permitCall struct {
 	set     settings
 	start   driver.Instant
 	events  *eventQueue // nil if there is no observer
-	got     *hold       // the permit that the store has handed over
 	held    []error     // for each permit the last *HeldError
 	noted   bool        // EventContended was noted
 	pending bool        // EventAcquiring was counted
-	singly  bool        // the store cannot serve this call in one step
 	timeout bool        // the time of Wait is over
 	poll    poller
 }
@@ -78,7 +73,7 @@ type permitCall struct {
 // step, if the store can do that and nothing else needs to be checked.
 func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	l := a.l
-	if l.slotTaker == nil || l.locator != nil || a.set.shared || lockFrom(a.ctx) != nil {
+	if !l.takesAnySlot(&a.set) || l.guarantees.Hashed || a.set.shared || lockFrom(a.ctx) != nil {
 		onHeap := *a
 		return nil, nil, &onHeap, nil
 	}
@@ -106,7 +101,7 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 		if a.set.wait == 0 {
 			return nil, nil, nil, a.failCall(name, err)
 		}
-	case !errors.Is(err, errors.ErrUnsupported):
+	default:
 		return nil, nil, nil, a.failCall(name, err)
 	}
 	a.drop(err)
@@ -164,8 +159,8 @@ func (p *permitCall) check() error {
 // stores two names can share one lock. The caller that has the gate waits for a permit, so it would
 // wait for itself.
 func (p *permitCall) checkPlaces() error {
-	where := p.l.locator
-	if where == nil {
+	where := p.l.places
+	if where == nil || !p.l.guarantees.Hashed {
 		return nil
 	}
 	gate, err := where.Location(driver.SlotGate(p.name, p.set.slots))
@@ -174,9 +169,6 @@ func (p *permitCall) checkPlaces() error {
 		if place, err = where.Location(driver.SlotName(p.name, i)); err == nil && place == gate {
 			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
 	}
 	return err
 }
@@ -192,7 +184,7 @@ func (p *permitCall) runStates(triedErr error) (*hold, error) {
 		return nil, ErrClosed
 	}
 	l.attempts++ // so that Close waits for this call
-	crowded := l.queues[driver.SlotGate(p.name, p.set.slots)] != nil
+	crowded := l.permitWaiters[driver.SlotGate(p.name, p.set.slots)] > 0
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -220,270 +212,4 @@ func (p *permitCall) firstScan(triedErr error) (*hold, error) {
 		return nil, p.heldAll(triedErr)
 	}
 	return p.scan(p.set.wait == 0)
-}
-
-// scan tries each permit once, with one request if possible. If overtake is true, this call may
-// overtake the callers that wait for the gate.
-func (p *permitCall) scan(overtake bool) (*hold, error) {
-	if p.l.slotTaker == nil || p.singly {
-		return p.scanSingly()
-	}
-	a := p.attempt()
-	a.anySlot, a.overtake = true, overtake
-	h, err := a.takeOrWait(p.name)
-	switch {
-	case err == nil:
-		return h, nil
-	case errors.Is(err, errors.ErrUnsupported):
-		p.singly = true
-		return p.scanSingly()
-	case errors.Is(err, ErrHeld):
-		err = p.heldAll(err)
-	}
-	return nil, err
-}
-
-// heldAll records that all permits are held, and returns the error for the caller. The holders of
-// the permits come from err.
-func (p *permitCall) heldAll(err error) error {
-	clear(p.held)
-	var all *HeldError
-	if errors.As(err, &all) {
-		for i := range min(len(all.Holds), len(p.held)) {
-			p.held[i] = &HeldError{Holds: all.Holds[i : i+1], Until: all.Holds[i].Until}
-		}
-	}
-	err = p.refusal()
-	p.poll.until(err)
-	return err
-}
-
-// scanSingly tries one permit after the other. If there are many permits, it begins with a random
-// one, because the first ones are more likely to be held.
-func (p *permitCall) scanSingly() (*hold, error) {
-	first := 0
-	if len(p.held) > watchMost {
-		first = rand.IntN(len(p.held))
-	}
-	for i := range p.held {
-		i = (first + i) % len(p.held)
-		h, err := p.attempt().takeOrWait(driver.SlotName(p.name, i))
-		if err == nil {
-			return h, nil
-		}
-		if !errors.Is(err, ErrHeld) && !splitVote(err) {
-			return nil, err
-		}
-		p.held[i] = err
-	}
-	err := p.refusal()
-	p.poll.until(err)
-	return nil, err
-}
-
-// refusal returns one *HeldError for all permits.
-func (p *permitCall) refusal() error {
-	all := &HeldError{Waiters: -1}
-	for _, err := range p.held {
-		var held *HeldError
-		if !errors.As(err, &held) {
-			continue
-		}
-		all.Holds = append(all.Holds, held.Holds...)
-		if all.Until.IsZero() || !held.Until.IsZero() && held.Until.Before(all.Until) {
-			all.Until = held.Until
-		}
-	}
-	err := error(all)
-	p.noteContended(err)
-	return err
-}
-
-// noteContended counts the call as contended and reports EventContended to observers, once for each
-// call.
-func (p *permitCall) noteContended(err error) {
-	if p.noted {
-		return
-	}
-	p.noted = true
-	p.l.mu.Lock()
-	p.l.stats.contended++
-	p.pending = p.pending || p.events.countPending()
-	p.events.noteCall(Event{Kind: EventContended, Err: err})
-	p.l.unlock()
-}
-
-// skips reports whether SkipIfOutlived applies: the holder of every permit plans to keep it beyond
-// the end of this wait.
-func (p *permitCall) skips() bool {
-	for _, held := range p.held {
-		a := attempt{l: p.l, ctx: p.ctx, set: p.set, start: p.start, held: held}
-		if !a.skips() {
-			return false
-		}
-	}
-	return p.set.skip
-}
-
-// gateTTL is the lease of the gate, the lock of the first waiting caller. If that caller dies, the
-// others must wait until this lease ends. A shorter lease would have to be renewed more often while
-// the caller waits.
-const gateTTL = time.Second
-
-// queueForPermit waits for the gate, and then for a permit.
-func (p *permitCall) queueForPermit() (*hold, error) {
-	gateName := driver.SlotGate(p.name, p.set.slots)
-	if err := p.l.beginPermitWait(gateName); err != nil {
-		return nil, err
-	}
-	defer p.l.endPermitWait(gateName)
-	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
-	if p.awaitsPermit() {
-		g.awaitPermit = p.awaitHandOver
-	}
-	g.part, g.gate, g.noted, g.within = true, true, true, false
-	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
-	gate, err := g.takeOrWait(gateName)
-	p.timeout = g.timeout
-	switch {
-	case p.got != nil:
-		return p.got, nil
-	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
-		return nil, &joined{p.refusal(), p.ctx.Err()}
-	case errors.Is(err, ErrHeld):
-		return nil, p.refusal()
-	case err != nil:
-		return nil, err
-	}
-	ctx, stop := p.bounded()
-	defer stop()
-	h, err := p.watch(ctx)
-	// The call does not wait for the store's reply. Close does, because the gate is a hold.
-	go gate.giveBack(context.Background(), 0, nil)
-	return h, err
-}
-
-// remaining returns how much is left of the time that Wait allows. If only the context bounds the
-// wait, it returns waitForContext.
-func (p *permitCall) remaining() time.Duration {
-	if p.set.wait < 0 {
-		return p.set.wait
-	}
-	return max(0, p.set.wait-p.l.clock.Now().Sub(p.start))
-}
-
-// bounded returns the context for the wait for a permit. This context ends under the same
-// conditions as in a wait for a lock without slots.
-func (p *permitCall) bounded() (context.Context, func()) {
-	a := &attempt{l: p.l, ctx: p.ctx}
-	if p.set.wait < 0 {
-		return a.bounded(nil)
-	}
-	over := make(chan struct{})
-	stopTimer := p.l.clock.AfterFunc(p.remaining(), func() { close(over) })
-	ctx, stop := a.bounded(over)
-	return ctx, func() { stopTimer(); stop() }
-}
-
-// watch tries the permits whenever one may be free, until it gets one or ctx ends.
-func (p *permitCall) watch(ctx context.Context) (*hold, error) {
-	a := &attempt{l: p.l, ctx: p.ctx}
-	var downSince driver.Instant
-	var trouble error // the last error; nil if the store has replied since
-	for {
-		began := p.l.clock.Now()
-		h, err := p.scan(true)
-		switch {
-		case err == nil:
-			return h, nil
-		case errors.Is(err, ErrHeld) || splitVote(err):
-			if downSince, trouble = 0, nil; p.skips() {
-				return nil, err
-			}
-			p.awaitPermit(ctx)
-		case ctx.Err() == nil && !a.tolerates(err, began, &downSince):
-			return nil, err
-		default:
-			trouble = err
-			p.l.sleep(ctx, p.poll.next())
-		}
-		if ctx.Err() != nil {
-			return nil, p.waitOver(ctx, trouble)
-		}
-	}
-}
-
-// waitOver returns the error of a wait that ended, as attempt.waitEnded does.
-func (p *permitCall) waitOver(ctx context.Context, trouble error) error {
-	err := p.refusal()
-	p.timeout = context.Cause(ctx) == errWaitOver
-	switch {
-	case p.ctx.Err() != nil:
-		err = &joined{err, p.ctx.Err()}
-	case errors.Is(context.Cause(ctx), ErrClosed):
-		err = ErrClosed
-	}
-	if trouble != nil {
-		err = &joined{err, trouble}
-	}
-	return err
-}
-
-// The first waiting caller watches at most watchMost permits of one name at the same time. If the
-// name has more permits, this caller also tries all of them every 250 ms (rescanAfter).
-const (
-	watchMost   = 16
-	rescanAfter = 250 * time.Millisecond
-)
-
-// awaitPermit waits until a permit may be free, or until ctx ends.
-func (p *permitCall) awaitPermit(ctx context.Context) {
-	if p.l.slotWaiter != nil && !p.singly {
-		err := p.l.slotWaiter.WaitSlot(ctx, p.request(p.name), p.set.slots)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			if err != nil {
-				p.l.sleep(ctx, p.poll.next())
-			}
-			return
-		}
-	}
-	if p.l.waiter == nil {
-		p.l.sleep(ctx, p.poll.next())
-		return
-	}
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watched := rand.Perm(len(p.held))
-	if len(watched) > watchMost {
-		watched = watched[:watchMost]
-		stop := p.l.clock.AfterFunc(rescanAfter, cancel)
-		defer stop()
-	}
-	woken := make(chan error, len(watched))
-	for _, i := range watched {
-		go func() {
-			_, err := p.l.waiter.Wait(watching, p.request(driver.SlotName(p.name, i)), false)
-			woken <- err
-		}()
-	}
-	cannotWait := <-woken != nil && watching.Err() == nil
-	cancel()
-	for range len(watched) - 1 {
-		<-woken
-	}
-	if cannotWait {
-		p.l.sleep(ctx, p.poll.next())
-	}
-}
-
-// request returns the request with which the caller waits for permits. This request takes no place
-// in the store's queue.
-func (p *permitCall) request(name string) driver.Request {
-	l := p.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return driver.Request{
-		Name: name, Token: l.newToken(), TTL: p.set.ttl,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: p.set.label},
-	}
 }

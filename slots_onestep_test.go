@@ -23,10 +23,6 @@ func (r slotRemote) AcquireSlot(ctx context.Context, q driver.Request, n int, ah
 	return slot, r.answer(g), nil
 }
 
-func (r slotRemote) WaitSlot(ctx context.Context, q driver.Request, n int) error {
-	return r.on(call{op: "wait slot", name: q.Name, ctx: ctx}, func(ctx context.Context) error { return r.Store.WaitSlot(ctx, q, n) })
-}
-
 // If the reply is lost, the request is repeated, and the caller has one permit and not two.
 func TestSlotsAfterALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +86,8 @@ func TestSlotsRequests(t *testing.T) {
 			t.Errorf("the permit is %d", k.Slot())
 		}
 		// The caller asks at once, at the gate, and after the release.
-		if n, waits := len(store.log("slot"))-4, len(store.log("wait slot")); n != 3 || waits != 1 {
-			t.Errorf("the caller that waited sent %d and %d requests", n, waits)
+		if n := len(store.log("slot")) - 4; n != 3 {
+			t.Errorf("the caller that waited sent %d requests", n)
 		}
 		for _, k := range append(held[:2], held[3], k) {
 			release(t, k)

@@ -415,8 +415,16 @@ type placed struct {
 	at func(name string) string
 }
 
-func (p placed) Location(name string) (string, error) { return p.at(name), nil }
-func (p placed) Unwrap() driver.Store                 { return p.Store }
+func (p placed) Location(name string) (string, error)  { return p.at(name), nil }
+func (placed) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+func (placed) SamePlace(driver.Store) bool             { return false }
+func (p placed) Unwrap() driver.Store                  { return p.Store }
+func (p placed) Guarantees() driver.Guarantees {
+	g := p.Store.Guarantees()
+	g.Hashed = true
+	g.Lacks |= driver.AbilityStoreID
+	return g
+}
 
 // A permit in the place of the gate is refused, because a caller at the gate would wait for itself.
 // Permits that share a place are fewer, which does no harm.

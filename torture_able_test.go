@@ -16,12 +16,11 @@ type able struct {
 
 func (s able) JoinFirst(string) bool { return s.x.n(2) == 0 }
 
-// PassOrQueue passes the lock on, or only releases it. Then the next caller gets its place in the
+// Pass passes the lock on, or only releases it. Then the next caller gets its place in the
 // queue when it calls Wait.
-func (s able) PassOrQueue(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+func (s able) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
 	if s.x.n(2) == 0 {
-		out, g, err = s.Pass(ctx, token, next)
-		return out, g, false, err
+		return s.relay.Pass(ctx, token, next)
 	}
 	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { out, err = s.Store.Release(ctx, next.Name, token, 0); return err })
@@ -40,20 +39,6 @@ func (s able) Wait(ctx context.Context, q driver.Request, reserve bool) (g drive
 		g.From = 0
 	}
 	return g, err
-}
-
-func (s able) AcquireShared(ctx context.Context, rs []driver.Request) (grants []driver.Grant, err error) {
-	err = s.on(call{op: "shared", name: rs[0].Name, ctx: ctx}, func(ctx context.Context) error {
-		for _, r := range rs {
-			g, err := s.Store.Acquire(ctx, r)
-			if err != nil {
-				break
-			}
-			grants = append(grants, s.answer(g))
-		}
-		return nil
-	})
-	return grants, err
 }
 
 // several takes both names.

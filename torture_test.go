@@ -90,11 +90,11 @@ func (x *torture) connect() padlock.Store {
 		}
 		return nil
 	}
-	for _, op := range []string{"acquire", "pass", "release", "extend", "convert", "raise", "shared"} {
+	for _, op := range []string{"acquire", "pass", "release", "extend", "convert", "raise"} {
 		s.request(op, bad)
 		s.reply(op, bad)
 	}
-	for _, op := range []string{"pass", "shared"} {
+	for _, op := range []string{"pass"} {
 		s.reply(op, func(ctx context.Context, n int) error {
 			err := bad(ctx, n)
 			if x.n(4) == 0 {

@@ -25,25 +25,24 @@ type call struct {
 // attempt is one call under way.
 type attempt struct {
 	call
-	l           *Locker
-	ctx         context.Context
-	set         settings
-	several     *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
-	request     driver.Request
-	h           *hold
-	awaitPermit func(context.Context) error // if not nil, it waits for a permit, and the call does not wait for the gate
-	start       driver.Instant
-	held        error       // the last *HeldError
-	inLine      bool        // the call joins the line at once, because others wait there or a holder may pass its lock on
-	noted       bool        // EventContended was noted
-	cleanUp     bool        // the store may have granted something to request.Token, or may grant it later
-	unsure      bool        // the outcome of a request with request.Token is not known
-	counted     bool        // Locker.attempts counts this attempt
-	timeout     bool        // the time of Wait is over
-	by          HandOver    // how the lock came from the previous holder
-	events      *eventQueue // nil if there is no observer
-	pending     bool        // EventAcquiring was counted
-	handle      *Lock       // the Lock that the caller gets; nil until observers know the hold
+	l       *Locker
+	ctx     context.Context
+	set     settings
+	several *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
+	request driver.Request
+	h       *hold
+	start   driver.Instant
+	held    error       // the last *HeldError
+	inLine  bool        // the call joins the line at once, because others wait there or a holder may pass its lock on
+	noted   bool        // EventContended was noted
+	cleanUp bool        // the store may have granted something to request.Token, or may grant it later
+	unsure  bool        // the outcome of a request with request.Token is not known
+	counted bool        // Locker.attempts counts this attempt
+	timeout bool        // the time of Wait is over
+	by      HandOver    // how the lock came from the previous holder
+	events  *eventQueue // nil if there is no observer
+	pending bool        // EventAcquiring was counted
+	handle  *Lock       // the Lock that the caller gets; nil until observers know the hold
 
 	// For the wait:
 	line      *queue        // the queue of the name
@@ -51,7 +50,6 @@ type attempt struct {
 	first     bool          // the attempt was at the head of the line from the start
 	ended     chan struct{} // closed when the wait must end; nil without the option Wait
 	stopTimer func() bool
-	leave     func() bool // gives up the place in the queue of a store in this process
 }
 
 // tryStore asks the store once, and repeats the request if its reply was lost. The caller passes

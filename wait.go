@@ -45,34 +45,11 @@ func (a *attempt) awaitTurn() error {
 //
 //go:noinline
 func (a *attempt) finish(cause error) error {
-	switch {
-	case cause == nil && a.leave == nil:
+	if cause == nil {
 		return a.continueTurn()
-	case cause == nil:
-		return a.takeStoreGrant()
-	case a.leave == nil:
-		a.withdraw()
-	case !a.leave():
-		// It is too late to leave the queue of the store: the store has called storeReplied, or is
-		// about to call it. If the store granted the lock, a clean-up releases it.
-		<-a.place.ready
-		a.cleanUp = a.place.err == nil
 	}
+	a.withdraw()
 	return a.waitEnded(cause, nil)
-}
-
-// takeStoreGrant is called when a store that has a queue of its own has replied. It takes over the
-// grant, or returns the store's error.
-func (a *attempt) takeStoreGrant() error {
-	if a.place.err != nil {
-		return a.place.err
-	}
-	a.by = HandOverByQueue
-	err := a.acceptGrant(0, a.place.g)
-	if err != nil {
-		a.noteUnsure()
-	}
-	return err
 }
 
 // waitEnded returns the error of a wait that ended. It joins these errors:
@@ -154,8 +131,7 @@ func (a *attempt) skips() bool {
 	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
 }
 
-// lineUp takes the caller's place in the line of the Locker. If the store is in this process,
-// lineUp also joins the queue of the store. It also starts the timer of Wait.
+// lineUp takes the caller's place in the line of the Locker, and starts the timer of Wait.
 //
 //go:noinline
 func (a *attempt) lineUp() error {
@@ -167,12 +143,7 @@ func (a *attempt) lineUp() error {
 		d -= a.l.clock.Now().Sub(a.start)
 		a.ended, a.stopTimer = ended, a.l.clock.AfterFunc(max(0, d), func() { close(ended) })
 	}
-	if a.l.enqueuer == nil {
-		return nil
-	}
-	var err error
-	a.leave, err = a.l.enqueuer.Enqueue(a.request, a.place.storeReplied)
-	return err
+	return nil
 }
 
 func (a *attempt) takePlace() error {
@@ -198,10 +169,8 @@ func (a *attempt) takePlace() error {
 	if !a.gate { // beginPermitWait counts callers with Slots
 		l.stats.waiting++
 	}
-	if l.enqueuer == nil {
-		q.line = append(q.line, a.place)
-		a.first = len(q.line) == 1 && !l.parkHead(q)
-	}
+	q.line = append(q.line, a.place)
+	a.first = len(q.line) == 1 && !l.parkHead(q)
 	return nil
 }
 
@@ -230,14 +199,13 @@ func (a *attempt) waitAsHead() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
 	poll := poller{l: a.l}
-	waiter := a.l.waiter
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	for {
 		askedAt := a.l.clock.Now()
-		err := a.askStore(ctx, &waiter, &poll)
+		err := a.askStore(ctx, &poll)
 		switch {
-		case err == nil || err == errGotPermit:
+		case err == nil:
 			return err
 		case errors.Is(err, ErrHeld):
 			a.noteContended(err)
@@ -262,26 +230,16 @@ func (a *attempt) waitAsHead() error {
 // askStore waits until the store hands the name over to this attempt, or until the name may be
 // free. In the first case askStore takes the lock that was handed over. In the second case it tries
 // to take the lock.
-func (a *attempt) askStore(ctx context.Context, waiter *driver.Waiter, poll *poller) error {
-	if a.awaitPermit != nil && !a.cleanUp {
-		err := a.awaitPermit(ctx)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
-		a.awaitPermit = nil
-	}
-	if *waiter == nil {
+func (a *attempt) askStore(ctx context.Context, poll *poller) error {
+	waiter := a.l.waiter
+	if waiter == nil {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
 		}
 		return a.tryStore(a.l.sendTime())
 	}
-	g, err := (*waiter).Wait(ctx, a.request, true)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		*waiter = nil
-		return a.askStore(ctx, waiter, poll)
-	case err != nil:
+	g, err := waiter.Wait(ctx, a.request, true)
+	if err != nil {
 		return &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself after a failed wait
 	}
 	// The attempt has left the store's queue, so no clean-up needs to give up its place there.

@@ -18,13 +18,14 @@ import (
 // stores are the ways in which a store may help waiters, or not.
 func stores() map[string]padlock.Store {
 	refuses := newRemote()
-	refuses.request("wait", fails(errors.ErrUnsupported))
+	refuses.guarantees.Lacks |= driver.AbilityWaiter
+	refuses.request("wait", func(context.Context, int) error { panic("Wait is called, and the store lacks it") })
 	return map[string]padlock.Store{
 		"in process":                   memstore.New(memstore.MaxTTL(driver.MaxTTL)),
 		"queue in the store":           newRemote(),
 		"passes on":                    relay{newRemote()},
 		"no queue in the store":        bare{newRemote()},
-		"a queue that is out of order": refuses,
+		"a queue that the store lacks": refuses,
 	}
 }
 

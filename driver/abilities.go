@@ -7,9 +7,33 @@ import (
 )
 
 // The interfaces in this file are optional. The caller finds them with As. If a store does not have
-// one of them, the caller does without it or returns errors.ErrUnsupported. A method may itself
-// return errors.ErrUnsupported; a composite store, such as a quorum, must do so if its members lack
-// the ability. The caller treats that as if the method were missing.
+// one of them, the caller does without it or returns errors.ErrUnsupported.
+//
+// A store may implement an interface that its configuration, its server or its members cannot
+// serve, in whole or in part. Then Guarantees.Lacks says so, and the caller does not call these
+// methods. If somebody calls one all the same, it changes nothing and returns
+// errors.ErrUnsupported.
+
+// Ability is a set of optional interfaces, or of methods of [Admin] and [Places].
+type Ability uint
+
+// Each Ability has the name of its interface or method.
+const (
+	AbilityWaiter Ability = 1 << iota
+	AbilitySlotTaker
+	AbilityBatchExtender
+	AbilityPasser
+	AbilityConverter
+	AbilityInspect
+	AbilityList
+	AbilityBreak
+	AbilityFenceRaiser
+	AbilityFileSharer
+	AbilityStoreID
+	AbilitySamePlace
+	AbilityRecorder
+	AbilityReporter
+)
 
 // Waiter waits until a name may be free, or until the store gives the name to the waiter.
 //
@@ -65,27 +89,7 @@ type Waiter interface {
 	// A waiter whose process died or was stopped delays the waiters behind it by at most
 	// Guarantees.DeadWaiter. No token is in two waits at the same time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
-}
 
-// Enqueuer is a Waiter whose waiters need no goroutine: the store calls a function when a waiter's
-// turn comes. It is for a store that lives in this process (Guarantees.InProcess). The caller keeps
-// no queue of its own in front of an Enqueuer. A store that returns errors.ErrUnsupported from one
-// call of Enqueue must return that error from every call.
-type Enqueuer interface {
-	Waiter
-
-	// Enqueue is like Wait with reserve true, but does not wait: when it returns, r has its place
-	// in the queue. When it is r's turn, the store calls onTurn once, with a hold that has its full
-	// lease, or with ErrClosed. The store may call onTurn from any goroutine, but not while that
-	// goroutine holds a mutex of the store. The caller makes sure that onTurn returns at once.
-	//
-	// The function leave gives up the place. If leave is called before the store has decided to
-	// call onTurn, leave returns true, and onTurn will not be called.
-	Enqueue(r Request, onTurn func(Grant, error)) (leave func() bool, err error)
-}
-
-// QueueAdviser knows, without a request, that a name is probably held and waited for.
-type QueueAdviser interface {
 	// JoinFirst reports whether a caller that may wait for name should call Wait with reserve true
 	// at once, instead of trying Acquire first. The answer is a guess from the hand-overs that the
 	// store has just seen. If the guess is wrong and the name is free, the request that Wait sends
@@ -93,6 +97,7 @@ type QueueAdviser interface {
 	// FenceAbove, and with a TTL above MaxReservation.
 	//
 	// JoinFirst sends nothing and returns at once. It returns false if the store cannot be reached.
+	// A store that does not guess always returns false.
 	JoinFirst(name string) bool
 }
 
@@ -114,52 +119,10 @@ type SlotTaker interface {
 	// is true, AcquireSlot ignores the gate. The caller sets overtake if it holds the gate itself,
 	// or if it does not wait and so may overtake the waiting callers.
 	//
-	// If r is shared or has Replaces, the error is ErrInvalid. A store may return
-	// errors.ErrUnsupported for some requests only, for example if n is large. Then the caller
-	// tries one permit after the other.
+	// If r is shared, has Replaces, AtLeast or FenceAbove, or if n is above
+	// Guarantees.SlotsAtOnce, the error is ErrInvalid. Such a caller tries one permit after the
+	// other.
 	AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (slot int, g Grant, err error)
-}
-
-// SlotWaiter waits until one of the permits of a name with slots may be free.
-type SlotWaiter interface {
-	// WaitSlot watches all n permits of r.Name at the same time. It returns nil when one of the
-	// permits may be free. Like Wait with reserve false, WaitSlot takes no place in a queue and
-	// keeps nothing for r.Token. WaitSlot ignores the lock SlotGate(r.Name, n).
-	WaitSlot(ctx context.Context, r Request, n int) error
-}
-
-// SlotQueuer gives the permits of a name with slots to waiters, in the order of arrival.
-type SlotQueuer interface {
-	// AwaitSlot waits until the store gives r.Token one of the permits 0 to n-1 of r.Name. The
-	// Grant is for the lock SlotName(r.Name, slot). It is a reservation or a hold, as described at
-	// [Waiter]. It is never zero.
-	//
-	// The waiter queues for the gate, which is the lock SlotGate(r.Name, n). Callers of Wait for
-	// the gate are in the same queue.
-	//
-	// When AwaitSlot returns an error, the store gives up the place in the queue and any permit.
-	// The store may do this in the background, after AwaitSlot has returned. Close waits until the
-	// store has done it.
-	//
-	// A waiter whose process died or was stopped delays the waiters behind it by at most
-	// Guarantees.DeadWaiter, or by at most a second if DeadWaiter is shorter.
-	//
-	// A store may return errors.ErrUnsupported for some requests only, and then returns it at once.
-	// The caller then calls Wait to get the gate. While it holds the gate, it calls WaitSlot to
-	// wait for a permit.
-	AwaitSlot(ctx context.Context, r Request, n int) (slot int, g Grant, err error)
-}
-
-// SharedTaker takes several shared holds of one name with one request.
-type SharedTaker interface {
-	// AcquireShared does what Acquire does for each request in rs, in order, and stops at the first
-	// request that is not granted. It returns the grants of all earlier requests. It does not try
-	// the later requests, so their tokens are not spent. All requests are shared, and have the same
-	// name, TTL and Holder. AtLeast, Replaces and FenceAbove are not set.
-	//
-	// If the requests are not as described, the error is ErrInvalid. After ErrUncertain, nothing is
-	// known about any of the tokens. After every other error, nothing was granted.
-	AcquireShared(ctx context.Context, rs []Request) ([]Grant, error)
 }
 
 // BatchExtender extends the leases of many holds with few requests.
@@ -197,28 +160,20 @@ type Passer interface {
 	// Pass returns the Outcome of the release. If r was granted, the Grant has a TTL above 0, and
 	// the Outcome is Released. Pass does not grant r if other callers wait, if the name cools down,
 	// or if token held nothing. A store may also end the hold without making the try. If r was not
-	// granted, r.Token is spent: the caller must not use it again.
+	// granted and queued is false, r.Token is spent: the caller must not use it again.
 	//
-	// If Pass is repeated with the same tokens while the new hold is live, it returns the same
-	// result as the first time. After ErrUncertain, the outcomes of the release and of the try are
-	// both unknown.
-	Pass(ctx context.Context, token string, r Request) (Outcome, Grant, error)
-}
-
-// QueuePasser is a Passer that can also put the next caller into the store's queue.
-type QueuePasser interface {
-	// PassOrQueue does what Pass does. If a waiter in the store's queue gets the name, PassOrQueue
-	// may put r at the end of that queue, in the same step. Then queued is true, the Grant is
-	// empty, and r.Token is not spent. After ErrUncertain, r may have a place in the queue.
-	//
-	// A caller whose request has a place must soon call Wait with the same request and with reserve
-	// true. Wait then waits at that place. If the caller does not want the name any more, it calls
+	// If a waiter in the store's queue gets the name, Pass may put r at the end of that queue, in
+	// the same step. Then queued is true, the Grant is empty, and r.Token is not spent. A caller
+	// whose request has a place must soon call Wait with the same request and with reserve true.
+	// Wait then waits at that place. If the caller does not want the name any more, it calls
 	// Release with r.Token instead. If the caller does neither, the place delays the waiters behind
-	// it by at most Guarantees.DeadWaiter.
+	// it by at most Guarantees.DeadWaiter. A store that is not a [Waiter] gives no place.
 	//
-	// If PassOrQueue is repeated with the same tokens before Wait or Release, it returns the same
-	// result as the first time, and r keeps its place.
-	PassOrQueue(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
+	// If Pass is repeated with the same tokens while the new hold is live, or before Wait or
+	// Release was called for the place, it returns the same result as the first time. After
+	// ErrUncertain, the outcomes of the release and of the try are both unknown, and r may have a
+	// place in the queue.
+	Pass(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
 }
 
 // Converter makes a shared hold exclusive, or an exclusive hold shared.
@@ -246,30 +201,26 @@ type Converter interface {
 	Convert(ctx context.Context, r Request) (Grant, error)
 }
 
-// Inspector reports the holders of a name and changes nothing.
-type Inspector interface {
-	// Inspect returns the state of name as far as the store knows it. If the store cannot know the
-	// holders, Inspect returns errors.ErrUnsupported. Together with that error, it may return the
-	// part of the state that it knows. If the store cannot know whether a name is free, Inspect
-	// does not report the name as free.
+// Admin shows people who has and who wants a name, and ends holds by force. A store may lack one or
+// two of the methods.
+type Admin interface {
+	// Inspect returns the state of name as far as the store knows it, and changes nothing. If the
+	// store cannot know the holders of this name now, Inspect returns errors.ErrUnsupported.
+	// Together with that error, it may return the part of the state that it knows. If the store
+	// cannot know whether a name is free, Inspect does not report the name as free.
 	Inspect(ctx context.Context, name string) (State, error)
-}
 
-// Lister lists names.
-type Lister interface {
 	// List returns the names that begin with prefix and are held, are cooling down or have waiters,
 	// in any order. It may miss or repeat a name that changes meanwhile. If the store cannot know
-	// all of these names, List returns errors.ErrUnsupported. Together with that error, or with
+	// all of these names now, List returns errors.ErrUnsupported. Together with that error, or with
 	// ErrUnavailable, List may return the names that it knows.
 	List(ctx context.Context, prefix string) ([]State, error)
-}
 
-// Breaker ends all holds on a name by force.
-type Breaker interface {
 	// Break ends all holds and the cool-down of name if the fence of name is still seenFence, the
 	// one that Inspect returned. Otherwise it returns ErrLost, because the name has another hold
 	// now. Break mints a new fence and returns it. So a resource that checks fences rejects an
-	// evicted holder.
+	// evicted holder. If nobody but the holder can end the hold that name has now, Break returns
+	// errors.ErrUnsupported.
 	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
 }
 
@@ -291,31 +242,26 @@ type FileSharer interface {
 	File(name, token string) (*os.File, error)
 }
 
-// Identifier gives a store an id, so that a key that was made at another store can be recognised.
-type Identifier interface {
-	// StoreID returns an id that stays with the data. Every program that opens the same store gets
-	// the same id, now and later, and another store has another id. If the data was lost, the store
-	// gets a new id. An id has at most [MaxStoreID] bytes of letters, digits, '-' and '_'. It is
-	// not a secret.
+// Places tells where locks are kept. A store may lack StoreID and SamePlace.
+type Places interface {
+	// StoreID returns an id that stays with the data, so that a key that was made at another store
+	// can be recognised. Every program that opens the same store gets the same id, now and later,
+	// and another store has another id. If the data was lost, the store gets a new id. An id has at
+	// most [MaxStoreID] bytes of letters, digits, '-' and '_'. It is not a secret.
 	//
 	// ErrUnavailable means that the id cannot be known now, because the server, or a member of a
 	// composite store, cannot be reached. The caller compares two ids only if both are known.
 	StoreID(ctx context.Context) (string, error)
-}
 
-// Locator reports where a name is kept. A store implements it if two names can share one lock, for
-// example because the place is a hash of 32 bits.
-type Locator interface {
 	// Location returns a text that is the same for two names if, and only if, they share one lock.
-	// It sends no request. If the name is not valid, it returns ErrInvalid.
+	// It sends no request. If the name is not valid, it returns ErrInvalid. Without
+	// Guarantees.Hashed, no two names have the same location.
 	Location(name string) (string, error)
-}
 
-// SamePlacer reports, without a request, whether two stores keep their locks in the same place.
-type SamePlacer interface {
 	// SamePlace reports whether this store and the store in the parameter keep their locks in the
-	// same memory or on the same server, so that both fail together. If the store cannot tell,
-	// SamePlace returns false. Callers use the function [SamePlace], which removes wrappers first.
+	// same memory or on the same server, so that both fail together. It sends no request. If the
+	// store cannot tell, SamePlace returns false. Callers use the function [SamePlace], which
+	// removes wrappers first.
 	SamePlace(other Store) bool
 }
 

@@ -22,7 +22,11 @@ func (plain) Close() error           { return nil }
 // inspecting is a store with an ability.
 type inspecting struct{ *plain }
 
-func (inspecting) Inspect(context.Context, string) (State, error) { return State{Fence: 7}, nil }
+func (inspecting) Inspect(context.Context, string) (State, error)        { return State{Fence: 7}, nil }
+func (inspecting) List(context.Context, string) ([]State, error)         { return nil, nil }
+func (inspecting) Break(context.Context, string, uint64) (uint64, error) { return 0, nil }
+func (inspecting) StoreID(context.Context) (string, error)               { return "id", nil }
+func (inspecting) Location(name string) (string, error)                  { return name, nil }
 func (s inspecting) SamePlace(other Store) bool {
 	o, ok := other.(inspecting)
 	return ok && o.place == s.place
@@ -39,7 +43,7 @@ type renaming struct{ Store }
 func TestAsLooksThroughWrappers(t *testing.T) {
 	inner := inspecting{&plain{"here"}}
 	for what, s := range map[string]Store{"the store": inner, "a wrapper": measured{inner}, "two wrappers": measured{measured{inner}}} {
-		i, ok := As[Inspector](s)
+		i, ok := As[Admin](s)
 		if !ok {
 			t.Errorf("%s has lost its ability", what)
 			continue
@@ -50,18 +54,43 @@ func TestAsLooksThroughWrappers(t *testing.T) {
 		if got, ok := As[inspecting](s); !ok || got != inner {
 			t.Errorf("%s hides the store's type", what)
 		}
-		if _, ok := As[Breaker](s); ok {
+		if _, ok := As[Waiter](s); ok {
 			t.Errorf("%s has an ability that nobody wrote", what)
 		}
 	}
-	if _, ok := As[Inspector](renaming{inner}); ok {
+	if _, ok := As[Admin](renaming{inner}); ok {
 		t.Error("an ability was found in a wrapper without Unwrap")
 	}
-	if _, ok := As[Inspector](measured{renaming{inner}}); ok {
+	if _, ok := As[Admin](measured{renaming{inner}}); ok {
 		t.Error("an ability was found behind a wrapper without Unwrap")
 	}
-	if _, ok := As[Inspector](measured{}); ok {
+	if _, ok := As[Admin](measured{}); ok {
 		t.Error("an ability was found in a wrapper of nothing")
+	}
+}
+
+// lacking is a recorder that lacks some of its abilities.
+type lacking struct {
+	*recorder
+	lacks Ability
+}
+
+func (s lacking) Guarantees() Guarantees { return Guarantees{Lacks: s.lacks} }
+
+// As believes Guarantees.Lacks, and finds an ability of which the store has a part.
+func TestAsFindsNoAbilityThatTheStoreLacks(t *testing.T) {
+	for name, a := range abilities {
+		if !a.has(lacking{&recorder{}, 0}) || !a.has(lacking{&recorder{}, ^a.lacks}) {
+			t.Errorf("As does not find %s", name)
+		}
+		for _, s := range []Store{lacking{&recorder{}, a.lacks}, measured{lacking{&recorder{}, a.lacks}}, WithPrefix(lacking{&recorder{}, a.lacks}, "p:")} {
+			if a.has(s) != (name == "Places") { // Location is never lacking
+				t.Errorf("of %T that lacks it, As finds %s: %v", s, name, a.has(s))
+			}
+		}
+	}
+	if !can[Admin](lacking{&recorder{}, AbilityList | AbilityBreak}) {
+		t.Error("As does not find an Admin that can inspect")
 	}
 }
 

@@ -19,31 +19,27 @@
 // Then add the optional interfaces that the store can support. The caller finds them with [As]:
 //
 //   - [Waiter]: the store wakes waiters. Without it the caller polls.
-//   - [Inspector], [Lister], [Breaker]: people can see who holds a name, and end a hold.
+//   - [Admin]: people can see who holds a name, and end a hold.
 //   - [Converter]: a shared hold becomes exclusive, or an exclusive hold shared.
 //   - [FenceRaiser]: the store can be a member of a quorum with fences, and locks can be passed on
 //     inside a process without a request.
-//   - [SlotTaker], [SlotWaiter]: a caller takes any permit of n in one step, or waits for one.
-//   - [SlotQueuer]: the store hands permits over to waiters directly.
-//   - [SharedTaker]: many readers of a process acquire a name with one request.
+//   - [SlotTaker]: a caller takes any permit of n in one step.
 //   - [BatchExtender]: many leases are renewed with one request.
 //   - [Passer]: a lock is passed on inside a process with one request instead of several.
-//   - [QueuePasser]: a process hands a lock over to another process, and its own next waiter joins
-//     the queue, with one request.
-//   - [QueueAdviser]: a caller that will certainly have to wait can join the queue at once.
-//   - [Enqueuer]: waiters need no goroutine each; for a store in the memory of the process.
-//   - [Identifier]: a key that was made at another store is refused.
-//   - [Locator]: a caller that takes several names notices that two of them share a lock.
-//   - [SamePlacer]: a quorum notices that it names the same store twice.
+//   - [Places]: a key of another store is refused, as are two names of one lock, and a member that
+//     a quorum has twice.
 //   - [Recorder]: machines share the history of the runs of a name.
 //   - [Reporter]: people can see what the server is and what is wrong with its settings.
 //   - [FileSharer]: a child process can share a hold.
+//
+// An interface that the store implements works, unless Guarantees.Lacks names it: nobody finds it
+// out by calling.
 //
 // # Names
 //
 // A name is 1 to [MaxName] bytes of any kind, including zero bytes, spaces and slashes. If a store
 // takes only shorter names, its Guarantees.MaxName says so. A name is never normalised or cut. Two
-// names never share a lock, unless the store implements [Locator].
+// names never share a lock, unless Guarantees.Hashed is set.
 //
 // # Tokens
 //
@@ -57,8 +53,8 @@
 //   - Acquire returned a *HeldError for it,
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it,
-//   - [Passer.Pass] or [QueuePasser.PassOrQueue] released it, or
-//   - Pass or PassOrQueue returned neither a Grant nor a place in the queue for it.
+//   - [Passer.Pass] released it, or
+//   - Pass returned neither a Grant nor a place in the queue for it.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
@@ -93,10 +89,9 @@
 // A store is safe for concurrent use. Two stores that are opened for the same place see the same
 // locks, as two processes would.
 //
-// If the server is silent, every method returns within [MaxSilence], even if ctx never ends. The
-// exceptions are Wait, WaitSlot and AwaitSlot. So the caller needs no timer for each call. A store
-// measures leases by its server's clock if there is one, or else by the [Clock] that an option
-// gives it. It never mixes two clocks.
+// If the server is silent, every method except Wait returns within [MaxSilence], even if ctx never
+// ends. So the caller needs no timer for each call. A store measures leases by its server's clock
+// if there is one, or else by the [Clock] that an option gives it. It never mixes two clocks.
 package driver
 
 import (
@@ -314,7 +309,7 @@ type Hold struct {
 	Since, Until, PlannedEnd time.Time
 }
 
-// State is the state of a name as [Inspector] and [Lister] saw it. It may be outdated when it
+// State is the state of a name as [Admin] saw it. It may be outdated when it
 // arrives: it is information, not a lock.
 type State struct {
 	Name    string

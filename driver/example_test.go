@@ -26,7 +26,7 @@ func (c *counting) Unwrap() driver.Store { return c.Store }
 // The wrapper embeds the five methods of Store. As finds the abilities of the store inside.
 func ExampleAs() {
 	store := &counting{Store: memstore.New()}
-	_, ok := driver.As[driver.Lister](store)
+	_, ok := driver.As[driver.Admin](store)
 	fmt.Println("it lists names:", ok)
 	// Output: it lists names: true
 }

@@ -56,6 +56,10 @@ type Guarantees struct {
 	// means that driver.MaxName applies.
 	MaxName int
 
+	// Hashed says that two names may share one lock, for example because the store keeps only a
+	// hash of 32 bits of a name. Places.Location tells which names do.
+	Hashed bool
+
 	// DeadWaiter is how long a waiter whose process died or was stopped may delay the waiters
 	// behind it in the queue. 0 means MaxReservation.
 	DeadWaiter time.Duration
@@ -67,6 +71,9 @@ type Guarantees struct {
 	// ended when it has seen no change for the length of that lease. So a hold that nobody extends
 	// may last for its TTL after another process has looked at the name for the first time.
 	Observed bool
+
+	// SlotsAtOnce is the greatest n that SlotTaker.AcquireSlot takes. 0 means MaxSlots.
+	SlotsAtOnce int
 
 	// Shared says that there are shared holds.
 	Shared bool
@@ -84,6 +91,11 @@ type Guarantees struct {
 	// InProcess says that the store lives in this process. Such a store sets the field From in
 	// every Grant. The holds that Wait hands over have their full lease and need no claim.
 	InProcess bool
+
+	// Lacks are the optional interfaces, and parts of them, that the store implements but cannot
+	// serve with its configuration, its server or its members. Interfaces that the store does not
+	// implement need not be in the set.
+	Lacks Ability
 
 	// Notes are conditions and exceptions, one sentence each.
 	Notes []string
@@ -132,7 +144,8 @@ const (
 type Promotion int
 
 const (
-	// NoPromotion means that Convert to exclusive returns errors.ErrUnsupported.
+	// NoPromotion means that a shared hold cannot become exclusive. Convert to exclusive returns
+	// errors.ErrUnsupported.
 	NoPromotion Promotion = iota
 	// Regrant means that the shared hold ends and an exclusive one begins. Another holder may have
 	// the name between the two. The new fence shows this.

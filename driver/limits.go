@@ -15,7 +15,7 @@ const (
 	MaxTrace = 64   // bytes of Holder.Trace
 	MaxSpent = 8    // tokens in Request.Spent
 
-	MaxStoreID = 64 // bytes of an Identifier's id
+	MaxStoreID = 64 // bytes of the id of a store
 
 	// MinTTL and MaxTTL also limit cool-downs and Request.AtLeast.
 	MinTTL = 100 * time.Millisecond
@@ -101,27 +101,6 @@ func (r *Request) Validate(g *Guarantees) error {
 		return nil
 	}
 	return CheckKeep("AtLeast", r.AtLeast, g)
-}
-
-// ValidateShared checks the requests of SharedTaker.AcquireShared. It returns ErrInvalid if they
-// are not alike, and errors.ErrUnsupported for a store without shared mode.
-func ValidateShared(rs []Request, g *Guarantees) error {
-	for i := range rs {
-		r, first := &rs[i], &rs[0]
-		if err := r.Validate(g); err != nil {
-			return err
-		}
-		if !r.Shared || r.AtLeast != 0 || r.Replaces != "" || r.FenceAbove != 0 {
-			return fmt.Errorf("%w: request: only plain shared holds are taken together", ErrInvalid)
-		}
-		if r.Name != first.Name || r.TTL != first.TTL || r.Holder != first.Holder {
-			return fmt.Errorf("%w: request: holds that are taken together have one name, TTL and holder", ErrInvalid)
-		}
-	}
-	if !g.Shared {
-		return fmt.Errorf("shared holds: %w", errors.ErrUnsupported)
-	}
-	return nil
 }
 
 // CheckName returns ErrInvalid if a name is empty, longer than MaxName, or longer than g allows. A

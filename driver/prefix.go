@@ -21,9 +21,6 @@ import (
 // No prefix may be the beginning of another one: two tenants would then share names. End each
 // prefix with a character that occurs nowhere else in a prefix, such as ':'.
 //
-// The returned store has the optional interfaces that As finds in s. Methods of other optional
-// interfaces return errors.ErrUnsupported.
-//
 // The longest allowed name is shorter than in s by the length of the prefix; see
 // Guarantees.MaxName. If the prefix leaves no room for a name, every call returns ErrInvalid. The
 // StoreID of the returned store depends on the prefix. Close closes s. State.Path and the errors of
@@ -41,54 +38,47 @@ func WithPrefix(s Store, prefix string) Store {
 		g.MaxName = MaxName
 	}
 	g.MaxName = max(1, g.MaxName-len(prefix))
-	p.waiter, _ = As[Waiter](s)
-	p.enqueuer, _ = As[Enqueuer](s)
-	p.adviser, _ = As[QueueAdviser](s)
-	p.slotTaker, _ = As[SlotTaker](s)
-	p.slotWaiter, _ = As[SlotWaiter](s)
-	p.slotQueuer, _ = As[SlotQueuer](s)
-	p.sharers, _ = As[SharedTaker](s)
-	p.batcher, _ = As[BatchExtender](s)
-	p.passer, _ = As[Passer](s)
-	p.queuer, _ = As[QueuePasser](s)
-	p.converter, _ = As[Converter](s)
-	p.inspector, _ = As[Inspector](s)
-	p.lister, _ = As[Lister](s)
-	p.breaker, _ = As[Breaker](s)
-	p.raiser, _ = As[FenceRaiser](s)
-	p.files, _ = As[FileSharer](s)
-	p.identifier, _ = As[Identifier](s)
-	p.locator, _ = As[Locator](s)
-	p.recorder, _ = As[Recorder](s)
-	p.reporter, _ = As[Reporter](s)
+	find(p, &p.waiter)
+	find(p, &p.slotTaker)
+	find(p, &p.batcher)
+	find(p, &p.passer)
+	find(p, &p.converter)
+	find(p, &p.admin)
+	find(p, &p.raiser)
+	find(p, &p.files)
+	find(p, &p.recorder)
+	find(p, &p.reporter)
+	find(p, &p.places)
+	if p.places == nil {
+		g.Lacks |= AbilityStoreID
+	}
 	return p
 }
 
+// find sets to to the ability of the inner store. If the inner store lacks the ability, the
+// prefixed store lacks it too.
+func find[T any](p *prefixed, to *T) {
+	ability, ok := As[T](p.inner)
+	if *to = ability; !ok {
+		p.guarantees.Lacks |= abilityOf[T]()
+	}
+}
+
 // prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
-// interfaces in abilities.go; a test checks that. But the function As reports only those interfaces
-// that the inner store implements.
+// interfaces in abilities.go; a test checks that. It lacks those that the inner store lacks.
 type prefixed struct {
 	inner      Store
 	prefix     string
 	guarantees Guarantees
 	waiter     Waiter // this and the following fields are nil if inner does not have the ability
-	enqueuer   Enqueuer
-	adviser    QueueAdviser
 	slotTaker  SlotTaker
-	slotWaiter SlotWaiter
-	slotQueuer SlotQueuer
-	sharers    SharedTaker
 	batcher    BatchExtender
 	passer     Passer
-	queuer     QueuePasser
 	converter  Converter
-	inspector  Inspector
-	lister     Lister
-	breaker    Breaker
+	admin      Admin
 	raiser     FenceRaiser
 	files      FileSharer
-	identifier Identifier
-	locator    Locator
+	places     Places
 	recorder   Recorder
 	reporter   Reporter
 }
@@ -143,15 +133,8 @@ func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, er
 	return p.waiter.Wait(ctx, r, reserve)
 }
 
-func (p *prefixed) Enqueue(r Request, answer func(Grant, error)) (leave func() bool, err error) {
-	if err := p.prependOptional(p.enqueuer != nil, &r.Name); err != nil {
-		return nil, err
-	}
-	return p.enqueuer.Enqueue(r, answer)
-}
-
 func (p *prefixed) JoinFirst(name string) bool {
-	return p.prependOptional(p.adviser != nil, &name) == nil && p.adviser.JoinFirst(name)
+	return p.prependOptional(p.waiter != nil, &name) == nil && p.waiter.JoinFirst(name)
 }
 
 func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (int, Grant, error) {
@@ -159,33 +142,6 @@ func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake b
 		return 0, Grant{}, err
 	}
 	return p.slotTaker.AcquireSlot(ctx, r, n, overtake)
-}
-
-func (p *prefixed) WaitSlot(ctx context.Context, r Request, n int) error {
-	if err := p.prependOptional(p.slotWaiter != nil, &r.Name); err != nil {
-		return err
-	}
-	return p.slotWaiter.WaitSlot(ctx, r, n)
-}
-
-func (p *prefixed) AwaitSlot(ctx context.Context, r Request, n int) (int, Grant, error) {
-	if err := p.prependOptional(p.slotQueuer != nil, &r.Name); err != nil {
-		return 0, Grant{}, err
-	}
-	return p.slotQueuer.AwaitSlot(ctx, r, n)
-}
-
-func (p *prefixed) AcquireShared(ctx context.Context, rs []Request) ([]Grant, error) {
-	if p.sharers == nil {
-		return nil, errors.ErrUnsupported
-	}
-	inner := slices.Clone(rs)
-	for i := range inner {
-		if err := p.prepend(&inner[i].Name); err != nil {
-			return nil, err
-		}
-	}
-	return p.sharers.AcquireShared(ctx, inner)
 }
 
 func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {
@@ -201,18 +157,11 @@ func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extend
 	return p.batcher.ExtendBatch(ctx, inner)
 }
 
-func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {
+func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, bool, error) {
 	if err := p.prependOptional(p.passer != nil, &next.Name); err != nil {
-		return Gone, Grant{}, err
-	}
-	return p.passer.Pass(ctx, token, next)
-}
-
-func (p *prefixed) PassOrQueue(ctx context.Context, token string, next Request) (Outcome, Grant, bool, error) {
-	if err := p.prependOptional(p.queuer != nil, &next.Name); err != nil {
 		return Gone, Grant{}, false, err
 	}
-	return p.queuer.PassOrQueue(ctx, token, next)
+	return p.passer.Pass(ctx, token, next)
 }
 
 func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {
@@ -223,19 +172,19 @@ func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {
 }
 
 func (p *prefixed) Inspect(ctx context.Context, name string) (State, error) {
-	if err := p.prependOptional(p.inspector != nil, &name); err != nil {
+	if err := p.prependOptional(p.admin != nil, &name); err != nil {
 		return State{}, err
 	}
-	state, err := p.inspector.Inspect(ctx, name)
+	state, err := p.admin.Inspect(ctx, name)
 	state.Name = strings.TrimPrefix(state.Name, p.prefix)
 	return state, err
 }
 
 func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
-	if p.lister == nil {
+	if p.admin == nil {
 		return nil, errors.ErrUnsupported
 	}
-	states, err := p.lister.List(ctx, p.prefix+prefix)
+	states, err := p.admin.List(ctx, p.prefix+prefix)
 	var out []State
 	for _, state := range states {
 		name, ours := strings.CutPrefix(state.Name, p.prefix)
@@ -247,10 +196,10 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 }
 
 func (p *prefixed) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := p.prependOptional(p.breaker != nil, &name); err != nil {
+	if err := p.prependOptional(p.admin != nil, &name); err != nil {
 		return 0, err
 	}
-	return p.breaker.Break(ctx, name, seenFence)
+	return p.admin.Break(ctx, name, seenFence)
 }
 
 func (p *prefixed) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
@@ -268,17 +217,18 @@ func (p *prefixed) File(name, token string) (*os.File, error) {
 }
 
 func (p *prefixed) Location(name string) (string, error) {
-	if err := p.prependOptional(p.locator != nil, &name); err != nil {
-		return "", err
+	err := p.prepend(&name)
+	if err != nil || p.places == nil {
+		return name, err
 	}
-	return p.locator.Location(name)
+	return p.places.Location(name)
 }
 
 func (p *prefixed) StoreID(ctx context.Context) (string, error) {
-	if p.identifier == nil {
+	if p.places == nil {
 		return "", errors.ErrUnsupported
 	}
-	id, err := p.identifier.StoreID(ctx)
+	id, err := p.places.StoreID(ctx)
 	if err != nil {
 		return "", err
 	}

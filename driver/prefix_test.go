@@ -15,32 +15,23 @@ import (
 )
 
 // abilities has the interfaces of abilities.go, each with a function that reports whether As finds
-// it.
+// it, and with all its parts.
 var abilities = map[string]struct {
-	kind reflect.Type
-	has  func(Store) bool
+	kind  reflect.Type
+	has   func(Store) bool
+	lacks Ability
 }{
-	"Waiter":        {reflect.TypeFor[Waiter](), can[Waiter]},
-	"Enqueuer":      {reflect.TypeFor[Enqueuer](), can[Enqueuer]},
-	"QueueAdviser":  {reflect.TypeFor[QueueAdviser](), can[QueueAdviser]},
-	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker]},
-	"SlotWaiter":    {reflect.TypeFor[SlotWaiter](), can[SlotWaiter]},
-	"SlotQueuer":    {reflect.TypeFor[SlotQueuer](), can[SlotQueuer]},
-	"SharedTaker":   {reflect.TypeFor[SharedTaker](), can[SharedTaker]},
-	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender]},
-	"Passer":        {reflect.TypeFor[Passer](), can[Passer]},
-	"QueuePasser":   {reflect.TypeFor[QueuePasser](), can[QueuePasser]},
-	"Converter":     {reflect.TypeFor[Converter](), can[Converter]},
-	"Inspector":     {reflect.TypeFor[Inspector](), can[Inspector]},
-	"Lister":        {reflect.TypeFor[Lister](), can[Lister]},
-	"Breaker":       {reflect.TypeFor[Breaker](), can[Breaker]},
-	"FenceRaiser":   {reflect.TypeFor[FenceRaiser](), can[FenceRaiser]},
-	"FileSharer":    {reflect.TypeFor[FileSharer](), can[FileSharer]},
-	"Locator":       {reflect.TypeFor[Locator](), can[Locator]},
-	"Identifier":    {reflect.TypeFor[Identifier](), can[Identifier]},
-	"SamePlacer":    {reflect.TypeFor[SamePlacer](), can[SamePlacer]},
-	"Recorder":      {reflect.TypeFor[Recorder](), can[Recorder]},
-	"Reporter":      {reflect.TypeFor[Reporter](), can[Reporter]},
+	"Waiter":        {reflect.TypeFor[Waiter](), can[Waiter], AbilityWaiter},
+	"SlotTaker":     {reflect.TypeFor[SlotTaker](), can[SlotTaker], AbilitySlotTaker},
+	"BatchExtender": {reflect.TypeFor[BatchExtender](), can[BatchExtender], AbilityBatchExtender},
+	"Passer":        {reflect.TypeFor[Passer](), can[Passer], AbilityPasser},
+	"Converter":     {reflect.TypeFor[Converter](), can[Converter], AbilityConverter},
+	"Admin":         {reflect.TypeFor[Admin](), can[Admin], AbilityInspect | AbilityList | AbilityBreak},
+	"FenceRaiser":   {reflect.TypeFor[FenceRaiser](), can[FenceRaiser], AbilityFenceRaiser},
+	"FileSharer":    {reflect.TypeFor[FileSharer](), can[FileSharer], AbilityFileSharer},
+	"Places":        {reflect.TypeFor[Places](), can[Places], AbilityStoreID | AbilitySamePlace},
+	"Recorder":      {reflect.TypeFor[Recorder](), can[Recorder], AbilityRecorder},
+	"Reporter":      {reflect.TypeFor[Reporter](), can[Reporter], AbilityReporter},
 }
 
 func can[T any](s Store) bool {
@@ -75,7 +66,7 @@ func TestPrefixHasEveryAbility(t *testing.T) {
 				t.Errorf("%T has no method of %s", s, name)
 			}
 		}
-		if !a.has(full) || a.has(bare) {
+		if !a.has(full) || a.has(bare) != (name == "Places") { // Location needs nothing of the store inside
 			t.Errorf("As finds %s: %v where the store inside has it, %v where it has not", name, a.has(full), a.has(bare))
 		}
 	}
@@ -90,8 +81,8 @@ func TestPrefixBeforeABareStore(t *testing.T) {
 	for name, a := range abilities {
 		for i := range a.kind.NumMethod() {
 			m := a.kind.Method(i)
-			if m.Name == "SamePlace" || m.Name == "JoinFirst" {
-				continue // these return no error
+			if m.Name == "SamePlace" || m.Name == "JoinFirst" || m.Name == "Location" {
+				continue // the first two return no error, and a location needs nothing of the inner store
 			}
 			if _, err := call(t, bare, m.Name, "n"); !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s of %s answers %v", m.Name, name, err)
@@ -193,28 +184,11 @@ func (s *recorder) AcquireSlot(_ context.Context, r Request, _ int, _ bool) (int
 	return 0, Grant{}, nil
 }
 
-func (s *recorder) AcquireShared(_ context.Context, rs []Request) ([]Grant, error) {
-	for i := range rs {
-		s.note(rs[i].Name)
-	}
-	return make([]Grant, len(rs)), nil
-}
-
 func (s *recorder) ExtendBatch(_ context.Context, holds []Extension) ([]Extended, error) {
 	for _, h := range holds {
 		s.note(h.Name)
 	}
 	return make([]Extended, len(holds)), nil
-}
-
-func (s *recorder) WaitSlot(_ context.Context, r Request, _ int) error {
-	s.note(r.Name)
-	return nil
-}
-
-func (s *recorder) AwaitSlot(_ context.Context, r Request, _ int) (int, Grant, error) {
-	s.note(r.Name)
-	return 0, Grant{}, nil
 }
 
 func (s *recorder) Acquire(_ context.Context, r Request) (Grant, error) {
@@ -241,17 +215,7 @@ func (s *recorder) Wait(_ context.Context, r Request, _ bool) (Grant, error) {
 	return Grant{}, nil
 }
 
-func (s *recorder) Enqueue(r Request, _ func(Grant, error)) (func() bool, error) {
-	s.note(r.Name)
-	return nil, nil
-}
-
-func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, error) {
-	s.note(next.Name)
-	return Released, Grant{}, nil
-}
-
-func (s *recorder) PassOrQueue(_ context.Context, _ string, next Request) (Outcome, Grant, bool, error) {
+func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, bool, error) {
 	s.note(next.Name)
 	return Released, Grant{}, true, nil
 }
@@ -317,12 +281,11 @@ func (s *recorder) Status(context.Context) ([]Finding, error) { return nil, nil 
 // Names in results come without the prefix.
 func TestPrefixIsNotShown(t *testing.T) {
 	s := WithPrefix(&recorder{}, "p:")
-	i, _ := As[Inspector](s)
+	i, _ := As[Admin](s)
 	if state, err := i.Inspect(t.Context(), "p:n"); err != nil || state.Name != "p:n" {
 		t.Errorf("Inspect returns %q, %v", state.Name, err)
 	}
-	l, _ := As[Lister](s)
-	if states, err := l.List(t.Context(), ""); err != nil || len(states) != 1 || states[0].Name != "x" {
+	if states, err := i.List(t.Context(), ""); err != nil || len(states) != 1 || states[0].Name != "x" {
 		t.Errorf("List returns %+v, %v", states, err)
 	}
 }
@@ -351,13 +314,13 @@ func TestPrefixShortensNames(t *testing.T) {
 func TestPrefixHasAnIDOfItsOwn(t *testing.T) {
 	seen := map[string]bool{"id": true}
 	for _, prefix := range []string{"p:", "q:"} {
-		s, _ := As[Identifier](WithPrefix(&recorder{}, prefix))
+		s, _ := As[Places](WithPrefix(&recorder{}, prefix))
 		id, err := s.StoreID(t.Context())
 		if err != nil || seen[id] || len(id) > MaxStoreID {
 			t.Errorf("prefix %q has id %q, %v", prefix, id, err)
 		}
 		seen[id] = true
-		again, _ := As[Identifier](WithPrefix(&recorder{}, prefix))
+		again, _ := As[Places](WithPrefix(&recorder{}, prefix))
 		if other, _ := again.StoreID(t.Context()); other != id {
 			t.Errorf("prefix %q has ids %q and %q", prefix, id, other)
 		}

@@ -161,14 +161,14 @@ var broken = map[bug]string{
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
 	waitSpins: "wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
-		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/atleast?",
+		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/advice? wait/atleast?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
 	wakesOnlyAtRelease: "wait/cooldown-in-time queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
 	wokenKeepsItsPlace: "wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
 		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
-		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/atleast",
+		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/advice wait/atleast",
 	writersIgnoreReaders: "demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
 		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
 	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
@@ -180,7 +180,7 @@ var broken = map[bug]string{
 	refusedQueues:           "acquire/never-queues",
 	boundUnasked:            "answers/bound",
 	fromForgotten:           "answers/in-process",
-	inProcessReserves:       "enqueue/answers enqueue/leave reserve/in-process",
+	inProcessReserves:       "reserve/in-process",
 	leaseUntold:             "answers/lease extend/own",
 	leaseRoundedToNone:      "answers/lease",
 	atLeastIsTheLease:       "atleast/shorter",
@@ -217,7 +217,6 @@ var broken = map[bug]string{
 	intentEndWakesNobody:    "wait/intent-wakes",
 	secondReleaseWarms:      "cooldown/keeps",
 	coolDownUntold:          "wait/cooldown-in-time",
-	slotsLookedAtRarely:     "slots/cooldown-in-time",
 	coolDownKnowsItsToken:   "cooldown/keeps",
 	extendMovesSince:        "held/until-moves",
 	swapKeepsHolder:         "held/holder",
@@ -227,59 +226,46 @@ var broken = map[bug]string{
 	waiterForgetsAtLeast:    "wait/atleast",
 	waiterForgetsAbove:      "wait/above",
 	swapForgetsAbove:        "wait/above",
+	lackUntold:              "close/closed guarantees/abilities identify/restart identify/same",
+	lackUntrue:              "guarantees/abilities",
 	locationOfAll:           "names/location",
 	slotsShareALock:         "names/slots",
 	boundSwaps:              "replaces/bound",
 	replacesAnybody:         "replaces/never-fresh replaces/taken",
-	swapUnsupported:         "replaces/unbound",
+	swapUnsupported:         "held/holder replaces/atleast replaces/mode replaces/never-fresh replaces/repeat replaces/swap replaces/taken replaces/unbound shared/told wait/above",
 	releaseKeepsReservation: "queue/no-overtaking reserve/release wait/missed-wake-up",
 	sharedPretended:         "shared/unsupported",
 	repeatForgetsAtLeast:    "atleast/repeat",
-	enqueueUnchecked:        "enqueue/invalid",
-	enqueueMissesFree:       "enqueue/free",
-	enqueueAfterClose:       "enqueue/closed",
-	enqueueIgnoresLeave:     "enqueue/leave",
-	enqueueAnswersTwice:     "enqueue/answers",
-	leaveIsAlwaysInTime:     "enqueue/leave",
 	holdIsNone:              "reserve/hold",
 	passAboveIgnored:        "pass/above",
 	passAnyToken:            "limits/token-of-no-hold",
-	passAndKeeps: "pass-or-queue/absent pass-or-queue/gives-up pass-or-queue/passes pass-or-queue/place pass-or-queue/repeat " +
+	passAndKeeps: "pass/place-absent pass/place-given-up pass/place pass/place-again " +
 		"pass/above pass/atleast pass/hands-over pass/queue-first",
 	passForAnybody:         "pass/nothing",
-	passKeepsFence:         "pass-or-queue/passes pass/above pass/hands-over",
-	passNever:              "pass-or-queue/passes pass/hands-over pass/repeat",
+	passKeepsFence:         "pass/above pass/hands-over",
+	passNever:              "pass/hands-over pass/repeat",
 	passOvertakes:          "pass/queue-first",
 	passRefusesAgain:       "pass/repeat",
 	passThroughRest:        "pass/atleast",
 	passUnchecked:          "pass/invalid",
 	advisesAlways:          "wait/advice",
-	adviceIsVain:           "pass-or-queue/absent? pass-or-queue/place? pass-or-queue/repeat? wait/advice wait/release-wakes",
-	placeForEver:           "pass-or-queue/absent",
-	placeForgotten:         "pass-or-queue/place pass-or-queue/repeat",
-	placeKept:              "pass-or-queue/gives-up",
-	queuesAlways:           "pass-or-queue/passes",
-	queuesFirst:            "pass-or-queue/gives-up pass-or-queue/place",
-	queuesForNothing:       "pass-or-queue/nothing",
-	queuesNotAgain:         "pass-or-queue/repeat",
-	queuesTwice:            "pass-or-queue/repeat",
-	sharedGoesOn:           "together/stops",
-	sharedFencesDiffer:     "together/each",
-	sharedTakesOne:         "together/each together/stops",
-	togetherUnchecked:      "together/invalid",
+	adviceIsVain:           "pass/place-absent? pass/place? pass/place-again? wait/advice wait/release-wakes",
+	placeForEver:           "pass/place-absent",
+	placeForgotten:         "pass/place pass/place-again",
+	placeKept:              "pass/place-given-up",
+	queuesAlways:           "pass/above pass/atleast pass/hands-over pass/repeat",
+	queuesFirst:            "pass/place-given-up pass/place",
+	queuesForNothing:       "pass/nothing-waited",
+	queuesNotAgain:         "pass/place-again",
+	queuesTwice:            "pass/place-again",
 	batchEndsEarly:         "batch/each",
 	batchOutOfOrder:        "batch/each",
 	batchOnlyVerifies:      "batch/each",
 	batchUnchecked:         "batch/invalid",
-	slotAlwaysFirst:        "slots/cooldown-in-time slots/given-up slots/handed-at-once slots/handed-over slots/queue slots/repeat slots/takes slots/waits",
+	slotAlwaysFirst:        "slots/queue slots/repeat slots/takes",
 	slotOvertakes:          "slots/queue",
 	slotRepeatTakesAnother: "slots/repeat",
 	slotUnchecked:          "slots/invalid",
-	slotWaitSpins:          "slots/cooldown-in-time slots/waits",
-	slotWaitWatchesOne:     "slots/waits",
-	slotAwaitOvertakes:     "slots/cooldown-in-time slots/handed-at-once slots/handed-over",
-	slotAwaitKeepsGate:     "slots/given-up slots/handed-at-once slots/handed-over",
-	slotAwaitKeepsPlace:    "slots/given-up",
 }
 
 // With -real, TestBrokenStores runs by the real clock, and each case as on the machine that it is.
@@ -348,7 +334,7 @@ func expected(list string) (want, may []string) {
 
 func brokenWorld(b bug) *world {
 	w := newWorld(b)
-	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b) || slices.Contains(togetherBugs, b)
+	w.passes = slices.Contains(passBugs, b) || slices.Contains(slotBugs, b) || slices.Contains(batchBugs, b)
 	switch b {
 	case cancelHidesGrant, joinsAfterGivingUp:
 		w.trip = time.Millisecond
@@ -368,7 +354,7 @@ func brokenWorld(b bug) *world {
 		}
 	case promotesAnyway:
 		w.g.Promotion = driver.NoPromotion
-	case fromForgotten, inProcessReserves, enqueueUnchecked, enqueueMissesFree, enqueueAfterClose, enqueueIgnoresLeave, enqueueAnswersTwice, leaveIsAlwaysInTime:
+	case fromForgotten, inProcessReserves:
 		w.g.InProcess = true
 	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps, boundDetaches:
 		bind(w)

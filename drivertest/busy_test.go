@@ -206,14 +206,13 @@ func begin(t *testing.T, h Harness) *run {
 // wrong order. On a busy machine these cases run again. All other cases show that a store is wrong
 // even if the machine stands still all the time.
 const mayRunAgain = `acquire/never-queues break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
-	demote/keeps-fence enqueue/free enqueue/leave extend/abandoned extend/verify inspect/live-only
+	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
 	giveup/during-a-long-wait giveup/silence
-	pass-or-queue/absent pass-or-queue/gives-up pass-or-queue/place pass-or-queue/repeat pass/above pass/queue-first
+	pass/place-absent pass/place-given-up pass/place pass/place-again pass/above pass/queue-first
 	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release
-	slots/cooldown-in-time slots/given-up slots/handed-at-once slots/handed-over slots/waits
-	wait/above wait/atleast wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
+	wait/above wait/advice wait/atleast wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
 	wait/missed-wake-up wait/readers wait/release-wakes wait/wakes-after-cooldown wait/wakes-at-expiry`
 
 // TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is

@@ -6,7 +6,7 @@ var breakCases = []testCase{
 	{
 		name:   "break/ends-holds",
 		clause: "Break ends all holds and the cool-down of a name if its fence is still the one that was seen; then the name is free.",
-		about:  "Breaker.Break",
+		about:  "Admin.Break",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -33,7 +33,7 @@ var breakCases = []testCase{
 	{
 		name:   "break/evicted",
 		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns Taken or Gone, and neither touches the next hold.",
-		about:  "Breaker.Break ErrLost Taken",
+		about:  "Admin.Break ErrLost Taken",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -47,7 +47,7 @@ var breakCases = []testCase{
 	{
 		name:   "break/another-hold",
 		clause: "If the fence is not the one that was seen, the name has another hold: Break returns ErrLost and changes nothing.",
-		about:  "Breaker.Break ErrLost",
+		about:  "Admin.Break ErrLost",
 		needs:  []need{breaks, inspects, fences},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -64,7 +64,7 @@ var breakCases = []testCase{
 	{
 		name:   "break/fence",
 		clause: "Break mints a fence: it is greater than the evicted holder's and less than the next one.",
-		about:  "Breaker.Break Grant.Fence",
+		about:  "Admin.Break Grant.Fence",
 		needs:  []need{breaks, inspects, fences},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

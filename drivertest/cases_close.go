@@ -109,7 +109,7 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "guarantees/consistent",
-		clause: "Guarantees fit together: FIFO needs a Waiter, an Enqueuer is in this process, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with shared mode and fences has a SharedFence.",
+		clause: "Guarantees fit together: FIFO needs a Waiter, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with shared mode and fences has a SharedFence.",
 		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g
@@ -117,8 +117,6 @@ var closeCases = []testCase{
 			switch {
 			case g.FIFO && !c.has.wait:
 				c.errorf("FIFO without a Waiter")
-			case c.has.enqueue && !g.InProcess:
-				c.errorf("an Enqueuer that is not in this process")
 			case !g.Lease && (g.MinTTL != 0 || g.MaxTTL != 0):
 				c.errorf("no leases, but limits for them: %v to %v", g.MinTTL, g.MaxTTL)
 			case g.Lease && low > high:

@@ -1,11 +1,7 @@
 package drivertest
 
 import (
-	"context"
-	"errors"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // coolWaitCases check that a waiter learns of a cool-down that a release has left. The waiter knew
@@ -24,21 +20,6 @@ var coolWaitCases = []testCase{
 			}
 		},
 	},
-	{
-		name:   "slots/cooldown-in-time",
-		clause: "When a release leaves a cool-down on a permit, a caller of WaitSlot or AwaitSlot gets its turn right after the end of it.",
-		about:  "SlotWaiter.WaitSlot SlotQueuer.AwaitSlot Store.Release",
-		needs:  []need{takesSlots, coolDowns},
-		f: func(c *check) {
-			r := c.request(c.slotted())
-			if c.has.waitSlot {
-				c.cooledInTime(c.takeSlots(r, 2)[0], c.waitForSlot(c.b, r.Name, 2))
-			}
-			if r.Name = c.slotted(); c.has.queueSlot {
-				c.cooledInTime(c.takeSlots(r, 2)[0], c.awaitSlot(c.b, r.Name, 2))
-			}
-		},
-	},
 }
 
 // cooledInTime releases l, which w waits for, and leaves a cool-down. Another name gets a cool-down
@@ -54,28 +35,4 @@ func (c *check) cooledInTime(l *lease, w *testWaiter) {
 		c.failLate(gap, "a waiter had no turn within %v after the end of a cool-down", gap)
 	}
 	c.releaseFreely(c.awaitHold(w, "waiting for a cool-down to end"))
-}
-
-// waitForSlot starts a waiter that tries to take a permit, and calls WaitSlot, until it has one.
-func (c *check) waitForSlot(cl *client, name string, n int) *testWaiter {
-	r := c.request(name)
-	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
-		for range maxReturns {
-			sent := c.clockTime()
-			slot, g, err := cl.AcquireSlot(ctx, r, n, true)
-			if err == nil {
-				hold := r
-				hold.Name = driver.SlotName(name, slot)
-				return answer{l: c.leased(cl, hold, g, sent), grant: g}
-			}
-			if errors.Is(err, driver.ErrHeld) {
-				r.Token = newToken() // the old one is spent
-				err = cl.WaitSlot(ctx, r, n)
-			}
-			if err != nil {
-				return answer{err: err}
-			}
-		}
-		return answer{err: errSpinning}
-	})
 }

@@ -14,7 +14,7 @@ var inspectCases = []testCase{
 	{
 		name:   "inspect/held",
 		clause: "Inspect reports who holds a name, in which mode, since when and until when, and the highest fence minted (0 if unknown).",
-		about:  "Inspector.Inspect State.Name State.Holds State.Fence",
+		about:  "Admin.Inspect State.Name State.Holds State.Fence",
 		needs:  []need{inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -38,7 +38,7 @@ var inspectCases = []testCase{
 	{
 		name:   "inspect/touches-nothing",
 		clause: "Inspect does not touch the name: a free name stays free, and a hold stays as it is.",
-		about:  "Inspector.Inspect",
+		about:  "Admin.Inspect",
 		needs:  []need{inspects},
 		f: func(c *check) {
 			name := c.newName()
@@ -105,7 +105,7 @@ var listCases = []testCase{
 	{
 		name:   "list/prefix",
 		clause: "List returns the names that are held and begin with prefix, byte for byte, and no others.",
-		about:  "Lister.List State.Name",
+		about:  "Admin.List State.Name",
 		needs:  []need{lists},
 		f: func(c *check) {
 			n := c.newName()
@@ -121,7 +121,7 @@ var listCases = []testCase{
 	{
 		name:   "list/prefix-is-no-pattern",
 		clause: "The prefix of List is not a pattern: *, ?, [, %, _ and \\ stand for themselves.",
-		about:  "Lister.List",
+		about:  "Admin.List",
 		needs:  []need{lists},
 		f: func(c *check) {
 			for _, odd := range []string{"*", "?", "[x]", "%", "_", "\\", "\\%", ".", "^", "'", "{}", "\x00"} {
@@ -135,7 +135,7 @@ var listCases = []testCase{
 	{
 		name:   "list/any-names",
 		clause: "List returns names as they are, whatever bytes they have.",
-		about:  "Lister.List State.Name",
+		about:  "Admin.List State.Name",
 		needs:  []need{lists},
 		f: func(c *check) {
 			stem := c.newName()
@@ -151,7 +151,7 @@ var listCases = []testCase{
 	{
 		name:   "list/many",
 		clause: "List returns all of many names, and each of them once.",
-		about:  "Lister.List",
+		about:  "Admin.List",
 		needs:  []need{lists},
 		f: func(c *check) {
 			stem, n := c.newName(), 250
@@ -170,7 +170,7 @@ var listCases = []testCase{
 	{
 		name:   "list/what-is-busy",
 		clause: "List returns names that are held or cool down, with their holds, and no free names.",
-		about:  "Lister.List State.Holds",
+		about:  "Admin.List State.Holds",
 		needs:  []need{lists},
 		f: func(c *check) {
 			stem := c.newName()

@@ -63,8 +63,8 @@ var nameCases = []testCase{
 	},
 	{
 		name:   "names/location",
-		clause: "Location returns the same text for two names if, and only if, they share one lock, and ErrInvalid for a name that is not valid.",
-		about:  "Locator.Location",
+		clause: "Location returns the same text for two names if, and only if, they share one lock, and ErrInvalid for a name that is not valid. Without Guarantees.Hashed no two names share a location.",
+		about:  "Places.Location Guarantees.Hashed",
 		needs:  []need{locates},
 		f: func(c *check) {
 			n := c.newName()
@@ -72,10 +72,13 @@ var nameCases = []testCase{
 				c.failf("one name has the locations %q and %q", got, again)
 			}
 			if c.location(n) == c.location(n+"2") {
+				if !c.g.Hashed {
+					c.failf("the names are not hashed, and %q and %q have one location", n, n+"2")
+				}
 				l := c.take(c.a, c.request(n), "of a free name")
 				c.mustRefuse(c.b, c.request(n+"2"), "of a name with the same location", l)
 			}
-			v, _ := driver.As[driver.Locator](c.a.store)
+			v, _ := driver.As[driver.Places](c.a.store)
 			_, err := v.Location("")
 			if !errors.Is(err, driver.ErrInvalid) {
 				c.failf("the Location of an empty name: want ErrInvalid, got %v", err)
@@ -138,7 +141,7 @@ func lookalikes(n string) []string {
 
 // location returns the place in which the store keeps the lock on name.
 func (c *check) location(name string) string {
-	v, _ := driver.As[driver.Locator](c.a.store)
+	v, _ := driver.As[driver.Places](c.a.store)
 	at, err := v.Location(name)
 	if err != nil {
 		c.failf("Location: %v", err)

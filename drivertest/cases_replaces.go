@@ -1,6 +1,10 @@
 package drivertest
 
-import "github.com/padlock-go/padlock/driver"
+import (
+	"errors"
+
+	"github.com/padlock-go/padlock/driver"
+)
 
 var replacesCases = []testCase{
 	{
@@ -113,7 +117,9 @@ var replacesCases = []testCase{
 		about:  "Request.Replaces Guarantees.Bound",
 		needs:  []need{not(bound)},
 		f: func(c *check) {
-			if !c.has.replace {
+			r := c.request(c.newName())
+			r.Replaces = newToken()
+			if _, err := c.a.Acquire(c.ctx, r); errors.Is(err, errors.ErrUnsupported) {
 				c.failf("Acquire with Replaces returns errors.ErrUnsupported, though Guarantees say that holds are bound to nothing")
 			}
 		},

@@ -81,71 +81,25 @@ var slotCases = []testCase{
 	},
 	{
 		name:   "slots/invalid",
-		clause: "AcquireSlot, WaitSlot and AwaitSlot return ErrInvalid for a wrong number of permits and a wrong name. AcquireSlot and AwaitSlot return it for a shared request and for Replaces.",
-		about:  "SlotTaker.AcquireSlot SlotWaiter.WaitSlot SlotQueuer.AwaitSlot ErrInvalid MaxSlots",
+		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces, AtLeast or FenceAbove.",
+		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots Guarantees.SlotsAtOnce",
 		needs:  []need{takesSlots},
 		f: func(c *check) {
-			swap, shared := c.request(c.slotted()), c.request(c.slotted())
-			swap.Replaces, shared.Shared = newToken(), true
+			swap, shared, atLeast, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
+			swap.Replaces, shared.Shared, atLeast.AtLeast, above.FenceAbove = newToken(), true, driver.MinTTL, 1
 			for _, bad := range []struct {
 				r driver.Request
 				n int
-			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}} {
+			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}, {atLeast, 2}, {above, 2}} {
 				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
 				}
-				c.refusesToQueue(bad.r, bad.n)
-				if !c.has.waitSlot || bad.r.Replaces != "" || bad.r.Shared {
-					continue
-				}
-				ctx, cancel := context.WithTimeout(c.ctx, c.patience)
-				err := ability[driver.SlotWaiter](c.a.store).WaitSlot(ctx, bad.r, bad.n)
-				if cancel(); !errors.Is(err, driver.ErrInvalid) {
-					c.errorf("WaitSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
-				}
 			}
-		},
-	},
-	{
-		name:   "slots/waits",
-		clause: "WaitSlot returns when one of the permits is released, or is free already, and not earlier.",
-		about:  "SlotWaiter.WaitSlot",
-		needs:  []need{takesSlots, waitsSlots},
-		f: func(c *check) {
-			r := c.request(c.slotted())
-			var held []*lease
-			for range 2 {
-				r.Token = newToken()
-				_, l := c.takeSlot(c.a, r, 2, false, "while a permit is free")
-				held = append(held, l)
-			}
-			for _, l := range held {
-				w := c.waitSlot(c.b, r.Name, 2)
-				c.settle()
-				if !w.waiting() {
-					// A store may wake a waiter without need, but then no permit can be taken.
-					r.Token = newToken()
-					c.slotRefused(r, 2, true, "after a WaitSlot that returned although no permit was released", l)
-					w = c.waitSlot(c.b, r.Name, 2)
-					c.settle()
-					if !w.waiting() {
-						c.failf("WaitSlot returned twice although no permit was released")
-					}
+			if most := c.g.SlotsAtOnce; most > 0 {
+				_, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, c.request(c.slotted()), most+1, false)
+				if most < driver.MaxSlots && !errors.Is(err, driver.ErrInvalid) {
+					c.errorf("AcquireSlot with %d permits, and Guarantees allow %d: want ErrInvalid, got: %v", most+1, most, orGranted(err))
 				}
-				c.releaseFreely(l)
-				if a := c.awaitAnswer(w, "WaitSlot, after a permit was released"); a.err != nil {
-					c.failf("WaitSlot: %v", a.err)
-				}
-				if a := c.awaitAnswer(c.waitSlot(c.b, r.Name, 2), "WaitSlot, while a permit is free"); a.err != nil {
-					c.failf("WaitSlot: %v", a.err)
-				}
-				r.Token = newToken()
-				c.takeSlot(c.a, r, 2, false, "that was released")
-			}
-			ctx, cancel := context.WithCancel(c.ctx)
-			cancel()
-			if err := ability[driver.SlotWaiter](c.a.store).WaitSlot(ctx, r, 2); !errors.Is(err, context.Canceled) {
-				c.failf("WaitSlot of a cancelled context: %v", orGranted(err))
 			}
 		},
 	},
@@ -179,13 +133,6 @@ func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, in
 	return held
 }
 
-// waitSlot calls WaitSlot once.
-func (c *check) waitSlot(cl *client, name string, n int) *testWaiter {
-	return c.startWaiter(cl, c.request(name), func(ctx context.Context, t *testWaiter) answer {
-		return answer{err: cl.WaitSlot(ctx, t.req, n)}
-	})
-}
-
 func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
 	defer cl.begin("AcquireSlot", &err)()
 	slot, g, err = ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
@@ -194,23 +141,4 @@ func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahea
 	}
 	cl.saw(&call{"AcquireSlot", []string{r.Token}, g, err == nil, err})
 	return slot, g, err
-}
-
-// WaitSlot calls WaitSlot without a time limit.
-func (cl *client) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	err := ability[driver.SlotWaiter](cl.store).WaitSlot(ctx, r, n)
-	cl.saw(&call{op: "WaitSlot", tokens: []string{r.Token}, err: err})
-	return err
-}
-
-// refusesToQueue checks that AwaitSlot returns ErrInvalid.
-func (c *check) refusesToQueue(r driver.Request, n int) {
-	if !c.has.queueSlot {
-		return
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.patience)
-	defer cancel()
-	if _, _, err := ability[driver.SlotQueuer](c.a.store).AwaitSlot(ctx, r, n); !errors.Is(err, driver.ErrInvalid) {
-		c.errorf("AwaitSlot of %+v with %d permits: want ErrInvalid, got: %v", r, n, orGranted(err))
-	}
 }

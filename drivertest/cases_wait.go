@@ -12,13 +12,10 @@ var waitCases = []testCase{
 	{
 		name:   "wait/advice",
 		clause: "JoinFirst is false for a name that the store has not handed over. If it is true and the name is free, Wait with reserve grants the name.",
-		about:  "QueueAdviser.JoinFirst",
+		about:  "Waiter.JoinFirst",
 		needs:  []need{waits, not(inProcess)},
 		f: func(c *check) {
-			adviser, ok := driver.As[driver.QueueAdviser](c.a.store)
-			if !ok {
-				return
-			}
+			adviser := ability[driver.Waiter](c.a.store)
 			name := c.newName()
 			l := c.take(c.a, c.request(name), "of a free name")
 			if adviser.JoinFirst(name) || adviser.JoinFirst(c.newName()) {
@@ -225,7 +222,7 @@ var waitCases = []testCase{
 	{
 		name:   "wait/break-wakes",
 		clause: "A waiter gets its turn when the hold that it waits for is broken.",
-		about:  "Waiter.Wait Breaker.Break",
+		about:  "Waiter.Wait Admin.Break",
 		needs:  []need{waits, breaks, inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

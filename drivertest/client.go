@@ -34,7 +34,7 @@ type call struct {
 }
 
 // inTime is the rule that a method breaks if its call never returns.
-const inTime = "Every method except Wait, WaitSlot and AwaitSlot returns within MaxSilence, even if ctx never ends."
+const inTime = "Every method except Wait returns within MaxSilence, even if ctx never ends."
 
 // pending is a call that has not returned yet.
 type pending struct {
@@ -43,8 +43,8 @@ type pending struct {
 	looks  int // how often awaitCase has seen it
 }
 
-// begin is called at the beginning of every method but Wait, WaitSlot and AwaitSlot. The function
-// that it returns is called at the end.
+// begin is called at the beginning of every method but Wait. The function that it returns is called
+// at the end.
 func (cl *client) begin(op string, err *error) (end func()) {
 	c, p := cl.c, &pending{op: op, at: place(), began: time.Now()}
 	c.noteProgress()
@@ -140,23 +140,13 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return g, err
 }
 
-func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
+func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
 	defer cl.begin("Pass", &err)()
-	o, g, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
+	o, g, queued, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(next.Name, next.Token)
 	}
 	cl.saw(&call{"Pass", []string{token, next.Token}, g, err == nil && handed(g), err})
-	return o, g, err
-}
-
-func (cl *client) PassOrQueue(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
-	defer cl.begin("PassOrQueue", &err)()
-	o, g, queued, err = ability[driver.QueuePasser](cl.store).PassOrQueue(ctx, token, next)
-	if !errors.Is(err, driver.ErrInvalid) {
-		cl.forget(next.Name, next.Token)
-	}
-	cl.saw(&call{"PassOrQueue", []string{token, next.Token}, g, err == nil && handed(g), err})
 	return o, g, queued, err
 }
 
@@ -169,21 +159,21 @@ func (cl *client) Convert(ctx context.Context, r driver.Request) (g driver.Grant
 
 func (cl *client) Inspect(ctx context.Context, name string) (s driver.State, err error) {
 	defer cl.begin("Inspect", &err)()
-	s, err = ability[driver.Inspector](cl.store).Inspect(ctx, name)
+	s, err = ability[driver.Admin](cl.store).Inspect(ctx, name)
 	cl.saw(&call{op: "Inspect", err: err})
 	return s, err
 }
 
 func (cl *client) List(ctx context.Context, prefix string) (s []driver.State, err error) {
 	defer cl.begin("List", &err)()
-	s, err = ability[driver.Lister](cl.store).List(ctx, prefix)
+	s, err = ability[driver.Admin](cl.store).List(ctx, prefix)
 	cl.saw(&call{op: "List", err: err})
 	return s, err
 }
 
 func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (f uint64, err error) {
 	defer cl.begin("Break", &err)()
-	f, err = ability[driver.Breaker](cl.store).Break(ctx, name, seenFence)
+	f, err = ability[driver.Admin](cl.store).Break(ctx, name, seenFence)
 	cl.saw(&call{op: "Break", err: err})
 	return f, err
 }
@@ -203,7 +193,7 @@ func (cl *client) File(name, token string) (*os.File, error) {
 
 func (cl *client) StoreID(ctx context.Context) (id string, err error) {
 	defer cl.begin("StoreID", &err)()
-	id, err = ability[driver.Identifier](cl.store).StoreID(ctx)
+	id, err = ability[driver.Places](cl.store).StoreID(ctx)
 	cl.saw(&call{op: "StoreID", err: err})
 	return id, err
 }

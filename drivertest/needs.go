@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,28 +32,23 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
-	enqueues    = able("Enqueuer", func(a *abilities) bool { return a.enqueue })
-	waits       = able("Waiter", func(a *abilities) bool { return a.wait })
-	takesSlots  = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
-	together    = able("SharedTaker", func(a *abilities) bool { return a.together })
-	batches     = able("BatchExtender", func(a *abilities) bool { return a.batch })
-	waitsSlots  = able("SlotWaiter", func(a *abilities) bool { return a.waitSlot })
-	queuesSlots = able("SlotQueuer", func(a *abilities) bool { return a.queueSlot })
+	waits      = able("Waiter", func(a *abilities) bool { return a.wait })
+	takesSlots = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
+	batches    = able("BatchExtender", func(a *abilities) bool { return a.batch })
 
 	passes   = able("Passer", func(a *abilities) bool { return a.pass })
-	queues   = able("QueuePasser", func(a *abilities) bool { return a.queue })
 	converts = able("Converter", func(a *abilities) bool { return a.convert })
-	inspects = able("Inspector", func(a *abilities) bool { return a.inspect })
-	lists    = able("Lister", func(a *abilities) bool { return a.list })
-	breaks   = able("Breaker", func(a *abilities) bool { return a.breaks })
+	inspects = able("Inspect", func(a *abilities) bool { return a.inspect })
+	lists    = able("List", func(a *abilities) bool { return a.list })
+	breaks   = able("Break", func(a *abilities) bool { return a.breaks })
 	raises   = able("FenceRaiser", func(a *abilities) bool { return a.raise })
 	files    = able("FileSharer", func(a *abilities) bool { return a.file })
 	reports  = able("Reporter", func(a *abilities) bool { return a.report })
 	records  = able("Recorder", func(a *abilities) bool { return a.record })
-	places   = able("SamePlacer", func(a *abilities) bool { return a.place })
+	places   = able("SamePlace", func(a *abilities) bool { return a.place })
 
-	locates    = able("Locator", func(a *abilities) bool { return a.locate })
-	identifies = able("Identifier", func(a *abilities) bool { return a.identify })
+	locates    = able("Location", func(a *abilities) bool { return a.locate })
+	identifies = able("StoreID", func(a *abilities) bool { return a.identify })
 
 	replaces = able("Replaces", func(a *abilities) bool { return a.replace })
 
@@ -94,138 +87,45 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities says which optional interfaces a store has. If the method of an interface returns
-// errors.ErrUnsupported, the store does not have the interface.
+// abilities says what the store can do beyond driver.Store.
 type abilities struct {
-	wait, enqueue, pass, queue, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, waitSlot, queueSlot, batch, together bool
+	wait, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, batch bool
 }
 
-// probe finds out the abilities of the store. It calls the method of each optional interface. Only
-// errors.ErrUnsupported means that the ability is missing. probe ignores all other errors, because
-// the test cases report them later.
-func (r *run) probe() (has abilities) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
-	defer cancel()
-	afterwards, cancel := context.WithTimeout(context.Background(), r.patience+driver.MaxSilence)
-	defer cancel()
-	s, name := r.a, r.uniqueStem()+"probe"
-	q := driver.Request{Name: name, Token: newToken(), TTL: r.long(), Shared: r.g.Shared}
-	if w, ok := driver.As[driver.Waiter](s); ok {
-		_, err := w.Wait(ctx, q, false)
-		has.wait = supported(err)
-		s.Release(ctx, name, q.Token, 0)
+// abilities finds out what the store can do, from its interfaces and its Guarantees. The case
+// guarantees/abilities checks that both say the truth.
+func (r *run) abilities() (has abilities) {
+	has.wait = implements[driver.Waiter](r.a)
+	has.takeSlot = implements[driver.SlotTaker](r.a)
+	has.batch = implements[driver.BatchExtender](r.a)
+	has.pass = implements[driver.Passer](r.a)
+	has.convert = implements[driver.Converter](r.a)
+	has.raise = implements[driver.FenceRaiser](r.a)
+	has.file = implements[driver.FileSharer](r.a)
+	has.report = implements[driver.Reporter](r.a)
+	has.record = implements[driver.Recorder](r.a)
+	if implements[driver.Admin](r.a) {
+		has.inspect, has.list = r.can(driver.AbilityInspect), r.can(driver.AbilityList)
+		has.breaks = r.can(driver.AbilityBreak) && r.g.Bound != driver.ToProcess // nobody else can end such a hold
 	}
-	if w, ok := driver.As[driver.Enqueuer](s); ok {
-		leave, err := w.Enqueue(q, func(driver.Grant, error) {})
-		if has.enqueue = supported(err); err == nil {
-			leave()
-		}
-		s.Release(ctx, name, q.Token, 0)
+	if implements[driver.Places](r.a) {
+		has.identify, has.place, has.locate = r.can(driver.AbilityStoreID), r.can(driver.AbilitySamePlace), true
 	}
-	swap := q
-	swap.Token, swap.Replaces = newToken(), newToken()
-	_, err := s.Acquire(ctx, swap)
-	has.replace = supported(err)
-	if v, ok := driver.As[driver.Passer](s); ok {
-		next := q
-		next.Token, next.Shared = newToken(), false
-		_, _, err := v.Pass(ctx, newToken(), next)
-		has.pass = supported(err)
-	}
-	if v, ok := driver.As[driver.QueuePasser](s); ok {
-		next := q
-		next.Token, next.Shared = newToken(), false
-		_, _, _, err := v.PassOrQueue(ctx, newToken(), next)
-		has.queue = supported(err)
-	}
-	r.probeSlots(ctx, afterwards, &has, q)
-	if v, ok := driver.As[driver.SharedTaker](r.a); ok {
-		_, err := v.AcquireShared(ctx, nil)
-		has.together = supported(err)
-	}
-	if v, ok := driver.As[driver.BatchExtender](r.a); ok {
-		_, err := v.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: q.Token}})
-		has.batch = supported(err)
-	}
-	s.Acquire(ctx, q)
-	defer s.Release(afterwards, name, q.Token, 0)
-	r.probeHeld(ctx, &has, q)
+	has.replace = r.g.Bound == driver.ToNothing
 	return has
 }
 
-func (r *run) probeSlots(ctx, afterwards context.Context, has *abilities, q driver.Request) {
-	q.Shared = false
-	if v, ok := driver.As[driver.SlotTaker](r.a); ok {
-		slot, _, err := v.AcquireSlot(ctx, q, 1, true)
-		if has.takeSlot = supported(err); err == nil {
-			defer r.a.Release(afterwards, driver.SlotName(q.Name, slot), q.Token, 0)
-		}
-	}
-	if v, ok := driver.As[driver.SlotWaiter](r.a); ok {
-		q.Name += "2"
-		has.waitSlot = supported(v.WaitSlot(ctx, q, 1))
-	}
-	if v, ok := driver.As[driver.SlotQueuer](r.a); ok {
-		q.Name += "3"
-		slot, _, err := v.AwaitSlot(ctx, q, 1)
-		if has.queueSlot = supported(err); err == nil {
-			r.a.Release(context.WithoutCancel(ctx), driver.SlotName(q.Name, slot), q.Token, 0)
-		}
-	}
-}
+func (r *run) can(a driver.Ability) bool { return r.g.Lacks&a == 0 }
 
-func (r *run) probeHeld(ctx context.Context, has *abilities, q driver.Request) {
-	if v, ok := driver.As[driver.Converter](r.a); ok {
-		_, err := v.Convert(ctx, q)
-		has.convert = supported(err)
-	}
-	if v, ok := driver.As[driver.Inspector](r.a); ok {
-		_, err := v.Inspect(ctx, q.Name)
-		has.inspect = supported(err)
-	}
-	if v, ok := driver.As[driver.Lister](r.a); ok {
-		_, err := v.List(ctx, q.Name)
-		has.list = supported(err)
-	}
-	if v, ok := driver.As[driver.Breaker](r.a); ok {
-		_, err := v.Break(ctx, q.Name, driver.MaxFence-1)
-		has.breaks = supported(err)
-	}
-	if v, ok := driver.As[driver.FenceRaiser](r.a); ok {
-		has.raise = supported(v.RaiseFence(ctx, q.Name, q.Token, 1))
-	}
-	if v, ok := driver.As[driver.Reporter](r.a); ok {
-		_, err := v.Status(ctx)
-		has.report = supported(err)
-	}
-	if v, ok := driver.As[driver.Identifier](r.a); ok {
-		_, err := v.StoreID(ctx)
-		has.identify = supported(err)
-	}
-	if v, ok := driver.As[driver.Locator](r.a); ok {
-		_, err := v.Location(q.Name)
-		has.locate = supported(err)
-	}
-	if v, ok := driver.As[driver.Recorder](r.a); ok {
-		_, err := v.Records(ctx, q.Name)
-		has.record = supported(err)
-	}
-	_, has.place = driver.As[driver.SamePlacer](r.a)
-	if v, ok := driver.As[driver.FileSharer](r.a); ok {
-		f, err := v.File(q.Name, q.Token)
-		has.file = supported(err)
-		if err == nil {
-			f.Close()
-		}
-	}
+func implements[T any](s driver.Store) bool {
+	_, ok := driver.As[T](s)
+	return ok
 }
-
-func supported(err error) bool { return !errors.Is(err, errors.ErrUnsupported) }
 
 // summary describes the store, and lists what was not checked.
 func (r *run) summary() string {
 	var can, cannot, unchecked []string
-	for _, n := range []need{leases, readers, coolDowns, waits, enqueues, takesSlots, waitsSlots, queuesSlots, together, batches, passes, queues, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
+	for _, n := range []need{leases, readers, coolDowns, waits, takesSlots, batches, passes, converts, inspects, lists, breaks, raises, files, reports, replaces, identifies, locates, places, records} {
 		if n.met(r) {
 			can = append(can, n.what)
 		} else {

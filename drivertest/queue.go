@@ -10,13 +10,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// testWaiter is a waiter. It waits in its own goroutine or in the queue of an Enqueuer. The two
-// numbers may be read only after the answer has come.
+// testWaiter is a waiter. It waits in its own goroutine. The two numbers may be read only after the
+// answer has come.
 type testWaiter struct {
 	cl      *client
 	req     driver.Request
 	cancel  context.CancelFunc
-	leave   func() bool // gives up the place that Enqueue took
 	done    chan answer
 	returns int // how often Wait returned
 	quick   int // how often Wait returned without a grant after less than quickReturn

@@ -227,6 +227,9 @@ func (s *ref) Guarantees() driver.Guarantees {
 	if s.is(lossDelayUnbound) {
 		g.LossDelay = time.Second
 	}
+	if s.is(lackUntrue) {
+		g.Lacks |= driver.AbilityReporter
+	}
 	if s.is(guaranteesChange) {
 		g.Notes = []string{fmt.Sprint(s.w.foil.Add(1))}
 	}

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -12,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *ref) Inspect(ctx context.Context, name string) (v driver.State, err error) {
 	if err := driver.CheckName(name, &s.w.g); err != nil {
 		return v, err
@@ -42,7 +43,7 @@ func (w *world) state(e *entry) driver.State {
 	return v
 }
 
-// List implements driver.Lister.
+// List implements driver.Admin.
 func (s *ref) List(ctx context.Context, prefix string) (out []driver.State, err error) {
 	err = s.ask(ctx, func() error {
 		for _, e := range s.w.names {
@@ -67,7 +68,7 @@ func (s *ref) List(ctx context.Context, prefix string) (out []driver.State, err 
 	return out, err
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.Admin.
 func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64, err error) {
 	if err := driver.CheckName(name, &s.w.g); err != nil {
 		return 0, err
@@ -139,10 +140,12 @@ func (s *ref) Status(ctx context.Context) ([]driver.Finding, error) {
 	return []driver.Finding{{Name: "uptime", Value: driver.Unknown}}, ctx.Err()
 }
 
-// StoreID implements driver.Identifier.
+// StoreID implements driver.Places.
 func (s *ref) StoreID(ctx context.Context) (id string, err error) {
 	err = s.ask(ctx, func() error { id = fmt.Sprint("reference-", s.w.starts); return nil })
 	switch {
+	case s.is(lackUntold):
+		return "", errors.ErrUnsupported
 	case s.is(idPerProcess):
 		id = fmt.Sprintf("reference-%p", s)
 	case s.is(idIsAnAddress):
@@ -151,7 +154,7 @@ func (s *ref) StoreID(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// Location implements driver.Locator.
+// Location implements driver.Places.
 func (s *ref) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &s.w.g); err != nil {
 		return "", err
@@ -162,7 +165,7 @@ func (s *ref) Location(name string) (string, error) {
 	return name, nil
 }
 
-// SamePlace implements driver.SamePlacer.
+// SamePlace implements driver.Places.
 func (s *ref) SamePlace(other driver.Store) bool {
 	if s.is(placeIsAnywhere) {
 		return true
@@ -176,9 +179,7 @@ func (s *ref) world() *world { return s.w }
 // harness opens stores on w and has every hook.
 func (w *world) harness() Harness {
 	open := w.open
-	if w.g.InProcess {
-		open = w.openEnqueuer
-	} else if w.passes {
+	if w.passes {
 		open = w.openRelay
 	}
 	return Harness{
@@ -355,59 +356,8 @@ func refOf(s driver.Store) *ref {
 	switch s := s.(type) {
 	case passer:
 		return s.ref
-	case enqueuer:
-		return s.ref
 	case relay:
 		return s.ref
 	}
 	return s.(*ref)
-}
-
-// enqueuer is a store in this process.
-type enqueuer struct{ *ref }
-
-func (w *world) openEnqueuer(ctx context.Context) (driver.Store, error) {
-	s, err := w.open(ctx)
-	return enqueuer{s.(*ref)}, err
-}
-
-// Enqueue implements driver.Enqueuer. A better one would need no goroutine.
-func (s enqueuer) Enqueue(r driver.Request, answer func(driver.Grant, error)) (leave func() bool, err error) {
-	if s.is(enqueueUnchecked) && r.Name == "" {
-		return func() bool { return true }, nil
-	}
-	if err := s.validate(&r); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if err := s.travel(ctx); err != nil && !s.is(enqueueAfterClose) {
-		cancel()
-		return nil, err
-	}
-	var mu sync.Mutex
-	left, answered := false, false
-	s.waits.Add(1)
-	e, p := s.join(&r, true)
-	go func() {
-		g, err := s.stand(ctx, e, p, r, true)
-		mu.Lock()
-		defer mu.Unlock()
-		if left && !s.is(enqueueIgnoresLeave) {
-			go s.Release(context.Background(), r.Name, r.Token, 0)
-			return
-		}
-		answered = true
-		if answer(g, err); s.is(enqueueAnswersTwice) {
-			answer(g, err)
-		}
-	}()
-	return func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if !answered && !s.is(enqueueIgnoresLeave) {
-			left = true
-			cancel()
-		}
-		return !answered || s.is(leaveIsAlwaysInTime)
-	}, nil
 }

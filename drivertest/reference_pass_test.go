@@ -25,13 +25,13 @@ const (
 	passThroughRest  bug = "Pass ends AtLeast"
 	passUnchecked    bug = "Pass does not check its request"
 	placeForEver     bug = "a place whose caller never calls Wait stays the first"
-	placeForgotten   bug = "Wait does not know the place that PassOrQueue took"
-	placeKept        bug = "Release leaves the place that PassOrQueue took"
-	queuesAlways     bug = "PassOrQueue queues next although nobody waits"
-	queuesFirst      bug = "PassOrQueue gives next the first place"
-	queuesForNothing bug = "PassOrQueue queues next although token held nothing"
-	queuesTwice      bug = "PassOrQueue, repeated, takes a second place"
-	queuesNotAgain   bug = "PassOrQueue, repeated, gives the place up"
+	placeForgotten   bug = "Wait does not know the place that Pass took"
+	placeKept        bug = "Release leaves the place that Pass took"
+	queuesAlways     bug = "Pass queues next although nobody waits"
+	queuesFirst      bug = "Pass gives next the first place"
+	queuesForNothing bug = "Pass queues next although token held nothing"
+	queuesTwice      bug = "Pass, repeated, takes a second place"
+	queuesNotAgain   bug = "Pass, repeated, gives the place up"
 )
 
 var passBugs = []bug{
@@ -47,7 +47,7 @@ func (w *world) openRelay(ctx context.Context) (driver.Store, error) {
 	return relay{s.(*ref)}, err
 }
 
-// JoinFirst implements driver.QueueAdviser.
+// JoinFirst implements driver.Waiter.
 func (s relay) JoinFirst(name string) bool {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -77,17 +77,7 @@ func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 }
 
 // Pass implements driver.Passer.
-func (s relay) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	o, g, _, err := s.passOrQueue(ctx, token, next, false)
-	return o, g, err
-}
-
-// PassOrQueue implements driver.QueuePasser.
-func (s relay) PassOrQueue(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
-	return s.passOrQueue(ctx, token, next, true)
-}
-
-func (s relay) passOrQueue(ctx context.Context, token string, next driver.Request, queues bool) (o driver.Outcome, g driver.Grant, queued bool, err error) {
+func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
 	if err := s.validate(&next); err != nil {
 		return o, g, false, err
 	}
@@ -100,16 +90,16 @@ func (s relay) passOrQueue(ctx context.Context, token string, next driver.Reques
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(next.Name)
 		waited := len(e.queue) > 0
-		if queues && e.isAbsent(next.Token) {
+		if e.isAbsent(next.Token) {
 			o, queued = s.queueAgain(e, &next)
 			return nil
 		}
-		if queues && s.is(queuesAlways) {
+		if s.is(queuesAlways) {
 			o, waited = s.release(e, token, 0), true
 		} else {
 			o, g, err = s.pass(e, token, &next)
 		}
-		queued = queues && err == nil && waited && !handed(g) && (o == driver.Released || s.is(queuesForNothing))
+		queued = err == nil && waited && !handed(g) && (o == driver.Released || s.is(queuesForNothing))
 		if queued {
 			s.queue(e, &next)
 		}
@@ -131,7 +121,7 @@ func (s relay) queue(e *entry, next *driver.Request) {
 	e.queue = slices.Insert(e.queue, at, &waiting{token: next.Token, absent: next})
 }
 
-// queueAgain is called when PassOrQueue is repeated. The request has a place already.
+// queueAgain is called when Pass is repeated. The request has a place already.
 func (s relay) queueAgain(e *entry, next *driver.Request) (driver.Outcome, bool) {
 	switch {
 	case s.is(queuesNotAgain):
@@ -154,7 +144,7 @@ func (s *ref) reserveForAbsent(e *entry) {
 	}
 }
 
-// isAbsent reports whether PassOrQueue took a place for the token and Wait has not been called.
+// isAbsent reports whether Pass took a place for the token and Wait has not been called.
 func (e *entry) isAbsent(token string) bool {
 	return slices.ContainsFunc(e.queue, func(p *waiting) bool { return p.token == token && p.absent != nil })
 }

@@ -69,7 +69,7 @@ type hold struct {
 type waiting struct {
 	token  string
 	shared bool
-	absent *driver.Request // the request for which PassOrQueue took this place, until Wait is called
+	absent *driver.Request // the request for which Pass took this place, until Wait is called
 }
 
 // ref is a store opened on a world.

@@ -14,6 +14,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// JoinFirst implements driver.Waiter. The type relay guesses.
+func (s *ref) JoinFirst(string) bool { return false }
+
 // Wait implements driver.Waiter.
 func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.validate(&r); err != nil {
@@ -59,7 +62,7 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	defer s.waits.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	missed := s.is(wakeUpMissed) || s.is(enqueueMissesFree) && e.fence == 0
+	missed := s.is(wakeUpMissed)
 	for {
 		s.reserveForAbsent(e)
 		if h := w.live(e, r.Token); reserve && h != nil && h.reserved && !s.is(placeForgotten) { // by reserveForAbsent

@@ -28,26 +28,8 @@ func start(h Harness) (*run, error) {
 	}
 	r.g = r.a.Guarantees()
 	r.unit = max(driver.MinTTL, r.g.MinTTL)
-	if err := r.probeInTime(); err != nil {
-		return nil, err
-	}
+	r.has = r.abilities()
 	return r, nil
-}
-
-// probeInTime probes the store. It gives up if a method does not return although its context has
-// ended.
-func (r *run) probeInTime() error {
-	done := make(chan abilities, 1)
-	go func() { done <- r.probe() }()
-	limit := r.patience + 2*driver.MaxSilence
-	give := time.NewTimer(limit)
-	defer give.Stop()
-	select {
-	case r.has = <-done:
-		return nil
-	case <-give.C:
-		return fmt.Errorf("calls of its methods have not returned within %v, though their context ended after %v", limit, r.patience)
-	}
 }
 
 // finish closes the shared stores.

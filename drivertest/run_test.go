@@ -154,6 +154,8 @@ func (s hanging) Extend(ctx context.Context, name, token string, ttl time.Durati
 	return driver.Grant{}, nil
 }
 
+func (s hanging) JoinFirst(string) bool { return false }
+
 func (s hanging) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	<-s.until
 	return driver.Grant{}, nil
@@ -173,17 +175,6 @@ func TestHangingMethodIsAFailure(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w, until := newWorld(""), make(chan struct{})
-		defer close(until)
-		fs := Check(Harness{Open: func(ctx context.Context) (driver.Store, error) {
-			s, err := w.open(ctx)
-			return hanging{s, until}, err
-		}})
-		if len(fs) != 1 || !strings.Contains(fs[0].Seen, "have not returned") {
-			t.Errorf("a store whose Wait hangs from the start is reported as %v", fs)
-		}
-	})
 }
 
 func TestPanicIsAFailure(t *testing.T) {
@@ -224,7 +215,7 @@ func TestSummary(t *testing.T) {
 	})
 	for _, want := range []string{
 		`store "reference"`, "promotion atomic", "fence/over-restart (needs Harness.Restart)", "SurvivesRestart=yes", "SafeClockJump=yes",
-		"has: leases, shared mode", "has not: Enqueuer, SlotTaker, SlotWaiter, SlotQueuer, SharedTaker, BatchExtender, Passer, QueuePasser, FileSharer",
+		"has: leases, shared mode", "has not: SlotTaker, BatchExtender, Passer, FileSharer",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary does not say %q:\n%s", want, text)

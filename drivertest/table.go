@@ -12,9 +12,9 @@ var table []testCase
 func init() {
 	table = slices.Concat(
 		acquireCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
-		fenceCases, raiseCases, sharedCases, togetherCases, promoteCases, convertCases, convertedCases,
-		slotCases, slotQueueCases, waitCases, coolWaitCases, queueCases, giveUpCases, enqueueCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
-		nameCases, limitCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
+		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
+		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
+		nameCases, limitCases, abilityCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, closeCases, crowdCases, watchCases,
 	)
 }

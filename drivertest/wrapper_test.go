@@ -56,10 +56,10 @@ func (s wrapped) Unwrap() driver.Store { return s.Store }
 
 // kinds are stores that together have all abilities.
 var kinds = map[string]func(*world){
-	"passes":    func(w *world) { w.passes = true },
-	"enqueues":  func(w *world) { w.g.InProcess = true },
-	"connected": func(w *world) { bind(w); w.g.LossDelay = time.Second },
-	"narrow":    func(w *world) { w.g.MaxName = 200 },
+	"passes":          func(w *world) { w.passes = true },
+	"in this process": func(w *world) { w.g.InProcess = true },
+	"connected":       func(w *world) { bind(w); w.g.LossDelay = time.Second },
+	"narrow":          func(w *world) { w.g.MaxName = 200 },
 }
 
 // summaryOf runs the whole suite and returns how many cases ran, and what the store can do.

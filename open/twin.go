@@ -16,21 +16,29 @@ import (
 // A twin has no method Unwrap, because callers could then use the second store without the twin.
 type twin struct {
 	driver.Store
-	first, second driver.Locator
+	first, second driver.Places
 	waiter        driver.Waiter
+	admin         driver.Admin
 }
+
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Admin
+} = (*twin)(nil)
 
 // newTwin returns a twin for the second store. If a store cannot tell where it keeps the lock of a
 // name, newTwin closes the second store and returns an error.
 func newTwin(first, second driver.Store) (driver.Store, error) {
-	a, ok := driver.As[driver.Locator](first)
-	b, also := driver.As[driver.Locator](second)
+	a, ok := driver.As[driver.Places](first)
+	b, also := driver.As[driver.Places](second)
 	w, waits := driver.As[driver.Waiter](second)
-	if !ok || !also || !waits {
+	i, inspects := driver.As[driver.Admin](second)
+	if !ok || !also || !waits || !inspects {
 		_ = second.Close() // an error of Close is ignored: the error below is returned
 		return nil, invalid("two layouts of one store cannot be used together here")
 	}
-	return &twin{second, a, b, w}, nil
+	return &twin{second, a, b, w, i}, nil
 }
 
 // sameLock reports whether both stores keep the lock of a name in the same row.
@@ -75,10 +83,27 @@ func (t *twin) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 	return t.waiter.Wait(ctx, r, reserve)
 }
 
-// Inspect implements driver.Inspector.
+// JoinFirst implements driver.Waiter.
+func (t *twin) JoinFirst(name string) bool { return t.waiter.JoinFirst(name) }
+
+// Inspect implements driver.Admin.
 func (t *twin) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if i, ok := driver.As[driver.Inspector](t.Store); ok {
-		return i.Inspect(ctx, name)
-	}
-	return driver.State{}, errors.ErrUnsupported
+	return t.admin.Inspect(ctx, name)
+}
+
+// List implements driver.Admin. The first store lists the names.
+func (t *twin) List(context.Context, string) ([]driver.State, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Break implements driver.Admin.
+func (t *twin) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+// Guarantees implements driver.Store.
+func (t *twin) Guarantees() driver.Guarantees {
+	g := t.Store.Guarantees()
+	g.Lacks |= driver.AbilityList | driver.AbilityBreak
+	return g
 }

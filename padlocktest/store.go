@@ -9,6 +9,14 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Converter
+	driver.Admin
+	driver.Places
+} = (*Script)(nil)
+
 // Guarantees implements driver.Store.
 func (s *Script) Guarantees() driver.Guarantees {
 	g := s.mem.Guarantees()
@@ -107,14 +115,14 @@ func (s *Script) Convert(ctx context.Context, r driver.Request) (g driver.Grant,
 	return onlyError(g, err)
 }
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Script) Inspect(ctx context.Context, name string) (driver.State, error) {
 	state, err := s.mem.Inspect(ctx, name)
 	s.disguise(state.Holds)
 	return state, err
 }
 
-// List implements driver.Lister.
+// List implements driver.Admin.
 func (s *Script) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	states, err := s.mem.List(ctx, prefix)
 	for _, state := range states {
@@ -123,10 +131,19 @@ func (s *Script) List(ctx context.Context, prefix string) ([]driver.State, error
 	return states, err
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.Admin.
 func (s *Script) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	return s.mem.Break(ctx, name, seenFence)
 }
 
-// StoreID implements driver.Identifier.
+// StoreID implements driver.Places.
 func (s *Script) StoreID(ctx context.Context) (string, error) { return s.mem.StoreID(ctx) }
+
+// Location implements driver.Places.
+func (s *Script) Location(name string) (string, error) { return s.mem.Location(name) }
+
+// SamePlace implements driver.Places.
+func (s *Script) SamePlace(other driver.Store) bool { return s == other }
+
+// JoinFirst implements driver.Waiter.
+func (s *Script) JoinFirst(string) bool { return false }

@@ -203,7 +203,7 @@ func (a *app) notThatOne(s *padlock.State) *failure {
 // cannotBreak reports whether nobody but the holder can end the hold. Break would say so too, but
 // only after the user was asked.
 func (a *app) cannotBreak(s *padlock.State) bool {
-	if _, ok := driver.As[driver.Breaker](a.opened); !ok {
+	if _, ok := driver.As[driver.Admin](a.opened); !ok || a.opened.Guarantees().Lacks&driver.AbilityBreak != 0 {
 		return true
 	}
 	h := s.Holds[0]

@@ -92,27 +92,26 @@ type inspected struct {
 func (i inspected) Inspect(context.Context, string) (driver.State, error) { return i.state, nil }
 
 // listed is a store that lists its names.
-func listed(s kept, _ *padlock.Locker) driver.Store { return lister{s} }
+func listed(s kept, _ *padlock.Locker) driver.Store {
+	s.lists = true
+	return s
+}
 
-type lister struct{ kept }
-
-func (l lister) Unwrap() driver.Store { return l.Store }
-
-// breaksNothing is a store without the method Break, in which a hold ends with something.
+// breaksNothing is a store that only inspects, in which a hold ends with something.
 type breaksNothing struct {
 	driver.Store
-	driver.Inspector
+	driver.Admin
 	bound driver.Bound
 }
 
 func (b breaksNothing) Close() error { return nil }
 
 func (b breaksNothing) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Bound: b.bound, Lease: b.bound == driver.ToNothing}
+	return driver.Guarantees{Bound: b.bound, Lease: b.bound == driver.ToNothing, Lacks: driver.AbilityList | driver.AbilityBreak}
 }
 
 func without(bound driver.Bound) func(kept, *padlock.Locker) driver.Store {
-	return func(s kept, _ *padlock.Locker) driver.Store { return breaksNothing{s.Store, s.Inspector, bound} }
+	return func(s kept, _ *padlock.Locker) driver.Store { return breaksNothing{s.Store, s.Admin, bound} }
 }
 
 // connected is a store whose holds end with a connection and have no lease, as ZooKeeper's.

@@ -34,15 +34,15 @@ func TestProgressTellsThePlace(t *testing.T) {
 	defer leave()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	waits(t, l, first, 1)
-	waits(t, l, ctx, 2)
+	waits(t, store, first, 1)
+	waits(t, store, ctx, 2)
 	for _, step := range []struct {
 		change func()
 		want   string
 	}{
 		{func() {}, "(at most 1 ahead): "},
 		{func() { leave(); waiting(t, l, 1) }, "(next in the queue): "},
-		{func() { waits(t, l, ctx, 2) }, "(next in the queue): "}, // a later waiter is behind
+		{func() { waits(t, store, ctx, 2) }, "(next in the queue): "}, // a later waiter is behind
 	} {
 		step.change()
 		p.askHolder(t.Context())
@@ -52,9 +52,12 @@ func TestProgressTellsThePlace(t *testing.T) {
 	}
 }
 
-// waits puts another waiter, the n-th, into the queue.
-func waits(t *testing.T, l *padlock.Locker, ctx context.Context, n int) {
+// waits puts another waiter, the n-th, into the queue. It is a process of its own, for the callers
+// of one Locker have one place.
+func waits(t *testing.T, store padlock.Store, ctx context.Context, n int) {
 	t.Helper()
+	l := padlock.NewShared(store)
+	t.Cleanup(func() { l.Close(context.Background()) })
 	go func() { _, _ = l.Acquire(ctx, "deploy") }() // until the test ends
 	waiting(t, l, n)
 }

@@ -22,8 +22,8 @@ import (
 // kept is a store in memory that several verbs open and close, one after the other.
 type kept struct {
 	driver.Store
-	driver.Inspector
-	driver.Breaker
+	driver.Admin
+	lists   bool
 	inspect func() error
 	release func() (driver.Outcome, error)
 }
@@ -37,13 +37,28 @@ func (k kept) Release(ctx context.Context, name, token string, keep time.Duratio
 
 func (k kept) Close() error { return nil }
 
+func (k kept) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if !k.lists {
+		return nil, errors.ErrUnsupported
+	}
+	return k.Admin.List(ctx, prefix)
+}
+
+func (k kept) Guarantees() driver.Guarantees {
+	g := k.Store.Guarantees()
+	if !k.lists {
+		g.Lacks |= driver.AbilityList
+	}
+	return g
+}
+
 func (k kept) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if k.inspect != nil {
 		if err := k.inspect(); err != nil {
 			return driver.State{}, err
 		}
 	}
-	return k.Inspector.Inspect(ctx, name)
+	return k.Admin.Inspect(ctx, name)
 }
 
 // inMemory returns a store in memory, which is closed at the end of the test.
@@ -54,7 +69,7 @@ func inMemory(t *testing.T) kept {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return kept{Store: s, Inspector: s.(driver.Inspector), Breaker: s.(driver.Breaker)}
+	return kept{Store: s, Admin: s.(driver.Admin)}
 }
 
 // use makes the verbs open s.
@@ -102,12 +117,12 @@ func TestOnlyAWholeYesIsOne(t *testing.T) {
 
 // partial is a store that cannot list all names.
 type partial struct {
-	driver.Store
+	kept
 	err   error // the error of List; nil means that List does not reply in time
 	known []driver.State
 }
 
-func (p *partial) Unwrap() driver.Store { return p.Store }
+func (p *partial) Guarantees() driver.Guarantees { return p.Store.Guarantees() }
 
 func (p *partial) List(ctx context.Context, _ string) ([]driver.State, error) {
 	if p.err != nil {
@@ -158,7 +173,7 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 		{&partial{err: errors.ErrUnsupported}, []string{"job is free"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c.store.Store = inMemory(t)
+			c.store.kept = inMemory(t)
 			use(t, c.store)
 			for _, json := range []bool{false, true} {
 				var out bytes.Buffer
@@ -183,7 +198,7 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 // While a server that has restarted grants no locks, status shows the holder of a name and says
 // that new locks are refused. It does not speak of slots, because the name may have none.
 func TestStatusDuringTheRestartGuard(t *testing.T) {
-	store := &partial{Store: inMemory(t), err: fmt.Errorf("%w: the server has restarted (restart guard)", padlock.ErrUnavailable)}
+	store := &partial{kept: inMemory(t), err: fmt.Errorf("%w: the server has restarted (restart guard)", padlock.ErrUnavailable)}
 	use(t, store)
 	l := padlock.New(store)
 	if _, err := l.Acquire(t.Context(), "long", padlock.NoRenewal(), padlock.Label("who")); err != nil {

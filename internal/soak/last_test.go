@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -23,11 +24,19 @@ func TestLastLookWaitsForDeadWaiters(t *testing.T) {
 		t.Errorf("without waiters: %v", d)
 	}
 	for _, token := range []string{"a", "b", "c"} {
-		leave, err := s.Enqueue(driver.Request{Name: "job", Token: token, TTL: 50 * time.Second}, func(driver.Grant, error) {})
-		if err != nil {
-			t.Fatal(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.Wait(ctx, driver.Request{Name: "job", Token: token, TTL: 50 * time.Second}, true)
+		}()
+		t.Cleanup(func() { cancel(); <-done })
+	}
+	for {
+		if st, err := s.Inspect(t.Context(), "job"); err != nil || st.Waiters == 3 {
+			break
 		}
-		t.Cleanup(func() { leave() })
+		<-time.After(time.Millisecond)
 	}
 	if d := r.delayOfDead(t.Context(), l, "job"); d != 3*driver.MaxReservation {
 		t.Errorf("with three waiters: %v", d)

@@ -132,6 +132,9 @@ type queued struct {
 	granted    bool              // the server has granted the lock; guarded by Server.mu
 }
 
+// JoinFirst implements driver.Waiter.
+func (c *queueClient) JoinFirst(string) bool { return false }
+
 // Wait implements driver.Waiter. The grant that it returns is a reservation.
 func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if !reserve {
@@ -188,13 +191,32 @@ func (w *queued) look(l *life) (driver.Grant, error) {
 	s.mu.Lock()
 	w.granted, w.life = false, l
 	s.mu.Unlock()
-	leave, err := l.locks.Enqueue(w.r, w.handOver)
+	leave := enqueue(l, w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.leaveQueue = leave; !w.granted && l.waits != nil {
 		l.waits[w] = w.leave
 	}
-	return driver.Grant{}, err
+	return driver.Grant{}, nil
+}
+
+// enqueue starts a goroutine that waits in the server's queue for w. The function leave gives up
+// the place. It returns false if the waiter has got the lock.
+func enqueue(l *life, w *queued) (leave func() bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done, handed := make(chan struct{}), false
+	go func() {
+		defer close(done)
+		g, err := l.locks.Wait(ctx, w.r, true)
+		if handed = g.TTL > 0 || err != nil && ctx.Err() == nil; handed {
+			w.handOver(g, err)
+		}
+	}()
+	return func() bool {
+		cancel()
+		<-done
+		return !handed
+	}
 }
 
 // handOver runs in the server when the waiter's turn has come.

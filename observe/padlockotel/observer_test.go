@@ -255,7 +255,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	s := newTelemetry(t)
 	store := s.observer.Store(memstore.New())
-	if _, ok := driver.As[driver.Inspector](store); !ok {
+	if _, ok := driver.As[driver.Admin](store); !ok {
 		t.Error("an ability is missing")
 	}
 	if _, err := store.Extend(t.Context(), "job", "token", time.Second); err == nil {

@@ -298,6 +298,10 @@ func (broken) List(context.Context, string) ([]driver.State, error) {
 	return nil, driver.ErrUnavailable
 }
 
+func (broken) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, driver.ErrUnavailable
+}
+
 // A visitor that goes away while the histories are read leaves no incomplete figures for the next
 // visitors.
 func TestFiguresAfterAVisitorThatWentAway(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // state.
 type damaged struct {
 	driver.Store
+	driver.Admin
 	some bool
 }
 
@@ -34,7 +35,8 @@ func (d damaged) List(context.Context, string) ([]driver.State, error) {
 // see it.
 func TestPrefixAndErrors(t *testing.T) {
 	for _, some := range []bool{false, true} {
-		locker := padlock.New(damaged{memstore.New(), some})
+		store := memstore.New()
+		locker := padlock.New(damaged{store, store, some})
 		watcher := sampler.New(locker)
 		web := padlockweb.Handler(locker, padlockweb.Sampler(watcher), padlockweb.Accept(tokens(t)))
 		t.Cleanup(func() { web.Close(); locker.Close(t.Context()) })

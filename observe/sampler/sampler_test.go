@@ -97,15 +97,18 @@ func TestGrantsAndHoldTimes(t *testing.T) {
 
 func TestWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := padlock.New(memstore.New())
+		store := memstore.New()
+		l := padlock.New(store)
 		defer l.Close(t.Context())
 		s := sampler.New(l)
 		k := take(t, l, "hot")
 		cool := take(t, l, "other")
 		defer cool.Release()
 		ctx, cancel := context.WithCancel(t.Context())
-		for range 3 {
-			go l.Do(ctx, "hot", func(context.Context) error { return nil })
+		for range 3 { // each in a process of its own, which has one place in the store's queue
+			other := padlock.NewShared(store)
+			defer other.Close(t.Context())
+			go other.Do(ctx, "hot", func(context.Context) error { return nil })
 		}
 		synctest.Wait()
 		sample(t, s)

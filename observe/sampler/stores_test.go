@@ -155,10 +155,24 @@ func TestPartialList(t *testing.T) {
 type unlisted struct{ driver.Store }
 
 func (u unlisted) Inspect(ctx context.Context, name string) (driver.State, error) {
-	i, _ := driver.As[driver.Inspector](u.Store)
+	i, _ := driver.As[driver.Admin](u.Store)
 	s, err := i.Inspect(ctx, name)
 	s.Waiters = -1
 	return s, err
+}
+
+func (unlisted) List(context.Context, string) ([]driver.State, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (unlisted) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+func (u unlisted) Guarantees() driver.Guarantees {
+	g := u.Store.Guarantees()
+	g.Lacks |= driver.AbilityList | driver.AbilityBreak
+	return g
 }
 
 func TestStoreThatCannotList(t *testing.T) {

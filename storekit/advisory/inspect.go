@@ -6,7 +6,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. It reports what the server knows about the holders.
+// Inspect implements a part of driver.Admin. It reports what the server knows about the holders.
 func (s *Store[C]) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := CheckName(s, name); err != nil {
 		return driver.State{}, err

@@ -29,8 +29,9 @@ type Config struct {
 }
 
 // Store keeps locks that end with their connection. It is safe for concurrent use. It implements
-// driver.Store, driver.Waiter, driver.Inspector and driver.FenceRaiser, and has no other methods,
-// because the stores for a server embed it. A dialect finds its other functions in this package.
+// driver.Store, driver.Waiter, driver.FenceRaiser and the Inspect of driver.Admin, and has no other
+// methods, because the stores for a server embed it. A dialect finds its other functions in this
+// package.
 type Store[C Session] struct {
 	dialect Dialect[C]
 	sharer  Sharer[C] // nil if the locks cannot be shared
@@ -48,6 +49,9 @@ type Store[C Session] struct {
 // New returns a store. It sends nothing; see [Prepare].
 func New[C Session](d Dialect[C], cfg Config) *Store[C] {
 	s := &Store[C]{dialect: d, cfg: cfg, fences: cfg.Guarantees.Fence != driver.NoFence}
+	if !s.fences {
+		s.cfg.Guarantees.Lacks |= driver.AbilityFenceRaiser
+	}
 	s.sharer, _ = d.(Sharer[C])
 	s.holds = heldTokens[C]{byID: map[id]*hold[C]{}, byKey: map[string][]*hold[C]{}}
 	s.calls.Open()

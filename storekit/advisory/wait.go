@@ -194,3 +194,6 @@ func (s *Store[C]) notClaimed(name, token string) {
 		_, _ = s.letGo(h)
 	}
 }
+
+// JoinFirst implements driver.Waiter: the store does not guess.
+func (s *Store[C]) JoinFirst(string) bool { return false }

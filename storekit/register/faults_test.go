@@ -78,7 +78,7 @@ func TestLostReplies(t *testing.T) {
 					t.Errorf("the next Acquire: %+v, %v", last, err)
 				}
 				f.next(lost(effect))
-				if fence, err := store.(driver.Breaker).Break(t.Context(), "job", last.Fence); err != nil || fence <= last.Fence {
+				if fence, err := store.(driver.Admin).Break(t.Context(), "job", last.Fence); err != nil || fence <= last.Fence {
 					t.Errorf("Break: %d, %v", fence, err)
 				}
 			})
@@ -116,7 +116,7 @@ func TestLateEffects(t *testing.T) {
 						t.Errorf("the late Put: %v", err)
 					}
 				}
-				if st, err := store.(driver.Inspector).Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
+				if st, err := store.(driver.Admin).Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
 					t.Errorf("after the late Put: %+v, %v", st, err)
 				}
 				if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrLost) {
@@ -297,7 +297,7 @@ func TestNoRefusalAfterAnUnknownOutcome(t *testing.T) {
 			}
 			return errCut
 		})
-		if _, err := store.(driver.Breaker).Break(t.Context(), "break", g.Fence); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
+		if _, err := store.(driver.Admin).Break(t.Context(), "break", g.Fence); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
 			t.Errorf("Break: %v", err)
 		}
 	})

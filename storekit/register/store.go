@@ -34,11 +34,21 @@ func New(r Register, o Options) driver.Store {
 		s.local = driver.SystemClock()
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	if _, ok := r.(Lister); !ok {
+		s.g.Lacks |= driver.AbilityList
+	}
 	if w, ok := r.(Watcher); ok {
 		return &watching{s, w}
 	}
 	return s
 }
+
+var _ interface {
+	driver.Store
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+} = (*Store)(nil)
 
 // Guarantees returns what the store promises.
 func (s *Store) Guarantees() driver.Guarantees { return s.g }
@@ -323,7 +333,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// Break ends all holds of a name; see driver.Breaker.
+// Break ends all holds of a name; see driver.Admin.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.g); err != nil {
 		return 0, err
@@ -338,7 +348,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	})
 }
 
-// Inspect reads the state of a name; see driver.Inspector.
+// Inspect reads the state of a name; see driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.g); err != nil {
 		return driver.State{}, err
@@ -354,7 +364,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return w.Report(name, w.now, time.Now()), nil
 }
 
-// List reads the names that are in use; see driver.Lister. It sends a Get for each name.
+// List reads the names that are in use; see driver.Admin. It sends a Get for each name.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	l, ok := s.r.(Lister)
 	if !ok {

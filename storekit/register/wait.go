@@ -14,6 +14,8 @@ type watching struct {
 	w Watcher
 }
 
+var _ driver.Waiter = (*watching)(nil)
+
 // Wait returns when another try may succeed; see driver.Waiter. There is no queue.
 func (s *watching) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
 	if err := r.Validate(&s.g); err != nil {
@@ -50,3 +52,6 @@ func (s *watching) watch(ctx context.Context, name string, w *view) error {
 	}
 	return nil
 }
+
+// JoinFirst implements driver.Waiter: there is no queue.
+func (s *watching) JoinFirst(string) bool { return false }

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return driver.State{}, err
@@ -50,7 +50,7 @@ func (st *state) report() driver.State {
 // listPage is how many keys List reads at once.
 const listPage = 1000
 
-// List implements driver.Lister.
+// List implements driver.Admin.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.beginCall(ctx); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *Store) list(ctx context.Context, from string) (states []*state, err err
 	return states, nil
 }
 
-// Break implements driver.Breaker. Waiters keep their places.
+// Break implements driver.Admin. Waiters keep their places.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return 0, err
@@ -212,7 +212,7 @@ func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, c
 	}
 }
 
-// StoreID implements driver.Identifier.
+// StoreID implements driver.Places.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err := s.beginCall(ctx); err != nil {
 		return "", err

@@ -27,6 +27,17 @@ type Store struct {
 	work   sync.WaitGroup // calls and clean-ups that use the connection
 }
 
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Passer
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.Reporter
+	driver.Places
+} = (*Store)(nil)
+
 // Open opens a store. Unless the option Lazy is given, Open checks that the server answers. ctx
 // limits only Open itself. No error contains a password.
 func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
@@ -107,7 +118,12 @@ func (s *Store) beginCall(ctx context.Context) error {
 	return nil
 }
 
-// SamePlace implements driver.SamePlacer. It returns true if the same cluster has answered both
+// Location implements driver.Places: each name has keys of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &guarantees)
+}
+
+// SamePlace implements driver.Places. It returns true if the same cluster has answered both
 // stores, or if both stores were given the address of the same member.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)

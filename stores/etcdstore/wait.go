@@ -397,3 +397,6 @@ func (w *wait) blocked(st *state) bool {
 	}
 	return st.liveHold(w.id) == nil && st.waiterAhead(0, w.r.Shared) != nil
 }
+
+// JoinFirst implements driver.Waiter: the store does not guess.
+func (s *Store) JoinFirst(string) bool { return false }

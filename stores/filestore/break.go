@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Break implements driver.Breaker as far as possible: it ends a cool-down or a detached hold. It
+// Break implements driver.Admin as far as possible: it ends a cool-down or a detached hold. It
 // cannot end a hold that belongs to a process, and returns errors.ErrUnsupported while there is
 // one.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {

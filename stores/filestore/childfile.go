@@ -12,7 +12,7 @@ import (
 // File implements driver.FileSharer: it returns a copy of the open lock file, for a child process.
 // The child then keeps the lock even after this process has ended. If the child unlocks the file
 // (LOCK_UN, flock -u), the hold ends for this process, too, and Extend notices that. On Windows, a
-// lock belongs to one process, so File returns errors.ErrUnsupported.
+// lock belongs to one process, so the store lacks this ability.
 func (s *Store) File(name, token string) (*os.File, error) {
 	f, h, err := s.live(context.Background(), name, token)
 	if err != nil {

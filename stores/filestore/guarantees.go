@@ -1,6 +1,10 @@
 package filestore
 
-import "github.com/padlock-go/padlock/driver"
+import (
+	"runtime"
+
+	"github.com/padlock-go/padlock/driver"
+)
 
 // Guarantees implements driver.Store; docs/stores/file.md explains the promises.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
@@ -20,6 +24,8 @@ func promise(c *config, dir string) driver.Guarantees {
 		Promotion:        driver.Regrant,
 		FIFO:             inOrder(c, dir),
 		CoolDown:         true,
+		Hashed:           true,
+		Lacks:            driver.AbilityStoreID,
 		Notes: []string{
 			"All programs must run on one machine and use the same directory.",
 			"If a lock file or its directory is removed while the lock is held, the name is free. Keep cleaners of temporary files away from the directory. The holder notices the loss within 2.2 seconds, or at its next call.",
@@ -33,7 +39,11 @@ func promise(c *config, dir string) driver.Guarantees {
 	if g.FIFO {
 		g.Notes = append(g.Notes, "Waiters that use padlock get the lock in the order of their arrival. PHP and flock(1) do not stand in the queue, and take the lock whenever they find it free.")
 	}
+	if runtime.GOOS == "windows" {
+		g.Lacks |= driver.AbilityFileSharer
+	}
 	if c.access == world {
+		g.Lacks |= driver.AbilityRecorder
 		g.SafeEviction = driver.Partly
 		g.Notes = append(g.Notes, "Every user of the machine can write to the directory, and so can hold or falsify any lock.")
 	}

@@ -27,7 +27,7 @@ var (
 	errContainer  = fmt.Errorf("%w: locks of processes outside this container are not visible here; run this on the host, or the container with the host's pid namespace", errCannotKnow)
 )
 
-// Inspect implements driver.Inspector. On Linux it takes no lock, so it disturbs no other process.
+// Inspect implements driver.Admin. On Linux it takes no lock, so it disturbs no other process.
 // On other systems it tries the lock, so another process's try may fail at that instant. If Inspect
 // cannot know whether the name is free, it returns errors.ErrUnsupported together with a State that
 // has one unknown Hold. So it never reports a held name as free. If a newer padlock has written the
@@ -126,7 +126,7 @@ func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kerne
 	return all[c.ino], complete, err
 }
 
-// List implements driver.Lister. A file that only other programs have used may lack its lock's
+// List implements driver.Admin. A file that only other programs have used may lack its lock's
 // name. Then State.Name is empty, and State.Path shows the file. If there may be invisible locks,
 // List returns the visible ones together with errors.ErrUnsupported. If List cannot read some
 // files, it returns the states of all other files together with driver.ErrUnavailable. It also

@@ -43,9 +43,7 @@ func (d detached) Guarantees() driver.Guarantees {
 type only struct {
 	driver.Store
 	driver.Waiter
-	driver.Inspector
-	driver.Lister
-	driver.Breaker
+	driver.Admin
 }
 
 func TestLeaseContract(t *testing.T) {
@@ -57,7 +55,7 @@ func TestLeaseContract(t *testing.T) {
 				return nil, err
 			}
 			d := detached{s}
-			return only{d, d, s, s, s}, nil
+			return only{d, d, s}, nil
 		},
 	})
 }

@@ -19,7 +19,7 @@ func (s *Store) records(ctx context.Context) (recordfile.Dir, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return recordfile.Dir{}, err
 	}
-	if s.config.access == world {
+	if s.guarantees.Lacks&driver.AbilityRecorder != 0 {
 		return recordfile.Dir{}, fmt.Errorf("a history in a directory for all users (world=yes): %w", errors.ErrUnsupported)
 	}
 	return recordfile.Dir{Path: filepath.Join(s.dir, recordDir), Group: s.config.access == group}, nil

@@ -1,6 +1,8 @@
 package filestore
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,15 +34,12 @@ var _ interface {
 	driver.Store
 	driver.Waiter
 	driver.Converter
-	driver.Inspector
-	driver.Lister
+	driver.Admin
 	driver.FenceRaiser
 	driver.FileSharer
-	driver.Breaker
 	driver.Recorder
 	driver.Reporter
-	driver.SamePlacer
-	driver.Locator
+	driver.Places
 } = (*Store)(nil)
 
 // Open opens the directory dir, which must be an absolute path. If it does not exist, Open makes
@@ -77,7 +76,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // Dir returns the directory.
 func (s *Store) Dir() string { return s.dir }
 
-// Location implements driver.Locator. It returns the name of the lock file, which contains a
+// Location implements driver.Places. It returns the name of the lock file, which contains a
 // readable part of the lock's name and 42 bits of its hash.
 func (s *Store) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
@@ -86,7 +85,10 @@ func (s *Store) Location(name string) (string, error) {
 	return fileName(name), nil
 }
 
-// SamePlace implements driver.SamePlacer. It reports whether the other store keeps its locks in the
+// StoreID implements driver.Places: a directory has no id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// SamePlace implements driver.Places. It reports whether the other store keeps its locks in the
 // same directory.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)

@@ -343,3 +343,6 @@ func (s *Store) probe(f *file, shared bool) error {
 func (s *Store) subscribe(f *file) bool {
 	return s.notify.watch(f, f.spare) && markWaited(f.spare)
 }
+
+// JoinFirst implements driver.Waiter: the store does not guess.
+func (s *Store) JoinFirst(string) bool { return false }

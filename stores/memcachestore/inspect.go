@@ -2,14 +2,14 @@ package memcachestore
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. The store cannot list all names: memcached does not list its
-// keys reliably, and the keys are hashes.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	state := driver.State{Name: name, Waiters: -1}
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
@@ -25,7 +25,26 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return state, err
 }
 
-// SamePlace implements driver.SamePlacer. It compares the addresses of the servers.
+// List implements driver.Admin. memcached does not list its keys reliably, and the keys are hashes.
+func (s *Store) List(context.Context, string) ([]driver.State, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Break implements driver.Admin. Without fences, it could end another hold than the one that was
+// seen.
+func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+// StoreID implements driver.Places. An eviction would give the same server another id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// Location implements driver.Places: each name has a key of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.guarantees)
+}
+
+// SamePlace implements driver.Places. It compares the addresses of the servers.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	return ok && o.client.config.Addr == s.client.config.Addr && o.client.config.Socket == s.client.config.Socket

@@ -105,6 +105,7 @@ func (c *config) guarantees() driver.Guarantees {
 		MinTTL:        minTTL,
 		Lease:         true,
 		CoolDown:      !c.symfony,
+		Lacks:         driver.AbilityList | driver.AbilityBreak | driver.AbilityStoreID,
 		Notes: []string{
 			"Best effort: memcached is a cache. A restart or an eviction frees held names, and no fence stops the holder that still works.",
 			"memcached counts in whole seconds: a name whose holder died stays taken for up to three seconds longer than its lease.",

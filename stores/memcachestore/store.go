@@ -19,9 +19,9 @@ type Store struct {
 
 var _ interface {
 	driver.Store
-	driver.Inspector
+	driver.Admin
 	driver.Reporter
-	driver.SamePlacer
+	driver.Places
 } = (*Store)(nil)
 
 // Open connects to the server of c and checks that it can keep locks: memcached 1.6 or newer. ctx

@@ -47,26 +47,3 @@ func TestReleaseEndsWait(t *testing.T) {
 		}
 	})
 }
-
-// After Release has given up the place of Enqueue, its function is not called, and leave says so.
-func TestReleaseEndsEnqueue(t *testing.T) {
-	s := memstore.New()
-	defer s.Close()
-	r := driver.Request{Name: "job", Token: "holder", TTL: driver.DefaultMaxTTL}
-	if _, err := s.Acquire(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	r.Token = "waiter"
-	leave, err := s.Enqueue(r, func(driver.Grant, error) { t.Error("Enqueue told a waiter that had left") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, token := range []string{"waiter", "holder"} {
-		if _, err := s.Release(t.Context(), "job", token, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !leave() {
-		t.Error("leave says that Enqueue has told the waiter")
-	}
-}

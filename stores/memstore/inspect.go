@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -21,7 +21,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return s.known(name, now).report(name, now, time.Now()), nil
 }
 
-// List implements driver.Lister.
+// List implements driver.Admin.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err

@@ -19,6 +19,17 @@ type Store struct {
 	closed     atomic.Bool
 }
 
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.SlotTaker
+	driver.Passer
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.Places
+} = (*Store)(nil)
+
 // Option configures New.
 type Option func(*config)
 
@@ -84,14 +95,19 @@ var usual = driver.Guarantees{
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
-// SamePlace implements driver.SamePlacer: it reports whether the other store is a handle on the
+// SamePlace implements driver.Places: it reports whether the other store is a handle on the
 // same locks.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
 	return ok && o.space == s.space
 }
 
-// StoreID implements driver.Identifier. All handles on the same locks return the same id.
+// Location implements driver.Places: each name has a lock of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.guarantees)
+}
+
+// StoreID implements driver.Places. All handles on the same locks return the same id.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", err
@@ -236,7 +252,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.Admin.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err

@@ -10,10 +10,9 @@ import (
 
 // waiter is a caller that waits for a name. A waiter without a place in the queue is a watcher.
 type waiter struct {
-	of       *Store
-	r        driver.Request
-	onTurn   func(driver.Grant, error)
-	enqueued bool // by Enqueue; then onTurn is not called with a zero grant
+	of     *Store
+	r      driver.Request
+	onTurn func(driver.Grant, error)
 	// Guarded by the mutex of the space.
 	out  bool // the waiter no longer waits
 	g    driver.Grant
@@ -114,9 +113,7 @@ func (s *space) release(e *entry, token string, keep time.Duration, now moment) 
 	if w == nil {
 		return out
 	}
-	if !w.enqueued {
-		s.wake(w, driver.Grant{})
-	}
+	s.wake(w, driver.Grant{})
 	return driver.Released
 }
 

@@ -46,8 +46,8 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
-	if r.Shared || r.Replaces != "" {
-		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
+	if r.Shared || r.Replaces != "" || r.AtLeast != 0 || r.FenceAbove != 0 {
+		return fmt.Errorf("%w: request: any permit is exclusive, and without Replaces, AtLeast and FenceAbove", driver.ErrInvalid)
 	}
 	return r.Validate(&s.guarantees)
 }
@@ -67,36 +67,4 @@ func (s *Store) slotsHeld(r *driver.Request, n int, now moment) error {
 		}
 	}
 	return err
-}
-
-// WaitSlot implements driver.SlotWaiter.
-func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	if err := s.checkSlots(&r, n); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	woken := make(chan error, 1)
-	answer := func(_ driver.Grant, err error) {
-		select {
-		case woken <- err:
-		default:
-		}
-	}
-	name := r.Name
-	for i := 0; i < n && len(woken) == 0; i++ {
-		r.Name = driver.SlotName(name, i)
-		leave, err := s.enqueue(&waiter{of: s, r: r, onTurn: answer}, false)
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
-	select {
-	case err := <-woken:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -36,11 +36,6 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, ctx.Err()
 }
 
-// Enqueue implements driver.Enqueuer.
-func (s *Store) Enqueue(r driver.Request, onTurn func(driver.Grant, error)) (leave func() bool, err error) {
-	return s.enqueue(&waiter{of: s, r: r, onTurn: onTurn, enqueued: true}, true)
-}
-
 func (s *Store) enqueue(w *waiter, reserve bool) (leave func() bool, err error) {
 	if err := w.r.Validate(&s.guarantees); err != nil {
 		return nil, err
@@ -77,3 +72,6 @@ func (w *waiter) givePlaceUp() bool {
 	}
 	return true
 }
+
+// JoinFirst implements driver.Waiter. A try in memory costs nothing, so the store does not guess.
+func (s *Store) JoinFirst(string) bool { return false }

@@ -16,7 +16,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	empty := driver.State{Name: name, Waiters: -1}
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return st.report(name), nil
 }
 
-// List implements driver.Lister. In Symfony's layout it returns errors.ErrUnsupported.
+// List implements driver.Admin. In Symfony's layout it returns errors.ErrUnsupported.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if s.symfony != nil {
 		return nil, fmt.Errorf("a list of the locks in Symfony's layout: %w", errors.ErrUnsupported)
@@ -106,7 +106,7 @@ func afterPrefix(prefix string) string {
 // document is a string or binary data, so it never equals idDocument.
 var idDocument = field("padlock", "store")
 
-// StoreID implements driver.Identifier. The ID is in a document of the collection. In Symfony's
+// StoreID implements driver.Places. The ID is in a document of the collection. In Symfony's
 // layout there is no ID.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.symfony != nil {
@@ -128,7 +128,12 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	return d.ID, nil
 }
 
-// SamePlace implements driver.SamePlacer. Two stores are in the same place if their URLs have a
+// Location implements driver.Places: each name has a document of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.guarantees)
+}
+
+// SamePlace implements driver.Places. Two stores are in the same place if their URLs have a
 // server in common.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)

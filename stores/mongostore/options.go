@@ -67,6 +67,7 @@ func (c *config) guarantees() driver.Guarantees {
 			SurvivesFailover: driver.Partly,
 			SafeEviction:     driver.Yes,
 			Lease:            true,
+			Lacks:            driver.AbilityConverter | driver.AbilityFenceRaiser | driver.AbilityList | driver.AbilityStoreID,
 			Notes: []string{
 				noteExperimental,
 				"The locks are shared with PHP's Symfony, whose documents have no room for fences, shared locks and holders.",

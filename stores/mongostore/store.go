@@ -24,13 +24,10 @@ type Store struct {
 var _ interface {
 	driver.Store
 	driver.Converter
-	driver.Inspector
-	driver.Lister
-	driver.Breaker
+	driver.Admin
 	driver.FenceRaiser
-	driver.Identifier
+	driver.Places
 	driver.Reporter
-	driver.SamePlacer
 } = (*Store)(nil)
 
 // Open opens a store. Unless the option Lazy is given, Open checks that the server answers, and
@@ -253,7 +250,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return st.convertResult(&r)
 }
 
-// Break implements driver.Breaker. In Symfony's layout there are no fences, so seenFence is 0
+// Break implements driver.Admin. In Symfony's layout there are no fences, so seenFence is 0
 // there.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {

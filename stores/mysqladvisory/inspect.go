@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
-// List implements driver.Lister. It reads the names from the table of fences, which has all names
+// List implements driver.Admin. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	d := s.dialect
@@ -100,4 +100,9 @@ func (d *dialect) session(c *conn, id string) driver.Hold {
 		}
 	}
 	return hold
+}
+
+// Break implements driver.Admin: no session can end the lock of another one.
+func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
 }

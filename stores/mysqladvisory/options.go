@@ -102,6 +102,7 @@ func (c *config) guarantees() driver.Guarantees {
 		Bound:         driver.ToConnection,
 		Fence:         driver.DurableFence,
 		LossDelay:     c.lossDelay,
+		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
 		DeadWaiter:    deadWaiter,
 		Notes: []string{
 			"All holds of a connection end when it ends.",
@@ -113,6 +114,7 @@ func (c *config) guarantees() driver.Guarantees {
 	}
 	if c.noFences {
 		g.Fence = driver.NoFence
+		g.Lacks |= driver.AbilityList // the names stand in the table of fences
 	}
 	return g
 }

@@ -3,6 +3,7 @@ package mysqladvisory
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
@@ -22,11 +23,10 @@ type kit = advisory.Store[*conn]
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.Inspector
-	driver.Lister
+	driver.Admin
 	driver.FenceRaiser
 	driver.Reporter
-	driver.SamePlacer
+	driver.Places
 } = (*Store)(nil)
 
 // Open returns a store on the server of a pool. ctx limits only the opening. With fences, Open
@@ -79,7 +79,13 @@ func (s *Store) Close() error {
 	return err
 }
 
-// SamePlace implements driver.SamePlacer. It compares the servers if both stores know theirs, and
+// StoreID implements driver.Places: the server has no place for an id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// Location implements driver.Places: each name has a lock of its own.
+func (s *Store) Location(name string) (string, error) { return name, advisory.CheckName(s.kit, name) }
+
+// SamePlace implements driver.Places. It compares the servers if both stores know theirs, and
 // the pools otherwise.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)

@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
-// List implements driver.Lister. It reads the names from the table of fences, which has all names
+// List implements driver.Admin. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if s.dialect.cfg.noFences {
@@ -84,4 +84,9 @@ func findings(c *conn, row [][]byte) []driver.Finding {
 		out[3].Advice = "more than half of the lock table is used; raise max_locks_per_transaction"
 	}
 	return out
+}
+
+// Break implements driver.Admin: no session can end the lock of another one.
+func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
 }

@@ -100,7 +100,9 @@ func (c *config) guarantees() driver.Guarantees {
 		Bound:         driver.ToConnection,
 		Fence:         driver.DurableFence,
 		SharedFence:   driver.Yes,
+		Hashed:        c.keys.layout != numberLayout,
 		LossDelay:     c.lossDelay,
+		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
 		Shared:        true,
 		Promotion:     driver.Atomic,
 		Notes: []string{
@@ -110,6 +112,7 @@ func (c *config) guarantees() driver.Guarantees {
 	}
 	if c.noFences {
 		g.Fence, g.SharedFence = driver.NoFence, driver.No
+		g.Lacks |= driver.AbilityList // the names stand in the table of fences
 	}
 	switch c.keys.layout {
 	case symfonyLayout:

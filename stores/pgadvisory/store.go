@@ -2,6 +2,7 @@ package pgadvisory
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,12 +24,10 @@ var _ interface {
 	driver.Store
 	driver.Waiter
 	driver.Converter
-	driver.Inspector
-	driver.Lister
+	driver.Admin
 	driver.FenceRaiser
 	driver.Reporter
-	driver.SamePlacer
-	driver.Locator
+	driver.Places
 } = (*Store)(nil)
 
 // Open returns a store on the server that config names; pgx.ParseConfig returns such a config. ctx
@@ -70,7 +69,7 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 // is running. It then returns the error of ctx, and how many rows it has removed.
 func (s *Store) Prune(ctx context.Context) (int, error) { return advisory.Prune(ctx, s.inner) }
 
-// Location implements driver.Locator. It returns the number that the server locks: 64 bits of a
+// Location implements driver.Places. It returns the number that the server locks: 64 bits of a
 // hash, or 32 bits with SymfonyLayout. With NumberLayout it is the name.
 func (s *Store) Location(name string) (string, error) {
 	if err := advisory.CheckName(s.inner, name); err != nil {
@@ -79,7 +78,10 @@ func (s *Store) Location(name string) (string, error) {
 	return s.dialect.Key(name), nil
 }
 
-// SamePlace implements driver.SamePlacer. It compares the identifiers of the two servers if both
+// StoreID implements driver.Places: the server has no place for an id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// SamePlace implements driver.Places. It compares the identifiers of the two servers if both
 // are known, and otherwise their addresses.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)

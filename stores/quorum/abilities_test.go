@@ -15,36 +15,30 @@ type wrapped struct{ driver.Store }
 
 func (w *wrapped) Unwrap() driver.Store { return w.Store }
 
-// hollow has the methods of every ability, but the store inside has none of them.
-type hollow struct{ driver.Store }
+// hollow has the methods of every ability, and lacks all of them. It must not be asked.
+type hollow struct{ *memstore.Store }
 
-func (hollow) Wait(context.Context, driver.Request, bool) (driver.Grant, error) {
-	return driver.Grant{}, errors.ErrUnsupported
+func (h hollow) Guarantees() driver.Guarantees {
+	g := h.Store.Guarantees()
+	g.Lacks = ^driver.Ability(0)
+	return g
 }
 
-func (hollow) Convert(context.Context, driver.Request) (driver.Grant, error) {
-	return driver.Grant{}, errors.ErrUnsupported
-}
+func (hollow) Wait(context.Context, driver.Request, bool) (driver.Grant, error) { panic("asked") }
 
-func (hollow) Inspect(context.Context, string) (driver.State, error) {
-	return driver.State{}, errors.ErrUnsupported
-}
+func (hollow) Convert(context.Context, driver.Request) (driver.Grant, error) { panic("asked") }
 
-func (hollow) List(context.Context, string) ([]driver.State, error) {
-	return nil, errors.ErrUnsupported
-}
+func (hollow) Inspect(context.Context, string) (driver.State, error) { panic("asked") }
 
-func (hollow) Break(context.Context, string, uint64) (uint64, error) {
-	return 0, errors.ErrUnsupported
-}
+func (hollow) List(context.Context, string) ([]driver.State, error) { panic("asked") }
 
-func (hollow) RaiseFence(context.Context, string, string, uint64) error {
-	return errors.ErrUnsupported
-}
+func (hollow) Break(context.Context, string, uint64) (uint64, error) { panic("asked") }
 
-func (hollow) Status(context.Context) ([]driver.Finding, error) { return nil, errors.ErrUnsupported }
+func (hollow) RaiseFence(context.Context, string, string, uint64) error { panic("asked") }
 
-func (hollow) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+func (hollow) Status(context.Context) ([]driver.Finding, error) { panic("asked") }
+
+func (hollow) StoreID(context.Context) (string, error) { panic("asked") }
 
 func of(t *testing.T, stores []driver.Store, opts ...quorum.Option) *quorum.Store {
 	t.Helper()
@@ -125,6 +119,11 @@ func TestHollowMembersHaveNoAbility(t *testing.T) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: want errors.ErrUnsupported, got %v", op, err)
 		}
+	}
+	lacks := driver.AbilityConverter | driver.AbilityInspect | driver.AbilityList | driver.AbilityBreak |
+		driver.AbilityFenceRaiser | driver.AbilityStoreID | driver.AbilitySamePlace
+	if got := s.Guarantees().Lacks; got != lacks {
+		t.Errorf("the quorum says that it lacks %b, want %b", got, lacks)
 	}
 	if p := s.Guarantees().Promotion; p != driver.NoPromotion {
 		t.Errorf("promises promotion: %v", p)

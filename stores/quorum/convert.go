@@ -20,7 +20,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if !s.converts {
+	if s.cannot(driver.AbilityConverter) {
 		return driver.Grant{}, fmt.Errorf("conversion: %w", errors.ErrUnsupported)
 	}
 	h, err := s.beginCall(ctx, r.Name, r.Token, 4)

@@ -43,15 +43,37 @@ func (s *Store) combine() driver.Guarantees {
 	} else if s.rule == Majority {
 		g.SharedFence = min(g.SharedFence, driver.Partly)
 	}
-	s.waits = s.counted(func(m *member) bool { return m.waiter != nil }) > 0
-	s.converts = every(func(m *member) bool { return m.converter != nil })
-	s.inspects = every(func(m *member) bool { return m.inspector != nil })
-	s.lists = every(func(m *member) bool { return m.lister != nil })
-	s.breaks = s.fences && s.inspects && every(func(m *member) bool { return m.breaker != nil })
-	g.Promotion = s.promotion()
+	g.Lacks = s.lacks()
+	if g.Lacks&driver.AbilityConverter == 0 {
+		g.Promotion = s.promotion()
+	}
 	g.Notes = s.notes()
 	return g
 }
+
+// lacks returns the abilities that the quorum does not have, because its members do not have them.
+func (s *Store) lacks() driver.Ability {
+	lacks := driver.AbilitySamePlace
+	without := func(a driver.Ability, has bool) {
+		if !has {
+			lacks |= a
+		}
+	}
+	n := len(s.members)
+	inspects := s.counted((*member).inspects) == n
+	without(driver.AbilityWaiter, s.counted(func(m *member) bool { return m.waiter != nil }) > 0)
+	without(driver.AbilityConverter, s.counted(func(m *member) bool { return m.converter != nil }) == n)
+	without(driver.AbilityInspect, inspects)
+	without(driver.AbilityList, s.counted((*member).lists) == n)
+	without(driver.AbilityBreak, s.fences && inspects && s.counted((*member).breaks) == n)
+	without(driver.AbilityFenceRaiser, s.fences)
+	without(driver.AbilityReporter, s.counted(func(m *member) bool { return m.reporter != nil }) > 0)
+	without(driver.AbilityStoreID, s.rule == All && s.counted((*member).hasID) == n)
+	return lacks
+}
+
+// cannot reports whether the quorum lacks an ability.
+func (s *Store) cannot(a driver.Ability) bool { return s.guarantees.Lacks&a != 0 }
 
 func each[T any](s *Store, of func(*member) T) []T {
 	var out []T
@@ -104,7 +126,7 @@ func (s *Store) promotion() driver.Promotion {
 	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
 	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })
 	switch {
-	case without > 0 || !s.converts:
+	case without > 0:
 		return driver.NoPromotion
 	case s.refuses(regrants):
 		return driver.Regrant

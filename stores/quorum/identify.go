@@ -12,7 +12,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// StoreID implements driver.Identifier for the rule All. The id is made from the members' ids;
+// Location implements driver.Places: each name has a lock of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.guarantees)
+}
+
+// SamePlace implements driver.Places. The store cannot tell: two quorums may share some members.
+func (s *Store) SamePlace(driver.Store) bool { return false }
+
+// StoreID implements driver.Places for the rule All. The id is made from the members' ids;
 // their order does not matter. Each member is asked for its id until it answers, and then not again
 // while this Store is open.
 //
@@ -24,7 +32,7 @@ import (
 // contains the id of the store. Such a key would be refused although a majority of the members
 // still has the hold.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	if s.rule == Majority || s.counted(func(m *member) bool { return m.ids != nil }) < len(s.members) {
+	if s.cannot(driver.AbilityStoreID) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
 	}
 	if err := s.enter(ctx); err != nil {
@@ -57,7 +65,7 @@ func (m *member) identify(ctx context.Context) error {
 	if m.id.Load() != nil {
 		return nil
 	}
-	id, err := m.ids.StoreID(ctx)
+	id, err := m.places.StoreID(ctx)
 	if err == nil {
 		m.id.Store(&id)
 	}

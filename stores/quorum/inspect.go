@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. Under [Majority] it reports the holds that a quorum may
+// Inspect implements driver.Admin. Under [Majority] it reports the holds that a quorum may
 // have. Under [All] it reports every hold at any member. State.Fence is at least as great as the
 // fence of every grant so far, even if some members do not answer.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
@@ -24,7 +24,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 }
 
 func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
-	if !s.inspects {
+	if s.cannot(driver.AbilityInspect) {
 		return nil, fmt.Errorf("inspection: %w", errors.ErrUnsupported)
 	}
 	if err := s.enter(ctx); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
 	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {
-		state, err := m.inspector.Inspect(ctx, name)
+		state, err := m.admin.Inspect(ctx, name)
 		report(answer{verdict: judge(err), state: state, err: err})
 	})
 	cause := r.collect(ctx, answers, r.timeout+grace, func() bool { return false })
@@ -98,10 +98,10 @@ func (s *Store) fenceOf(answers []answer) uint64 {
 	return fences[min(len(fences)-1, len(fences)-s.need+silent)]
 }
 
-// List implements driver.Lister, under the same rules as Inspect. A quorum has no queue of its own,
+// List implements driver.Admin, under the same rules as Inspect. A quorum has no queue of its own,
 // so List does not report a name that has waiters but no holder.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	if !s.lists {
+	if s.cannot(driver.AbilityList) {
 		return nil, fmt.Errorf("list: %w", errors.ErrUnsupported)
 	}
 	if err := s.enter(ctx); err != nil {
@@ -112,7 +112,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
 	answers := r.askEveryMember(func(ctx context.Context, i int, m *member, report func(answer)) {
-		list, err := m.lister.List(ctx, prefix)
+		list, err := m.admin.List(ctx, prefix)
 		s.mu.Lock()
 		lists[i] = list
 		s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 	return out
 }
 
-// Break implements driver.Breaker. seenFence is the fence that Inspect reported. Break first asks
+// Break implements driver.Admin. seenFence is the fence that Inspect reported. Break first asks
 // each member for its present hold, and then makes the member break exactly that hold. Some members
 // may still have the hold after that. Break succeeds if they are too few for a quorum. It returns a
 // fence that is greater than the former holder's fence and less than all later fences.
@@ -161,7 +161,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
-	if !s.breaks {
+	if s.cannot(driver.AbilityBreak) {
 		return 0, fmt.Errorf("break: %w", errors.ErrUnsupported)
 	}
 	seen, err := s.inspect(ctx, name)
@@ -188,7 +188,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 		}
 		answers[i].verdict = pending
 		r.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) {
-			fence, err := m.breaker.Break(ctx, name, seen[i].state.Fence)
+			fence, err := m.admin.Break(ctx, name, seen[i].state.Fence)
 			report(answer{verdict: judge(err), grant: driver.Grant{Fence: fence}, err: err})
 		})
 	}
@@ -220,7 +220,7 @@ func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFen
 // Status implements driver.Reporter. It reports which members could be asked, and the findings of
 // each of them.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if s.counted(func(m *member) bool { return m.reporter != nil }) == 0 {
+	if s.cannot(driver.AbilityReporter) {
 		return nil, fmt.Errorf("status: %w", errors.ErrUnsupported)
 	}
 	if err := s.enter(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
-func inspect(t *testing.T, s driver.Inspector, name string) driver.State {
+func inspect(t *testing.T, s driver.Admin, name string) driver.State {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -14,15 +13,12 @@ type member struct {
 	store     driver.Store
 	index     int
 	g         driver.Guarantees
-	waiter    driver.Waiter // this field and the next eight are nil if the store lacks the ability
-	adviser   driver.QueueAdviser
+	waiter    driver.Waiter // this field and the next five are nil if the store lacks the ability
 	converter driver.Converter
-	inspector driver.Inspector
-	lister    driver.Lister
-	breaker   driver.Breaker
+	admin     driver.Admin
 	raiser    driver.FenceRaiser
 	reporter  driver.Reporter
-	ids       driver.Identifier
+	places    driver.Places
 
 	id        atomic.Pointer[string] // the id of the store, once it is known
 	failing   atomic.Bool            // the last request for a lock, or to wait for one, got no answer
@@ -36,38 +32,21 @@ const maxUnsettled = 256
 
 func newMember(i int, store driver.Store) *member {
 	m := &member{store: store, index: i, g: store.Guarantees()}
-	m.waiter = ability(store, func(w driver.Waiter) error { _, err := w.Wait(ended, driver.Request{}, false); return err })
-	m.adviser = ability(store, func(driver.QueueAdviser) error { return nil })
-	m.converter = ability(store, func(c driver.Converter) error { _, err := c.Convert(ended, driver.Request{}); return err })
-	m.inspector = ability(store, func(i driver.Inspector) error { _, err := i.Inspect(ended, ""); return err })
-	m.lister = ability(store, func(l driver.Lister) error { _, err := l.List(ended, ""); return err })
-	m.breaker = ability(store, func(b driver.Breaker) error { _, err := b.Break(ended, "", 0); return err })
-	m.raiser = ability(store, func(f driver.FenceRaiser) error { return f.RaiseFence(ended, "", "", driver.MaxFence) })
-	m.reporter = ability(store, func(r driver.Reporter) error { _, err := r.Status(ended); return err })
-	m.ids = ability(store, func(i driver.Identifier) error { _, err := i.StoreID(ended); return err })
+	m.waiter, _ = driver.As[driver.Waiter](store)
+	m.converter, _ = driver.As[driver.Converter](store)
+	m.admin, _ = driver.As[driver.Admin](store)
+	m.raiser, _ = driver.As[driver.FenceRaiser](store)
+	m.reporter, _ = driver.As[driver.Reporter](store)
+	m.places, _ = driver.As[driver.Places](store)
 	return m
 }
 
-// ability returns the store as the interface T, or nil if the store cannot do what T promises. If
-// the store is a wrapper, the result may be the store inside it (see driver.As).
-//
-// A store may have the methods of T, but return errors.ErrUnsupported from each call. A composite
-// store does so if its members lack the ability. To find out, ability calls one of the methods
-// through the function probe. That call does nothing in any store, because its arguments are
-// invalid and its context has ended.
-func ability[T any](store driver.Store, probe func(T) error) (t T) {
-	if t, ok := driver.As[T](store); ok && !errors.Is(probe(t), errors.ErrUnsupported) {
-		return t
-	}
-	return t
-}
-
-// ended is a context that has ended.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
+// inspects, lists, breaks and hasID report what the member can do with the methods of driver.Admin
+// and driver.Places.
+func (m *member) inspects() bool { return m.admin != nil && m.g.Lacks&driver.AbilityInspect == 0 }
+func (m *member) lists() bool    { return m.admin != nil && m.g.Lacks&driver.AbilityList == 0 }
+func (m *member) breaks() bool   { return m.admin != nil && m.g.Lacks&driver.AbilityBreak == 0 }
+func (m *member) hasID() bool    { return m.places != nil && m.g.Lacks&driver.AbilityStoreID == 0 }
 
 // leased returns the member's answer, or errNoLease if the member grants a hold without a lease
 // although its holds have leases. Such a hold would seem to last for ever, and would end unnoticed.

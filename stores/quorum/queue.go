@@ -24,7 +24,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if !s.waits {
+	if s.cannot(driver.AbilityWaiter) {
 		return driver.Grant{}, fmt.Errorf("waiting: %w", errors.ErrUnsupported)
 	}
 	if err := s.enter(ctx); err != nil {
@@ -40,11 +40,11 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, s.wait(ctx, r)
 }
 
-// JoinFirst implements driver.QueueAdviser. The member in whose queue Wait stands knows.
+// JoinFirst implements driver.Waiter. The member in whose queue Wait stands knows.
 func (s *Store) JoinFirst(name string) bool {
 	for _, m := range s.members {
 		if s.hasQueue(m) {
-			return m.adviser != nil && m.adviser.JoinFirst(name)
+			return m.waiter.JoinFirst(name)
 		}
 	}
 	return false

@@ -48,11 +48,6 @@ type Store struct {
 	need       int // how many members make a quorum
 	members    []*member
 	guarantees driver.Guarantees
-	waits      bool // at least one member can wait
-	converts   bool // every member implements driver.Converter
-	breaks     bool // every member implements driver.Breaker and driver.Inspector, and has fences
-	inspects   bool // every member implements driver.Inspector
-	lists      bool // every member implements driver.Lister
 
 	mu      sync.Mutex // guards the fields below and all holds; not held during a request
 	holds   map[id]*hold
@@ -61,6 +56,16 @@ type Store struct {
 	closing chan struct{}
 	work    sync.WaitGroup // calls, and the requests that they began
 }
+
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.Reporter
+	driver.Places
+} = (*Store)(nil)
 
 // Option configures New.
 type Option func(*config)

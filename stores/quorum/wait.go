@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -96,10 +95,7 @@ const poll = 200 * time.Millisecond
 
 func (m *member) wait(ctx context.Context, r driver.Request, reserve bool) (g driver.Grant, err error) {
 	if m.waiter != nil {
-		g, err = m.waiter.Wait(ctx, r, reserve)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return g, err
-		}
+		return m.waiter.Wait(ctx, r, reserve)
 	}
 	t := time.NewTimer(jittered(poll, poll/2))
 	defer t.Stop()

@@ -155,9 +155,6 @@ type tardy struct {
 }
 
 func (w tardy) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if r.Name == "" {
-		return w.link.Wait(ctx, r, reserve) // New looks whether there is a Wait
-	}
 	<-ctx.Done()
 	<-time.After(w.late)
 	return w.link.Acquire(context.WithoutCancel(ctx), r)

@@ -38,9 +38,7 @@ type handOvers struct {
 	m    map[string]driver.Instant // when each name was handed over
 }
 
-var _ driver.QueueAdviser = (*Store)(nil)
-
-// JoinFirst implements driver.QueueAdviser.
+// JoinFirst implements driver.Waiter.
 func (s *Store) JoinFirst(name string) bool {
 	last := s.handOvers.last.Load()
 	if last == 0 || !s.gate.open.Load() || !s.joinGrants() {

@@ -19,13 +19,10 @@ var bothBatchScripts = map[bool]func() *script{
 	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "fast_extend_string", "extend_batch") }),
 }
 
-var _ driver.BatchExtender = (*Store)(nil)
-
 // ExtendBatch implements driver.BatchExtender with one request for up to 128 holds. In a cluster,
-// it sends one request for each slot. If the store has the option Replicas, ExtendBatch returns
-// errors.ErrUnsupported.
+// it sends one request for each slot. A store with the option Replicas lacks this ability.
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	if s.config.replicas > 0 {
+	if s.guarantees.Lacks&driver.AbilityBatchExtender != 0 {
 		return nil, errors.ErrUnsupported
 	}
 	for i := range holds {

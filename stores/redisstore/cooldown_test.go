@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -106,7 +107,8 @@ func TestCoolDownWakesPermits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { _, _, _ = opened(t, srv.Addr()).AwaitSlot(ctx, request("job"), 1) }()
+	l := padlock.NewShared(opened(t, srv.Addr()))
+	go func() { _, _ = l.Acquire(ctx, "job", padlock.Slots(1)) }()
 	permit := driver.SlotName("job", slot)
 	eventually(t, "the waiter watches the permit", func() bool { return companion(t, raw, "b", permit) != "none" })
 	if _, err := s.Release(t.Context(), permit, r.Token, coolDown); err != nil {

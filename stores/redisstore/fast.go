@@ -212,32 +212,23 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 }
 
 // handed stores what the store must know to release some holds. The keys of the map are tokens.
-// There are two kinds of such holds:
-//
-//   - Holds that came by a hand-over. The names of such holds usually have more waiters. The fast
-//     script cannot release a name with waiters, so the release does not try it; see quickRelease.
-//   - Holds of permits. The release must find the gate with the waiters. The gate depends on how
-//     many slots the name has.
+// The names of such holds usually have more waiters. The fast script cannot release a name with
+// waiters, so the release does not try it; see quickRelease.
 type handed struct {
 	n  atomic.Int64
 	mu sync.Mutex
-	m  map[string]handedOver
-}
-
-type handedOver struct {
-	passed  bool // the hold came by a hand-over
-	permits int  // for a permit: how many slots the name has, according to the caller; otherwise 0
+	m  map[string]bool
 }
 
 const maxHanded = 1 << 14 // limits the set, because some holds are never released
 
-func (h *handed) add(token string, how handedOver) {
+func (h *handed) add(token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.m) >= maxHanded {
 		clear(h.m)
 	}
-	h.m[token] = how
+	h.m[token] = true
 	h.n.Store(int64(len(h.m)))
 }
 
@@ -247,17 +238,18 @@ func (h *handed) has(token string) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.m[token].passed
+	return h.m[token]
 }
 
-func (h *handed) take(token string) handedOver {
+// take removes a token, and reports whether it was there.
+func (h *handed) take(token string) bool {
 	if h.n.Load() == 0 {
-		return handedOver{}
+		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	how := h.m[token]
+	there := h.m[token]
 	delete(h.m, token)
 	h.n.Store(int64(len(h.m)))
-	return how
+	return there
 }

@@ -140,11 +140,7 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 
 // quickRelease tries to end a hold without the full script. It reports whether the hold was ended.
 func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
-	how := s.handed.take(token)
-	switch {
-	case how.permits > 0:
-		return s.releasePermit(ctx, c, name, token, how)
-	case how.passed || s.subscriber.firstWaiter(name) != nil:
+	if s.handed.take(token) || s.subscriber.firstWaiter(name) != nil {
 		return s.passHold(ctx, c, name, token)
 	}
 	return s.fastRelease(ctx, c, name, token)
@@ -205,7 +201,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 	return err
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.Admin.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ type identity struct {
 	turns uint64
 }
 
-// StoreID implements driver.Identifier. The id is the value of a key: "padlock:{id}" with the
+// StoreID implements driver.Places. The id is the value of a key: "padlock:{id}" with the
 // store's prefix before it. The first call of StoreID writes this key, without an expiry. Stores
 // with another prefix or another database have another key, so they have another id.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
@@ -42,6 +42,14 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	s.identity.remember(id, turns)
 	return id, nil
 }
+
+// Location implements driver.Places: each name has a lock of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.guarantees)
+}
+
+// SamePlace implements driver.Places. The store cannot tell: a server has many addresses.
+func (s *Store) SamePlace(driver.Store) bool { return false }
 
 // known returns the cached id, or "" if a connection was made or lost since it was read.
 func (i *identity) known(turns uint64) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -42,7 +42,7 @@ func (s *Store) state(a *answer, name string) (driver.State, error) {
 	}, nil
 }
 
-// List implements driver.Lister. It scans all keys that begin with the prefix, in portions. With
+// List implements driver.Admin. It scans all keys that begin with the prefix, in portions. With
 // PlainStrings, any string with an expiry counts as a lock.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	if err := s.enter(ctx); err != nil {

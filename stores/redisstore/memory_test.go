@@ -132,7 +132,7 @@ func (m *memory) handsOver() {
 	free(m.t, m.s, r)
 	w.got()
 	next := request("handed")
-	out, g, err := m.s.Pass(m.t.Context(), w.r.Token, next)
+	out, g, _, err := m.s.Pass(m.t.Context(), w.r.Token, next)
 	if strings.Contains(m.t.Name(), "foreign") || strings.Contains(m.t.Name(), "string,_no_fences") {
 		free(m.t, m.s, w.r)
 		return

@@ -67,12 +67,6 @@ const (
 	reserveMillis = int(driver.MaxReservation / time.Millisecond) // how long a waiter has to claim a reservation
 	aliveMillis   = 45_000                                        // a waiter that has not looked at its name for so long counts as dead
 	lingerMillis  = 60_000                                        // how long keys of waiters and readers outlive their last use
-
-	// The first waiter for a permit holds the gate with a lease of gateMillis, and looks again
-	// after gateLookMillis at the latest. If its process dies, the next waiter gets the gate when
-	// that lease ends.
-	gateMillis     = 1000
-	gateLookMillis = 250
 )
 
 // scriptWords has the words that are replaced in the text of every script, with their replacements.
@@ -101,8 +95,6 @@ var scriptWords = map[string]string{
 	"FORMAT_LENGTH":   "'%0" + strconv.Itoa(lengthBytes) + "d'",
 	"FORMAT_TIME":     "'%0" + strconv.Itoa(timeBytes) + ".0f'",
 	"CHANNEL_LENGTH":  strconv.Itoa(shardedDigits),
-	"MS_GATE":         strconv.Itoa(gateMillis),
-	"MS_GATE_LOOK":    strconv.Itoa(gateLookMillis),
 	"MS_RESERVE":      strconv.Itoa(reserveMillis),
 	"MS_ALIVE":        strconv.Itoa(aliveMillis),
 	"MS_LINGER":       strconv.Itoa(lingerMillis),

@@ -69,7 +69,7 @@ func newStore(c config) *Store {
 	s.keepArg = millis(s.formats.keep)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.subscriber.init(s)
-	s.handed.m = map[string]handedOver{}
+	s.handed.m = map[string]bool{}
 	return s
 }
 

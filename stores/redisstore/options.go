@@ -161,7 +161,7 @@ func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
 		Store: "redis", SharedFence: driver.Yes, SurvivesRestart: driver.Partly, SafeEviction: driver.Partly,
 		Fence: driver.DurableFence, MaxTTL: c.longestTTL(), Lease: true, Shared: true, Promotion: driver.Atomic,
-		FIFO: true, CoolDown: true,
+		FIFO: true, CoolDown: true, SlotsAtOnce: mostTaken, Lacks: c.lacks(),
 	}
 	g.Notes = append(g.Notes, "The server's wall clock judges leases: setting it ends them, or keeps them, by as much.")
 	if c.strings {
@@ -190,6 +190,18 @@ func (c *config) guarantees() driver.Guarantees {
 	}
 	g.Notes = append(g.Notes, "A failover may lose the holds of the last moment, since replicas lag behind.")
 	return g
+}
+
+// lacks returns the abilities that would save no request, or would need a guess.
+func (c *config) lacks() driver.Ability {
+	lacks := driver.AbilitySamePlace
+	if c.foreign || c.replicas > 0 || c.strings && !c.fences {
+		lacks |= driver.AbilityPasser | driver.AbilitySlotTaker
+	}
+	if c.replicas > 0 {
+		lacks |= driver.AbilityBatchExtender
+	}
+	return lacks
 }
 
 func (g Guard) note() string {

@@ -8,12 +8,18 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer. It returns errors.ErrUnsupported if the store has the option
-// Foreign or Replicas, or has PlainStrings together with NoFences.
-func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	if s.config.foreign || s.config.replicas > 0 || s.config.strings && !s.config.fences {
-		return driver.Gone, driver.Grant{}, errors.ErrUnsupported
+// Pass implements driver.Passer. It puts no caller into the queue. The store lacks Passer if it has
+// the option Foreign or Replicas, or has PlainStrings together with NoFences: Pass would save no
+// request.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+	if s.guarantees.Lacks&driver.AbilityPasser != 0 {
+		return driver.Gone, driver.Grant{}, false, errors.ErrUnsupported
 	}
+	out, g, err := s.pass(ctx, token, next)
+	return out, g, false, err
+}
+
+func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := errors.Join(driver.CheckToken(token), next.Validate(&s.guarantees)); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}

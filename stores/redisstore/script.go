@@ -67,21 +67,11 @@ var bothScripts = map[string]func() *scripts{
 	"string": sync.OnceValue(func() *scripts { return newScripts("string") }),
 }
 
-// slotScripts has one layout's scripts for permits.
-type slotScripts struct{ acquire, wait, await, pass *script }
-
-var bothSlotScripts = map[bool]func() *slotScripts{
-	false: sync.OnceValue(func() *slotScripts { return newSlotScripts("set") }),
-	true:  sync.OnceValue(func() *slotScripts { return newSlotScripts("string") }),
-}
-
-func newSlotScripts(layout string) *slotScripts {
-	return &slotScripts{
-		acquire: newScript("slot_begin", "fast_acquire_"+layout, "slot_acquire"),
-		wait:    newScript("slot_begin", "prelude", layout, "publish", "queue", "wait", "slot_wait"),
-		await:   newScript("slot_begin", "prelude", layout, "publish", "queue", "slot_step", "wait", "await_slot"),
-		pass:    newScript("slot_begin", "handover", "key_"+layout, "publish", "slot_pass_step", "pass", "slot_pass"),
-	}
+// bothSlotScripts has the script that takes a permit: for each layout, and whether that is the one
+// with strings.
+var bothSlotScripts = map[bool]func() *script{
+	false: sync.OnceValue(func() *script { return newScript("slot_begin", "fast_acquire_set", "slot_acquire") }),
+	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "fast_acquire_string", "slot_acquire") }),
 }
 
 // call runs a script with two keys.

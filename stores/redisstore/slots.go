@@ -4,34 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// AcquireSlot supports at most mostTaken permits, WaitSlot and AwaitSlot at most mostWatched. Each
-// of them looks at all permits of a name with one script, and the server does nothing else while a
-// script runs. If a name has more permits, the caller must look at one permit after the other.
-const (
-	mostTaken   = 64
-	mostWatched = 16
-)
+// mostTaken is the greatest number of permits that AcquireSlot supports. It looks at all permits of
+// a name with one script, and the server does nothing else while a script runs. If a name has more
+// permits, the caller must look at one permit after the other.
+const mostTaken = 64
 
-var _ interface {
-	driver.SlotTaker
-	driver.SlotWaiter
-	driver.SlotQueuer
-} = (*Store)(nil)
-
-// AcquireSlot implements driver.SlotTaker with one request. It returns errors.ErrUnsupported if n
-// is more than 64, or if r has AtLeast or FenceAbove. It also returns that error if the store has
+// AcquireSlot implements driver.SlotTaker with one request. The store lacks this ability if it has
 // the option Foreign or Replicas, or has PlainStrings together with NoFences.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
+	if s.guarantees.Lacks&driver.AbilitySlotTaker != 0 {
+		return 0, driver.Grant{}, errors.ErrUnsupported
+	}
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
-	}
-	if n > mostTaken || !s.fast(&r) || s.config.strings && !s.config.fences {
-		return 0, driver.Grant{}, errors.ErrUnsupported
 	}
 	if err := s.enter(ctx); err != nil {
 		return 0, driver.Grant{}, err
@@ -41,9 +30,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overta
 		return 0, driver.Grant{}, err
 	}
 	slot, g, err := s.acquireSlot(ctx, c, &r, n, overtake)
-	if g, err = s.confirmed(ctx, &r, g, err); err == nil {
-		s.handed.add(r.Token, handedOver{permits: n})
-	}
+	g, err = s.confirmed(ctx, &r, g, err)
 	return slot, g, err
 }
 
@@ -52,8 +39,8 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
-	if r.Shared || r.Replaces != "" {
-		return fmt.Errorf("%w: request: a permit is exclusive and replaces nothing", driver.ErrInvalid)
+	if n > mostTaken || !s.fast(r) {
+		return fmt.Errorf("%w: request: any permit of at most %d is exclusive, and without Replaces, AtLeast and FenceAbove", driver.ErrInvalid, mostTaken)
 	}
 	return r.Validate(&s.guarantees)
 }
@@ -65,7 +52,7 @@ func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request
 		key, note := s.keys.pair(driver.SlotName(r.Name, i))
 		keys = append(keys, key, note)
 	}
-	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().acquire.do(ctx, c, keys,
+	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().do(ctx, c, keys,
 		[]string{counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note, digit(overtake)}))
 	if err != nil {
 		return 0, driver.Grant{}, err
@@ -123,73 +110,4 @@ func (s *Store) slowSlots(ctx context.Context, c *connected, r *driver.Request, 
 		}
 	}
 	return 0, driver.Grant{}, all
-}
-
-// WaitSlot implements driver.SlotWaiter. It returns errors.ErrUnsupported if n is more than 16, or
-// if the store has the option Foreign.
-func (s *Store) WaitSlot(ctx context.Context, r driver.Request, n int) error {
-	if err := s.checkSlots(&r, n); err != nil {
-		return err
-	}
-	if n > mostWatched || s.config.foreign {
-		return errors.ErrUnsupported
-	}
-	s.mu.Lock()
-	if err := s.enter(ctx); err != nil {
-		s.mu.Unlock()
-		return err
-	}
-	s.subscriber.waits.Add(1)
-	s.mu.Unlock()
-	defer s.subscriber.waits.Done()
-	ends, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-
-	a := wait{s: s, ctx: ends, caller: ctx, r: &r, w: s.subscriber.add(&r, false)}
-	defer s.subscriber.remove(a.w)
-	for {
-		next, err := a.lookAtSlots(n)
-		if err == nil && next == 0 {
-			return nil
-		}
-		if err != nil {
-			if err = a.waitEnded(err); err != nil {
-				return err
-			}
-			next = spread(50 * time.Millisecond)
-		}
-		if _, done, err := a.sleepUntil(next); done || err != nil {
-			return err
-		}
-	}
-}
-
-// lookAtSlots looks at all permits. It returns the time until the next look, or 0 if a permit may
-// be free.
-func (a *wait) lookAtSlots(n int) (next time.Duration, err error) {
-	s, r := a.s, a.r
-	c, on, err := a.listening(false)
-	if err != nil {
-		return 0, err
-	}
-	var keys []string
-	for i := range n {
-		all := s.keys.lock(driver.SlotName(r.Name, i)).allKeys()
-		keys = append(keys, all[:]...)
-	}
-	reply, err := s.readAnswer(a.ctx, bothSlotScripts[s.config.strings]().wait.do(a.ctx, c, keys, []string{
-		c.setting, r.Token, mode(false), fence(0), s.formats.holder(&r.Holder).text, on.channel, itoa(int64(a.w.id)),
-		digit(false), digit(false),
-	}))
-	switch {
-	case err != nil:
-		return 0, err
-	case reply.kind == replyWait:
-		a.down = 0
-		return max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
-	case reply.kind == replyTryNow:
-		return 0, nil
-	}
-	return 0, unreadable()
 }

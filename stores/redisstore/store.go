@@ -39,14 +39,14 @@ var _ interface {
 	driver.Store
 	driver.Waiter
 	driver.Passer
+	driver.SlotTaker
+	driver.BatchExtender
 	driver.Converter
-	driver.Inspector
-	driver.Lister
-	driver.Breaker
+	driver.Admin
 	driver.FenceRaiser
 	driver.Recorder
 	driver.Reporter
-	driver.Identifier
+	driver.Places
 } = (*Store)(nil)
 
 // Guarantees implements driver.Store.

@@ -24,7 +24,6 @@ type wait struct {
 	free    bool           // the fast script granted the name, which was free
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
-	slot    int            // the permit that a message has handed over, or -1; only for AwaitSlot
 	down    driver.Instant // when the server was first found unreachable, or 0
 	retry   time.Duration  // the last pause while the server is unreachable
 }
@@ -59,7 +58,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		s.jobs.Go(a.w.giveUp)
 	}
 	if err == nil && g.TTL > 0 && !a.free {
-		s.handed.add(r.Token, handedOver{passed: true})
+		s.handed.add(r.Token)
 	}
 	return g, err
 }
@@ -241,10 +240,7 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 			return g, false, nil
 		case m := <-a.w.called:
 			switch m.kind {
-			case msgHandedOver, msgPermit:
-				if m.kind == msgPermit {
-					a.slot = m.slot
-				}
+			case msgHandedOver:
 				return a.s.reservation(&m), true, nil
 			case msgGranted:
 				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil

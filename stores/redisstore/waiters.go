@@ -23,7 +23,6 @@ type waiter struct {
 // The kinds of messages to a waiter. Scripts use the same letters.
 const (
 	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
-	msgPermit     = 'q' // a permit is reserved for the waiter; the message has the fence, the time and the permit
 	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
 	msgLookBy     = 'f' // the waiter must look at the name soon: within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
@@ -35,13 +34,12 @@ type message struct {
 	kind  byte
 	value int64
 	// msgGranted: the lease began at this time or later.
-	// msgHandedOver, msgPermit: the message arrived at this time.
+	// msgHandedOver: the message arrived at this time.
 	from driver.Instant
 
-	// Only messages of the kinds msgHandedOver and msgPermit have these fields:
+	// Only messages of the kind msgHandedOver have these fields:
 	handed int64    // the server's time of the hand-over in microseconds, or 0
 	clock  *samples // in a cluster: samples of the sender's clock, or nil
-	slot   int      // only with msgPermit: the number of the permit
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -125,7 +123,7 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 		return
 	}
 	switch kind[0] {
-	case msgHandedOver, msgPermit, msgLookBy, msgTry:
+	case msgHandedOver, msgLookBy, msgTry:
 	default:
 		return // no script sends it
 	}
@@ -140,11 +138,9 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 	}
 	defer sub.mu.Unlock()
 	called := message{kind: kind[0]}
-	if called.kind == msgHandedOver || called.kind == msgPermit {
-		fence, rest, _ := strings.Cut(value, " ")
-		handed, slot, _ := strings.Cut(rest, " ")
+	if called.kind == msgHandedOver {
+		fence, handed, _ := strings.Cut(value, " ")
 		value, called.from, called.handed, called.clock = fence, sub.s.clock.Now(), atoi(handed), clock
-		called.slot = int(atoi(slot))
 	}
 	called.value = atoi(value)
 	w.call(called)

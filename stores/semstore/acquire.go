@@ -66,7 +66,7 @@ func (s *Store) keyOf(name string) (int32, error) {
 	return key, nil
 }
 
-// Location implements driver.Locator. It returns the key of the semaphore, 32 bits of a hash.
+// Location implements driver.Places. It returns the key of the semaphore, 32 bits of a hash.
 // With NoHash it is the name.
 func (s *Store) Location(name string) (string, error) {
 	if err := driver.CheckName(name, &guarantees); err != nil {

@@ -2,6 +2,7 @@ package semstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,7 +11,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector. It takes no lock and makes no semaphore. If another process
+// Inspect implements driver.Admin. It takes no lock and makes no semaphore. If another process
 // has the lock, Inspect reports only its process id. Inspect counts the waiters of all programs, if
 // they wait in the kernel. With MaxThreads(0), the waiters of this store do not wait in the kernel,
 // and Inspect reports the number of waiters as unknown.
@@ -43,6 +44,16 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 		state.Holds, state.Waiters = []driver.Hold{h}, s.countWaiters(set)
 	}
 	return state, nil
+}
+
+// List implements driver.Admin: the kernel knows keys only, and no names.
+func (s *Store) List(context.Context, string) ([]driver.State, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Break implements driver.Admin: a hold ends with its process.
+func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
+	return 0, errors.ErrUnsupported
 }
 
 // Status implements driver.Reporter. It reports how many of the kernel's semaphores are in use.

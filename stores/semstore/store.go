@@ -43,10 +43,9 @@ type hold struct {
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.Inspector
+	driver.Admin
 	driver.Reporter
-	driver.SamePlacer
-	driver.Locator
+	driver.Places
 } = (*Store)(nil)
 
 // Open returns a store that keeps its locks in the same semaphores as PHP's Symfony. Symfony finds
@@ -82,6 +81,8 @@ var guarantees = driver.Guarantees{
 	SafeEviction:  driver.Partly,
 	Bound:         driver.ToProcess,
 	Fence:         driver.NoFence,
+	Hashed:        true,
+	Lacks:         driver.AbilityList | driver.AbilityBreak | driver.AbilityStoreID,
 	Notes: []string{
 		"All programs run on one Linux machine, in one IPC namespace, and use the same hash of names.",
 		"ipcrm, and systemd's RemoveIPC at the logout of a user, remove semaphores that are held and so free the name. The holder notices within 2.2 seconds, or at its next call.",
@@ -93,7 +94,10 @@ var guarantees = driver.Guarantees{
 	},
 }
 
-// SamePlace implements driver.SamePlacer. All semaphores of a process are in one place.
+// StoreID implements driver.Places: the kernel has no place for an id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// SamePlace implements driver.Places. All semaphores of a process are in one place.
 func (s *Store) SamePlace(other driver.Store) bool {
 	_, ok := other.(*Store)
 	return ok

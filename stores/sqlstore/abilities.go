@@ -30,8 +30,8 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return res.answer(now), err
 }
 
-// Pass implements driver.Passer.
-func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+// pass is Pass without a place in the queue.
+func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises)); err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
@@ -120,7 +120,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	return err
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.Admin.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return 0, err
@@ -139,7 +139,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	return fence, err
 }
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
@@ -164,7 +164,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return out, failure(ctx, err, false)
 }
 
-// List implements driver.Lister.
+// List implements driver.Admin.
 func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Store) reread(ctx context.Context, f func() error) error {
 	}
 }
 
-// StoreID implements driver.Identifier. The id is kept in the table of padlock's own settings.
+// StoreID implements driver.Places. The id is kept in the table of padlock's own settings.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -228,6 +228,14 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	defer done()
 	return s.readID(ctx)
 }
+
+// Location implements driver.Places: each name has a row of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.promises)
+}
+
+// SamePlace implements driver.Places. The store cannot tell: a server has many addresses.
+func (s *Store) SamePlace(driver.Store) bool { return false }
 
 // Prune removes the rows of names that have not been used for a long time. The option [Keep] says
 // for how long. Prune returns how many rows it removed. If a name is used again after its row was

@@ -1,10 +1,6 @@
 package sqlstore
 
-import (
-	"time"
-
-	"github.com/padlock-go/padlock/driver"
-)
+import "time"
 
 // A process that has just handed a name over to another process may soon want the name again. If it
 // tries to acquire the name, it will probably find that the name is taken. So the store advises the
@@ -28,9 +24,7 @@ import (
 
 const handedFor = time.Second // how long a name stays in the state "handed"
 
-var _ driver.QueueAdviser = (*Store)(nil)
-
-// JoinFirst implements driver.QueueAdviser.
+// JoinFirst implements driver.Waiter.
 func (s *Store) JoinFirst(name string) bool {
 	return s.waits.pushChannel() != "" && s.handed.isRecent(name)
 }

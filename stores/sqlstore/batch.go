@@ -24,8 +24,6 @@ const (
 	maxAlone = 8
 )
 
-var _ driver.BatchExtender = (*Store)(nil)
-
 // ExtendBatch implements driver.BatchExtender. It extends up to 256 exclusive holds with one
 // statement. A hold gets a statement of its own if it is shared or lost, or if somebody else has
 // locked its row at that moment.

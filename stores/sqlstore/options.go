@@ -58,6 +58,7 @@ func promised(e Engine) driver.Guarantees {
 		Promotion:        driver.Atomic,
 		FIFO:             true,
 		CoolDown:         true,
+		Lacks:            driver.AbilitySamePlace,
 		Notes: []string{
 			"A restart keeps the locks if the database writes each commit to disk before it answers.",
 			"A failover to a replica keeps them only if replication is synchronous.",

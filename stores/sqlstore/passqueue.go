@@ -9,13 +9,24 @@ import (
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
-var _ driver.QueuePasser = (*Store)(nil)
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Passer
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.BatchExtender
+	driver.Recorder
+	driver.Reporter
+	driver.Places
+} = (*Store)(nil)
 
-// PassOrQueue implements driver.QueuePasser.
-func (s *Store) PassOrQueue(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+// Pass implements driver.Passer.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
 	push := s.waits.pushChannel()
 	if push == "" || !s.crowd.isCrowded(next.Name) {
-		out, g, err = s.Pass(ctx, token, next)
+		out, g, err = s.pass(ctx, token, next)
 		return out, g, false, err
 	}
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises), checkNext(token, &next)); err != nil {

@@ -65,7 +65,7 @@ type wait struct {
 	reserve bool
 	*waiting
 
-	taken  *takenPlace // the place that PassOrQueue has taken for this wait; nil after the first look
+	taken  *takenPlace // the place that Pass has taken for this wait; nil after the first look
 	joined bool        // this wait has a place in the queue
 	push   string      // the channel on which the database wakes this waiter; "" if this waiter polls
 	renew  time.Time   // when the place has to be renewed

@@ -16,6 +16,9 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
+	if s.cfg.symfony {
+		return driver.Grant{}, fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
+	}
 	return runOp(ctx, s, func() (driver.Grant, error) {
 		h, err := s.holds.enterHeld(ctx, r.Name, r.Token)
 		if err != nil {
@@ -211,9 +214,6 @@ func (s *Store) withdraw(h *hold) {
 // demote replaces the exclusive node of h by a shared node with the same number. The hold keeps its
 // fence.
 func (s *Store) demote(h *hold) error {
-	if s.cfg.symfony {
-		return fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
-	}
 	newNode := node{h.node.guid, tryShared, h.node.number}
 	if _, err := h.ss.swap(h, newNode, h.fence); err != nil {
 		return err

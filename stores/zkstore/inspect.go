@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
@@ -72,7 +72,7 @@ func (ss *session) highestFence(dir string, q *queue) (uint64, error) {
 	return fence, nil
 }
 
-// List implements driver.Lister. It reads the queue of every name that begins with prefix and was
+// List implements driver.Admin. It reads the queue of every name that begins with prefix and was
 // ever locked.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	return runOp(ctx, s, func() ([]driver.State, error) {
@@ -126,7 +126,7 @@ func (ss *session) lockNames(prefix string) (names []string, err error) {
 	return names, err
 }
 
-// Break implements driver.Breaker. It deletes the nodes of the holders and raises the fences in one
+// Break implements driver.Admin. It deletes the nodes of the holders and raises the fences in one
 // transaction.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {

@@ -157,6 +157,7 @@ func (c *config) guarantees() driver.Guarantees {
 		Shared:           true,
 		Promotion:        driver.Atomic,
 		FIFO:             true,
+		Lacks:            driver.AbilityStoreID,
 		Notes: []string{
 			"Holds survive a restart or a change of the leader that takes less than about half of the session timeout.",
 			"All holds of a store end with its session.",
@@ -166,9 +167,11 @@ func (c *config) guarantees() driver.Guarantees {
 	}
 	if c.noFences || c.symfony {
 		g.Fence, g.SharedFence = driver.NoFence, driver.No
+		g.Lacks |= driver.AbilityFenceRaiser
 	}
 	if c.symfony {
 		g.Store, g.Shared, g.Promotion, g.FIFO = "zookeeper-symfony", false, driver.NoPromotion, false
+		g.Lacks |= driver.AbilityConverter | driver.AbilityList
 		g.Notes = g.Notes[:3]
 	}
 	return g

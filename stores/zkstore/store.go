@@ -42,12 +42,10 @@ var _ interface {
 	driver.Store
 	driver.Waiter
 	driver.Converter
-	driver.Inspector
-	driver.Lister
-	driver.Breaker
+	driver.Admin
 	driver.FenceRaiser
 	driver.Reporter
-	driver.SamePlacer
+	driver.Places
 } = (*Store)(nil)
 
 // session waits until the store's session is connected, and returns it. If the session was lost, it
@@ -184,7 +182,15 @@ func (s *Store) Close() error {
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 
-// SamePlace implements driver.SamePlacer. It returns true if both stores have the same root node.
+// StoreID implements driver.Places: the tree of nodes has no id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// Location implements driver.Places: each name has a node of its own.
+func (s *Store) Location(name string) (string, error) {
+	return name, driver.CheckName(name, &s.promises)
+}
+
+// SamePlace implements driver.Places. It returns true if both stores have the same root node.
 // It also returns true if both were given the address of the same server.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)

@@ -130,7 +130,7 @@ func eachExcludesTheOther(t *testing.T, p *pair) {
 		other := php.lock(name)
 		other.must("acquire")
 		foreign(t, s, request(name), false)
-		if st, err := s.(driver.Inspector).Inspect(t.Context(), name); err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign {
+		if st, err := s.(driver.Admin).Inspect(t.Context(), name); err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign {
 			t.Errorf("Inspect while PHP holds %q: %+v, %v", name, st, err)
 		}
 		other.must("release")

@@ -30,7 +30,7 @@ func releaseTakesAPlace(t *testing.T, d contest) {
 func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (late bool) {
 	a.take(t, name, driver.Request{})
 	mine := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
-	out, g, queued, err := a.store.PassOrQueue(t.Context(), "token of "+name, mine)
+	out, g, queued, err := a.store.Pass(t.Context(), "token of "+name, mine)
 	if out != driver.Released || g.TTL == 0 || queued || err != nil {
 		t.Fatalf("nobody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
@@ -39,7 +39,7 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 	b.lineUp(t, name, "b", 2, got)
 	before := l.pairs.Load()
 	next := driver.Request{Name: name, Token: "the next one", TTL: time.Minute}
-	out, g, queued, err = a.store.PassOrQueue(t.Context(), mine.Token, next)
+	out, g, queued, err = a.store.Pass(t.Context(), mine.Token, next)
 	if out != driver.Released || g.TTL != 0 || !queued || err != nil {
 		t.Fatalf("somebody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
@@ -90,7 +90,7 @@ func placeIsGivenUp(t *testing.T, d contest) {
 	a.lineUp(t, name, "a", 1, got)
 	b.lineUp(t, name, "b", 2, got)
 	next := driver.Request{Name: name, Token: "next", TTL: time.Minute}
-	_, _, queued, err := a.store.PassOrQueue(t.Context(), "token of "+name, next)
+	_, _, queued, err := a.store.Pass(t.Context(), "token of "+name, next)
 	if noError(t, err); !queued {
 		t.Fatal("there is no place")
 	}

@@ -33,7 +33,7 @@ func (s noAtLeast) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 type anyBreak struct{ onServer }
 
 func (s anyBreak) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if state, err := s.Store.(driver.Inspector).Inspect(ctx, name); err == nil {
+	if state, err := s.Store.(driver.Admin).Inspect(ctx, name); err == nil {
 		seenFence = max(seenFence, state.Fence)
 	}
 	return s.onServer.Break(ctx, name, seenFence)
@@ -61,10 +61,10 @@ func (s unqueued) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 // passing passes locks on, as a store on a server does.
 type passing struct{ onServer }
 
-func (s passing) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	out, g, err := s.Store.(driver.Passer).Pass(ctx, token, next)
+func (s passing) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+	out, g, queued, err := s.Store.(driver.Passer).Pass(ctx, token, next)
 	g.From = 0
-	return out, g, err
+	return out, g, queued, err
 }
 
 // lossyPass loses one in five replies to Pass.
@@ -73,13 +73,13 @@ type lossyPass struct {
 	*shared
 }
 
-func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	out, g, err := s.passing.Pass(ctx, token, next)
+func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+	out, g, queued, err := s.passing.Pass(ctx, token, next)
 	if err == nil && s.every(5, "pass") {
 		lost.Store(next.Token, true)
-		return driver.Gone, driver.Grant{}, driver.ErrUncertain
+		return driver.Gone, driver.Grant{}, false, driver.ErrUncertain
 	}
-	return out, g, err
+	return out, g, queued, err
 }
 
 // lost holds the tokens of hand-overs whose reply was lost.

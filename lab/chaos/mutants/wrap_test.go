@@ -16,16 +16,22 @@ func (w wrap) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return w.Store.(driver.Waiter).Wait(ctx, r, reserve)
 }
 
+func (w wrap) JoinFirst(name string) bool { return w.Store.(driver.Waiter).JoinFirst(name) }
+
+func (w wrap) Inspect(ctx context.Context, name string) (driver.State, error) {
+	return w.Store.(driver.Admin).Inspect(ctx, name)
+}
+
 func (w wrap) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	return w.Store.(driver.Converter).Convert(ctx, r)
 }
 
 func (w wrap) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	return w.Store.(driver.Lister).List(ctx, prefix)
+	return w.Store.(driver.Admin).List(ctx, prefix)
 }
 
 func (w wrap) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	return w.Store.(driver.Breaker).Break(ctx, name, seenFence)
+	return w.Store.(driver.Admin).Break(ctx, name, seenFence)
 }
 
 // shared is the state that all handles of a mutant have in common.

@@ -17,16 +17,12 @@ if last >= f or not held() then return 0 end
 local first = call('ZPOPMIN', Q)
 local head, came = first[1], first[2]
 if not head then return 0 end
-local seen, chan, id, mode, holder = string.match(call('HGET', H, 'w' .. head) or '', '^(%d+) %d+ (%x+) (%d+) ([xp]) 0 (.*)$')
+local seen, chan, id, holder = string.match(call('HGET', H, 'w' .. head) or '', '^(%d+) %d+ (%x+) (%d+) [xp] 0 (.*)$')
 if not seen or seen + MS_ALIVE < ms then -- it goes back to its place, because release.lua must run
   call('ZADD', Q, came, head)
   call('PEXPIRE', Q, MS_ALIVE_LINGER)
   return 0
 end
--- With the mode p, the name is a gate, and slot_pass.lua may now reserve a permit for the waiter.
--- HSET must run before HDEL: if HDEL removed the last field of the hash, the hash would lose its
--- expiry.
-if mode == 'p' then call('HSET', H, 's', named(head, chan, id, holder)) end
 call('HDEL', H, 'w' .. head)
 local own = ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
 if own then
@@ -41,7 +37,6 @@ end
 -- server's clock. Here both numbers are the same, because the present time is the new fence.
 if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
   remove(head)
-  if mode == 'p' then call('HDEL', H, 's') end
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 2
 end

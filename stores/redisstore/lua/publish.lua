@@ -28,9 +28,3 @@ local function publish(chan, message)
   local n = redis.pcall('PUBLISH', all, message) -- may be forbidden
   return type(n) ~= 'number' or n > 0 or counts ~= '1'
 end
-
--- named returns the text for the field s in the hash of a gate. From this field, slot_pass.lua
--- knows the waiter for whom it may reserve a permit.
-local function named(token, chan, id, holder)
-  return string.format(FORMAT_LENGTH, #token) .. token .. chan .. ' ' .. id .. ' ' .. holder
-end

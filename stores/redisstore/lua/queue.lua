@@ -78,15 +78,15 @@ local function grant(token, shared, til, above, holder, state, atleast)
 end
 
 -- The record of a waiter in the hash: last look (ms), next look (ms), channel, id, mode,
--- FenceAbove, holder. The mode is x for exclusive, s for shared, or p for a waiter for a permit;
--- see slot_pass.lua.
+-- FenceAbove, holder. The mode is x for exclusive or s for shared. Older builds also write p, for a
+-- waiter at the gate of a name with slots; it means x.
 local function waiter(token)
   local v = redis.call('HGET', H, 'w' .. token)
   if not v then return nil end
   local seen, look, chan, id, mode, above, holder = string.match(v, '^(%d+) (%d+) (%x+) (%d+) (%a) (%d+) (.*)$')
   return {
     seen = tonumber(seen), look = tonumber(look), chan = chan, id = id,
-    shared = mode == 's', permit = mode == 'p', above = tonumber(above), holder = holder,
+    shared = mode == 's', above = tonumber(above), holder = holder,
   }
 end
 local function leave(token)
@@ -172,11 +172,9 @@ local function dispatch(own, moved)
       leave(head)
       moved = true
       local fence = grant(head, w.shared, ms + MS_RESERVE, w.above, w.holder, NOTE_RESERVED, 0)
-      if w.permit then redis.call('HSET', H, 's', named(head, w.chan, w.id, w.holder)) end
       if head ~= own and not publish(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
         remove(head) -- nobody listens any more
         forget(head)
-        if w.permit then redis.call('HDEL', H, 's') end
       end
     end
   end

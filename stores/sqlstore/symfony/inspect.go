@@ -10,7 +10,7 @@ import (
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Admin.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := s.checkName(name); err != nil {
 		return driver.State{}, err
@@ -32,8 +32,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	return st, nil
 }
 
-// List implements driver.Lister. It lists only names that the table has in plain text. If the table
-// also has hashes of names, List returns errors.ErrUnsupported.
+// List implements driver.Admin. It lists only names that the table has in plain text. If the table
+// also has hashes of names, List returns errors.ErrUnsupported. With Symfony73 it always does.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
@@ -65,10 +65,13 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if unknown > 0 {
 		return out, fmt.Errorf("%w: %d locks have names that Symfony stores as a hash", errors.ErrUnsupported, unknown)
 	}
+	if s.layout == Symfony73 {
+		return nil, errors.ErrUnsupported
+	}
 	return out, nil
 }
 
-// Break implements driver.Breaker. The table has no fences, so seenFence must be 0. Break ends the
+// Break implements driver.Admin. The table has no fences, so seenFence must be 0. Break ends the
 // hold that the name has at that moment, and returns 0.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := s.checkName(name); err != nil {

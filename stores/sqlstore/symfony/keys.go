@@ -2,6 +2,7 @@ package symfony
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -54,13 +55,19 @@ func (s *Store) checkName(name string) error {
 	return nil
 }
 
-// Location implements driver.Locator. It returns the table and the row of the name.
+// Location implements driver.Places. It returns the table and the row of the name.
 func (s *Store) Location(name string) (string, error) {
 	if err := s.checkName(name); err != nil {
 		return "", err
 	}
 	return s.cfg.table + " " + s.layout.storedID(s.engine, name), nil
 }
+
+// StoreID implements driver.Places: the table has no room for an id.
+func (s *Store) StoreID(context.Context) (string, error) { return "", errors.ErrUnsupported }
+
+// SamePlace implements driver.Places. The store cannot tell: a server has many addresses.
+func (s *Store) SamePlace(driver.Store) bool { return false }
 
 // maxStored is the size of the column of the token in PHP's table.
 const maxStored = 44

@@ -16,7 +16,7 @@ func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e), db: db, sql: newStatements(dialects[e], &c)}
+	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e, l), db: db, sql: newStatements(dialects[e], &c)}
 	s.closing, s.end = context.WithCancel(context.Background())
 	if c.lazy {
 		return s, nil

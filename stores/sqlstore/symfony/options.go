@@ -95,8 +95,8 @@ func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
 const minTTL = time.Second
 
 // promised returns what a store promises on an engine.
-func promised(e sqlstore.Engine) driver.Guarantees {
-	return driver.Guarantees{
+func promised(e sqlstore.Engine, l Layout) driver.Guarantees {
+	g := driver.Guarantees{
 		Store:            strings.ToLower(e.String()),
 		SurvivesRestart:  driver.Partly,
 		SurvivesFailover: driver.No,
@@ -106,6 +106,8 @@ func promised(e sqlstore.Engine) driver.Guarantees {
 		SharedFence:      driver.No,
 		Lease:            true,
 		MinTTL:           minTTL,
+		Hashed:           true,
+		Lacks:            driver.AbilityStoreID | driver.AbilitySamePlace,
 		Notes: []string{
 			"The locks are shared with PHP's Symfony, whose table has no room for fences, shared locks and holders.",
 			"Leases end at whole seconds of the server's clock, up to two seconds later than asked for.",
@@ -113,6 +115,10 @@ func promised(e sqlstore.Engine) driver.Guarantees {
 			"A failover to a replica keeps them only if replication is synchronous.",
 		},
 	}
+	if l == Symfony73 {
+		g.Lacks |= driver.AbilityList // the table has hashes only
+	}
+	return g
 }
 
 func invalid(format string, args ...any) error {

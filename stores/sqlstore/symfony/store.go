@@ -32,6 +32,14 @@ type Store struct {
 	here    localParties // the holds and the waiters of this process
 }
 
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Admin
+	driver.Reporter
+	driver.Places
+} = (*Store)(nil)
+
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }
 

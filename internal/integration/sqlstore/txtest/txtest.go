@@ -17,7 +17,7 @@ import (
 // Store is what the contract needs of a store.
 type Store interface {
 	driver.Store
-	driver.Breaker
+	driver.Admin
 	CheckTx(ctx context.Context, tx *sql.Tx, lock sqlstore.Granted) error
 	LockTx(ctx context.Context, tx *sql.Tx, name string) error
 }

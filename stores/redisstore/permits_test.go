@@ -17,7 +17,7 @@ import (
 
 // Permits are handed over between clients, with both layouts. No two clients use the same permit at
 // the same time, and no client loses a permit before its lease ends. A caller with HoldAtLeast
-// waits for the gate itself, as an older padlock does, in the same queue.
+// tries one permit after the other, and waits in the same queue.
 func TestPermitsPassBetweenClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -127,14 +127,6 @@ func (p *permitClient) run(ctx context.Context) {
 type leaseWatch struct {
 	*redisstore.Store
 	p *permitClient
-}
-
-func (w *leaseWatch) AwaitSlot(ctx context.Context, r driver.Request, n int) (int, driver.Grant, error) {
-	slot, g, err := w.Store.AwaitSlot(ctx, r, n)
-	if err == nil && g.From != 0 {
-		w.p.noteLease(r.Token, 0, g)
-	}
-	return slot, g, err
 }
 
 func (w *leaseWatch) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {

@@ -1,0 +1,136 @@
+package padlock
+
+import (
+	"errors"
+	"math/rand/v2"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// takesAnySlot reports whether the store takes any permit for such a call in one step.
+func (l *Locker) takesAnySlot(set *settings) bool {
+	most := l.guarantees.SlotsAtOnce
+	return l.slotTaker != nil && (most == 0 || set.slots <= most) && set.holdAtLeast == 0 && set.fenceAbove == 0
+}
+
+// scan tries each permit once, with one request if possible. If overtake is true, this call may
+// overtake the callers that wait for the gate.
+func (p *permitCall) scan(overtake bool) (*hold, error) {
+	if !p.l.takesAnySlot(&p.set) {
+		if !overtake && !p.set.skip && p.gateTaken() {
+			return nil, p.refusal()
+		}
+		return p.scanSingly()
+	}
+	a := p.attempt()
+	a.anySlot, a.overtake = true, overtake
+	h, err := a.takeOrWait(p.name)
+	switch {
+	case err == nil:
+		return h, nil
+	case errors.Is(err, ErrHeld):
+		err = p.heldAll(err)
+	}
+	return nil, err
+}
+
+// heldAll records that all permits are held, and returns the error for the caller. The holders of
+// the permits come from err.
+func (p *permitCall) heldAll(err error) error {
+	clear(p.held)
+	var all *HeldError
+	if errors.As(err, &all) {
+		for i := range min(len(all.Holds), len(p.held)) {
+			p.held[i] = &HeldError{Holds: all.Holds[i : i+1], Until: all.Holds[i].Until}
+		}
+	}
+	err = p.refusal()
+	p.poll.until(err)
+	return err
+}
+
+// gateTaken reports whether other callers wait for a permit. It asks the store only if the store
+// promises an order: then the first of these callers has the gate, or the store's queue has a
+// waiter for the gate. If the store does not answer, gateTaken returns false, and the scan that
+// follows meets the same trouble.
+func (p *permitCall) gateTaken() bool {
+	if !p.l.guarantees.FIFO || p.l.admin == nil || !p.l.can(driver.AbilityInspect) {
+		return false
+	}
+	gate, err := p.l.admin.Inspect(p.ctx, driver.SlotGate(p.name, p.set.slots))
+	return err == nil && (len(gate.Holds) > 0 || gate.Waiters > 0)
+}
+
+// scanSingly tries one permit after the other. If there are many permits, it begins with a random
+// one, because the first ones are more likely to be held.
+func (p *permitCall) scanSingly() (*hold, error) {
+	first := 0
+	if len(p.held) > watchMost {
+		first = rand.IntN(len(p.held))
+	}
+	for i := range p.held {
+		i = (first + i) % len(p.held)
+		h, err := p.attempt().takeOrWait(driver.SlotName(p.name, i))
+		if err == nil {
+			return h, nil
+		}
+		if !errors.Is(err, ErrHeld) && !splitVote(err) {
+			return nil, err
+		}
+		p.held[i] = err
+	}
+	err := p.refusal()
+	p.poll.until(err)
+	return nil, err
+}
+
+// refusal returns one *HeldError for all permits.
+func (p *permitCall) refusal() error {
+	all := &HeldError{Waiters: -1}
+	for _, err := range p.held {
+		var held *HeldError
+		if !errors.As(err, &held) {
+			continue
+		}
+		all.Holds = append(all.Holds, held.Holds...)
+		if all.Until.IsZero() || !held.Until.IsZero() && held.Until.Before(all.Until) {
+			all.Until = held.Until
+		}
+	}
+	err := error(all)
+	p.noteContended(err)
+	return err
+}
+
+// noteContended counts the call as contended and reports EventContended to observers, once for each
+// call.
+func (p *permitCall) noteContended(err error) {
+	if p.noted {
+		return
+	}
+	p.noted = true
+	p.l.mu.Lock()
+	p.l.stats.contended++
+	p.pending = p.pending || p.events.countPending()
+	p.events.noteCall(Event{Kind: EventContended, Err: err})
+	p.l.unlock()
+}
+
+// skips reports whether SkipIfOutlived applies: the holder of every permit plans to keep it beyond
+// the end of this wait.
+func (p *permitCall) skips() bool {
+	for _, held := range p.held {
+		a := attempt{l: p.l, ctx: p.ctx, set: p.set, start: p.start, held: held}
+		if !a.skips() {
+			return false
+		}
+	}
+	return p.set.skip
+}
+
+// attempt returns an attempt to get a permit at once.
+func (p *permitCall) attempt() *attempt {
+	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
+	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
+	return a
+}
