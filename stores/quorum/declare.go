@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -21,13 +22,50 @@ func (t *try) win(ctx context.Context) bool {
 	}
 	t.stage = won
 	if t.s.fences {
-		t.fence = greatest(t.answers)
+		t.fence = t.chooseFence()
 	}
 	return true
 }
 
-// declare makes the grant safe to return: it writes the fence to a quorum. If the caller asked to
-// keep the name for a minimum time (Request.AtLeast), declare sets that time at the same members.
+// chooseFence returns the fence of the grant. For a reader, and for a hold that replaces another
+// one, it is the greatest fence of the members that have granted.
+func (t *try) chooseFence() uint64 {
+	if t.r.Shared || t.swap {
+		return greatest(t.answers)
+	}
+	return t.s.fenceOfWriter(t.answers)
+}
+
+// fenceOfWriter returns the fence of an exclusive grant. More members may have granted than a
+// quorum needs. fenceOfWriter takes the quorum with the smallest fences, and returns the greatest
+// fence of that quorum. Of 3 members this is the second fence, of 5 members the third. If all
+// members have granted and their number is odd, a quorum has this fence or a greater one already,
+// so declare returns at once.
+//
+// Why the fence is greater than all earlier ones: it is as if the members of this quorum had
+// answered first, and the others after the vote was won. Acquire never relies on the order in which
+// members answer. In detail, let p be the fence of an earlier grant. Before that grant was
+// declared, each member of a quorum had a fence of at least p for its hold. That quorum and the one
+// that fenceOfWriter takes have a member in common. The member grants an exclusive hold only when
+// it has no other hold of the name. So it had p before it granted this hold, and made a greater
+// fence for it. The greatest fence of the quorum is at least as great as that.
+//
+// The smallest fence of all members would be wrong: a member whose clock is behind and that was not
+// in the earlier quorum may have made it.
+func (s *Store) fenceOfWriter(answers []answer) uint64 {
+	var fences []uint64
+	for i := range answers {
+		if answers[i].verdict == yes {
+			fences = append(fences, answers[i].grant.Fence)
+		}
+	}
+	slices.Sort(fences)
+	return fences[s.need-1]
+}
+
+// declare makes the grant safe to return. It writes the fence to all members that have granted with
+// a smaller fence, and waits until a quorum has the fence. If the caller asked to keep the name for
+// a minimum time (Request.AtLeast), declare sets that time at the same members.
 func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)

@@ -23,12 +23,14 @@
 //
 // # Fences
 //
-// Each member mints its own fence. The greatest of these becomes the fence of the grant. Before
-// Acquire returns, it writes this fence to a quorum of members. From then on, these members mint
-// only greater fences. A later grant of the name needs at least one of these members, so its fence
-// is greater.
+// Each member mints its own fence. The greatest fence of a quorum becomes the fence of the grant.
+// If more members have granted an exclusive hold, the quorum is the one with the smallest fences.
+// When Acquire returns, a quorum of members has this fence or a greater one. Usually so many
+// members have made such a fence themselves. If not, Acquire writes the fence to others and waits
+// for them. From then on, these members mint only greater fences. A later grant of the name needs
+// at least one of these members, so its fence is greater.
 //
-// Without this step, a later fence could be smaller. For example, members 1, 2 and 3 grant a lock,
+// Otherwise a later fence could be smaller. For example, members 1, 2 and 3 grant a lock,
 // and member 1 mints the greatest fence. Members 3, 4 and 5, which grant the next lock, do not know
 // that fence. The idea comes from the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing
 // Memory Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. The option

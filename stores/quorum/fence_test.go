@@ -39,12 +39,12 @@ func TestFenceIsWrittenBackBeforeTheGrant(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a := open()
 		c[0].clock.ahead.Store(int64(time.Hour))
-		for _, l := range a.links[1:4] {
+		for i, l := range a.links[1:4] {
 			l.set(func(op string) fault {
 				if op == "raise" {
 					return down
 				}
-				return slow(time.Millisecond) // so that member 1 is first
+				return slow([]time.Duration{1, 50, 50}[i] * time.Millisecond) // members 1, 2 and 5 decide
 			})
 		}
 		_, err := a.Acquire(t.Context(), request("n"))

@@ -21,8 +21,6 @@ type hold struct {
 	began time.Time // when the call that is under way came, before it waited for another call
 	slots []slot    // one for each member
 
-	handedBy *member // the member whose queue handed the hold over, or nil
-
 	tried   bool // this process asked for the hold itself, so it knows which members may have it
 	live    bool // granted, and not over as far as this process knows
 	mending bool // mendSoon will renew the hold

@@ -220,9 +220,6 @@ func (s *Store) claim(ctx context.Context, h *hold, i int, r driver.Request) (g 
 	g, err = t.run(ctx)
 	switch {
 	case err == nil:
-		s.mu.Lock()
-		h.handedBy = s.members[i]
-		s.mu.Unlock()
 		g.From = t.sent
 		return g, true, nil
 	case errors.Is(err, driver.ErrHeld) && ctx.Err() == nil:

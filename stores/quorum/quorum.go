@@ -76,8 +76,9 @@ type config struct {
 	clock    driver.Clock
 }
 
-// NoFences makes the store grant locks without fences. Then Acquire does not need to write the
-// fence to the members, which saves one round of requests, and the members need no fences either.
+// NoFences makes the store grant locks without fences. Then Acquire never writes a fence to the
+// members, which saves a round of requests if a member does not answer, and the members need no
+// fences either.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. If d is 0, the

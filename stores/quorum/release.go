@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -285,11 +284,6 @@ func (x *settlement) run(p place) {
 	s, sl := x.s, &x.h.slots[x.i]
 	defer s.work.Done()
 	defer s.removeUser(x.h)
-	if x.h.handedBy == s.members[x.i] {
-		// Probably, more callers wait in the queue of this member. The requests to the other
-		// members should go first, so that the next caller finds them free.
-		runtime.Gosched()
-	}
 	// After 2 × MaxSilence, every request that was under way has returned.
 	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
 	defer func() {

@@ -56,11 +56,17 @@ func on(op string, f fault) func(string) fault {
 	}
 }
 
-// ahead makes member 1 answer first, with a fence that must be written to the other members.
-func ahead(c cluster, a *client) {
+// ahead makes member 1 answer first, with a fence that must be written to another member: member 2
+// answers soon, but member 3 too late. The plan decides the faults of other requests to them.
+func ahead(c cluster, a *client, plan func(op string) fault) {
 	c[0].clock.ahead.Store(int64(time.Hour))
-	for _, l := range a.links[1:] {
-		l.next("acquire", slow(time.Millisecond))
+	for i, delay := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+		a.links[i+1].set(func(op string) fault {
+			if op == "acquire" {
+				return slow(delay)
+			}
+			return plan(op)
+		})
 	}
 }
 
@@ -107,59 +113,35 @@ func TestUndecidedTry(t *testing.T) {
 func TestWonTry(t *testing.T) {
 	testEdges(t, []edge{
 		{"won, a quorum has the fence: granted", func(t *testing.T, c cluster, a *client) {
-			ahead(c, a)
-			a.links[2].set(on("raise", silent))
+			ahead(c, a, on("raise", slow(time.Millisecond)))
+			a.links[2].set(on("acquire", silent))
 			g := take(t, a, request("n"))
-			if n := c.atLeast("n", g.Fence); n != 2 {
+			if n := c.atLeast("n", g.Fence); n != 2 || a.links[1].count("raise") != 1 {
 				t.Errorf("%d members have the fence", n)
 			}
 		}},
 		{"won, no quorum takes the fence: what the members say", func(t *testing.T, c cluster, a *client) {
-			ahead(c, a)
-			for _, l := range a.links[1:] {
-				l.set(func(op string) fault {
-					switch op {
-					case "acquire":
-						return slow(time.Millisecond)
-					case "raise":
-						return down
-					}
-					return fault{}
-				})
-			}
+			ahead(c, a, on("raise", down))
 			refused(t, a, request("n"), driver.ErrUnavailable, driver.ErrUncertain, driver.ErrHeld)
 			nothingLeft(t, c)
 		}},
 		{"won, no quorum has the fence in time", func(t *testing.T, c cluster, a *client) {
-			ahead(c, a)
-			for _, l := range a.links[1:] {
-				l.set(func(op string) fault {
-					if op == "acquire" {
-						return slow(time.Millisecond)
-					}
-					return silent // the releases too, so it is not known what is left
-				})
-			}
+			// The releases are silent too, so it is not known what is left.
+			ahead(c, a, func(string) fault { return silent })
 			refused(t, a, request("n"), driver.ErrUncertain, driver.ErrHeld)
 			a.heal()
 			nothingLeft(t, c)
 		}},
 		{"won, the context ends: its error", func(t *testing.T, c cluster, a *client) {
-			ahead(c, a)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			for _, l := range a.links[1:] {
-				l.set(func(op string) fault {
-					switch op {
-					case "acquire":
-						return slow(time.Millisecond)
-					case "raise":
-						cancel()
-						return slow(5 * time.Millisecond)
-					}
-					return fault{}
-				})
-			}
+			ahead(c, a, func(op string) fault {
+				if op == "raise" {
+					cancel()
+					return slow(5 * time.Millisecond)
+				}
+				return fault{}
+			})
 			_, err := a.Acquire(ctx, request("n"))
 			wantErr(t, err, context.Canceled, driver.ErrHeld)
 			nothingLeft(t, c)

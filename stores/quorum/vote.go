@@ -131,8 +131,8 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	t.asksUntil = t.h.began.Add(patience * 3 / 2)
 	began := time.Now()
 	err := t.vote(ctx)
-	if err == nil && t.r.Shared && s.fences && !t.swap {
-		t.hearRest(ctx, max(minRest, 2*time.Since(began)))
+	if err == nil && s.fences && !t.swap && (t.r.Shared || t.r.AtLeast == 0) {
+		t.hearRest(ctx, time.Since(began))
 	}
 	if err == nil && t.win(ctx) {
 		var g driver.Grant
@@ -172,7 +172,9 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	}
 	a.grant, a.err = m.leased(m.store.Acquire(ctx, t.probe()))
 	a.verdict = judge(a.err)
-	a.fast = time.Since(began) < t.round.timeout/2
+	took := time.Since(began)
+	m.took.Store(int64(took))
+	a.fast = took < t.round.timeout/2
 	m.failing.Store(a.verdict == never || a.verdict == unsure)
 	s.mu.Lock()
 	t.h.slots[i].noteAnswer(a.verdict)
@@ -252,13 +254,26 @@ func (t *try) vote(ctx context.Context) error {
 // minRest is the shortest time for which a reader that has a quorum waits for the other members.
 const minRest = 2 * time.Millisecond
 
-// hearRest is called for a reader that has a quorum. It waits a little for the other members, so
-// that all readers get the same fence. Each member grants one fence to all readers, but the fences
-// of the members may differ. A reader gets the greatest fence that it hears. So a reader that
-// misses a member may get a smaller fence than other readers.
-func (t *try) hearRest(ctx context.Context, limit time.Duration) {
+// hearRest is called for a caller that has a quorum. It waits a little for the other members. The
+// argument took is how long the quorum took to answer.
+//
+// A reader waits so that all readers get the same fence. Each member grants one fence to all
+// readers, but the fences of the members may differ. A reader gets the greatest fence that it
+// hears. So a reader that misses a member may get a smaller fence than other readers.
+//
+// A writer waits because it usually saves a round of requests: if all members grant, no fence must
+// be written before Acquire returns (see fenceOfWriter). It waits no longer than that round would
+// take, and only for members that answered their last request so fast.
+func (t *try) hearRest(ctx context.Context, took time.Duration) {
+	limit, worthWaiting := took, func(a answer) bool {
+		m := t.s.members[a.member]
+		return a.verdict == pending && !m.failing.Load() && time.Duration(m.took.Load()) <= 2*took
+	}
+	if t.r.Shared {
+		limit, worthWaiting = max(minRest, 2*took), func(a answer) bool { return a.verdict == pending }
+	}
 	if count(t.answers, yes) >= t.s.need {
-		t.round.collect(ctx, t.answers, limit, func() bool { return false })
+		t.round.collect(ctx, t.answers, limit, func() bool { return !slices.ContainsFunc(t.answers, worthWaiting) })
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -126,10 +127,19 @@ func (t *trial) turn(ctx context.Context, i int, c client) error {
 	if t.inside.Add(1) > 1 {
 		t.overlaps.Add(1)
 	}
-	<-time.After(hold)
+	keepFor(hold)
 	t.inside.Add(-1)
 	t.turns[i]++
 	return unlock()
+}
+
+// keepFor sleeps in the kernel. A timer of Go may end up to 1 ms late if the process has received
+// something meanwhile: the runtime then waits for whole milliseconds. A store that works in the
+// background while a lock is held would seem to be slower than it is.
+func keepFor(d time.Duration) {
+	left := syscall.NsecToTimespec(int64(d))
+	for syscall.Nanosleep(&left, &left) == syscall.EINTR {
+	}
 }
 
 // openQuorum opens a client of padlock, with its own connections.
