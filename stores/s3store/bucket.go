@@ -18,8 +18,8 @@ type bucket struct{ *client }
 
 const alwaysPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// key returns the key of a name. Each byte of the name stands for itself, or for three bytes. So the
-// names with a common beginning have keys with a common beginning.
+// key returns the key of a name. Each byte of the name stands for itself, or for three bytes. So
+// the names with a common beginning have keys with a common beginning.
 func (b *bucket) key(name string) string {
 	var key strings.Builder
 	key.WriteString(b.Prefix)
@@ -52,8 +52,8 @@ func (b *bucket) Get(ctx context.Context, name string) (register.Value, error) {
 	return register.Value{}, r.refused()
 }
 
-// Put writes an object if it still has the version. A reply that leaves open what has happened, such
-// as 503, is an unknown outcome.
+// Put writes an object if it still has the version. A reply that leaves open what has happened,
+// such as 503, is an unknown outcome.
 func (b *bucket) Put(ctx context.Context, name string, data []byte, version string) error {
 	return b.put(ctx, b.key(name), data, version)
 }

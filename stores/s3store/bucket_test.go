@@ -168,7 +168,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What a URL says, and where the rest comes from.
+// A URL names the bucket, and the rest comes from the environment or the files of the AWS tools.
 func TestURLs(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(config, []byte("[default]\nregion = eu-west-1\n[profile other]\nregion=eu-west-2\n"), 0o600); err != nil {

@@ -54,8 +54,8 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// inTable checks a row of the page: | what | GET | PUT | dollars |. The numbers may differ by one in
-// so many, or not at all.
+// inTable checks a row of the page: | what | GET | PUT | dollars |. The numbers may differ by
+// one in so many, or not at all.
 func inTable(t *testing.T, what string, requests map[string]int, part int) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/stores/s3.md")

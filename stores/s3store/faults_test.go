@@ -53,8 +53,8 @@ func disturbances() map[string]answering {
 	return all
 }
 
-// A lost reply, throttling and a conflict with another write are repaired by reading and, if nothing
-// was written, by writing again. The caller gets what it has asked for, once.
+// A lost reply, throttling and a conflict with another write are repaired by reading and, if
+// nothing was written, by writing again. The caller gets what it has asked for, once.
 func TestDisturbances(t *testing.T) {
 	for name, answer := range disturbances() {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,8 @@ func TestLongThrottling(t *testing.T) {
 	})
 }
 
-// Replies by which the service refuses a PUT for good: nothing was written, and no repetition helps.
+// Replies by which the service refuses a PUT for good: nothing was written, and to repeat it does
+// not help.
 func TestRefusals(t *testing.T) {
 	for _, refusal := range []struct {
 		status int
@@ -165,8 +166,8 @@ func TestLateEffect(t *testing.T) {
 	})
 }
 
-// A lease is never shorter than it was granted, and not longer than the clocks allow. The holder and
-// the next caller use front ends whose clocks differ, begin at any moment of a second, and have
+// A lease is never shorter than it was granted, and not longer than the clocks allow. The holder
+// and the next caller use front ends whose clocks differ, begin at any moment of a second, and have
 // clocks of their own that are an hour wrong.
 func TestLeasesAreNotCutShort(t *testing.T) {
 	const skew = s3store.DefaultSkew

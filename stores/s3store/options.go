@@ -17,8 +17,8 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// Config says where the locks are, and who asks for them. Only Bucket is required. What is empty
-// comes from where the tools of AWS find it: the environment and the files in ~/.aws.
+// Config says where the locks are, and who asks for them. Only Bucket is required. An empty
+// field is filled from where the tools of AWS look: the environment and the files in ~/.aws.
 type Config struct {
 	Bucket string
 	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters, digits
@@ -54,8 +54,9 @@ const DefaultSkew = time.Second
 // Lazy opens the store without a request to the service, which may be down.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// Skew says how far the clocks of two front ends of the service may differ. All processes that share
-// locks must use the same value. The shortest lease is three times the sum of Skew and a second.
+// Skew says how far the clocks of two front ends of the service may differ. All processes that
+// share locks must use the same value. The shortest lease is three times the sum of Skew and a
+// second.
 func Skew(d time.Duration) Option { return func(c *config) { c.skew = d } }
 
 const maxKey = 1024 // bytes, of S3

@@ -218,7 +218,7 @@ func lose(effect bool) func(http.ResponseWriter, func() *httptest.ResponseRecord
 	}
 }
 
-// say answers with an error, whether the request has an effect or not.
+// say sends an error, whether the request has an effect or not.
 func say(status int, code string, effect bool) func(http.ResponseWriter, func() *httptest.ResponseRecorder) {
 	return func(w http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
 		if effect {

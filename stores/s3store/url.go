@@ -97,8 +97,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return []string{address}, there.Scheme == "https"
 }
 
-// withAddress returns a copy of u with another address for its endpoint, or nil if the connection is
-// encrypted.
+// withAddress returns a copy of u with another address for its endpoint, or nil if the connection
+// is encrypted.
 func withAddress(u *url.URL, address string) *url.URL {
 	if addresses, encrypted := servers(u); encrypted || len(addresses) == 0 {
 		return nil
