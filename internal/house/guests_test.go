@@ -23,6 +23,7 @@ var guests = []guest{
 	{"cmd/padlock", "github.com/rogpeppe/go-internal/testscript", true, "the command's tests are scripts that read like documentation"},
 	{"cmd/padlock", "github.com/anishathalye/porcupine", false, "judges whether what padlock verify saw could come from a lock; it requires nothing itself"},
 	{"cmd/padlock", "charm.land/bubbletea/v2", false, "the screen of padlock top: keys, resizing and colours of every terminal, Windows too, and a model that tests drive without one"},
+	{"cmd/padlock", "github.com/johannesboyne/gofakes3", true, "an S3 in memory, for the scripts"},
 	{"cmd/padlock", "github.com/charmbracelet/x/ansi", false, "bubbletea brings it; the width of a text in columns"},
 	{"lab", "github.com/alexedwards/scs", false, "with its store in Redis a peer of sessions"},
 	{"lab", "github.com/boj/redistore", false, "gorilla's store in Redis"},
