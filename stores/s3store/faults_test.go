@@ -143,9 +143,9 @@ func TestLateEffect(t *testing.T) {
 		defer store.Close()
 		other, _ := s.open(t)
 		defer other.Close()
-		var late func() *httptest.ResponseRecorder
+		sent := make(chan func() *httptest.ResponseRecorder, 1)
 		f.next("PUT", 1, func(_ http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
-			late = apply
+			sent <- apply
 			<-time.After(driver.MaxSilence)
 			panic(http.ErrAbortHandler)
 		})
@@ -156,7 +156,7 @@ func TestLateEffect(t *testing.T) {
 		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Gone || err != nil {
 			t.Errorf("the clean-up: %v, %v", out, err)
 		}
-		if code := late().Code; code != http.StatusPreconditionFailed {
+		if code := (<-sent)().Code; code != http.StatusPreconditionFailed {
 			t.Errorf("the late PUT is answered %d", code)
 		}
 		if _, err := other.Acquire(t.Context(), request("job")); err != nil {
@@ -179,7 +179,7 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 			defer next.Close()
 			for _, ahead := range [][2]time.Duration{{0, 0}, {0, skew}, {skew, 0}} {
 				at.ahead, there.ahead = wrong+ahead[0], wrong+ahead[1]
-				for range 10 {
+				for range 4 { // at four moments of a second
 					<-time.After(730 * time.Millisecond)
 					r := request(rand.Text())
 					r.TTL = 6 * time.Second
@@ -188,17 +188,18 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 					if err != nil || g.TTL != r.TTL {
 						t.Fatalf("granted %v, %v", g.TTL, err)
 					}
+					<-time.After(r.TTL - 2*time.Second)
 					for tries := 0; ; tries++ {
 						_, err := next.Acquire(t.Context(), request(r.Name))
 						if err == nil {
 							break
 						}
-						if !errors.Is(err, driver.ErrHeld) || tries > 10_000 {
+						if !errors.Is(err, driver.ErrHeld) || tries > 200 {
 							t.Fatal(err)
 						}
-						<-time.After(10 * time.Millisecond)
+						<-time.After(50 * time.Millisecond)
 					}
-					if d := time.Since(start); d < r.TTL || d > r.TTL+time.Second+2*skew+10*time.Millisecond {
+					if d := time.Since(start); d < r.TTL || d > r.TTL+time.Second+2*skew+60*time.Millisecond {
 						t.Errorf("clocks %v off and ahead by %v: a lease of %v ended after %v", wrong, ahead, r.TTL, d)
 					}
 				}
