@@ -5,6 +5,13 @@ go 1.26.0
 require gonum.org/v1/plot v0.17.0
 
 require (
+	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
+	github.com/minio/md5-simd v1.1.2 // indirect
+	github.com/minio/minio-go/v7 v7.4.1 // indirect
+	gopkg.in/ini.v1 v1.67.3 // indirect
+)
+
+require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
@@ -46,6 +53,7 @@ require (
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
+	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/padlock-go/padlock/stores/zkstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -103,3 +111,5 @@ replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com
 replace github.com/padlock-go/padlock/session/redissession => ../session/redissession
 
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../stores/sqlstore/drivers
+
+replace github.com/padlock-go/padlock/stores/s3store => ../stores/s3store

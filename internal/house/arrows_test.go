@@ -169,6 +169,8 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
+		case "stores/s3store":
+			code = append(code, "storekit/register")
 		case "stores/sqlstore":
 			code = append(code, "internal/calls", "storekit/decide")
 		case "stores/sqlstore/symfony": // another table in the same databases

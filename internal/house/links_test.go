@@ -34,7 +34,7 @@ var (
 	fenced = regexp.MustCompile("(?ms)^```.*?^```")
 	spans  = regexp.MustCompile("`[^`\n]*`")
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	module = regexp.MustCompile(`\.\./padlock/([a-z/]+)`) // in a reader's workspace
+	module = regexp.MustCompile(`\.\./padlock/([a-z0-9/]+)`) // in a reader's workspace
 )
 
 // checkLinks reports links and workspace lines of one page that lead nowhere. Links to other sites

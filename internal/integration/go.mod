@@ -43,6 +43,9 @@ require (
 )
 
 require (
+	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
+	github.com/minio/md5-simd v1.1.2 // indirect
+	github.com/minio/minio-go/v7 v7.4.1 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
@@ -52,6 +55,7 @@ require (
 	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
+	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
 require (
@@ -60,6 +64,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/padlock-go/padlock/lab v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
@@ -91,3 +96,5 @@ replace github.com/padlock-go/padlock/session/redissession => ../../session/redi
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
 
 replace github.com/padlock-go/padlock/lab => ../../lab
+
+replace github.com/padlock-go/padlock/stores/s3store => ../../stores/s3store

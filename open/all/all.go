@@ -13,6 +13,7 @@ import (
 	"github.com/padlock-go/padlock/stores/mongostore"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
 	"github.com/padlock-go/padlock/stores/redisstore"
+	"github.com/padlock-go/padlock/stores/s3store"
 	"github.com/padlock-go/padlock/stores/semstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
@@ -35,6 +36,7 @@ func Schemes() []driver.Scheme {
 		zkstore.Scheme(),
 		etcdstore.Scheme(),
 		mongostore.Scheme(),
+		s3store.Scheme(),
 	}
 }
 

@@ -24,7 +24,10 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
+	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/minio/md5-simd v1.1.2 // indirect
+	github.com/minio/minio-go/v7 v7.4.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
@@ -45,6 +48,7 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
+	gopkg.in/ini.v1 v1.67.3 // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
@@ -54,6 +58,7 @@ require (
 require (
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0
+	github.com/padlock-go/padlock/stores/s3store v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/sys v0.49.0 // indirect
@@ -71,3 +76,5 @@ replace (
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
 
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83
+
+replace github.com/padlock-go/padlock/stores/s3store => ../../stores/s3store

@@ -1,0 +1,6 @@
+// Package s3store keeps locks in a bucket of Amazon S3, or of a service that speaks like it. There
+// is no server to run: each name is a small object, and each change of it is a conditional write.
+//
+// The page docs/stores/s3.md says what the store promises, what it costs, and which rights it
+// needs.
+package s3store

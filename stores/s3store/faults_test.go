@@ -1,0 +1,261 @@
+package s3store_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/s3store"
+)
+
+// inMemory runs a test over a service in memory, in time that costs nothing.
+func inMemory(t *testing.T, f func(t *testing.T, s *service)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		defer s.stop()
+		f(t, s)
+	})
+}
+
+// open opens a store, which the test closes at its end.
+func (s *service) open(t *testing.T, opts ...s3store.Option) (*s3store.Store, *front) {
+	t.Helper()
+	store, f, err := s.openOn(t.Context(), s3store.DefaultSkew, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, f
+}
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second}
+}
+
+type answering = func(http.ResponseWriter, func() *httptest.ResponseRecorder)
+
+// Requests that a busy or a broken service does not answer well. Each may have had an effect.
+func disturbances() map[string]answering {
+	all := map[string]answering{}
+	for _, effect := range []bool{true, false} {
+		all[fmt.Sprint("lost, effect=", effect)] = lose(effect)
+		all[fmt.Sprint("503, effect=", effect)] = say(503, "SlowDown", effect)
+		all[fmt.Sprint("429, effect=", effect)] = say(429, "TooManyRequests", effect)
+		all[fmt.Sprint("500, effect=", effect)] = say(500, "InternalError", effect)
+	}
+	all["409"] = say(409, "ConditionalRequestConflict", false)
+	return all
+}
+
+// A lost reply, throttling and a conflict with another write are repaired by reading and, if
+// nothing was written, by writing again. The caller gets what it has asked for, once.
+func TestDisturbances(t *testing.T) {
+	for name, answer := range disturbances() {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, s *service) {
+				store, f := s.open(t)
+				defer store.Close()
+				r := request("job")
+				disturb := func() {
+					f.next("GET", 3, say(503, "SlowDown", false))
+					f.next("PUT", 1, answer)
+				}
+				disturb()
+				g, err := store.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				disturb()
+				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence {
+					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
+				}
+				disturb()
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+					t.Errorf("Release: %v, %v", out, err)
+				}
+				if n, err := store.Acquire(t.Context(), request("job")); err != nil || n.Fence <= g.Fence {
+					t.Errorf("the next Acquire: %+v, %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// A service that answers nothing but 503 for long makes a change uncertain if a PUT was sent, and
+// unavailable if none was. It never makes a name look held.
+func TestLongThrottling(t *testing.T) {
+	inMemory(t, func(t *testing.T, s *service) {
+		store, f := s.open(t)
+		defer store.Close()
+		f.next("GET", 1000, say(503, "SlowDown", false))
+		if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("without a PUT: %v", err)
+		}
+		f.next("GET", 0, nil)
+		f.next("PUT", 1000, say(503, "SlowDown", false))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := store.Acquire(ctx, request("job")); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrHeld) {
+			t.Errorf("with a PUT: %v", err)
+		}
+	})
+}
+
+// Replies by which the service refuses a PUT for good: nothing was written, and to repeat it does
+// not help.
+func TestRefusals(t *testing.T) {
+	for _, refusal := range []struct {
+		status int
+		code   string
+	}{{403, "AccessDenied"}, {404, "NoSuchBucket"}, {409, "InvalidBucketState"}, {501, "NotImplemented"}, {400, "InvalidArgument"}, {301, "PermanentRedirect"}} {
+		t.Run(refusal.code, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, s *service) {
+				store, f := s.open(t)
+				defer store.Close()
+				s.requests()
+				f.next("PUT", 2, say(refusal.status, refusal.code, false))
+				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+					t.Errorf("Acquire: %v", err)
+				}
+				if n := s.requests()["PUT"]; n != 1 {
+					t.Errorf("%d PUTs", n)
+				}
+				f.next("PUT", 0, nil)
+				f.next("GET", 1, say(refusal.status, refusal.code, false))
+				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
+					t.Errorf("Acquire whose GET is refused: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The effect of a PUT arrives after its caller has given up and cleaned up.
+func TestLateEffect(t *testing.T) {
+	inMemory(t, func(t *testing.T, s *service) {
+		store, f := s.open(t)
+		defer store.Close()
+		other, _ := s.open(t)
+		defer other.Close()
+		sent := make(chan func() *httptest.ResponseRecorder, 1)
+		f.next("PUT", 1, func(_ http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
+			sent <- apply
+			<-time.After(driver.MaxSilence)
+			panic(http.ErrAbortHandler)
+		})
+		r := request("job")
+		if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("Acquire: %v", err)
+		}
+		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Gone || err != nil {
+			t.Errorf("the clean-up: %v, %v", out, err)
+		}
+		if code := (<-sent)().Code; code != http.StatusPreconditionFailed {
+			t.Errorf("the late PUT is answered %d", code)
+		}
+		if _, err := other.Acquire(t.Context(), request("job")); err != nil {
+			t.Errorf("the next caller: %v", err)
+		}
+		<-time.After(driver.MaxSilence) // until the service has given the lost request up
+	})
+}
+
+// A lease is never shorter than it was granted, and not longer than the clocks allow. The holder
+// and the next caller use front ends whose clocks differ, begin at any moment of a second, and have
+// clocks of their own that are an hour wrong.
+func TestLeasesAreNotCutShort(t *testing.T) {
+	const skew = s3store.DefaultSkew
+	for _, wrong := range []time.Duration{0, -time.Hour, time.Hour} {
+		inMemory(t, func(t *testing.T, s *service) {
+			holder, at := s.open(t)
+			defer holder.Close()
+			next, there := s.open(t)
+			defer next.Close()
+			for _, ahead := range [][2]time.Duration{{0, 0}, {0, skew}, {skew, 0}} {
+				at.ahead, there.ahead = wrong+ahead[0], wrong+ahead[1]
+				for range 4 { // at four moments of a second
+					<-time.After(730 * time.Millisecond)
+					r := request(rand.Text())
+					r.TTL = 6 * time.Second
+					start := time.Now()
+					g, err := holder.Acquire(t.Context(), r)
+					if err != nil || g.TTL != r.TTL {
+						t.Fatalf("granted %v, %v", g.TTL, err)
+					}
+					<-time.After(r.TTL - 2*time.Second)
+					for tries := 0; ; tries++ {
+						_, err := next.Acquire(t.Context(), request(r.Name))
+						if err == nil {
+							break
+						}
+						if !errors.Is(err, driver.ErrHeld) || tries > 200 {
+							t.Fatal(err)
+						}
+						<-time.After(50 * time.Millisecond)
+					}
+					if d := time.Since(start); d < r.TTL || d > r.TTL+time.Second+2*skew+60*time.Millisecond {
+						t.Errorf("clocks %v off and ahead by %v: a lease of %v ended after %v", wrong, ahead, r.TTL, d)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A service that ignores the conditions of a write is not taken.
+func TestServiceWithoutConditions(t *testing.T) {
+	for _, header := range []string{"If-Match", "If-None-Match"} {
+		inMemory(t, func(t *testing.T, s *service) {
+			honest := s.objects
+			s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.Header.Del(header)
+				honest.ServeHTTP(w, r)
+			})
+			if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrInvalid) {
+				t.Errorf("Open without %s: %v", header, err)
+			}
+			lazy, _ := s.open(t, s3store.Lazy())
+			defer lazy.Close()
+			if f := finding(t, lazy, "conditional writes"); f.Advice == "" {
+				t.Errorf("without %s: %+v", header, f)
+			}
+		})
+	}
+}
+
+func finding(t *testing.T, store *s3store.Store, name string) driver.Finding {
+	t.Helper()
+	all, err := store.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("no finding %q in %+v", name, all)
+	return driver.Finding{}
+}
+
+// Open reports a service that is down or silent, and ends with its context.
+func TestOpenWithoutService(t *testing.T) {
+	inMemory(t, func(t *testing.T, s *service) {
+		goOn, _ := s.pause()
+		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("silent: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := s.openOn(ctx, 0); !errors.Is(err, context.Canceled) {
+			t.Errorf("canceled: %v", err)
+		}
+		goOn()
+	})
+}
