@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func tiny(t *testing.T) *plan {
 	return &plan{
 		rounds: 1, trial: 5 * time.Millisecond, waiters: 50, drains: 2, crowds: []int{50},
-		idle: 5 * time.Second, idleHolds: 50, idleTTL: 6 * time.Second, manyHolds: 500, maxRoutines: 100,
+		idle: 2 * time.Second, idleHolds: 50, idleTTL: 3 * time.Second, manyHolds: 500, maxRoutines: 100,
 		dir: t.TempDir(), processes: []int{2, 4}, runs: []int{1, 2},
 	}
 }
