@@ -70,9 +70,9 @@ func PostgresStandby(t testing.TB, primary *Server, o PostgresOptions) *Server {
 	return Start(t, spec)
 }
 
-// removeSegment removes the segment of shared memory of System V that a killed server leaves behind.
-// Linux allows 4,096 of them. Line 7 of postmaster.pid, which a server that ended cleanly removes,
-// has the segment's key and id.
+// removeSegment removes the segment of shared memory of System V that a killed server leaves
+// behind. Linux allows 4,096 of them. Line 7 of postmaster.pid, which a server that ended cleanly
+// removes, has the segment's key and id.
 func removeSegment(p Place) {
 	data, _ := os.ReadFile(p.Path("data/postmaster.pid"))
 	if lines := strings.Split(string(data), "\n"); len(lines) > 6 {
