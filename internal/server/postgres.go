@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -36,10 +39,12 @@ func postgresSpec(o PostgresOptions) Spec {
 		Within:  o.Within,
 		Timeout: 3 * time.Minute, // initdb takes some seconds, and much longer on a busy machine
 		Prepare: initdb,
+		Remains: removeSegment,
 		Ready:   postgresReady,
 		Args: func(p Place) []string {
 			args := []string{"-D", p.Path("data"), "-k", p.Dir, "-p", strconv.Itoa(p.Port),
-				"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"}
+				"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+				"-c", "dynamic_shared_memory_type=mmap"} // in the data directory, and so removed with it
 			return append(args, o.Args...)
 		},
 		URL: func(p Place) string {
@@ -63,6 +68,18 @@ func PostgresStandby(t testing.TB, primary *Server, o PostgresOptions) *Server {
 		return p.Run(ctx, binary, "-D", p.Path("data"), "-d", primary.URL(), "-R", "-c", "fast", "-X", "stream", "--no-sync")
 	}
 	return Start(t, spec)
+}
+
+// removeSegment removes the segment of shared memory of System V that a killed server leaves
+// behind. Linux allows 4,096 of them. Line 7 of postmaster.pid, which a server that ended cleanly
+// removes, has the segment's key and id.
+func removeSegment(p Place) {
+	data, _ := os.ReadFile(p.Path("data/postmaster.pid"))
+	if lines := strings.Split(string(data), "\n"); len(lines) > 6 {
+		if words := strings.Fields(lines[6]); len(words) == 2 {
+			_ = exec.Command("ipcrm", "-m", words[1]).Run() // an error here does no harm
+		}
+	}
 }
 
 // initdb creates a new cluster.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,6 +28,37 @@ func TestPostgresKillAndRestart(t *testing.T) {
 	}
 	s.Restart(true)
 	s.Restart(true) // this time the server still runs, so Restart stops it cleanly first
+}
+
+// TestPostgresLeavesNothingBehind: neither the end of a test nor a new data directory leaves shared
+// memory of the killed server behind.
+func TestPostgresLeavesNothingBehind(t *testing.T) {
+	var segments []string
+	t.Run("server", func(t *testing.T) {
+		s := Postgres(t, PostgresOptions{})
+		segments = append(segments, segmentOf(t, s))
+		s.Kill()
+		s.Restart(false)
+		segments = append(segments, segmentOf(t, s))
+		s.Kill()
+	})
+	left, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(left)) {
+		if words := strings.Fields(line); slices.Contains(segments, words[1]) {
+			t.Errorf("a segment of shared memory is left: %s", line)
+		}
+	}
+}
+
+func segmentOf(t *testing.T, s *Server) string {
+	data, err := os.ReadFile(s.Place().Path("data/postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(strings.Split(string(data), "\n")[6])[1]
 }
 
 func TestPostgresRestartKeepsDataOrNot(t *testing.T) {

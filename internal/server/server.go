@@ -113,6 +113,7 @@ func (s *Server) reservePorts() error {
 
 // emptyData removes the data directory and makes it again.
 func (s *Server) emptyData() error {
+	s.removeRemains()
 	if err := os.RemoveAll(s.place.Dir); err != nil {
 		return err
 	}
@@ -189,8 +190,15 @@ func (s *Server) clean() {
 	if s.root == "" {
 		return
 	}
+	s.removeRemains()
 	if err := os.RemoveAll(s.root); err != nil {
 		s.t.Errorf("what %s wrote stays behind: %v", s.spec.Name, err)
+	}
+}
+
+func (s *Server) removeRemains() {
+	if s.spec.Remains != nil {
+		s.spec.Remains(s.place)
 	}
 }
 

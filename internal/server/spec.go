@@ -32,6 +32,10 @@ type Spec struct {
 	// Restart(false).
 	Prepare func(context.Context, Place) error
 
+	// Remains removes what a killed server leaves outside of its data directory. It is called
+	// before the directory is removed. Nil if the server leaves nothing.
+	Remains func(Place)
+
 	URL        func(Place) string // returns the result of Server.URL; if URL is nil, the result is tcp://HOST:PORT
 	Within     string             // the data directory is made in this directory; if empty, in the directory for temporary files
 	Env        []string           // "KEY=value", added to the test's own environment

@@ -22,11 +22,13 @@ const (
 	pageSize = 4096
 )
 
-// readHead reads the head record into b and returns its length.
+// readHead reads the head record and what follows it into b. It returns how many bytes it has read.
+// It does not end at c.size, because another process may have written a longer record since. Beyond
+// the end of the file, the page has zeros.
 func (c *conn) readHead(b []byte) int {
 	if c.page == nil {
 		c.warm()
-	} else if n := min(len(b), pageSize, int(max(c.size, 0))); touchPage(b[:n], c.page) {
+	} else if n := min(len(b), pageSize); touchPage(b[:n], c.page) {
 		return n
 	}
 	n, _ := c.pread(b, 0)
