@@ -15,45 +15,42 @@ import "reflect"
 //
 // As looks into every wrapper: call it once for each store, not for each request.
 func As[T any](s Store) (T, bool) {
-	for s != nil {
-		if t, ok := s.(T); ok {
-			g := s.Guarantees()
-			if all := abilityOf[T](); all == 0 || g.Lacks&all != all {
-				return t, true
-			}
-			break
-		}
-		s = unwrap(s)
-	}
-	var none T
-	return none, false
+	found := find(s, abilityOf[reflect.TypeFor[T]()], func(s Store) bool {
+		_, ok := s.(T)
+		return ok
+	})
+	t, ok := found.(T)
+	return t, ok
 }
 
-// abilityOf returns all parts of the optional interface T, or 0 if T is another type.
-func abilityOf[T any]() Ability {
-	switch any((*T)(nil)).(type) {
-	case *Waiter:
-		return AbilityWaiter
-	case *SlotTaker:
-		return AbilitySlotTaker
-	case *BatchExtender:
-		return AbilityBatchExtender
-	case *Passer:
-		return AbilityPasser
-	case *Converter:
-		return AbilityConverter
-	case *Admin:
-		return AbilityInspect | AbilityList | AbilityBreak
-	case *FenceRaiser:
-		return AbilityFenceRaiser
-	case *FileSharer:
-		return AbilityFileSharer
-	case *Recorder:
-		return AbilityRecorder
-	case *Reporter:
-		return AbilityReporter
+// abilityOf has all parts of each optional interface. Places is not in it, because no store lacks
+// its method Location.
+var abilityOf = map[reflect.Type]Ability{
+	reflect.TypeFor[Waiter]():        AbilityWaiter,
+	reflect.TypeFor[SlotTaker]():     AbilitySlotTaker,
+	reflect.TypeFor[BatchExtender](): AbilityBatchExtender,
+	reflect.TypeFor[Passer]():        AbilityPasser,
+	reflect.TypeFor[Converter]():     AbilityConverter,
+	reflect.TypeFor[Admin]():         AbilityInspect | AbilityList | AbilityBreak,
+	reflect.TypeFor[FenceRaiser]():   AbilityFenceRaiser,
+	reflect.TypeFor[FileSharer]():    AbilityFileSharer,
+	reflect.TypeFor[Recorder]():      AbilityRecorder,
+	reflect.TypeFor[Reporter]():      AbilityReporter,
+}
+
+// find returns the outermost of s and the stores inside it that has an ability. It returns nil if
+// there is none, or if that store lacks all parts of the ability.
+func find(s Store, all Ability, has func(Store) bool) Store {
+	for ; s != nil; s = unwrap(s) {
+		if !has(s) {
+			continue
+		}
+		if all != 0 && s.Guarantees().Lacks&all == all {
+			return nil
+		}
+		return s
 	}
-	return 0
+	return nil
 }
 
 // unwrap returns the store inside s, or nil.
