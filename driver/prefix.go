@@ -12,27 +12,20 @@ import (
 	"time"
 )
 
-// WithPrefix returns a store that keeps its locks in s. The returned store puts the prefix before
-// each name. For example, if the prefix is "tenant-7:", the lock that a caller calls "job" is
-// called "tenant-7:job" in s. Locks of s whose names do not begin with the prefix cannot be reached
-// through the returned store. So tenants that must not see each other's locks can share a server:
+// WithPrefix returns a store that keeps its locks in s, puts the prefix before each name, and
+// cannot reach other names of s. So tenants can share a server:
 //
 //	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
 //
-// No prefix may be the beginning of another one: two tenants would then share names. End each
-// prefix with a character that occurs nowhere else in a prefix, such as ':'.
-//
-// The longest allowed name is shorter than in s by the length of the prefix; see
-// Guarantees.MaxName. If the prefix leaves no room for a name, every call returns ErrInvalid. The
-// StoreID of the returned store depends on the prefix. Close closes s. State.Path and the errors of
-// s may show the prefix.
-//
-// The returned store has no Unwrap method, because it changes names; see [As]. If the prefix is
-// empty, WithPrefix returns s.
+// No prefix may be the beginning of another one: end each with a character that occurs nowhere else
+// in a prefix, such as ':'. The empty prefix changes nothing. The prefix shortens
+// Guarantees.MaxName; if it leaves no room, every call returns ErrInvalid. Each prefix has its own
+// StoreID. Close closes s. State.Path and the errors of s may show the prefix.
 func WithPrefix(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
 	}
+	// The result has no Unwrap, because it changes names: see As.
 	p := &prefixed{inner: s, prefix: prefix, guarantees: s.Guarantees()}
 	g := &p.guarantees
 	if g.MaxName == 0 {
