@@ -30,7 +30,7 @@ func (l *Locker) coolDownOf(keep time.Duration, opts []ReleaseOption) (time.Dura
 			o.applyRelease(&set)
 		}
 	}
-	keep, err := driver.NearestKeep("CoolDown", set.coolDown, &l.guarantees)
+	keep, err := nearestKeep(set.coolDown, &l.guarantees)
 	switch {
 	case err != nil && keep == 0:
 		err = fmt.Errorf("%w; the lock is released without a cool-down", err)
@@ -38,6 +38,19 @@ func (l *Locker) coolDownOf(keep time.Duration, opts []ReleaseOption) (time.Dura
 		err = fmt.Errorf("%w; the lock is released with a cool-down of %v", err, keep)
 	}
 	return keep, err
+}
+
+// nearestKeep returns the cool-down that is nearest to keep and possible, and an error if that is
+// not keep. If keep is negative, or if the store has no cool-downs, it returns 0.
+func nearestKeep(keep time.Duration, g *driver.Guarantees) (time.Duration, error) {
+	err := driver.CheckKeep("CoolDown", keep, g)
+	switch {
+	case err == nil:
+		return keep, nil
+	case keep < 0 || !g.CoolDown:
+		return 0, err
+	}
+	return min(max(keep, driver.MinTTL, g.MinTTL), driver.MaxTTL), err
 }
 
 // giveBack releases h. If another release of h has begun earlier, giveBack waits for that release

@@ -2,58 +2,50 @@ package driver
 
 import "reflect"
 
-// As returns the optional interface T of a store, such as [Waiter]. If the store does not implement
-// T, or lacks all of T (see Guarantees.Lacks), As returns false. A store with a method Unwrap()
-// Store is a wrapper. If a wrapper does not implement T, As calls Unwrap and looks at the store
-// inside, which may be a wrapper too. T may also be the type of a store.
+// As returns the optional interface T of a store, such as [Waiter], unless the store lacks all of
+// it. T may also be the type of a store.
 //
 //	waiter, ok := driver.As[driver.Waiter](store)
 //
-// A wrapper that adds a metric, a log line or a delay to the methods of Store should have the
-// method Unwrap. Calls of an ability that the wrapper does not implement go directly to the store
-// inside. So a wrapper that changes names or tokens must not have Unwrap; see WithPrefix.
-//
-// As looks into every wrapper: call it once for each store, not for each request.
+// If a store has a method Unwrap() Store, As also looks at the store inside. A wrapper that changes
+// neither names nor tokens should have it. Abilities that it does not implement then bypass it.
 func As[T any](s Store) (T, bool) {
-	for s != nil {
-		if t, ok := s.(T); ok {
-			g := s.Guarantees()
-			if all := abilityOf[T](); all == 0 || g.Lacks&all != all {
-				return t, true
-			}
-			break
-		}
-		s = unwrap(s)
-	}
-	var none T
-	return none, false
+	found := find(s, abilityOf[reflect.TypeFor[T]()], func(s Store) bool {
+		_, ok := s.(T)
+		return ok
+	})
+	t, ok := found.(T)
+	return t, ok
 }
 
-// abilityOf returns all parts of the optional interface T, or 0 if T is another type.
-func abilityOf[T any]() Ability {
-	switch any((*T)(nil)).(type) {
-	case *Waiter:
-		return AbilityWaiter
-	case *SlotTaker:
-		return AbilitySlotTaker
-	case *BatchExtender:
-		return AbilityBatchExtender
-	case *Passer:
-		return AbilityPasser
-	case *Converter:
-		return AbilityConverter
-	case *Admin:
-		return AbilityInspect | AbilityList | AbilityBreak
-	case *FenceRaiser:
-		return AbilityFenceRaiser
-	case *FileSharer:
-		return AbilityFileSharer
-	case *Recorder:
-		return AbilityRecorder
-	case *Reporter:
-		return AbilityReporter
+// abilityOf has all parts of each optional interface. Places is not in it, because no store lacks
+// its method Location.
+var abilityOf = map[reflect.Type]Ability{
+	reflect.TypeFor[Waiter]():        AbilityWaiter,
+	reflect.TypeFor[SlotTaker]():     AbilitySlotTaker,
+	reflect.TypeFor[BatchExtender](): AbilityBatchExtender,
+	reflect.TypeFor[Passer]():        AbilityPasser,
+	reflect.TypeFor[Converter]():     AbilityConverter,
+	reflect.TypeFor[Admin]():         AbilityInspect | AbilityList | AbilityBreak,
+	reflect.TypeFor[FenceRaiser]():   AbilityFenceRaiser,
+	reflect.TypeFor[FileSharer]():    AbilityFileSharer,
+	reflect.TypeFor[Recorder]():      AbilityRecorder,
+	reflect.TypeFor[Reporter]():      AbilityReporter,
+}
+
+// find returns the outermost of s and the stores inside it that has an ability. It returns nil if
+// there is none, or if that store lacks all parts of the ability.
+func find(s Store, all Ability, has func(Store) bool) Store {
+	for ; s != nil; s = unwrap(s) {
+		if !has(s) {
+			continue
+		}
+		if all != 0 && s.Guarantees().Lacks&all == all {
+			return nil
+		}
+		return s
 	}
-	return 0
+	return nil
 }
 
 // unwrap returns the store inside s, or nil.
@@ -64,10 +56,8 @@ func unwrap(s Store) Store {
 	return nil
 }
 
-// SamePlace reports whether a and b are known to keep their locks in the same place. It removes
-// wrappers and prefixes first. Then it returns true if a and b are the same value, or if one of
-// them implements Places and says so. False means that the places differ, or that this is not
-// known. A composite store uses SamePlace so that no member has two votes.
+// SamePlace reports whether a and b are the same value, or one of them has [Places] and says that
+// they are in the same place. It removes wrappers and prefixes first.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(Places); ok && p.SamePlace(b) {

@@ -2,8 +2,7 @@ package driver
 
 import "time"
 
-// Instant is a point in time on a process's own clock, in nanoseconds. It has no meaning in another
-// process, or after a reboot. The zero Instant means "none".
+// Instant is a point in time on a process's own clock, in nanoseconds. Zero means "none".
 type Instant int64
 
 // Add returns i + d.
@@ -12,26 +11,21 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Clock measures leases. It is never set forward or back. It counts the time during which the
-// machine was suspended, if the system can tell. It is safe for concurrent use.
+// Clock measures leases. It is never set forward or back, and is safe for concurrent use. It counts
+// the time during which the machine was suspended, if the system can tell.
 type Clock interface {
-	// Now returns the current instant. It costs about as much as time.Now.
+	// Now is the present instant.
 	Now() Instant
 
-	// AfterFunc calls f in its own goroutine when d has passed. The call may come late, for example
-	// after a suspend, so f must check Now. The function stop is like the method Stop of a
-	// time.Timer: it prevents the call of f, or returns false if it is too late for that.
+	// AfterFunc calls f in its own goroutine when d has passed, or later: f must check Now. The
+	// function stop is like Stop of a time.Timer.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
-	// Nap returns the longest d that the caller should pass to AfterFunc, or 0 if there is no
-	// limit. A timer with a longer d may fire too late if the machine was suspended meanwhile, so
-	// the caller sets several shorter ones.
+	// Nap is the longest d for AfterFunc, or 0: a longer timer may be late after a suspend.
 	Nap() time.Duration
 }
 
-// SystemClock returns the clock of this machine: CLOCK_BOOTTIME on Linux, time.Now elsewhere.
-// Inside a testing/synctest bubble it returns the bubble's clock. All clocks that SystemClock
-// returns agree with each other.
+// SystemClock returns the clock of this machine, or of the testing/synctest bubble that calls it.
 func SystemClock() Clock {
 	if now := time.Now(); now == now.Round(0) {
 		// In a bubble, time.Now has no monotonic reading. The wall clock of a bubble is never set,

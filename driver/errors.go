@@ -10,43 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// A store returns these errors alone or wrapped. Use errors.Is to find them. Package padlock has
-// the same values under the same names.
 var (
-	// ErrHeld means that another holder has the name. The error is a *HeldError.
-	ErrHeld = errors.New("lock is held")
-	// ErrExpired means that the lease has run out, and that nobody has taken the name since.
-	ErrExpired = errors.New("lease has expired")
-	// ErrLost means that the hold is gone. Another client took it or broke it, or the store cannot
-	// tell.
-	ErrLost = errors.New("lock is lost")
-	// ErrUncertain means that the request may or may not have been carried out.
-	ErrUncertain = errors.New("outcome is uncertain")
-	// ErrSpent is returned only by Acquire of a composite store, such as a quorum. The store has
-	// abandoned the try: it has granted nothing for this token, and never will. To try again, use a
-	// new token. ErrSpent is always joined with one of two errors:
-	//
-	//   - ErrUncertain: Some members may still hold the name for the abandoned token.
-	//   - ErrUnavailable: No member holds the name for the abandoned token. There was no majority:
-	//     other callers held the name at some members, and the store could not reach the other
-	//     members. The caller should try again.
+	ErrHeld      = errors.New("lock is held")         // another holder has the name; always a *HeldError
+	ErrExpired   = errors.New("lease has expired")    // the lease has run out, and nobody has taken the name since
+	ErrLost      = errors.New("lock is lost")         // somebody took or broke the hold, or the store cannot tell
+	ErrUncertain = errors.New("outcome is uncertain") // the request may or may not have been carried out
+	ErrInvalid   = errors.New("invalid parameter")    // a parameter is out of range
+	ErrClosed    = errors.New("closed")               // the store, or the Locker, was closed
+
+	ErrUnavailable = errors.New("store is unavailable") // nothing was changed
+
+	// ErrSpent means that a composite store has abandoned an Acquire, and will grant nothing for
+	// this token. It is joined with ErrUncertain if some members may still hold the name for the
+	// token. Otherwise it is joined with ErrUnavailable: others held some members, and the store
+	// could not reach the rest.
 	ErrSpent = errors.New("the try was given up")
-	// ErrUnavailable means that nothing was changed, because the store could not be reached, or
-	// because it accepts no new holds at present.
-	ErrUnavailable = errors.New("store is unavailable")
-	// ErrPromotionConflict means that another reader is being promoted already.
-	ErrPromotionConflict = errors.New("another reader is being promoted")
-	// ErrInvalid means that a parameter is out of range. The text names the parameter.
-	ErrInvalid = errors.New("invalid parameter")
-	// ErrFencesUsedUp means that the name has no fence left, because fences must stay below
-	// MaxFence. The request was refused and changed nothing. Use another name.
-	// errors.Is(ErrFencesUsedUp, ErrInvalid) is true.
+
+	ErrPromotionConflict = errors.New("another reader is being promoted") // has an intent; see Converter
+
+	// ErrFencesUsedUp means that the name has no fence left below MaxFence, and nothing was
+	// changed. It is an ErrInvalid.
 	ErrFencesUsedUp error = usedUp{}
-	// ErrAlreadyHeld means that the caller already holds the name and would wait for itself. For a
-	// lock in a transaction it means that this process already holds the name.
-	ErrAlreadyHeld = errors.New("lock is already held by the caller")
-	// ErrClosed means that the store, or the Locker, was closed.
-	ErrClosed = errors.New("closed")
+
+	ErrAlreadyHeld = errors.New("lock is already held by the caller") // or, for a lock in a transaction, by its process
 )
 
 type usedUp struct{}
@@ -57,22 +43,20 @@ func (usedUp) Error() string {
 
 func (usedUp) Is(target error) bool { return target == ErrInvalid }
 
-// HeldError reports the holders of a name, as far as the store knows them. errors.Is finds ErrHeld
-// in it.
+// HeldError is ErrHeld with the holders of the name.
 type HeldError struct {
-	Holds []Hold // the holds, or the cool-down, that are in the way; may be empty
+	Holds []Hold // what is in the way, also a cool-down, as far as the store knows
 
-	// Until is when the name will be free if none of these holds is renewed: when the last of them
-	// ends. For a name with slots, it is when the first of them ends. It is zero if unknown.
+	// Until is when the last of these holds ends if none is renewed; for a name with slots, when
+	// the first one does. It is zero if unknown.
 	Until time.Time
 
 	Waiters int // waiters ahead of this caller; -1 if unknown
 }
 
-// Is reports whether target is ErrHeld.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// Foreign reports whether a program other than padlock holds the name.
+// Foreign reports whether one of the holds is Foreign.
 func (e *HeldError) Foreign() bool {
 	for i := range e.Holds {
 		if e.Holds[i].Foreign {
@@ -82,7 +66,6 @@ func (e *HeldError) Foreign() bool {
 	return false
 }
 
-// Error names the first holder and counts the others.
 func (e *HeldError) Error() string {
 	if len(e.Holds) == 0 {
 		return ErrHeld.Error() + until(e.Until)
@@ -97,7 +80,6 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// String returns one line with the holder, the mode and the times of the hold.
 func (h Hold) String() string {
 	if h.Cooling {
 		return "a cool-down" + until(h.Until)

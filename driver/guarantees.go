@@ -5,138 +5,80 @@ import (
 	"time"
 )
 
-// Guarantees are the promises of a store with its configuration. The author of the store states
-// them, and the documentation and `padlock stores` print them. Package drivertest tests most of
-// them. The zero value promises nothing.
+// Guarantees are the promises of a store with its configuration. The zero value promises nothing.
 type Guarantees struct {
-	// Store is the name of the kind of store: "memory", "redis", …
-	Store string
+	Store string // the kind of store: "memory", "redis", …
 
-	// SurvivesRestart says whether holds and fences are kept when the server (for files: the
-	// machine) restarts.
-	SurvivesRestart Promise
+	SurvivesRestart  Promise // holds and fences outlive a restart of the server, or for files of the machine
+	SurvivesFailover Promise // holds and fences are kept when a replica takes over; No without replicas
+	SafeClockJump    Promise // a name never gets two holders when somebody sets the store's clock
+	SafeEviction     Promise // the store never drops a live hold to make room
 
-	// SurvivesFailover says whether holds and fences are kept when a replica takes over from a
-	// server that has failed. It is No for a server without replicas.
-	SurvivesFailover Promise
+	Bound    Bound
+	Detached bool // a store with Bound supports Request.Detached
 
-	// SafeClockJump says that a name never gets two holders when somebody sets the store's clock.
-	// That is the clock by which the store measures leases.
-	SafeClockJump Promise
+	Fence       Fence
+	SharedFence Promise // readers that hold the name together have one fence
 
-	// SafeEviction says that the store never drops a live hold to make room.
-	SafeEviction Promise
-
-	// Bound says whether the end of a connection or process also ends its holds, before their
-	// leases end.
-	Bound Bound
-
-	// Detached matters only for a store that binds its holds to a connection or a process. It says
-	// that such a store supports Request.Detached.
-	Detached bool
-
-	// Fence says how long fences keep growing.
-	Fence Fence
-
-	// SharedFence says that readers that hold the name together have one fence. So a guard that
-	// checks fences refuses none of them.
-	SharedFence Promise
-
-	// LossDelay is for holds that end with a connection or a process. It is the longest time until
-	// the holder learns that such a hold has ended. If LossDelay is 0, the holder learns this by
-	// the end of its lease.
+	// LossDelay is how long, at most, a holder does not know that its hold has ended with the
+	// connection or process. 0 means until the end of its lease.
 	LossDelay time.Duration
 
-	// MinTTL and MaxTTL are the shortest and the longest lease, if this range is narrower than
-	// driver.MinTTL to driver.MaxTTL. 0 means that driver's limit applies. Both are 0 if there are
-	// no leases. MaxTTL does not limit cool-downs and Request.AtLeast.
+	// MinTTL and MaxTTL narrow the limits for leases, if not 0. Without leases, both are 0. MaxTTL
+	// does not limit cool-downs and Request.AtLeast.
 	MinTTL, MaxTTL time.Duration
 
-	// MaxName is the length of the longest name in bytes, if it is shorter than driver.MaxName. 0
-	// means that driver.MaxName applies.
-	MaxName int
-
-	// Hashed says that two names may share one lock, for example because the store keeps only a
-	// hash of 32 bits of a name. Places.Location tells which names do.
-	Hashed bool
+	MaxName int  // narrows the limit for names, if not 0
+	Hashed  bool // two names may share one lock; Places.Location tells which do
 
 	// DeadWaiter is how long a waiter whose process died or was stopped may delay the waiters
 	// behind it in the queue. 0 means MaxReservation.
 	DeadWaiter time.Duration
 
-	// Lease says that a hold ends by itself when its TTL is over.
-	Lease bool
+	Lease bool // a hold ends by itself when its TTL is over
 
-	// Observed says that there is no common clock: a process calls the lease of another process
-	// ended when it has seen no change for the length of that lease. So a hold that nobody extends
-	// may last for its TTL after another process has looked at the name for the first time.
+	// Observed says that there is no common clock: for another process, a lease ends when it has
+	// seen no change for the length of that lease. So a hold that nobody extends may last for its
+	// TTL after that process has first looked at the name.
 	Observed bool
 
-	// SlotsAtOnce is the greatest n that SlotTaker.AcquireSlot takes. 0 means MaxSlots.
-	SlotsAtOnce int
-
-	// Shared says that there are shared holds.
-	Shared bool
-
-	// Promotion says how a shared hold becomes exclusive.
-	Promotion Promotion
-
-	// FIFO says that waiters get their turn in the order in which they came, across all processes.
-	FIFO bool
-
-	// CoolDown says that the store has cool-downs: after a Release with keep > 0, the name stays
-	// taken for that long. Such a store also supports Request.AtLeast.
-	CoolDown bool
-
-	// InProcess says that the store lives in this process. Such a store sets the field From in
-	// every Grant. The holds that Wait hands over have their full lease and need no claim.
-	InProcess bool
-
-	// Lacks are the optional interfaces, and parts of them, that the store implements but cannot
-	// serve with its configuration, its server or its members. Interfaces that the store does not
-	// implement need not be in the set.
-	Lacks Ability
-
-	// Notes are conditions and exceptions, one sentence each.
-	Notes []string
+	SlotsAtOnce int  // the greatest n of SlotTaker; 0 means MaxSlots
+	Shared      bool // there are shared holds
+	Promotion   Promotion
+	FIFO        bool     // the waiters of all processes get their turn in the order of arrival
+	CoolDown    bool     // Release takes keep, and a Request AtLeast
+	InProcess   bool     // the store lives in this process; it sets From in every Grant
+	Lacks       Ability  // what the store cannot serve
+	Notes       []string // conditions and exceptions, one sentence each
 }
 
 // Promise says how far a store keeps a promise.
 type Promise int
 
 const (
-	// No means that the promise is not kept. Then a resource is safe only if it checks fences.
-	No Promise = iota
-	// Partly means that the promise holds under the conditions in Notes.
-	Partly
-	// Yes means that the promise always holds.
-	Yes
+	No     Promise = iota // it is not kept
+	Partly                // it is kept under the conditions in Notes
+	Yes                   // it is always kept
 )
 
-// Bound says whether a hold ends when a connection or a process ends.
+// Bound says what ends a hold.
 type Bound int
 
 const (
-	// ToNothing means that the hold is data in the store and ends with its lease or Release.
-	ToNothing Bound = iota
-	// ToConnection means that the hold ends with a connection or session.
-	ToConnection
-	// ToProcess means that the hold ends with the process. If several processes share the open file
-	// of a hold, the hold ends with the last of these processes.
-	ToProcess
+	ToNothing    Bound = iota // the hold ends with its lease or Release
+	ToConnection              // it also ends with a connection or session
+	ToProcess                 // it also ends with the process, or with the last of those that share its file
 )
 
 // Fence says how long the fences of a store keep growing.
 type Fence int
 
 const (
-	// NoFence means that Grant.Fence is 0.
-	NoFence Fence = iota
-	// SessionFence means that fences grow while the server, or this process, lives.
-	SessionFence
-	// DurableFence means that fences grow for ever. Each fence is the present time in microseconds
-	// since 1970, or the last fence plus one if that is greater. So fences grow even if the locks
-	// move to another store or a restart has lost the data, unless the clock was set back too.
+	NoFence      Fence = iota // Grant.Fence is 0
+	SessionFence              // fences grow while the server, or this process, lives
+
+	// DurableFence means that fences grow for ever, even if a restart has lost the data. Each is
+	// the time in microseconds since 1970, or the last fence plus one if that is greater.
 	DurableFence
 )
 
@@ -144,30 +86,19 @@ const (
 type Promotion int
 
 const (
-	// NoPromotion means that a shared hold cannot become exclusive. Convert to exclusive returns
-	// errors.ErrUnsupported.
-	NoPromotion Promotion = iota
-	// Regrant means that the shared hold ends and an exclusive one begins. Another holder may have
-	// the name between the two. The new fence shows this.
-	Regrant
-	// Atomic means that the hold becomes exclusive in one step, so nobody else can have the name
-	// during the promotion.
-	Atomic
+	NoPromotion Promotion = iota // Convert to exclusive returns errors.ErrUnsupported
+	Regrant                      // the shared hold ends first; another holder may get the name then
+	Atomic                       // nobody else can get the name meanwhile
 )
 
-// String returns "no", "partly" or "yes".
 func (p Promise) String() string { return word("Promise", int(p), "no", "partly", "yes") }
 
-// String returns "nothing", "connection" or "process".
 func (b Bound) String() string { return word("Bound", int(b), "nothing", "connection", "process") }
 
-// String returns "none", "per session" or "durable".
 func (f Fence) String() string { return word("Fence", int(f), "none", "per session", "durable") }
 
-// String returns "none", "re-grant" or "atomic".
 func (p Promotion) String() string { return word("Promotion", int(p), "none", "re-grant", "atomic") }
 
-// String returns "gone", "released", "expired", "taken" or "inherited".
 func (o Outcome) String() string {
 	return word("Outcome", int(o), "gone", "released", "expired", "taken", "inherited")
 }

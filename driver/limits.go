@@ -7,50 +7,38 @@ import (
 	"time"
 )
 
-// These limits apply to every store. A store with narrower limits states them in [Guarantees].
+// These limits apply to every store. [Guarantees] may be narrower.
 const (
-	MaxName  = 1024 // bytes of a name
-	MaxToken = 128  // bytes of a token
-	MaxLabel = 256  // bytes of Holder.Label and Holder.Host
-	MaxTrace = 64   // bytes of Holder.Trace
-	MaxSpent = 8    // tokens in Request.Spent
+	MaxName    = 1024 // bytes of a name
+	MaxToken   = 128  // bytes of a token
+	MaxLabel   = 256  // bytes of Holder.Label and Holder.Host
+	MaxTrace   = 64   // bytes of Holder.Trace
+	MaxSpent   = 8    // tokens in Request.Spent
+	MaxStoreID = 64   // bytes of the id of a store
+	MaxSlots   = 1024 // permits of a name
 
-	MaxStoreID = 64 // bytes of the id of a store
+	MaxRecords  = 50   // records of one series of a name
+	MaxRecord   = 4096 // bytes of Record.Text
+	MaxRecordID = 40   // bytes of Record.ID
 
-	// MinTTL and MaxTTL also limit cool-downs and Request.AtLeast.
+	// RecordKeep is how long, at least, a store keeps the records of a name after the last one,
+	// unless it limits the number of names and removes those that have not been used for longest.
+	RecordKeep = 400 * 24 * time.Hour
+
+	// MinTTL and MaxTTL limit leases, cool-downs and Request.AtLeast.
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
-	// DefaultMaxTTL is the longest lease (Guarantees.MaxTTL) in redisstore and memstore, unless
-	// their option MaxTTL sets another one. A Redis that has restarted may have lost locks, so it
-	// gives no new ones until every earlier lease must have ended. With DefaultMaxTTL that takes
-	// less than a minute.
-	DefaultMaxTTL = 58 * time.Second
+	DefaultMaxTTL  = 58 * time.Second       // the default of redisstore and memstore
+	MaxSilence     = 5 * time.Second        // how long a call waits for a silent server
+	MaxReservation = 500 * time.Millisecond // how long a reservation lasts without a claim
+	MaxIntent      = 2 * time.Second        // how long an intent to be promoted lasts; see Converter
 
-	// MaxSilence is how long a call waits, at most, for a silent server.
-	MaxSilence = 5 * time.Second
-
-	// MaxReservation is the longest time for which a name that was handed to a waiter stays
-	// reserved if the waiter does not claim it.
-	MaxReservation = 500 * time.Millisecond
-
-	// MaxIntent is how long a reader that waits to be promoted keeps new readers out. The time
-	// counts from the reader's last call of Convert.
-	MaxIntent = 2 * time.Second
-
-	// MaxFence is greater than every fence. Fences follow the clock, so they reach MaxFence in the
-	// year 2255.
-	MaxFence = 1 << 53
-
-	// MaxFenceAbove is the greatest Request.FenceAbove. It leaves 2^50 fences for later grants, so
-	// no caller can use up the fences of a name.
-	MaxFenceAbove = MaxFence - 1<<50
+	MaxFence      = 1 << 53          // is greater than every fence
+	MaxFenceAbove = MaxFence - 1<<50 // the greatest Request.FenceAbove
 )
 
-// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl. Usually a
-// hold is renewed after a third of its lease. But renewals are spread over time, so some come later
-// than that. In some stores, a hold that nobody extends lasts longer than its TTL, by at most
-// RenewalInterval; see [Store].Extend.
+// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl.
 func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
@@ -62,11 +50,7 @@ const reservedToken = "__write__"
 // a mark.
 const reservedTokens = "padlock:"
 
-// Validate checks r against the limits of this package and those of the store, which are in g.
-// Acquire, Wait, Convert and similar methods of a store call it first. The error is ErrInvalid and
-// names the parameter. There are two exceptions, in which the error is errors.ErrUnsupported: r has
-// AtLeast and the store has no cool-downs, or r is Detached and the store cannot detach a hold from
-// its process or connection.
+// Validate checks r against all limits.
 func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckHold(r.Name, r.Token, g); err != nil {
 		return err
@@ -103,8 +87,7 @@ func (r *Request) Validate(g *Guarantees) error {
 	return CheckKeep("AtLeast", r.AtLeast, g)
 }
 
-// CheckName returns ErrInvalid if a name is empty, longer than MaxName, or longer than g allows. A
-// store calls CheckName first in each method that takes a name but no token.
+// CheckName checks the length of a name.
 func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")
@@ -119,8 +102,7 @@ func CheckName(name string, g *Guarantees) error {
 	return nil
 }
 
-// CheckHold returns the error of CheckName or CheckToken. A store calls CheckHold first in each
-// method that takes a name and a token, such as Extend and Release.
+// CheckHold checks a name and a token.
 func CheckHold(name, token string, g *Guarantees) error {
 	if err := CheckName(name, g); err != nil {
 		return err
@@ -128,10 +110,8 @@ func CheckHold(name, token string, g *Guarantees) error {
 	return CheckToken(token)
 }
 
-// CheckToken returns ErrInvalid for a token that no hold can have: an empty token, one of more than
-// MaxToken bytes, the word "__write__", which Symfony reserves, and one that begins with
-// "padlock:". Every method of a store that takes a token calls CheckToken first. The error does not
-// contain the token.
+// CheckToken checks the length of a token, and refuses tokens that other programs or padlock itself
+// reserve.
 func CheckToken(token string) error {
 	switch {
 	case token == "":
@@ -146,7 +126,7 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// CheckFence returns ErrInvalid for a number that cannot be a fence: 2^53 or more.
+// CheckFence checks that fence is below MaxFence.
 func CheckFence(fence uint64) error {
 	if fence >= MaxFence {
 		return invalid("fence", "is not below 2^53")
@@ -154,8 +134,7 @@ func CheckFence(fence uint64) error {
 	return nil
 }
 
-// CheckTTL checks that a lease of length ttl is neither too short nor too long, by the limits of
-// this package and by those of g. The error is ErrInvalid, and its text contains param.
+// CheckTTL checks the length of a lease. The error names param.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	low, high := ttlRange(g)
 	err := checkRange(param, ttl, low, high)
@@ -181,9 +160,8 @@ func ttlRange(g *Guarantees) (low, high time.Duration) {
 	return low, high
 }
 
-// CheckKeep checks a cool-down or an AtLeast. 0 means none and is always allowed. Any other value
-// must be at least the shortest lease and at most MaxTTL. Guarantees.MaxTTL does not apply: nobody
-// works in a cool-down. For a store without cool-downs, the error is errors.ErrUnsupported.
+// CheckKeep checks a cool-down or an AtLeast: 0, or at least the shortest lease and at most MaxTTL.
+// For a store without cool-downs, the error is errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil
@@ -191,26 +169,7 @@ func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if !g.CoolDown {
 		return fmt.Errorf("%s: this store has no cool-downs: %w", param, errors.ErrUnsupported)
 	}
-	low, high := keepRange(g)
-	return checkRange(param, keep, low, high)
-}
-
-// keepRange returns the shortest and the longest cool-down that CheckKeep allows.
-func keepRange(g *Guarantees) (low, high time.Duration) { return max(MinTTL, g.MinTTL), MaxTTL }
-
-// NearestKeep returns keep if CheckKeep allows it. Otherwise it returns the nearest time that
-// CheckKeep allows, together with the error of CheckKeep. If keep is negative, or if the store has
-// no cool-downs, that time is 0.
-func NearestKeep(param string, keep time.Duration, g *Guarantees) (time.Duration, error) {
-	err := CheckKeep(param, keep, g)
-	switch {
-	case err == nil:
-		return keep, nil
-	case keep < 0 || !g.CoolDown:
-		return 0, err
-	}
-	low, high := keepRange(g)
-	return min(max(keep, low), high), err
+	return checkRange(param, keep, max(MinTTL, g.MinTTL), MaxTTL)
 }
 
 func invalid(param, why string) error {

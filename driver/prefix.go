@@ -6,81 +6,51 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 )
 
-// WithPrefix returns a store that keeps its locks in s. The returned store puts the prefix before
-// each name. For example, if the prefix is "tenant-7:", the lock that a caller calls "job" is
-// called "tenant-7:job" in s. Locks of s whose names do not begin with the prefix cannot be reached
-// through the returned store. So tenants that must not see each other's locks can share a server:
+// WithPrefix returns a store that keeps its locks in s, puts the prefix before each name, and
+// cannot reach other names of s. So tenants can share a server:
 //
 //	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
 //
-// No prefix may be the beginning of another one: two tenants would then share names. End each
-// prefix with a character that occurs nowhere else in a prefix, such as ':'.
-//
-// The longest allowed name is shorter than in s by the length of the prefix; see
-// Guarantees.MaxName. If the prefix leaves no room for a name, every call returns ErrInvalid. The
-// StoreID of the returned store depends on the prefix. Close closes s. State.Path and the errors of
-// s may show the prefix.
-//
-// The returned store has no Unwrap method, because it changes names; see [As]. If the prefix is
-// empty, WithPrefix returns s.
+// No prefix may be the beginning of another one: end each with a character that occurs nowhere else
+// in a prefix, such as ':'. The empty prefix changes nothing. The prefix shortens
+// Guarantees.MaxName; if it leaves no room, every call returns ErrInvalid. Each prefix has its own
+// StoreID. Close closes s. State.Path and the errors of s may show the prefix.
 func WithPrefix(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
 	}
+	// The result has no Unwrap, because it changes names: see As.
 	p := &prefixed{inner: s, prefix: prefix, guarantees: s.Guarantees()}
 	g := &p.guarantees
 	if g.MaxName == 0 {
 		g.MaxName = MaxName
 	}
 	g.MaxName = max(1, g.MaxName-len(prefix))
-	find(p, &p.waiter)
-	find(p, &p.slotTaker)
-	find(p, &p.batcher)
-	find(p, &p.passer)
-	find(p, &p.converter)
-	find(p, &p.admin)
-	find(p, &p.raiser)
-	find(p, &p.files)
-	find(p, &p.recorder)
-	find(p, &p.reporter)
-	find(p, &p.places)
-	if p.places == nil {
+	for ability, all := range abilityOf {
+		has := func(s Store) bool { return reflect.TypeOf(s).Implements(ability) }
+		if find(s, all, has) == nil {
+			g.Lacks |= all
+		}
+	}
+	if _, ok := As[Places](s); !ok {
 		g.Lacks |= AbilityStoreID
 	}
 	return p
 }
 
-// find sets to to the ability of the inner store. If the inner store lacks the ability, the
-// prefixed store lacks it too.
-func find[T any](p *prefixed, to *T) {
-	ability, ok := As[T](p.inner)
-	if *to = ability; !ok {
-		p.guarantees.Lacks |= abilityOf[T]()
-	}
-}
-
 // prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
-// interfaces in abilities.go; a test checks that. It lacks those that the inner store lacks.
+// optional interfaces, and lacks those that the inner store lacks. It embeds nothing: a method that
+// somebody forgets to write here is missing, and never reaches names without the prefix.
 type prefixed struct {
 	inner      Store
 	prefix     string
 	guarantees Guarantees
-	waiter     Waiter // this and the following fields are nil if inner does not have the ability
-	slotTaker  SlotTaker
-	batcher    BatchExtender
-	passer     Passer
-	converter  Converter
-	admin      Admin
-	raiser     FenceRaiser
-	files      FileSharer
-	places     Places
-	recorder   Recorder
-	reporter   Reporter
 }
 
 // prepend adds the prefix to *name. It checks the name first, because the inner store sees the name
@@ -93,33 +63,44 @@ func (p *prefixed) prepend(name *string) error {
 	return nil
 }
 
-// prependOptional is like prepend, for a method that the inner store may lack.
-func (p *prefixed) prependOptional(has bool, name *string) error {
-	if !has {
-		return errors.ErrUnsupported
+// reach returns the inner store as a T, which is Store or an optional interface, and adds the
+// prefix to *name. Every method that takes a name begins with it.
+func reach[T any](p *prefixed, name *string) (T, error) {
+	s, ok := As[T](p.inner)
+	if !ok {
+		return s, errors.ErrUnsupported
 	}
-	return p.prepend(name)
+	return s, p.prepend(name)
+}
+
+// with makes a call of the inner store, for methods with one result and an error. The function call
+// sees *name with the prefix.
+func with[T, R any](p *prefixed, name *string, call func(T) (R, error)) (R, error) {
+	s, err := reach[T](p, name)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return call(s)
+}
+
+// shorten removes the prefix from a name of the inner store. ok is false for a name without the
+// prefix, and for the prefix alone, because no name is empty.
+func (p *prefixed) shorten(name string) (short string, ok bool) {
+	short, ok = strings.CutPrefix(name, p.prefix)
+	return short, ok && short != ""
 }
 
 func (p *prefixed) Acquire(ctx context.Context, r Request) (Grant, error) {
-	if err := p.prepend(&r.Name); err != nil {
-		return Grant{}, err
-	}
-	return p.inner.Acquire(ctx, r)
+	return with(p, &r.Name, func(s Store) (Grant, error) { return s.Acquire(ctx, r) })
 }
 
 func (p *prefixed) Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error) {
-	if err := p.prepend(&name); err != nil {
-		return Grant{}, err
-	}
-	return p.inner.Extend(ctx, name, token, ttl)
+	return with(p, &name, func(s Store) (Grant, error) { return s.Extend(ctx, name, token, ttl) })
 }
 
 func (p *prefixed) Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error) {
-	if err := p.prepend(&name); err != nil {
-		return Gone, err
-	}
-	return p.inner.Release(ctx, name, token, keep)
+	return with(p, &name, func(s Store) (Outcome, error) { return s.Release(ctx, name, token, keep) })
 }
 
 func (p *prefixed) Guarantees() Guarantees { return p.guarantees }
@@ -127,25 +108,25 @@ func (p *prefixed) Guarantees() Guarantees { return p.guarantees }
 func (p *prefixed) Close() error { return p.inner.Close() }
 
 func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, error) {
-	if err := p.prependOptional(p.waiter != nil, &r.Name); err != nil {
-		return Grant{}, err
-	}
-	return p.waiter.Wait(ctx, r, reserve)
+	return with(p, &r.Name, func(s Waiter) (Grant, error) { return s.Wait(ctx, r, reserve) })
 }
 
 func (p *prefixed) JoinFirst(name string) bool {
-	return p.prependOptional(p.waiter != nil, &name) == nil && p.waiter.JoinFirst(name)
+	s, err := reach[Waiter](p, &name)
+	return err == nil && s.JoinFirst(name)
 }
 
 func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (int, Grant, error) {
-	if err := p.prependOptional(p.slotTaker != nil, &r.Name); err != nil {
+	s, err := reach[SlotTaker](p, &r.Name)
+	if err != nil {
 		return 0, Grant{}, err
 	}
-	return p.slotTaker.AcquireSlot(ctx, r, n, overtake)
+	return s.AcquireSlot(ctx, r, n, overtake)
 }
 
 func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {
-	if p.batcher == nil {
+	s, ok := As[BatchExtender](p.inner)
+	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	inner := slices.Clone(holds)
@@ -154,41 +135,40 @@ func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extend
 			return nil, err
 		}
 	}
-	return p.batcher.ExtendBatch(ctx, inner)
+	return s.ExtendBatch(ctx, inner)
 }
 
 func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, bool, error) {
-	if err := p.prependOptional(p.passer != nil, &next.Name); err != nil {
+	s, err := reach[Passer](p, &next.Name)
+	if err != nil {
 		return Gone, Grant{}, false, err
 	}
-	return p.passer.Pass(ctx, token, next)
+	return s.Pass(ctx, token, next)
 }
 
 func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {
-	if err := p.prependOptional(p.converter != nil, &r.Name); err != nil {
-		return Grant{}, err
-	}
-	return p.converter.Convert(ctx, r)
+	return with(p, &r.Name, func(s Converter) (Grant, error) { return s.Convert(ctx, r) })
 }
 
 func (p *prefixed) Inspect(ctx context.Context, name string) (State, error) {
-	if err := p.prependOptional(p.admin != nil, &name); err != nil {
+	s, err := reach[Admin](p, &name)
+	if err != nil {
 		return State{}, err
 	}
-	state, err := p.admin.Inspect(ctx, name)
+	state, err := s.Inspect(ctx, name)
 	state.Name = strings.TrimPrefix(state.Name, p.prefix)
 	return state, err
 }
 
 func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
-	if p.admin == nil {
+	s, ok := As[Admin](p.inner)
+	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	states, err := p.admin.List(ctx, p.prefix+prefix)
+	states, err := s.List(ctx, p.prefix+prefix)
 	var out []State
 	for _, state := range states {
-		name, ours := strings.CutPrefix(state.Name, p.prefix)
-		if state.Name = name; ours && name != "" { // "" is invalid
+		if state.Name, ok = p.shorten(state.Name); ok {
 			out = append(out, state)
 		}
 	}
@@ -196,39 +176,39 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 }
 
 func (p *prefixed) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	if err := p.prependOptional(p.admin != nil, &name); err != nil {
-		return 0, err
-	}
-	return p.admin.Break(ctx, name, seenFence)
+	return with(p, &name, func(s Admin) (uint64, error) { return s.Break(ctx, name, seenFence) })
 }
 
 func (p *prefixed) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	if err := p.prependOptional(p.raiser != nil, &name); err != nil {
+	s, err := reach[FenceRaiser](p, &name)
+	if err != nil {
 		return err
 	}
-	return p.raiser.RaiseFence(ctx, name, token, fence)
+	return s.RaiseFence(ctx, name, token, fence)
 }
 
 func (p *prefixed) File(name, token string) (*os.File, error) {
-	if err := p.prependOptional(p.files != nil, &name); err != nil {
-		return nil, err
-	}
-	return p.files.File(name, token)
+	return with(p, &name, func(s FileSharer) (*os.File, error) { return s.File(name, token) })
 }
 
 func (p *prefixed) Location(name string) (string, error) {
-	err := p.prepend(&name)
-	if err != nil || p.places == nil {
+	s, err := reach[Places](p, &name)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported): // no two names share a lock
+		err = p.prepend(&name)
 		return name, err
+	case err != nil:
+		return "", err
 	}
-	return p.places.Location(name)
+	return s.Location(name)
 }
 
 func (p *prefixed) StoreID(ctx context.Context) (string, error) {
-	if p.places == nil {
+	s, ok := As[Places](p.inner)
+	if !ok {
 		return "", errors.ErrUnsupported
 	}
-	id, err := p.places.StoreID(ctx)
+	id, err := s.StoreID(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -237,27 +217,26 @@ func (p *prefixed) StoreID(ctx context.Context) (string, error) {
 }
 
 func (p *prefixed) Record(ctx context.Context, name string, records []Record) error {
-	if err := p.prependOptional(p.recorder != nil, &name); err != nil {
+	s, err := reach[Recorder](p, &name)
+	if err != nil {
 		return err
 	}
-	return p.recorder.Record(ctx, name, records)
+	return s.Record(ctx, name, records)
 }
 
 func (p *prefixed) Records(ctx context.Context, name string) ([]Record, error) {
-	if err := p.prependOptional(p.recorder != nil, &name); err != nil {
-		return nil, err
-	}
-	return p.recorder.Records(ctx, name)
+	return with(p, &name, func(s Recorder) ([]Record, error) { return s.Records(ctx, name) })
 }
 
 func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
-	if p.recorder == nil {
+	s, ok := As[Recorder](p.inner)
+	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	names, err := p.recorder.RecordedNames(ctx, p.prefix+prefix)
+	names, err := s.RecordedNames(ctx, p.prefix+prefix)
 	var out []string
 	for _, name := range names {
-		if name, ours := strings.CutPrefix(name, p.prefix); ours && name != "" { // "" is invalid
+		if name, ok := p.shorten(name); ok {
 			out = append(out, name)
 		}
 	}
@@ -267,8 +246,9 @@ func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, 
 func (p *prefixed) SamePlace(other Store) bool { return SamePlace(p.inner, other) }
 
 func (p *prefixed) Status(ctx context.Context) ([]Finding, error) {
-	if p.reporter == nil {
+	s, ok := As[Reporter](p.inner)
+	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	return p.reporter.Status(ctx)
+	return s.Status(ctx)
 }

@@ -3,36 +3,20 @@ package driver
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
-// These limits apply to every [Recorder].
-const (
-	MaxRecords  = 50   // records of one series of a name
-	MaxRecord   = 4096 // bytes of Record.Text
-	MaxRecordID = 40   // bytes of Record.ID
-
-	// RecordKeep is the minimum time for which a store keeps the records of a name after the last
-	// one was written. A store that must limit the number of names may remove the names that have
-	// not been used for the longest time.
-	RecordKeep = 400 * 24 * time.Hour
-)
-
-// Record is one line of the history that a [Recorder] keeps for a name.
+// Record is one line of the history of a name.
 type Record struct {
-	// ID is 1 to MaxRecordID lower-case letters, digits and '-'. Its first byte is a letter and
-	// names the series. The IDs of a series are compared as strings: a record with a greater ID is
-	// newer.
+	// ID is 1 to MaxRecordID lower-case letters, digits and '-'. Its first byte, a letter, names
+	// the series. IDs are compared as strings; the greater one is newer.
 	ID string
 
-	// Text is 1 to MaxRecord bytes of valid UTF-8 without control characters below U+0020, such as
-	// JSON. The store does not look into it.
+	// Text is 1 to MaxRecord bytes of UTF-8 without control characters below U+0020.
 	Text string
 }
 
-// CheckRecords returns ErrInvalid for records that no store can keep, and for an empty list. The
-// Record method of every store calls it, after CheckName.
+// CheckRecords checks an argument of Record, after CheckName.
 func CheckRecords(records []Record) error {
 	if len(records) == 0 || len(records) > MaxRecords {
 		return invalid("records", fmt.Sprintf("are %d, 1 to %d are allowed", len(records), MaxRecords))

@@ -5,87 +5,60 @@ import (
 	"net/url"
 )
 
-// A Scheme describes the URLs of one kind of store and opens them. The package of each store has a
-// function that returns its Scheme. A program passes the Schemes of its stores to the package open:
+// A Scheme describes the URLs of one kind of store and opens them. A program passes those of its
+// stores to package open:
 //
 //	store, err := open.Store(ctx, rawURL, open.Schemes(redisstore.Scheme()))
 //
-// There is no registry, so a program links only the clients that it names. Only Names, Help,
-// Example and Open are required. The errors of a Scheme's functions must not contain a user, a
-// password or the value of a parameter in Secrets.
+// Only Names, Help, Example and Open are required. No error contains a user, a password or the
+// value of a parameter in Secrets.
 type Scheme struct {
-	// Names are the URL schemes that the store serves, such as "redis" and "rediss". The usual
-	// one comes first.
-	Names []string
-	// Help says in one line where the locks are kept.
-	Help string
-	// Example is a URL of the store as a user would write it.
-	Example string
-	// Secrets names the parameters of the URL whose values are secret. The password of the URL
-	// itself is always secret.
-	Secrets []string
-	// InProcess means that no other process sees the locks.
-	InProcess bool
-	// Composite means that the store is made of other stores. The URL names each of them in a
-	// parameter "store".
-	Composite bool
+	Names     []string // the schemes of URLs, such as "redis" and "rediss"; the usual one comes first
+	Help      string   // says in one line where the locks are kept
+	Example   string   // a URL
+	Secrets   []string // the parameters whose values are secret
+	InProcess bool     // no other process sees the locks
+	Composite bool     // each parameter "store" of the URL is the URL of a member
 
-	// Guarantees returns what the store promises by default. Parameters of the URL may change the
-	// promises. Guarantees is nil if there is no default, as for a composite store.
-	Guarantees func() Guarantees
-	// Open opens the store of a URL whose scheme is one of Names. ctx bounds only the opening. If
-	// the URL is wrong, the error is ErrInvalid and tells the user what to write instead.
+	Guarantees func() Guarantees // the default promises; nil if there are none
+
+	// Open opens a URL whose scheme is one of Names; ctx bounds only the opening. If the URL is
+	// wrong, the error is ErrInvalid and tells the user what to write instead.
 	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
 
-	// PHP's Symfony Lock writes the address of a store as a DSN, which has the form of a URL. The
-	// field Symfony lists the schemes of the DSNs whose locks this store can share. FromSymfony
-	// translates such a DSN to a URL of the store.
-	Symfony     []string
-	FromSymfony func(dsn string) (*url.URL, error)
-	// Other programs may write the address of this kind of store in a form that is not a URL of
-	// padlock. If a user gives padlock a text in such a form, the function Instead returns the URL
-	// that the user must write. For any other text, Instead returns "". The result must not repeat
-	// a secret.
+	Symfony     []string                           // schemes of the DSNs of PHP's Symfony Lock with the same locks
+	FromSymfony func(dsn string) (*url.URL, error) // translates such a DSN
+
+	// Instead returns the URL, without a secret, for an address as other programs write it, or "".
 	Instead func(text string) string
 
-	// Servers returns the addresses of the servers that a URL names, as HOST:PORT, and whether the
-	// connections to them are encrypted. It returns no addresses if the server is reached without a
-	// network. Servers is nil for a store without servers.
+	// Servers returns the servers of a URL as HOST:PORT, or none if they are reached without a
+	// network, and whether connections are encrypted.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At makes it possible to reach the server of the store through a proxy. The proxy listens at
-	// address, and At returns the URL with which a client connects to the proxy. The certificate of
-	// the server is still checked against the host in u. At returns nil for a server that tells its
-	// clients the addresses of other servers, as a cluster does: the clients would bypass the
-	// proxy.
+
+	// At returns the URL that reaches the server through a proxy at address, with the certificate
+	// checked against the host in u. It returns nil if the server tells its clients other
+	// addresses.
 	At func(u *url.URL, address string) *url.URL
 
-	// Schema returns, in order, the statements that create what the store at u needs on its server.
-	// It does not ask the server. Schema is nil for a store that needs nothing.
+	// Schema returns, in order, the statements that create what the store needs on its server. It
+	// sends nothing.
 	Schema func(u *url.URL) ([]string, error)
-	// Upgrade brings the tables on the server to the version of this program. It changes tables
-	// that an older padlock created, and creates missing ones. It returns the versions before and
-	// after. The version before is 0 if there was no table. ErrUnavailable means that the server
-	// has a version that this program does not know. Upgrade is nil if Schema is nil.
+
+	// Upgrade brings the tables on the server to the version of this program, and returns the
+	// versions before (0 for no table) and after. For an unknown version on the server, the error
+	// is ErrUnavailable. Upgrade is nil if Schema is.
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
-// Opening has settings that a store gets from the program instead of the URL. A store ignores the
-// fields that it has no use for. If a parameter of the URL contradicts a field other than Lenient,
-// the parameter wins. Lenient always applies.
+// Opening has settings that a store gets from the program. A store ignores those that it has no use
+// for. A parameter of the URL wins over every field but Lenient.
 type Opening struct {
-	// StateDir is a directory in which the store may write what it knows about its servers, so that
-	// later processes know it too. StateDir is empty if there is no such directory. The directory
-	// need not exist yet.
-	StateDir string
-	// Lazy means that the store opens without connecting to its server, which may be down.
-	Lazy bool
-	// Lenient means that the store is opened only to be examined. It opens even if its server is
-	// down or has settings that the store would otherwise refuse.
-	Lenient bool
-	// ForgetSoon means that the names of the locks are never used again, as in a test. So the store
-	// may forget a free name after a minute.
-	ForgetSoon bool
-	// Member opens one member of a composite store. The argument lazy sets the field Lazy for that
-	// member.
+	StateDir   string // a directory, which need not exist, for facts about the servers that later processes need, or ""
+	Lazy       bool   // the store opens without connecting to its server
+	Lenient    bool   // the store is only examined: it opens even if its server is down or has settings that it would refuse
+	ForgetSoon bool   // the store may forget a free name after a minute
+
+	// Member opens one member of a composite store.
 	Member func(ctx context.Context, rawURL string, lazy bool) (Store, error)
 }

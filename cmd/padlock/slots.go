@@ -99,7 +99,8 @@ func inspect(ctx context.Context, l *padlock.Locker, name string) (slotted, erro
 	}
 	listing, cancel := context.WithTimeout(ctx, slotPatience)
 	defer cancel()
-	states, err := l.List(listing, driver.SlotPrefix(name))
+	permits := strings.TrimSuffix(driver.SlotName(name, 0), ":0") // the gates begin like this, too
+	states, err := l.List(listing, permits)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -19,7 +19,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 	defer s.unlock()
 	now, free, permit := s.now(), -1, ""
 	var room [96]byte
-	text := driver.AppendSlotName(room[:0], r.Name, 0)
+	text := append(room[:0], driver.SlotName(r.Name, 0)...)
 	before := len(text) - len("0") // the names of the permits differ only in their numbers
 	for i := range n {
 		text = strconv.AppendInt(text[:before], int64(i), 10)
@@ -34,7 +34,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 			free, permit = i, s.nameFrom(text)
 		}
 	}
-	if gate := s.entries[string(driver.AppendSlotGate(room[:0], r.Name, n))]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
+	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
 		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
 	}
 	g, err := s.take(s.entry(permit, now), &r, now)

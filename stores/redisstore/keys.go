@@ -52,7 +52,7 @@ func (k *keyer) lock(name string) lock {
 // valid checks a request for a lock. Other programs do not see a lock whose name looks like a
 // companion key. So with the option Foreign, such a lock would keep nobody out.
 func (s *Store) valid(r *driver.Request) error {
-	if s.config.foreign && strings.HasPrefix(s.keys.prefix+r.Name, companionPrefix) && !driver.IsSlot(r.Name) {
+	if s.config.foreign && strings.HasPrefix(s.keys.prefix+r.Name, companionPrefix) && !isSlot(r.Name) {
 		return invalid("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
 	}
 	return r.Validate(&s.guarantees)
@@ -65,9 +65,15 @@ func (k *keyer) key(name string) string {
 	return k.lock(name).key
 }
 
+// isSlot reports whether a name is that of a permit or of a gate.
+func isSlot(name string) bool {
+	_, _, ok := driver.SplitSlot(name)
+	return ok
+}
+
 // plain reports whether the key of a name is the name itself.
 func (k *keyer) plain(name string) bool {
-	return k.prefix == "" && !strings.HasPrefix(name, companionPrefix) && !driver.IsSlot(name)
+	return k.prefix == "" && !strings.HasPrefix(name, companionPrefix) && !isSlot(name)
 }
 
 // pair makes the two keys that the fast scripts need. The method called lock could make them too,

@@ -158,7 +158,7 @@ func TestSlotsOfNames(t *testing.T) {
 				continue
 			}
 			want := slotOf(k.lock(name).key)
-			if driver.IsSlot(name) { // permits of a permit share a slot with each other only
+			if isSlot(name) { // permits of a permit share a slot with each other only
 				want = slotOf(k.lock(driver.SlotName(name, 7)).key)
 			}
 			for _, derived := range []string{driver.SlotName(name, 0), driver.SlotName(name, 1023), driver.SlotGate(name, 3)} {

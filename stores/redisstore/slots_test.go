@@ -36,7 +36,7 @@ func TestSlotsAreListed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, under := range []string{"", "j", "job", driver.SlotPrefix("job")} {
+		for _, under := range []string{"", "j", "job", driver.SlotName("job", 0)[:len("job")+1]} {
 			states, err := l.List(t.Context(), under)
 			found := map[int]int{}
 			for _, s := range states {
