@@ -63,7 +63,7 @@ var errNoReturn = errors.New("the function panicked or called runtime.Goexit")
 
 // noteResult notes what the function of Do returned, for the event of the release.
 func (h *hold) noteResult(err error) {
-	if h.events != nil && !h.events.counts() {
+	if h.events != nil {
 		h.locker.mu.Lock()
 		h.events.result = err
 		h.locker.unlock()
@@ -108,7 +108,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 	if err := waiting.waitForLock(); err != nil {
 		return nil, nil, waiting.failCall(name, err)
 	}
-	if waiting.unannounced() {
+	if waiting.events != nil {
 		waiting.announce()
 	}
 	return waiting.h, waiting.handle, nil
@@ -144,7 +144,7 @@ func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Opt
 	if err != nil {
 		return nil, nil, nil, a.failCall(name, err)
 	}
-	if a.unannounced() {
+	if a.events != nil {
 		a.announce()
 	}
 	return a.h, a.handle, nil, nil

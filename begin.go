@@ -19,7 +19,7 @@ func (a *attempt) takeOrWait(name string) (*hold, error) {
 	}
 	switch {
 	case err == nil:
-		if a.unannounced() {
+		if a.events != nil {
 			a.announce()
 		}
 		return a.h, nil
@@ -33,13 +33,6 @@ func (a *attempt) takeOrWait(name string) (*hold, error) {
 //
 //go:noinline
 func (a *attempt) observe(name string) {
-	if a.l.tallies.counter != nil {
-		if a.events = a.l.tallyOf(name); !a.l.guarantees.InProcess {
-			a.pending = true
-			a.events.count(Count{Kind: EventAcquiring})
-		}
-		return
-	}
 	a.events, a.ctx = a.l.newEvents(a.ctx, name, a.mode())
 }
 

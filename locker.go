@@ -49,7 +49,6 @@ type Locker struct {
 	closeErr   error           // what Close returns; set before closeDone is closed
 	beginClose context.CancelCauseFunc
 	stats      counters
-	tallies    tallies
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
 	mu            sync.Mutex // guards the fields below, and the state of every Lock
@@ -105,7 +104,6 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
 	l.closeDone = make(chan struct{})
-	l.tallies.init(store, l.cfg.observers)
 	l.initHandover()
 	l.reseed()
 	l.renewer.init(l)

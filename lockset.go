@@ -157,7 +157,7 @@ func (t *taking) addTaken(a *attempt, name string, err error) error {
 	if err != nil {
 		return a.failCall(name, err)
 	}
-	if a.unannounced() {
+	if a.events != nil {
 		a.announce()
 	}
 	t.keepHold()

@@ -122,9 +122,7 @@ func (l *Locker) endHold(h *hold, why error) {
 	}
 	if h.events != nil {
 		h.leaveCleanupGroup()
-		if !(kind == EventReleasing && h.events.counts() && l.tallies.release != nil) {
-			h.noteEnd(kind, why)
-		}
+		h.noteEnd(kind, why)
 	}
 	h.usable.Store(0)
 	l.renewer.remove(h)
@@ -156,15 +154,13 @@ func (h *hold) noteEnd(kind EventKind, why error) {
 	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
 	if kind != EventReleasing {
 		e.Err = why
-	} else if !h.events.counts() {
+	} else {
 		e.Err = h.events.result
 	}
 	if e.Outcome == OutcomeLost && h.ranOut() {
 		e.Outcome = OutcomeExpired
 	}
-	if !h.events.counts() {
-		h.events.held = e.Took
-	}
+	h.events.held = e.Took
 	h.noteHold(e)
 }
 

@@ -1,10 +1,6 @@
 package padlock
 
-import (
-	"time"
-
-	"github.com/padlock-go/padlock/driver"
-)
+import "github.com/padlock-go/padlock/driver"
 
 // settle completes an attempt that has just got the lock. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
@@ -29,46 +25,8 @@ func (a *attempt) settle(now driver.Instant) {
 		a.leaveLineLocked()
 	}
 	if a.events != nil {
-		a.observeGrant()
+		a.events.holdBack = true // announce delivers EventAcquired, and then the other events of the hold
 	}
-}
-
-// observeGrant is called, with mu locked, when the lock has just been granted.
-//
-//   - If the Locker only counts events, observeGrant counts EventAcquired. An attempt that waited
-//     in a line is an exception: its goroutine counts EventAcquired when it runs again.
-//   - If the Locker delivers events, announce will deliver EventAcquired. Until then observeGrant
-//     holds back the other events of the hold.
-func (a *attempt) observeGrant() {
-	switch {
-	case !a.events.counts():
-		a.events.holdBack = true
-	case a.place == nil:
-		a.countGrant()
-	}
-}
-
-// countGrant counts EventAcquired. The caller holds mu.
-func (a *attempt) countGrant() {
-	h := a.h
-	h.events = a.events
-	if a.single {
-		a.handle = h.watchedHandle()
-	}
-	mode, took := modeOf(h.shared), time.Duration(0)
-	if a.start != 0 {
-		took = max(0, h.grantedAt.Sub(a.start))
-	}
-	if a.by != NoHandOver || a.pending { // the histograms count neither hand-overs nor waiting callers
-		a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, HandOver: a.by, Took: took, AtOnce: !a.pending})
-		return
-	}
-	if to := a.events.histogramFor(EventAcquired, mode); to != nil {
-		to.Add(took)
-		return
-	}
-	a.events.count(Count{Kind: EventAcquired, Mode: mode, Outcome: OutcomeAcquired, Took: took, AtOnce: true})
-	a.events.fetchHistogram(EventAcquired, mode)
 }
 
 // attemptOver counts an attempt as ended. If it was the last attempt, attemptOver wakes a Close

@@ -64,7 +64,6 @@ type permitCall struct {
 	events  *eventQueue // nil if there is no observer
 	held    []error     // for each permit the last *HeldError
 	noted   bool        // EventContended was noted
-	pending bool        // EventAcquiring was counted
 	timeout bool        // the time of Wait is over
 	poll    poller
 }
@@ -92,7 +91,7 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 	}
 	switch refused := errors.Is(err, ErrHeld) || splitVote(err); {
 	case err == nil:
-		if a.unannounced() {
+		if a.events != nil {
 			a.announce()
 		}
 		return a.h, a.handle, nil, nil
@@ -119,7 +118,7 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 		a.observe(name)
 	}
 	p := &permitCall{
-		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted, pending: a.pending,
+		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted,
 		poll: poller{l: a.l},
 	}
 	err := p.check()
@@ -129,7 +128,7 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 			return h, nil
 		}
 	}
-	a.start, a.timeout, a.pending = p.start, p.timeout, p.pending
+	a.start, a.timeout = p.start, p.timeout
 	return nil, a.failCall(name, err)
 }
 

@@ -111,7 +111,6 @@ func (p *permitCall) noteContended(err error) {
 	p.noted = true
 	p.l.mu.Lock()
 	p.l.stats.contended++
-	p.pending = p.pending || p.events.countPending()
 	p.events.noteCall(Event{Kind: EventContended, Err: err})
 	p.l.unlock()
 }
@@ -130,7 +129,7 @@ func (p *permitCall) skips() bool {
 
 // attempt returns an attempt to get a permit at once.
 func (p *permitCall) attempt() *attempt {
-	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
+	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start}
 	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
 	return a
 }

@@ -41,7 +41,6 @@ type attempt struct {
 	timeout bool        // the time of Wait is over
 	by      HandOver    // how the lock came from the previous holder
 	events  *eventQueue // nil if there is no observer
-	pending bool        // EventAcquiring was counted
 	handle  *Lock       // the Lock that the caller gets; nil until observers know the hold
 
 	// For the wait:
@@ -130,24 +129,11 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	return err
 }
 
-// unannounced reports whether announce must be called, because the observers do not know the grant
-// yet.
-func (a *attempt) unannounced() bool {
-	return a.events != nil && (a.events.tally == nil || a.h.events == nil)
-}
-
 // announce delivers EventAcquired. The goroutine that called Acquire calls announce. If another
 // goroutine passes a lock on to this one, it does not call announce.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
-	if a.events.counts() {
-		a.countGrant()
-		if cause := a.h.cause; cause != nil {
-			a.h.noteEnd(a.h.endKind(cause), cause)
-		}
-		return
-	}
 	if a.single {
 		a.handle = a.h.watchedHandle()
 	}
@@ -186,7 +172,6 @@ func (a *attempt) noteContended(err error) {
 	if !a.noted {
 		a.noted = true
 		a.l.stats.contended++
-		a.pending = a.pending || a.events.countPending()
 		a.events.noteCall(Event{Kind: EventContended, Err: err})
 	}
 	if a.place != nil {
@@ -236,10 +221,6 @@ func (a *attempt) announceRefusal(err error) {
 	e := Event{Kind: EventRefused, Outcome: acquireOutcome(err, a.timeout), Err: err}
 	if a.start != 0 {
 		e.Took = a.l.clock.Now().Sub(a.start)
-	}
-	if a.events.counts() {
-		a.events.count(Count{Kind: e.Kind, Mode: a.mode(), Outcome: e.Outcome, Took: e.Took, AtOnce: !a.pending})
-		return
 	}
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()

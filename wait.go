@@ -158,9 +158,6 @@ func (a *attempt) takePlace() error {
 		return ErrTooManyWaiters
 	}
 	l.queues[a.h.name] = q
-	if a.events.counts() {
-		a.h.events = nil // until announce sets it
-	}
 	if a.held != nil {
 		q.held, q.holder = a.held, nil
 	}
@@ -373,7 +370,7 @@ func (a *attempt) withdraw() {
 			l.wakeHead(a.h.name)
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
-		if a.events != nil && !a.events.counts() { // the caller does not get this lock
+		if a.events != nil { // the caller does not get this lock
 			a.events.forgetHold()
 		}
 		return
