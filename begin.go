@@ -42,11 +42,10 @@ func (a *attempt) prepare(name string) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	outer := a.several.innermost()
-	if outer == nil {
-		outer = lockFrom(a.ctx)
+	if a.outer == nil {
+		a.outer = lockFrom(a.ctx)
 	}
-	if outer != nil && a.replaces == nil && !a.anySlot && outer.covers(l, name) {
+	if a.outer != nil && a.replaces == nil && !a.anySlot && a.outer.covers(l, name) {
 		return ErrAlreadyHeld
 	}
 	if err := set.check(&l.guarantees); err != nil {
@@ -61,10 +60,7 @@ func (a *attempt) prepare(name string) error {
 		return l.invalid
 	}
 	l.mu.Lock()
-	token, closed := a.several.nextToken(), l.closed
-	if token == "" {
-		token = l.newToken()
-	}
+	token, closed := l.newToken(), l.closed
 	a.inLine = l.queues[name] != nil || l.mayPark(name)
 	if !closed {
 		l.attempts++
@@ -75,7 +71,7 @@ func (a *attempt) prepare(name string) error {
 		return ErrClosed
 	}
 	a.request = driver.Request{
-		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: a.atLeast(), FenceAbove: set.fenceAbove,
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plannedHold()},
 	}
 	if l.cfg.trace != nil {
@@ -92,20 +88,12 @@ func (a *attempt) prepare(name string) error {
 	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err
 	}
-	h := a.several.nextHold()
+	h := new(hold)
 	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
 	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
-	h.outer, h.index, h.events, h.detached, h.gate = outer, -1, a.events, a.request.Detached, a.gate
+	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
 	a.h = h
 	return nil
-}
-
-// atLeast returns Request.AtLeast. AcquireAll and DoAll set it later, when they hold all locks.
-func (a *attempt) atLeast() time.Duration {
-	if a.several != nil {
-		return 0
-	}
-	return a.set.holdAtLeast
 }
 
 // A call begins with a try, or it joins a queue. A try is one request that returns at once. It is

@@ -142,10 +142,7 @@ func (l *Locker) storeID(ctx context.Context) string {
 // Tokens come from ChaCha8. The system's random generator provides its key, and a new key after
 // each tokensPerSeed tokens. An acquire from a memstore would be a quarter slower if each token
 // came from the system's generator. A token identifies a hold and is used for nothing else.
-const (
-	tokensPerSeed = 1 << 16
-	tokenLength   = 44
-)
+const tokensPerSeed = 1 << 16
 
 func (l *Locker) reseed() {
 	var seed [32]byte
@@ -161,24 +158,9 @@ func (l *Locker) newToken() string {
 	}
 	var raw [32]byte
 	l.random.Read(raw[:])
-	var text [tokenLength]byte
+	var text [44]byte
 	base64.StdEncoding.Encode(text[:], raw[:])
 	return string(text[:])
-}
-
-// newTokens returns n tokens in one string. The caller holds l.mu.
-func (l *Locker) newTokens(n int) string {
-	var room [usualNames * tokenLength]byte
-	text := room[:0]
-	for range n {
-		if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
-			l.reseed()
-		}
-		var raw [32]byte
-		l.random.Read(raw[:])
-		text = base64.StdEncoding.AppendEncode(text, raw[:])
-	}
-	return string(text)
 }
 
 // Inspect asks the store for the holders of name. The reply may be outdated when it arrives: use it

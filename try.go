@@ -28,7 +28,7 @@ type attempt struct {
 	l       *Locker
 	ctx     context.Context
 	set     settings
-	several *callMemory // shared by all attempts of an AcquireAll or DoAll; nil in other calls
+	outer   *hold // the hold inside of which this one is taken; prepare finds it in ctx if it is nil
 	request driver.Request
 	h       *hold
 	start   driver.Instant
