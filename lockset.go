@@ -112,7 +112,8 @@ func (t *taking) check(names []string) error {
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
 	var a attempt // a composite literal would be made in other memory and then copied
-	a.l, a.ctx, a.op, a.within, a.set, a.outer = t.l, t.ctx, OpAcquire, t.within, t.set, t.innermost()
+	a.method = method{op: OpAcquire, within: t.within}
+	a.l, a.ctx, a.set, a.outer = t.l, t.ctx, t.set, t.innermost()
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}
@@ -154,13 +155,11 @@ func (t *taking) waitFor(a attempt, name string) error {
 // addTaken adds the hold of the attempt a to t. If err is not nil, the attempt has failed, and
 // addTaken ends it and returns the error for the caller.
 func (t *taking) addTaken(a *attempt, name string, err error) error {
+	h, err := a.done(name, err)
 	if err != nil {
-		return a.failCall(name, err)
+		return err
 	}
-	if a.events != nil {
-		a.announce()
-	}
-	t.holds = append(t.holds, a.h)
+	t.holds = append(t.holds, h)
 	if t.set.holdAtLeast != 0 {
 		t.requests = append(t.requests, a.request)
 	}

@@ -187,7 +187,7 @@ type eventQueue struct {
 // newEvents makes the eventQueue of a new acquire and delivers EventAcquiring. It returns the
 // eventQueue, and the context to use in this acquire.
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
-	n := &eventQueue{l: l, name: withoutSlot(name), mode: mode, all: l.observed(ctx)}
+	n := &eventQueue{l: l, name: name, mode: mode, all: l.observed(ctx)}
 	if n.all {
 		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: n.name, Mode: mode})
 	}
@@ -246,15 +246,6 @@ func (h *hold) noteHold(e Event) {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
 		h.events.noteEvent(e)
 	}
-}
-
-// unlock unlocks mu and delivers the events that were noted while it was held.
-func (l *Locker) unlock() {
-	if l.pending.first == nil {
-		l.mu.Unlock()
-		return
-	}
-	l.unlockAndDeliver()
 }
 
 // unlockAndDeliver unlocks mu after it has delivered the events. It is not a part of unlock, so
@@ -430,19 +421,6 @@ func (n *eventQueue) forgetHold() {
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
 		return e.Kind != EventUncertain && e.Kind != EventCleaned && e.Kind != EventDropped
 	})
-}
-
-// ShowNames makes l use shownAs(name) instead of name in its log and its events. So names that
-// contain secrets stay hidden. If ShowNames is called more than once, each function gets the result
-// of the function before. The functions must be quick and safe for concurrent use.
-func (l *Locker) ShowNames(shownAs func(name string) string) {
-	l.mu.Lock()
-	defer l.unlock()
-	if before := l.shown.Load(); before != nil {
-		after := shownAs
-		shownAs = func(name string) string { return after((*before)(name)) }
-	}
-	l.shown.Store(&shownAs)
 }
 
 // publish calls all observers. It returns the context for later events: ctx, or a context that the

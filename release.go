@@ -16,8 +16,18 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	if len(opts) > 0 {
 		keep, wrong = h.locker.coolDownOf(keep, opts)
 	}
-	h.claimFor(ctx, keep)
+	if keep != 0 {
+		h.claimToRelease(ctx)
+	}
 	return h.giveBack(ctx, keep, wrong)
+}
+
+// claimToRelease claims h before a release that begins a cool-down. It ignores errors, because the
+// release that follows finds out what became of h.
+func (h *hold) claimToRelease(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
+	defer cancel()
+	_ = h.claim(ctx)
 }
 
 // coolDownOf returns the cool-down that opts ask for, or else keep. If the store cannot keep the
@@ -153,21 +163,6 @@ type valuesOf struct {
 }
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
-
-// nextInLine returns the turn of the waiter that gets the lock of h, or nil if h is not passed on.
-// A lock that is over is not passed on. If h is not passed on, but the head of the line is parked
-// for h, nextInLine makes the head ask the store. The caller holds mu.
-func (h *hold) nextInLine(keep time.Duration) (t *turn) {
-	l := h.locker
-	if l.handover.holders == nil || l.handover.holders[h.name] != h {
-		return nil
-	}
-	if keep == 0 {
-		t = l.chooseNext(h.name)
-	}
-	l.unlist(h, t == nil)
-	return t
-}
 
 // releaseAtStore sends the release up to three times, until the store replies. If the store does
 // not reply, the cleaner goes on with the release. If unsure is true, an earlier request may have
