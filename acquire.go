@@ -7,6 +7,20 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// A lock goes down through these files. Each of them calls only files that stand below it:
+//
+//	acquire.go, all.go        the methods that take one lock, or several
+//	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
+//	wait.go, reservation.go   the first try, the line of the Locker, the queue of the store
+//	lock.go, convert.go       what the holder can do
+//	release.go, handover.go   the release, and the hand-over to a waiter
+//	attempt.go                one token, one request at a time, its unknown outcome
+//	call.go                   the options, the time and the observers of a call
+//	hold.go                   the state of a lock that is held
+//	renew.go, schedule.go     the leases of all holds of the Locker
+//	line.go                   the places of the waiters, and who is next
+//	base.go, observe.go       the Locker's mutex; events are delivered when it is unlocked
+
 // Acquire takes the lock on name. It waits for the lock as long as ctx and Wait allow. If ctx has
 // no deadline and Wait is not given, Acquire waits for ever, so most programs should set one of the
 // two. Goroutines of one Locker get the lock in the order in which they asked for it.
@@ -18,13 +32,13 @@ import (
 // Acquire returns ErrUnavailable at once. If the store becomes unreachable during the wait, Acquire
 // waits up to 30 s for the store to come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.acquireLock(ctx, name, call{op: OpAcquire, single: true}, opts)
+	return l.acquireLock(ctx, name, method{op: OpAcquire}, opts)
 }
 
 // TryAcquire takes the lock on name if it is free. It never waits: if the name is held it returns
 // ErrHeld at once. The option Wait has no effect.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.acquireLock(ctx, name, call{op: OpAcquire, single: true, once: true}, opts)
+	return l.acquireLock(ctx, name, method{op: OpAcquire, once: true}, opts)
 }
 
 // Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
@@ -35,7 +49,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // protected, and Do joins the error of Release to the error of fn. Errors of this package are of
 // type *Error. If fn panics, or calls runtime.Goexit, Do releases the lock, and the panic goes on.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	h, _, err := l.acquire(ctx, name, call{op: OpAcquire, within: true}, opts)
+	h, err := l.acquire(ctx, name, method{op: OpAcquire, within: true}, opts)
 	if err != nil {
 		return err
 	}
@@ -63,7 +77,7 @@ var errNoReturn = errors.New("the function panicked or called runtime.Goexit")
 
 // noteResult notes what the function of Do returned, for the event of the release.
 func (h *hold) noteResult(err error) {
-	if h.events != nil && !h.events.counts() {
+	if h.events != nil {
 		h.locker.mu.Lock()
 		h.events.result = err
 		h.locker.unlock()
@@ -81,37 +95,29 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	if key.token == "" {
 		return nil, failed(OpAdopt, key.name, errEmptyKey)
 	}
-	return l.acquireLock(ctx, key.name, call{op: OpAdopt, single: true, once: true, replaces: &key}, opts)
+	return l.acquireLock(ctx, key.name, method{op: OpAdopt, once: true, replaces: &key}, opts)
 }
 
-// acquireLock does the work of the methods that return a Lock. It calls acquire, and makes the Lock
-// if acquire has not made it.
-func (l *Locker) acquireLock(ctx context.Context, name string, c call, opts []Option) (*Lock, error) {
-	h, k, err := l.acquire(ctx, name, c, opts)
-	if k != nil || err != nil {
-		return k, err
+// acquireLock does the work of the methods that return a Lock.
+func (l *Locker) acquireLock(ctx context.Context, name string, m method, opts []Option) (*Lock, error) {
+	h, err := l.acquire(ctx, name, m, opts)
+	if err != nil {
+		return nil, err
 	}
 	return h.handle(), nil
 }
 
-// acquire takes the lock on name. If the returned Lock is nil, the caller of acquire makes one with
-// hold.handle. Thousands of goroutines may wait in acquire, so its stack frame is small.
-func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option) (*hold, *Lock, error) {
-	h, k, waiting, err := l.tryAtOnce(ctx, name, &c, opts)
-	if waiting == nil {
-		return h, k, err
+// acquire takes the lock on name. Thousands of goroutines may wait in acquire, so its stack frame
+// is small.
+func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Option) (*hold, error) {
+	h, waiting, err := l.tryAtOnce(ctx, name, &m, opts)
+	switch {
+	case waiting == nil:
+		return h, err
+	case waiting.takesPermit():
+		return waiting.takePermit(name)
 	}
-	if waiting.set.slots != 0 && waiting.replaces == nil {
-		h, err := waiting.takePermit(name)
-		return h, nil, err
-	}
-	if err := waiting.waitForLock(); err != nil {
-		return nil, nil, waiting.failCall(name, err)
-	}
-	if waiting.unannounced() {
-		waiting.announce()
-	}
-	return waiting.h, waiting.handle, nil
+	return waiting.done(name, waiting.waitForLock())
 }
 
 // tryAtOnce makes the first try, without waiting. Usually the call is then done. In two cases
@@ -119,33 +125,29 @@ func (l *Locker) acquire(ctx context.Context, name string, c call, opts []Option
 // with Slots. Then tryAtOnce moves the attempt to the heap and returns it.
 //
 //go:noinline
-func (l *Locker) tryAtOnce(ctx context.Context, name string, c *call, opts []Option) (*hold, *Lock, *attempt, error) {
-	a := attempt{l: l, ctx: ctx, call: *c, set: l.cfg.defaults}
+func (l *Locker) tryAtOnce(ctx context.Context, name string, m *method, opts []Option) (*hold, *attempt, error) {
+	var a attempt // a composite literal would be made in other memory and then copied
+	a.method, a.l, a.ctx, a.set = *m, l, ctx, l.cfg.defaults
 	if len(opts) > 0 {
 		a.set = a.set.withOptions(opts)
 	}
 	if a.once {
 		a.set.wait = 0
 	}
-	if a.set.slots != 0 && a.replaces == nil {
+	if a.takesPermit() {
 		return a.beginPermit(name)
 	}
 	if l.cfg.observers != nil {
 		a.observe(name)
 	}
-	err := a.prepare(name)
+	wait, err := false, a.prepare(name)
 	if err == nil {
-		wait := false
-		if wait, err = a.askOnce(); wait {
-			onHeap := a
-			return nil, nil, &onHeap, nil
-		}
+		wait, err = a.askOnce()
 	}
-	if err != nil {
-		return nil, nil, nil, a.failCall(name, err)
+	if wait {
+		onHeap := a
+		return nil, &onHeap, nil
 	}
-	if a.unannounced() {
-		a.announce()
-	}
-	return a.h, a.handle, nil, nil
+	h, err := a.done(name, err)
+	return h, nil, err
 }

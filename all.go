@@ -2,7 +2,6 @@ package padlock
 
 import (
 	"context"
-	"iter"
 	"runtime"
 	"time"
 )
@@ -11,9 +10,9 @@ import (
 // safe for concurrent use. A Locks value must not be copied. The zero Locks and a nil *Locks behave
 // like locks that were released.
 type Locks struct {
-	_       noCopy
-	set     lockSet // its holds are sorted by name; a zero Locks has no holds
-	handles []*Lock // nil unless there is an observer; see hold.handle
+	_     noCopy
+	set   lockSet // a zero Locks has no holds
+	locks []*Lock // the Lock of each hold, sorted by name
 }
 
 // AcquireAll takes the locks on all names, or none of them. It sorts the names, leaves out
@@ -37,13 +36,9 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if err := all.set.takeAll(names, opts); err != nil {
 		return nil, err
 	}
-	if l.cfg.observers != nil {
-		all.handles = make([]*Lock, len(all.set.holds))
-	}
-	for i := range all.set.holds {
-		if k := all.set.holds[i].handle(); all.handles != nil {
-			all.handles[i] = k
-		}
+	all.locks = make([]*Lock, len(all.set.holds))
+	for i, h := range all.set.holds {
+		all.locks[i] = h.handle()
 	}
 	return all, nil
 }
@@ -63,8 +58,8 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 	// The release is deferred, so that a panic or Goexit in fn releases the locks too.
 	result := errNoReturn
 	defer func() {
-		for i := range s.holds {
-			s.holds[i].noteResult(result)
+		for _, h := range s.holds {
+			h.noteResult(result)
 		}
 		released := s.giveUp(nil)
 		l.mu.Lock()
@@ -84,36 +79,18 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 	return result
 }
 
-// list iterates over the locks of k. If k is nil or zero, there are none.
-func (k *Locks) list() iter.Seq[*Lock] {
-	return func(yield func(*Lock) bool) {
-		if k == nil {
-			return
-		}
-		for i := range k.set.holds {
-			lock := &k.set.holds[i].self
-			if k.handles != nil {
-				lock = k.handles[i]
-			}
-			if !yield(lock) {
-				return
-			}
-		}
-	}
-}
-
-// count returns how many locks there are.
-func (k *Locks) count() int {
+// list returns the locks of k. If k is nil or zero, there are none.
+func (k *Locks) list() []*Lock {
 	if k == nil {
-		return 0
+		return nil
 	}
-	return len(k.set.holds)
+	return k.locks
 }
 
 // Names returns the names that are locked, sorted and without repetitions.
 func (k *Locks) Names() []string {
 	var names []string
-	for lock := range k.list() {
+	for _, lock := range k.list() {
 		names = append(names, lock.Name())
 	}
 	return names
@@ -122,7 +99,7 @@ func (k *Locks) Names() []string {
 // Lock returns the lock on name, or nil if name is not one of Names. If the program releases only
 // this lock, Locks.Context ends, but the other locks stay held.
 func (k *Locks) Lock(name string) *Lock {
-	for lock := range k.list() {
+	for _, lock := range k.list() {
 		if lock.Name() == name {
 			return lock
 		}
@@ -132,8 +109,8 @@ func (k *Locks) Lock(name string) *Lock {
 
 // Fences returns the fence of each name. All fences are 0 if the store has no fences.
 func (k *Locks) Fences() map[string]uint64 {
-	fences := make(map[string]uint64, k.count())
-	for lock := range k.list() {
+	fences := make(map[string]uint64, len(k.list()))
+	for _, lock := range k.list() {
 		fences[lock.Name()] = lock.Fence()
 	}
 	return fences
@@ -142,7 +119,7 @@ func (k *Locks) Fences() map[string]uint64 {
 // Context returns a context that ends as soon as one of the locks ends. context.Cause returns the
 // *Error of that lock. In all other respects, the context is like that of Lock.Context.
 func (k *Locks) Context() context.Context {
-	if k.count() == 0 {
+	if len(k.list()) == 0 {
 		return noHold.context()
 	}
 	return k.set.context()
@@ -151,10 +128,10 @@ func (k *Locks) Context() context.Context {
 // Remaining calls Lock.Remaining for each lock, and returns the shortest time.
 func (k *Locks) Remaining() time.Duration {
 	left := time.Duration(1<<63 - 1)
-	for lock := range k.list() {
+	for _, lock := range k.list() {
 		left = min(left, lock.Remaining())
 	}
-	if k.count() == 0 {
+	if len(k.list()) == 0 {
 		return 0
 	}
 	return left
@@ -163,10 +140,10 @@ func (k *Locks) Remaining() time.Duration {
 // Check calls Lock.Check for one lock after the other. It stops at the first error and returns that
 // error.
 func (k *Locks) Check(ctx context.Context) error {
-	if k.count() == 0 {
+	if len(k.list()) == 0 {
 		return noHold.check(ctx)
 	}
-	for lock := range k.list() {
+	for _, lock := range k.list() {
 		if err := lock.Check(ctx); err != nil {
 			return err
 		}
@@ -179,7 +156,7 @@ func (k *Locks) Check(ctx context.Context) error {
 // even if the store does not reply: after the first release without a reply, the Locker releases
 // the other locks in the background. A second Release does nothing and returns the same error.
 func (k *Locks) Release(opts ...ReleaseOption) error {
-	if k.count() == 0 {
+	if len(k.list()) == 0 {
 		return noHold.giveUp(context.Background(), nil)
 	}
 	err := k.set.giveUp(opts)

@@ -387,7 +387,7 @@ func TestAcquireAllOfManyNames(t *testing.T) {
 	})
 }
 
-// Several names cost three allocations together: the locks, the holds and the tokens.
+// Several names cost three allocations together, and two for each name: its hold and its token.
 func TestAllocationsOfSeveralNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
@@ -402,8 +402,8 @@ func TestAllocationsOfSeveralNames(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := testing.AllocsPerRun(1000, once); n > 3 {
-			t.Errorf("three names make %v allocations, want at most 3", n)
+		if n := testing.AllocsPerRun(1000, once); n > 9 {
+			t.Errorf("three names make %v allocations, want at most 9", n)
 		}
 	})
 }

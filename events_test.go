@@ -109,6 +109,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		h := acquire(t, l, "job")
 		store.request("extend", lost)
 		<-h.Context().Done()
+		synctest.Wait() // the events come after the end of the context
 		if e := rec.last(padlock.EventRenewFailed); e.Name != "job" || !errors.Is(e.Err, errReset) {
 			t.Errorf("%+v", e)
 		}

@@ -105,7 +105,7 @@ func TestForgottenLocksOfACrowd(t *testing.T) {
 	}
 }
 
-// An observer costs two allocations, and a Counter costs none. Time stands still in the bubble, so
+// An observer costs two allocations. Time stands still in the bubble, so
 // all locks are taken in quick succession.
 func TestAllocationsOfObservers(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -113,7 +113,6 @@ func TestAllocationsOfObservers(t *testing.T) {
 		most float64
 	}{
 		"no observer": {nil, 2},
-		"a Counter":   {[]padlock.LockerOption{padlock.Observe(&nothing{})}, 2},
 		"an observer": {[]padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}, 4},
 		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 4},
 	} {
@@ -138,13 +137,6 @@ func TestAllocationsOfObservers(t *testing.T) {
 		})
 	}
 }
-
-// nothing is a Counter that does nothing.
-type nothing struct{}
-
-func (*nothing) Observe(context.Context, padlock.Event)     {}
-func (n *nothing) TallyOf(store, name string) padlock.Tally { return n }
-func (*nothing) Count(padlock.Count)                        {}
 
 // Locks in use do not count as forgotten, however the caller will release them.
 func TestLocksInUseAreNotForgotten(t *testing.T) {

@@ -6,20 +6,6 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// chooseNext chooses the waiter that will get the lock that is being released. It returns the turn
-// of that waiter, or nil if there is none. The turn is then in the state turnPassing. The caller
-// must end that state with passingOver, and Close waits for that. The caller holds mu.
-func (l *Locker) chooseNext(name string) *turn {
-	q := l.queues[name]
-	if l.closed || !q.headParked() {
-		return nil
-	}
-	t := q.line[0]
-	t.state = turnPassing
-	l.attempts++
-	return t
-}
-
 // passed is the result of a release that tried to pass the lock on.
 type passed struct {
 	done   bool // the lock is released

@@ -252,18 +252,6 @@ func (h *hold) claim(ctx context.Context) error {
 	return h.cause
 }
 
-// claimFor claims h before a release that begins a cool-down of the given length. If the length is
-// 0, claimFor does nothing. claimFor ignores errors, because the release that follows finds out
-// what became of h.
-func (h *hold) claimFor(ctx context.Context, coolDown time.Duration) {
-	if coolDown == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
-	defer cancel()
-	_ = h.claim(ctx)
-}
-
 func (h *hold) export(ctx context.Context) (Key, error) {
 	if h.locker.guarantees.Bound != driver.ToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)

@@ -131,19 +131,6 @@ func isStoreID(id string) bool {
 
 const storeIDLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// checkStore returns ErrInvalid if key belongs to another store. It returns nil if the id of either
-// store is not known.
-func (l *Locker) checkStore(ctx context.Context, key *Key) error {
-	if key.store == "" {
-		return nil
-	}
-	if id := l.storeID(ctx); id != "" && id != key.store {
-		return fmt.Errorf("%w: key: it is for the store with id %s, and this one has id %s: it is another store, or its data was lost",
-			ErrInvalid, key.store, id)
-	}
-	return nil
-}
-
 // String returns the name of the lock without the secret.
 func (k Key) String() string { return "key of " + quote(k.name) }
 

@@ -56,7 +56,7 @@ const (
 	// Locker may pass its lock on (parkHead). If the waiter gives up, the next turn is parked or
 	// called.
 	turnParked
-	// turnPassing: a Release has chosen the turn (chooseNext). The waiter waits. If it gives up,
+	// turnPassing: a Release has chosen the turn (nextInLine). The waiter waits. If it gives up,
 	// the goroutine that has sent the request begins a clean-up if necessary.
 	turnPassing
 	// turnCalled: the turn is the head of the line, and its waiter asks the store (callHead). If a
@@ -195,6 +195,43 @@ func (l *Locker) unlist(h *hold, wake bool) {
 	}
 }
 
+// nextInLine returns the turn of the waiter that gets the lock of h, which is being released. It
+// returns nil if h is not passed on: a lock that is over is not, nor is one that cools down. Then
+// the head of the line, if it is parked for h, asks the store. The caller holds mu.
+//
+// The turn is in the state turnPassing. The caller must end that state with passingOver, and Close
+// waits for that.
+func (h *hold) nextInLine(keep time.Duration) *turn {
+	l := h.locker
+	if l.handover.holders == nil || l.handover.holders[h.name] != h {
+		return nil
+	}
+	delete(l.handover.holders, h.name)
+	q := l.queues[h.name]
+	switch {
+	case !q.headParked():
+		return nil
+	case keep != 0 || l.closed:
+		q.callHead()
+		return nil
+	}
+	t := q.line[0]
+	t.state = turnPassing
+	l.attempts++
+	return t
+}
+
+// passingOver ends the state turnPassing of t. It gives t the new state and wakes the waiter. If
+// the waiter has given up, the state stays as it is. The caller holds mu.
+func (l *Locker) passingOver(t *turn, newState turnState) {
+	// A waiter that got the lock has left the line. So t.gone may be true in turnGiven.
+	if !t.gone || newState == turnGiven {
+		t.state = newState
+		t.ready <- struct{}{}
+	}
+	l.attemptOver()
+}
+
 // wakeHead wakes the first waiter in the line for name, if that waiter is parked. The waiter then
 // asks the store. The caller holds mu.
 func (l *Locker) wakeHead(name string) {
@@ -285,10 +322,10 @@ type batch struct {
 // hasRoom reports whether the hold may be passed on once more.
 func (b *batch) hasRoom(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
 
-// newBatch returns a batch for a lock that the store has just granted, or nil if locks are not
-// passed on in memory.
+// newBatch returns a batch for a lock that the store has just granted to a Locker with PassLocally.
+// It returns nil if the store cannot reserve fences.
 func (l *Locker) newBatch(now driver.Instant) *batch {
-	if l.cfg.passMost == 0 || l.handover.raiser == nil && l.guarantees.Fence != driver.NoFence {
+	if l.handover.raiser == nil && l.guarantees.Fence != driver.NoFence {
 		return nil
 	}
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}

@@ -2,8 +2,6 @@ package padlock
 
 import (
 	"context"
-	crand "crypto/rand"
-	"encoding/base64"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -49,7 +47,6 @@ type Locker struct {
 	closeErr   error           // what Close returns; set before closeDone is closed
 	beginClose context.CancelCauseFunc
 	stats      counters
-	tallies    tallies
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
 	mu            sync.Mutex // guards the fields below, and the state of every Lock
@@ -105,7 +102,6 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
 	l.closeDone = make(chan struct{})
-	l.tallies.init(store, l.cfg.observers)
 	l.initHandover()
 	l.reseed()
 	l.renewer.init(l)
@@ -125,62 +121,17 @@ func (l *Locker) defaultTTL() time.Duration {
 // Guarantees returns the promises of the store.
 func (l *Locker) Guarantees() Guarantees { return l.guarantees }
 
-// can reports whether the store has all parts of abilities that are given, so far as it implements
-// their interfaces.
-func (l *Locker) can(a driver.Ability) bool { return l.guarantees.Lacks&a == 0 }
-
-// storeID returns the id of the store, or "" if the store has none or cannot be asked now.
-func (l *Locker) storeID(ctx context.Context) string {
-	if l.places == nil || !l.can(driver.AbilityStoreID) {
-		return ""
+// ShowNames makes l use shownAs(name) instead of name in its log and its events. So names that
+// contain secrets stay hidden. If ShowNames is called more than once, each function gets the result
+// of the function before. The functions must be quick and safe for concurrent use.
+func (l *Locker) ShowNames(shownAs func(name string) string) {
+	l.mu.Lock()
+	defer l.unlock()
+	if before := l.shown.Load(); before != nil {
+		after := shownAs
+		shownAs = func(name string) string { return after((*before)(name)) }
 	}
-	id, err := l.places.StoreID(ctx)
-	if err != nil {
-		return ""
-	}
-	return id
-}
-
-// Tokens come from ChaCha8. The system's random generator provides its key, and a new key after
-// each tokensPerSeed tokens. An acquire from a memstore would be a quarter slower if each token
-// came from the system's generator. A token identifies a hold and is used for nothing else.
-const (
-	tokensPerSeed = 1 << 16
-	tokenLength   = 44
-)
-
-func (l *Locker) reseed() {
-	var seed [32]byte
-	crand.Read(seed[:])
-	l.random = rand.NewChaCha8(seed)
-}
-
-// newToken returns 32 random bytes in base64, the form that Symfony's clients use. The caller holds
-// l.mu.
-func (l *Locker) newToken() string {
-	if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
-		l.reseed()
-	}
-	var raw [32]byte
-	l.random.Read(raw[:])
-	var text [tokenLength]byte
-	base64.StdEncoding.Encode(text[:], raw[:])
-	return string(text[:])
-}
-
-// newTokens returns n tokens in one string. The caller holds l.mu.
-func (l *Locker) newTokens(n int) string {
-	var room [usualNames * tokenLength]byte
-	text := room[:0]
-	for range n {
-		if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
-			l.reseed()
-		}
-		var raw [32]byte
-		l.random.Read(raw[:])
-		text = base64.StdEncoding.AppendEncode(text, raw[:])
-	}
-	return string(text)
+	l.shown.Store(&shownAs)
 }
 
 // Inspect asks the store for the holders of name. The reply may be outdated when it arrives: use it

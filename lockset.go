@@ -14,8 +14,8 @@ import (
 // lockSet contains the holds that a call of AcquireAll or DoAll takes. The holds are nested as in
 // nested calls of Do: hold.outer is the hold that was taken just before.
 type lockSet struct {
-	callMemory
-	within  bool // it is a call of DoAll
+	holds   []*hold // in the order in which they were taken
+	within  bool    // it is a call of DoAll
 	l       *Locker
 	ctx     context.Context // the caller's
 	mu      sync.Mutex      // guards lockCtx; it is locked before Locker.mu
@@ -36,7 +36,7 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	if len(opts) > 0 {
 		t.set = t.set.withOptions(opts)
 	}
-	var room [usualNames]string // memory for the sorted names
+	var room [4]string // memory for the sorted names; usually there are few
 	names = append(room[:0], names...)
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -46,7 +46,7 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	if t.set.wait > 0 {
 		t.start = s.l.clock.Now()
 	}
-	s.begin(s.l, len(names))
+	s.holds = make([]*hold, 0, len(names))
 	for _, name := range names {
 		if err := t.takeNext(name); err != nil {
 			s.abandon()
@@ -65,8 +65,7 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 
 // firstLoss returns the error of a hold that ended while s took the others, or nil.
 func (s *lockSet) firstLoss() error {
-	for i := range s.holds {
-		h := &s.holds[i]
+	for _, h := range s.holds {
 		if h.usable.Load() != 0 { // h is not over
 			continue
 		}
@@ -113,7 +112,8 @@ func (t *taking) check(names []string) error {
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
 	var a attempt // a composite literal would be made in other memory and then copied
-	a.l, a.ctx, a.op, a.within, a.set, a.several = t.l, t.ctx, OpAcquire, t.within, t.set, &t.callMemory
+	a.method = method{op: OpAcquire, within: t.within}
+	a.l, a.ctx, a.set, a.outer = t.l, t.ctx, t.set, t.innermost()
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}
@@ -123,6 +123,7 @@ func (t *taking) takeNext(name string) error {
 	}
 	wait, err := false, a.prepare(name)
 	if err == nil {
+		a.request.AtLeast = 0 // setMinimum sets it when all locks are held
 		wait, err = a.askOnce()
 	}
 	if wait {
@@ -154,24 +155,29 @@ func (t *taking) waitFor(a attempt, name string) error {
 // addTaken adds the hold of the attempt a to t. If err is not nil, the attempt has failed, and
 // addTaken ends it and returns the error for the caller.
 func (t *taking) addTaken(a *attempt, name string, err error) error {
+	h, err := a.done(name, err)
 	if err != nil {
-		return a.failCall(name, err)
+		return err
 	}
-	if a.unannounced() {
-		a.announce()
-	}
-	t.keepHold()
+	t.holds = append(t.holds, h)
 	if t.set.holdAtLeast != 0 {
 		t.requests = append(t.requests, a.request)
 	}
 	return nil
 }
 
+// innermost returns the hold that was taken last, or nil.
+func (s *lockSet) innermost() *hold {
+	if len(s.holds) == 0 {
+		return nil
+	}
+	return s.holds[len(s.holds)-1]
+}
+
 // until returns a context that ends when ctx ends, or as soon as one of the holds of s is over.
 func (s *lockSet) until(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
-	for i := range s.holds {
-		h := &s.holds[i]
+	for _, h := range s.holds {
 		h.whenOver(stop)
 	}
 	return ctx, stop
@@ -253,8 +259,8 @@ func (t *taking) setMinimum() error {
 
 // leaveToCaller sets hold.unfinished of all holds. The caller holds Locker.mu.
 func (s *lockSet) leaveToCaller(unfinished bool) {
-	for i := range s.holds {
-		s.holds[i].unfinished = unfinished
+	for _, h := range s.holds {
+		h.unfinished = unfinished
 	}
 }
 
@@ -265,9 +271,9 @@ func (t *taking) sendMinimum() error {
 	if err := t.ctx.Err(); err != nil {
 		return failed(OpAcquire, t.holds[0].name, err)
 	}
-	for i := range t.holds {
-		if err := t.sendMinimumOf(&t.holds[i], t.requests[i]); err != nil {
-			return failed(OpAcquire, t.holds[i].name, t.notAllMinima(i, err))
+	for i, h := range t.holds {
+		if err := t.sendMinimumOf(h, t.requests[i]); err != nil {
+			return failed(OpAcquire, h.name, t.notAllMinima(i, err))
 		}
 	}
 	return nil

@@ -2,7 +2,9 @@ package padlock
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,7 +19,8 @@ import (
 // ends.
 //
 // The events of one acquire, and of the hold that it takes, are delivered one at a time, in the
-// order in which they happened. Events of different locks may be delivered at the same time.
+// order in which they happened. Every store has the same events in the same order. Events of
+// different locks may be delivered at the same time.
 // EventReleasing is delivered before the release is sent. So EventReleasing precedes the
 // EventAcquired of the next holder, even if that holder is in another process. When a method that
 // takes or releases a lock returns, its events have been delivered.
@@ -84,6 +87,29 @@ func (w *watcher) notify(l *Locker, ctx context.Context, e *Event) (derived cont
 	return derived
 }
 
+// recovered must be deferred. If the observer panics, recovered logs that, and the observer gets no
+// more events.
+func (w *watcher) recovered(l *Locker) {
+	if p := recover(); p != nil && !w.failed.Swap(true) {
+		w.logPanic(l, p, string(debug.Stack()))
+	}
+}
+
+func (w *watcher) logPanic(l *Locker, p any, stack string) {
+	l.panicLog().Error("padlock: an observer panicked and gets no more events",
+		"observer", fmt.Sprintf("%T", w.observer), "panic", fmt.Sprint(p), "stack", stack)
+}
+
+// panicLog returns the log to which the panic of an observer is written.
+func (l *Locker) panicLog() *slog.Logger {
+	for _, w := range l.cfg.observers {
+		if w.log != nil {
+			return w.log
+		}
+	}
+	return slog.Default()
+}
+
 // observed reports whether an observer wants the events whose level is Debug.
 func (l *Locker) observed(ctx context.Context) bool {
 	for _, w := range l.cfg.observers {
@@ -139,16 +165,10 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 
 // An eventQueue delivers the events of one acquire and of its hold, in order and one at a time. It
 // exists only if there is an observer.
-//
-// If the only observer is a Counter, all attempts and holds for one name share an eventQueue. It
-// has a tally, and counts events instead of queueing them; see counter.go.
 type eventQueue struct {
-	l          *Locker
-	name       string
-	tally      Tally
-	counter    *watcher    // the observer that tally belongs to
-	histograms *histograms // nil unless tally is a histogramSource
-	all        bool        // an observer wants events whose level is Debug
+	l    *Locker
+	name string
+	all  bool // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
 	ctx      context.Context // passed to the observers
@@ -167,7 +187,7 @@ type eventQueue struct {
 // newEvents makes the eventQueue of a new acquire and delivers EventAcquiring. It returns the
 // eventQueue, and the context to use in this acquire.
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
-	n := &eventQueue{l: l, name: withoutSlot(name), mode: mode, all: l.observed(ctx)}
+	n := &eventQueue{l: l, name: name, mode: mode, all: l.observed(ctx)}
 	if n.all {
 		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: n.name, Mode: mode})
 	}
@@ -181,9 +201,6 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 func (n *eventQueue) noteEvent(e Event) {
 	switch {
 	case n == nil:
-		return
-	case n.tally != nil:
-		n.countEvent(&e)
 		return
 	case !n.wants(e.Kind):
 		return
@@ -229,15 +246,6 @@ func (h *hold) noteHold(e Event) {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
 		h.events.noteEvent(e)
 	}
-}
-
-// unlock unlocks mu and delivers the events that were noted while it was held.
-func (l *Locker) unlock() {
-	if l.pending.first == nil {
-		l.mu.Unlock()
-		return
-	}
-	l.unlockAndDeliver()
 }
 
 // unlockAndDeliver unlocks mu after it has delivered the events. It is not a part of unlock, so
@@ -413,20 +421,6 @@ func (n *eventQueue) forgetHold() {
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
 		return e.Kind != EventUncertain && e.Kind != EventCleaned && e.Kind != EventDropped
 	})
-}
-
-// ShowNames makes l use shownAs(name) instead of name in its log and its events. So names that
-// contain secrets stay hidden. If ShowNames is called more than once, each function gets the result
-// of the function before. The functions must be quick and safe for concurrent use.
-func (l *Locker) ShowNames(shownAs func(name string) string) {
-	l.mu.Lock()
-	defer l.unlock()
-	if before := l.shown.Load(); before != nil {
-		after := shownAs
-		shownAs = func(name string) string { return after((*before)(name)) }
-	}
-	l.shown.Store(&shownAs)
-	l.forgetTallies()
 }
 
 // publish calls all observers. It returns the context for later events: ctx, or a context that the

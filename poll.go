@@ -1,11 +1,8 @@
 package padlock
 
 import (
-	"context"
 	"errors"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // retryAfter is how long to wait before each repetition of a request whose reply was lost. Requests
@@ -58,34 +55,4 @@ func (p *poller) next() time.Duration {
 		return min(p.last, left+time.Millisecond)
 	}
 	return p.last
-}
-
-// sleep waits for d on the Locker's clock. If ctx ends first it returns the error of ctx.
-func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
-	woken := make(chan struct{})
-	stop := l.clock.AfterFunc(d, func() { close(woken) })
-	defer stop()
-	select {
-	case <-woken:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// sendTime returns the time for a request that is about to be sent. A store in this process sets
-// Grant.From, so the clock is not read for such a store.
-func (l *Locker) sendTime() driver.Instant {
-	if l.guarantees.InProcess {
-		return 0
-	}
-	return l.clock.Now()
-}
-
-// jitter returns a random time between -d and d. The caller holds mu.
-func (l *Locker) jitter(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(l.random.Uint64()%uint64(2*d)) - d
 }

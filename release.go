@@ -16,8 +16,18 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	if len(opts) > 0 {
 		keep, wrong = h.locker.coolDownOf(keep, opts)
 	}
-	h.claimFor(ctx, keep)
+	if keep != 0 {
+		h.claimToRelease(ctx)
+	}
 	return h.giveBack(ctx, keep, wrong)
+}
+
+// claimToRelease claims h before a release that begins a cool-down. It ignores errors, because the
+// release that follows finds out what became of h.
+func (h *hold) claimToRelease(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
+	defer cancel()
+	_ = h.claim(ctx)
 }
 
 // coolDownOf returns the cool-down that opts ask for, or else keep. If the store cannot keep the
@@ -117,7 +127,6 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	}
 	next, bond := h.nextInLine(keep), h.bond
 	events := h.events // a copy: during a release by Close, Acquire may still set h.events
-	counts := h.cause == nil && l.tallies.release != nil && events.counts()
 	l.endHold(h, ErrReleased)
 	exported := h.exported
 	if events == nil || !events.all {
@@ -130,9 +139,8 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		p = h.passOn(ctx, next, usable)
 	}
 	out, unsure, err := p.out, p.unsure, error(nil)
-	var at driver.Instant
 	if !p.done {
-		out, at, unsure, err = h.releaseAtStore(ctx, events, keep, usable, p)
+		out, unsure, err = h.releaseAtStore(ctx, events, keep, usable, p)
 	}
 	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
@@ -145,31 +153,13 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	} else {
 		err = verdict(before, out, unsure, err)
 	}
-	if events != nil && !events.counts() {
+	if events != nil {
 		h.announceRelease(err, p.by)
 	}
 	l.mu.Lock()
-	if counts {
-		h.countRelease(at)
-	}
 	l.attemptOver()
 	l.mu.Unlock()
 	return err
-}
-
-// countRelease counts EventReleasing after the release. The store released h at the given instant,
-// which is 0 if it is not known. The caller holds mu.
-func (h *hold) countRelease(at driver.Instant) {
-	if at == 0 {
-		at = h.locker.clock.Now()
-	}
-	mode, took := modeOf(h.shared), at.Sub(h.grantedAt)
-	if to := h.events.histogramFor(EventReleasing, mode); to != nil {
-		to.Add(took)
-		return
-	}
-	h.events.count(Count{Kind: EventReleasing, Mode: mode, Outcome: OutcomeReleased, Took: took})
-	h.events.fetchHistogram(EventReleasing, mode)
 }
 
 // announceRelease delivers EventReleased.
@@ -187,25 +177,10 @@ type valuesOf struct {
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
-// nextInLine returns the turn of the waiter that gets the lock of h, or nil if h is not passed on.
-// A lock that is over is not passed on. If h is not passed on, but the head of the line is parked
-// for h, nextInLine makes the head ask the store. The caller holds mu.
-func (h *hold) nextInLine(keep time.Duration) (t *turn) {
-	l := h.locker
-	if l.handover.holders == nil || l.handover.holders[h.name] != h {
-		return nil
-	}
-	if keep == 0 {
-		t = l.chooseNext(h.name)
-	}
-	l.unlist(h, t == nil)
-	return t
-}
-
 // releaseAtStore sends the release up to three times, until the store replies. If the store does
 // not reply, the cleaner goes on with the release. If unsure is true, an earlier request may have
 // released h. That request may be one that tried to pass h on.
-func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, at driver.Instant, unsure bool, err error) {
+func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
 	l := h.locker
 	unsure = p.unsure
 	for i := p.asked; ; i++ {
@@ -213,13 +188,9 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 			err = errNotSent
 			break
 		}
-		if release := l.tallies.release; release != nil && events.counts() {
-			out, at, err = release(ctx, h.name, h.token, keep)
-		} else {
-			out, err = l.store.Release(ctx, h.name, h.token, keep)
-		}
+		out, err = l.store.Release(ctx, h.name, h.token, keep)
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
-			return out, at, unsure, err
+			return out, unsure, err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
 		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
@@ -235,7 +206,7 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 	if unsure {
 		err = withUncertain(err)
 	}
-	return out, 0, unsure, err
+	return out, unsure, err
 }
 
 // errGoneUnsure is the error of a release without a reply that was repeated, if the store then has

@@ -19,7 +19,7 @@ type renewer struct {
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them
 	batcher  driver.BatchExtender // nil if the store cannot renew many holds with one request
-	offset   float64              // the random part of planned times; see renewplan.go
+	offset   float64              // the random part of planned times; see schedule.go
 	workers  int
 	starting int // workers that have not begun yet
 	stopped  bool
@@ -53,7 +53,9 @@ func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant,
 	h.usable.Store(int64(min(usable, h.maxHoldAt)))
 	h.scheduleRenewal(sent, g, k.newOffset())
 	k.push(h)
-	k.watch(h, g.Bound)
+	if g.Bound != nil {
+		k.watch(h, g.Bound)
+	}
 	return true
 }
 
@@ -122,9 +124,7 @@ func (l *Locker) endHold(h *hold, why error) {
 	}
 	if h.events != nil {
 		h.leaveCleanupGroup()
-		if !(kind == EventReleasing && h.events.counts() && l.tallies.release != nil) {
-			h.noteEnd(kind, why)
-		}
+		h.noteEnd(kind, why)
 	}
 	h.usable.Store(0)
 	l.renewer.remove(h)
@@ -156,15 +156,13 @@ func (h *hold) noteEnd(kind EventKind, why error) {
 	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
 	if kind != EventReleasing {
 		e.Err = why
-	} else if !h.events.counts() {
+	} else {
 		e.Err = h.events.result
 	}
 	if e.Outcome == OutcomeLost && h.ranOut() {
 		e.Outcome = OutcomeExpired
 	}
-	if !h.events.counts() {
-		h.events.held = e.Took
-	}
+	h.events.held = e.Took
 	h.noteHold(e)
 }
 
@@ -370,11 +368,6 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	h.locker.mu.Lock()
-}
-
-// nextLook returns the instant at which h ends or its renewal is due, whichever is earlier.
-func (h *hold) nextLook() driver.Instant {
-	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }
 
 func (k *renewer) push(h *hold) {

@@ -138,3 +138,23 @@ func (b *renewalBatch) together() ([]driver.Extended, error) {
 func (h *hold) patience(now driver.Instant) time.Duration {
 	return min(h.ttl/6, driver.Instant(h.usable.Load()).Sub(now)/2)
 }
+
+// request returns a request for h's token.
+func (h *hold) request(shared bool) driver.Request {
+	l := h.locker
+	return driver.Request{
+		Name: h.name, Token: h.token, Shared: shared, TTL: h.ttl,
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
+	}
+}
+
+// askToClaim sends the claim for h, which is an unclaimed reservation.
+func (h *hold) askToClaim(ctx context.Context) (driver.Grant, error) {
+	r := h.request(false)
+	r.Replaces = h.token
+	g, err := h.locker.store.Acquire(ctx, r)
+	if err == nil {
+		err = h.locker.checkLease(h.detached, &g)
+	}
+	return g, err
+}

@@ -1,10 +1,6 @@
 package padlock
 
-import (
-	"context"
-
-	"github.com/padlock-go/padlock/driver"
-)
+import "github.com/padlock-go/padlock/driver"
 
 // A store may hand a name over to a waiter as a reservation, which is a short lease. A further
 // request, the claim, turns the reservation into a full lease. If the store also reports when the
@@ -35,22 +31,54 @@ import (
 // several times.
 const claimAfter = driver.MaxReservation / 20
 
-// request returns a request for h's token.
-func (h *hold) request(shared bool) driver.Request {
-	l := h.locker
-	return driver.Request{
-		Name: h.name, Token: h.token, Shared: shared, TTL: h.ttl,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
+// takeHandOver takes the lock after a wait in the store. g is what the store returned. If g is
+// zero, nothing was handed over, but a try may succeed.
+func (a *attempt) takeHandOver(g driver.Grant) error {
+	switch {
+	case g.TTL == 0:
+		a.renewToken()
+	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
+		// The grant is a hold, not only a reservation. If its lease is short, it is renewed soon.
+		a.by = HandOverByQueue
+		err := a.acceptGrant(g.From, g)
+		if err != nil {
+			a.noteUnsure()
+		}
+		return err
 	}
+	a.by = NoHandOver
+	if g.TTL != 0 {
+		a.by = HandOverByQueue
+	}
+	if a.mayUse(&g) {
+		if used, err := a.useReservation(g); used {
+			return err
+		}
+	}
+	return a.tryStore(a.l.sendTime())
 }
 
-// askToClaim sends the claim for h, which is an unclaimed reservation.
-func (h *hold) askToClaim(ctx context.Context) (driver.Grant, error) {
-	r := h.request(false)
-	r.Replaces = h.token
-	g, err := h.locker.store.Acquire(ctx, r)
-	if err == nil {
-		err = h.locker.checkLease(h.detached, &g)
+// mayUse reports whether this attempt may use the reservation g before it is claimed. A reservation
+// has only a short lease. With some options, for example HoldAtLeast, other clients rely on the
+// full lease, so mayUse returns false.
+func (a *attempt) mayUse(g *driver.Grant) bool {
+	l, r := a.l, &a.request
+	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
+		!r.Shared && a.set.holdAtLeast == 0 && r.Holder.Plan == 0 && r.FenceAbove == 0 && r.TTL > driver.MaxReservation &&
+		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
+}
+
+// useReservation takes the lock that g reserves, and sends no claim. If too little time of the
+// reservation is left, useReservation returns false. Then the caller must send a claim.
+func (a *attempt) useReservation(g driver.Grant) (used bool, err error) {
+	a.h.unclaimed = true
+	switch err = a.acceptGrant(g.From, g); err {
+	case nil:
+	case errTooLate:
+		a.h.unclaimed = false
+		return false, nil
+	default:
+		a.noteUnsure()
 	}
-	return g, err
+	return true, err
 }

@@ -1,7 +1,6 @@
 package padlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -56,26 +55,18 @@ func Slots(n int) Option {
 // only. The callers of this process wait for the gate in the Locker's own line.
 type permitCall struct {
 	call
-	l       *Locker
-	ctx     context.Context
-	name    string
-	set     settings
-	start   driver.Instant
-	events  *eventQueue // nil if there is no observer
-	held    []error     // for each permit the last *HeldError
-	noted   bool        // EventContended was noted
-	pending bool        // EventAcquiring was counted
-	timeout bool        // the time of Wait is over
-	poll    poller
+	name string
+	held []error // for each permit the last *HeldError
+	poll poller
 }
 
 // beginPermit does the work of tryAtOnce for a call with Slots. It tries all permits of name in one
 // step, if the store can do that and nothing else needs to be checked.
-func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
+func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
 	l := a.l
 	if !l.takesAnySlot(&a.set) || l.guarantees.Hashed || a.set.shared || lockFrom(a.ctx) != nil {
 		onHeap := *a
-		return nil, nil, &onHeap, nil
+		return nil, &onHeap, nil
 	}
 	if l.cfg.observers != nil {
 		a.observe(name)
@@ -90,24 +81,17 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 		a.start = sent
 		err = a.tryStore(sent)
 	}
-	switch refused := errors.Is(err, ErrHeld) || splitVote(err); {
-	case err == nil:
-		if a.unannounced() {
-			a.announce()
-		}
-		return a.h, a.handle, nil, nil
-	case refused:
-		a.noteContended(err)
-		if a.set.wait == 0 {
-			return nil, nil, nil, a.failCall(name, err)
-		}
-	default:
-		return nil, nil, nil, a.failCall(name, err)
+	refused := errors.Is(err, ErrHeld) || splitVote(err)
+	if refused {
+		a.noteHeld(err)
+	}
+	if !refused || a.set.wait == 0 {
+		h, err := a.done(name, err)
+		return h, nil, err
 	}
 	a.drop(err)
 	onHeap := *a
-	onHeap.counted, onHeap.anySlot = false, false
-	return nil, nil, &onHeap, nil
+	return nil, &onHeap, nil
 }
 
 // takePermit takes one of the permits of name. The attempt already has the options of the call. If
@@ -115,12 +99,9 @@ func (a *attempt) beginPermit(name string) (*hold, *Lock, *attempt, error) {
 //
 //go:noinline
 func (a *attempt) takePermit(name string) (*hold, error) {
-	if a.l.cfg.observers != nil && a.events == nil {
-		a.observe(name)
-	}
-	p := &permitCall{
-		call: a.call, l: a.l, ctx: a.ctx, name: name, set: a.set, start: a.start, events: a.events, noted: a.noted, pending: a.pending,
-		poll: poller{l: a.l},
+	p := &permitCall{call: a.call, name: name, poll: poller{l: a.l}}
+	if p.l.cfg.observers != nil && p.events == nil {
+		p.observe(name)
 	}
 	err := p.check()
 	if err == nil {
@@ -129,8 +110,7 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 			return h, nil
 		}
 	}
-	a.start, a.timeout, a.pending = p.start, p.timeout, p.pending
-	return nil, a.failCall(name, err)
+	return nil, p.refuse(name, callerError(p.ctx, err))
 }
 
 // check finds the errors in the call, before anything is sent to the store.
@@ -201,7 +181,9 @@ func (p *permitCall) runStates(triedErr error) (*hold, error) {
 			return h, err
 		}
 	}
+	l.mu.Lock()
 	p.noteContended(nil)
+	l.unlock()
 	return p.queueForPermit()
 }
 

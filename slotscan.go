@@ -24,7 +24,7 @@ func (p *permitCall) scan(overtake bool) (*hold, error) {
 	}
 	a := p.attempt()
 	a.anySlot, a.overtake = true, overtake
-	h, err := a.takeOrWait(p.name)
+	h, err := a.take(p.name)
 	switch {
 	case err == nil:
 		return h, nil
@@ -70,7 +70,7 @@ func (p *permitCall) scanSingly() (*hold, error) {
 	}
 	for i := range p.held {
 		i = (first + i) % len(p.held)
-		h, err := p.attempt().takeOrWait(driver.SlotName(p.name, i))
+		h, err := p.attempt().take(driver.SlotName(p.name, i))
 		if err == nil {
 			return h, nil
 		}
@@ -97,31 +97,17 @@ func (p *permitCall) refusal() error {
 			all.Until = held.Until
 		}
 	}
-	err := error(all)
-	p.noteContended(err)
-	return err
-}
-
-// noteContended counts the call as contended and reports EventContended to observers, once for each
-// call.
-func (p *permitCall) noteContended(err error) {
-	if p.noted {
-		return
-	}
-	p.noted = true
 	p.l.mu.Lock()
-	p.l.stats.contended++
-	p.pending = p.pending || p.events.countPending()
-	p.events.noteCall(Event{Kind: EventContended, Err: err})
+	p.noteContended(all)
 	p.l.unlock()
+	return all
 }
 
 // skips reports whether SkipIfOutlived applies: the holder of every permit plans to keep it beyond
 // the end of this wait.
 func (p *permitCall) skips() bool {
 	for _, held := range p.held {
-		a := attempt{l: p.l, ctx: p.ctx, set: p.set, start: p.start, held: held}
-		if !a.skips() {
+		if !p.outlived(held) {
 			return false
 		}
 	}
@@ -130,7 +116,23 @@ func (p *permitCall) skips() bool {
 
 // attempt returns an attempt to get a permit at once.
 func (p *permitCall) attempt() *attempt {
-	a := &attempt{l: p.l, ctx: p.ctx, call: p.call, set: p.set, events: p.events, start: p.start, pending: p.pending}
-	a.part, a.noted, a.single, a.set.wait = true, true, false, 0
+	a := &attempt{call: p.call, part: true}
+	a.noted, a.set.wait = true, 0
 	return a
+}
+
+// take takes the lock on name, which is a permit or the gate. It waits for the lock if the settings
+// allow that.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	if err != nil {
+		return nil, a.drop(err)
+	}
+	return a.done(name, nil)
 }

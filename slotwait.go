@@ -22,10 +22,9 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 		return nil, err
 	}
 	defer p.l.endPermitWait(gateName)
-	g := &attempt{l: p.l, ctx: p.ctx, call: p.call}
-	g.part, g.gate, g.noted, g.within = true, true, true, false
+	g := &attempt{call: call{l: p.l, ctx: p.ctx, noted: true}, part: true, gate: true}
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
-	gate, err := g.takeOrWait(gateName)
+	gate, err := g.take(gateName)
 	p.timeout = g.timeout
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
@@ -35,7 +34,11 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	case err != nil:
 		return nil, err
 	}
-	ctx, stop := p.bounded()
+	over, stopTimer := p.startTimer()
+	if stopTimer != nil {
+		defer stopTimer()
+	}
+	ctx, stop := p.bounded(over)
 	defer stop()
 	h, err := p.watch(ctx)
 	// The call does not wait for the store's reply. Close does, because the gate is a hold.
@@ -43,31 +46,8 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	return h, err
 }
 
-// remaining returns how much is left of the time that Wait allows. If only the context bounds the
-// wait, it returns waitForContext.
-func (p *permitCall) remaining() time.Duration {
-	if p.set.wait < 0 {
-		return p.set.wait
-	}
-	return max(0, p.set.wait-p.l.clock.Now().Sub(p.start))
-}
-
-// bounded returns the context for the wait for a permit. This context ends under the same
-// conditions as in a wait for a lock without slots.
-func (p *permitCall) bounded() (context.Context, func()) {
-	a := &attempt{l: p.l, ctx: p.ctx}
-	if p.set.wait < 0 {
-		return a.bounded(nil)
-	}
-	over := make(chan struct{})
-	stopTimer := p.l.clock.AfterFunc(p.remaining(), func() { close(over) })
-	ctx, stop := a.bounded(over)
-	return ctx, func() { stopTimer(); stop() }
-}
-
 // watch tries the permits whenever one may be free, until it gets one or ctx ends.
 func (p *permitCall) watch(ctx context.Context) (*hold, error) {
-	a := &attempt{l: p.l, ctx: p.ctx}
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	w := p.newWatch(ctx)
@@ -83,32 +63,16 @@ func (p *permitCall) watch(ctx context.Context) (*hold, error) {
 				return nil, err
 			}
 			w.await()
-		case ctx.Err() == nil && !a.tolerates(err, began, &downSince):
+		case ctx.Err() == nil && !p.tolerates(err, began, &downSince):
 			return nil, err
 		default:
 			trouble = err
 			p.l.sleep(ctx, p.poll.next())
 		}
 		if ctx.Err() != nil {
-			return nil, p.waitOver(ctx, trouble)
+			return nil, p.waitEnded(p.refusal(), context.Cause(ctx), trouble)
 		}
 	}
-}
-
-// waitOver returns the error of a wait that ended, as attempt.waitEnded does.
-func (p *permitCall) waitOver(ctx context.Context, trouble error) error {
-	err := p.refusal()
-	p.timeout = context.Cause(ctx) == errWaitOver
-	switch {
-	case p.ctx.Err() != nil:
-		err = &joined{err, p.ctx.Err()}
-	case errors.Is(context.Cause(ctx), ErrClosed):
-		err = ErrClosed
-	}
-	if trouble != nil {
-		err = &joined{err, trouble}
-	}
-	return err
 }
 
 // The first waiting caller watches at most watchMost permits of one name at the same time. If the

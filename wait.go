@@ -8,6 +8,70 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// A call begins with a try, or it joins a queue. A try is one request that returns at once. It is
+// useless if the name is taken. So a call that will probably have to wait joins a queue without a
+// try.
+//
+// There are two queues. The callers of one Locker wait in a line in memory. Only the first caller
+// in the line joins the store's queue.
+//
+// The first rule that applies to a call decides how the call begins:
+//
+//  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
+//  2. A call joins the line if other callers wait there, or if a holder of this Locker may pass
+//     its lock on.
+//  3. A call joins the line and the store's queue if Waiter.JoinFirst returns true. The
+//     store has then just handed the name to another process.
+//  4. Every other call makes a try.
+//
+// Rule 3 is only for exclusive calls with a TTL above MaxReservation and a Wait of at least
+// shortWait. HoldAtLeast, FenceAbove and Slots must not be given.
+//
+// JoinFirst can be wrong. If the name is free, the store grants it to the call that joins the
+// queue. JoinFirst returns false if the server is out of reach. Then the call makes a try, which
+// fails at once.
+
+// shortWait is the shortest Wait for which rule 3 holds. The request that joins the store's queue
+// is interrupted when the time of Wait is over. A try is not interrupted then. So a call with a
+// short Wait should begin with a try.
+const shortWait = time.Second
+
+// joinsFirst reports whether the caller joins the store's queue before it has made any try.
+func (a *attempt) joinsFirst() bool {
+	l, r := a.l, &a.request
+	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part &&
+		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
+		(a.set.wait < 0 || a.set.wait >= shortWait) && l.waiter.JoinFirst(r.Name)
+}
+
+// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
+// queue without a try, askOnce sends nothing and returns true.
+func (a *attempt) askOnce() (mustWait bool, err error) {
+	sent := a.l.sendTime()
+	if a.start == 0 { // otherwise this attempt is a part of a longer call
+		if a.start = sent; sent == 0 && a.set.wait > 0 {
+			a.start = a.l.clock.Now()
+		}
+	}
+	if a.set.wait == 0 || a.set.skip || !a.inLine && !a.joinsFirst() {
+		err := a.tryStore(sent)
+		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
+			return false, err
+		}
+		a.noteHeld(err)
+		if a.set.wait == 0 || a.outlived(err) {
+			return false, err
+		}
+		a.renewToken()
+	} else {
+		a.noteHeld(nil)
+	}
+	if a.start == 0 && a.events != nil {
+		a.start = a.l.clock.Now()
+	}
+	return true, nil
+}
+
 // waitForLock waits in line, then for the store, until the lock is granted or the wait is over. Its
 // stack frame must be small, because thousands of goroutines may be in this function. Data that is
 // needed only before or after the wait is on the heap, or in the frames of functions that are not
@@ -49,27 +113,7 @@ func (a *attempt) finish(cause error) error {
 		return a.continueTurn()
 	}
 	a.withdraw()
-	return a.waitEnded(cause, nil)
-}
-
-// waitEnded returns the error of a wait that ended. It joins these errors:
-//
-//   - a *HeldError with the holder of the name, or ErrClosed if the Locker was closed;
-//   - the error of the context, if the context has ended;
-//   - trouble, which is the last error of the store, or nil.
-func (a *attempt) waitEnded(cause, trouble error) error {
-	err := a.heldBy()
-	a.timeout = cause == errWaitOver
-	switch {
-	case a.ctx.Err() != nil:
-		err = &joined{err, a.ctx.Err()}
-	case errors.Is(cause, ErrClosed):
-		err = ErrClosed
-	}
-	if trouble != nil {
-		err = &joined{err, trouble}
-	}
-	return err
+	return a.waitEnded(a.heldBy(), cause, nil)
 }
 
 // heldBy returns a *HeldError with the holder of the name if the holder is known, or else ErrHeld.
@@ -106,31 +150,6 @@ func (h *hold) report() Hold {
 	return hold
 }
 
-// skips reports whether SkipIfOutlived applies, because a holder plans to keep the name beyond the
-// end of this wait.
-func (a *attempt) skips() bool {
-	var held *HeldError
-	if !a.set.skip || !errors.As(a.held, &held) {
-		return false
-	}
-	end, bounded := a.ctx.Deadline()
-	if d := a.set.wait; d >= 0 {
-		left := d - a.l.clock.Now().Sub(a.start)
-		if byWait := time.Now().Add(left); !bounded || byWait.Before(end) {
-			end, bounded = byWait, true
-		}
-	}
-	if !bounded {
-		return false
-	}
-	for i := range held.Holds {
-		if planned := held.Holds[i].PlannedEnd; planned.IsZero() || planned.After(end) {
-			return true
-		}
-	}
-	return len(held.Holds) == 0 && (held.Until.IsZero() || held.Until.After(end))
-}
-
 // lineUp takes the caller's place in the line of the Locker, and starts the timer of Wait.
 //
 //go:noinline
@@ -138,11 +157,7 @@ func (a *attempt) lineUp() error {
 	if err := a.takePlace(); err != nil {
 		return err
 	}
-	if d := a.set.wait; d >= 0 {
-		ended := make(chan struct{})
-		d -= a.l.clock.Now().Sub(a.start)
-		a.ended, a.stopTimer = ended, a.l.clock.AfterFunc(max(0, d), func() { close(ended) })
-	}
+	a.ended, a.stopTimer = a.startTimer()
 	return nil
 }
 
@@ -158,9 +173,6 @@ func (a *attempt) takePlace() error {
 		return ErrTooManyWaiters
 	}
 	l.queues[a.h.name] = q
-	if a.events.counts() {
-		a.h.events = nil // until announce sets it
-	}
 	if a.held != nil {
 		q.held, q.holder = a.held, nil
 	}
@@ -190,9 +202,6 @@ func (a *attempt) leaveLine(err error) {
 	a.leaveLineLocked()
 }
 
-// graceUnavailable is how long a store may be out of reach during a wait.
-const graceUnavailable = 30 * time.Second
-
 // waitAsHead is called by the waiter at the head of the line. It waits until the store grants the
 // lock, or until the wait is over.
 func (a *attempt) waitAsHead() error {
@@ -208,14 +217,14 @@ func (a *attempt) waitAsHead() error {
 		case err == nil:
 			return err
 		case errors.Is(err, ErrHeld):
-			a.noteContended(err)
+			a.noteHeld(err)
 			poll.until(err)
 			downSince, trouble = 0, nil
-			if a.skips() {
+			if a.outlived(err) {
 				return a.held
 			}
 		case ctx.Err() != nil:
-			return a.waitEnded(context.Cause(ctx), trouble)
+			return a.waitEnded(a.heldBy(), context.Cause(ctx), trouble)
 		case !a.tolerates(err, askedAt, &downSince):
 			return err
 		default:
@@ -245,97 +254,6 @@ func (a *attempt) askStore(ctx context.Context, poll *poller) error {
 	// The attempt has left the store's queue, so no clean-up needs to give up its place there.
 	a.cleanUp = a.unsure
 	return a.takeHandOver(g)
-}
-
-// takeHandOver takes the lock after a wait in the store. g is what the store returned. If g is
-// zero, nothing was handed over, but a try may succeed.
-func (a *attempt) takeHandOver(g driver.Grant) error {
-	switch {
-	case g.TTL == 0:
-		a.renewToken()
-	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
-		// The grant is a hold, not only a reservation. If its lease is short, it is renewed soon.
-		a.by = HandOverByQueue
-		err := a.acceptGrant(g.From, g)
-		if err != nil {
-			a.noteUnsure()
-		}
-		return err
-	}
-	a.by = NoHandOver
-	if g.TTL != 0 {
-		a.by = HandOverByQueue
-	}
-	if a.mayUse(&g) {
-		if used, err := a.useReservation(g); used {
-			return err
-		}
-	}
-	return a.tryStore(a.l.sendTime())
-}
-
-// mayUse reports whether this attempt may use the reservation g before it is claimed. A reservation
-// has only a short lease. With some options, for example HoldAtLeast, other clients rely on the
-// full lease, so mayUse returns false.
-func (a *attempt) mayUse(g *driver.Grant) bool {
-	l, r := a.l, &a.request
-	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
-		!r.Shared && a.set.holdAtLeast == 0 && r.Holder.Plan == 0 && r.FenceAbove == 0 && r.TTL > driver.MaxReservation &&
-		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
-}
-
-// useReservation takes the lock that g reserves, and sends no claim. If too little time of the
-// reservation is left, useReservation returns false. Then the caller must send a claim.
-func (a *attempt) useReservation(g driver.Grant) (used bool, err error) {
-	a.h.unclaimed = true
-	switch err = a.acceptGrant(g.From, g); err {
-	case nil:
-	case errTooLate:
-		a.h.unclaimed = false
-		return false, nil
-	default:
-		a.noteUnsure()
-	}
-	return true, err
-}
-
-// bounded returns the context for a wait in the store. It ends when the caller's context ends, when
-// the time of Wait is over, or when the Locker is closed. A request that may grant the lock has the
-// caller's context instead. Otherwise the end of Wait could interrupt the request, and nobody would
-// know its outcome.
-func (a *attempt) bounded(over <-chan struct{}) (context.Context, func()) {
-	if a.ctx.Done() == nil && over == nil {
-		return a.l.closing, func() {}
-	}
-	ctx, cancel := context.WithCancelCause(a.ctx)
-	stop := context.AfterFunc(a.l.closing, func() { cancel(ErrClosed) })
-	if over == nil {
-		return ctx, func() { stop(); cancel(nil) }
-	}
-	go func() {
-		select {
-		case <-over:
-			cancel(errWaitOver)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { stop(); cancel(nil) }
-}
-
-// tolerates reports whether a waiter goes on waiting after err. A server that restarts must not end
-// all waits. So a waiter goes on until requests have failed for graceUnavailable. The caller keeps
-// the time of the first failure in *downSince.
-func (a *attempt) tolerates(err error, askedAt driver.Instant, downSince *driver.Instant) bool {
-	if errors.Is(err, ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, ErrClosed) || errors.Is(err, ErrLost) {
-		return false
-	}
-	now := a.l.clock.Now()
-	// While a store is out of reach, each request fails soon. If this request failed late, the
-	// store was in reach before, and this is the first failure.
-	if *downSince == 0 || now.Sub(askedAt) >= graceUnavailable {
-		*downSince = now
-	}
-	return now.Sub(*downSince) < graceUnavailable
 }
 
 // continueTurn continues an attempt whose turn is ready: it takes the lock that was passed on, or
@@ -373,7 +291,7 @@ func (a *attempt) withdraw() {
 			l.wakeHead(a.h.name)
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
-		if a.events != nil && !a.events.counts() { // the caller does not get this lock
+		if a.events != nil { // the caller does not get this lock
 			a.events.forgetHold()
 		}
 		return

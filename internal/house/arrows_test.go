@@ -85,7 +85,7 @@ var arrows []arrowRow
 
 func arrowTable() []arrowRow {
 	return append(storeRows(),
-		arrowRow{dir: ".", code: []string{"driver", "internal/histogram"}, tests: rootTests},
+		arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/server"},
@@ -104,11 +104,10 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/markup"},                               // makes HTML, for the page
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
-		arrowRow{dir: "internal/histogram"}, // padlock adds times to histograms of metrics
-		arrowRow{dir: "internal/group"},     // the groups of names, for all packages that report figures
+		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/markup", "internal/printable", "internal/promtext"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
-		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/histogram", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
+		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/ordered"}, tests: sessionTests},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/group"
-	"github.com/padlock-go/padlock/internal/histogram"
 	"github.com/padlock-go/padlock/stampede"
 )
 
@@ -32,7 +31,7 @@ type Metrics struct {
 	caches    map[string]cache
 }
 
-var _ padlock.Counter = (*Metrics)(nil)
+var _ padlock.Observer = (*Metrics)(nil)
 
 // place is the key of a series. All locks of one store and one group share a series.
 type place struct{ store, group string }
@@ -100,11 +99,8 @@ func (m *Metrics) Observe(_ context.Context, e padlock.Event) {
 	if e.Kind == padlock.EventReleased || e.Kind == padlock.EventConverted { // Metrics does not count these events
 		return
 	}
-	m.seriesOf(e.Store, e.Name).Count(padlock.Count{Kind: e.Kind, Mode: e.Mode, Outcome: e.Outcome, HandOver: e.HandOver, Took: e.Took, Slack: e.Slack})
+	m.seriesOf(e.Store, e.Name).count(&e)
 }
-
-// TallyOf implements padlock.Counter.
-func (m *Metrics) TallyOf(store, name string) padlock.Tally { return m.seriesOf(store, name) }
 
 // seriesOf returns the figures for a name.
 func (m *Metrics) seriesOf(store, name string) *series {
@@ -142,9 +138,9 @@ const (
 
 // series are the figures of one place.
 type series struct {
-	wait, use [modes][outcomes]atomic.Pointer[histogram.Histogram]
-	slack     histogram.Histogram
-	renewal   histogram.Histogram
+	wait, use [modes][outcomes]atomic.Pointer[histogram]
+	slack     histogram
+	renewal   histogram
 
 	pending                              atomic.Int64
 	contended, forgotten, failed, unsure atomic.Uint64
@@ -153,9 +149,9 @@ type series struct {
 	lost                                 [outcomes]atomic.Uint64
 }
 
-// Count counts one event. The comments of padlock's EventKinds say which events begin and end an
+// count counts one event. The comments of padlock's EventKinds say which events begin and end an
 // acquire and a hold.
-func (s *series) Count(e padlock.Count) {
+func (s *series) count(e *padlock.Event) {
 	switch e.Kind {
 	case padlock.EventAcquiring:
 		s.pending.Add(1)
@@ -169,13 +165,12 @@ func (s *series) Count(e padlock.Count) {
 	case padlock.EventRefused:
 		s.began(e)
 	case padlock.EventRenewed:
-		s.slack.Add(e.Slack)
-		s.renewal.Add(e.Took)
+		s.slack.add(e.Slack)
+		s.renewal.add(e.Took)
 	case padlock.EventRenewFailed:
 		s.failed.Add(1)
 	case padlock.EventReleasing:
-		e.Outcome = padlock.OutcomeReleased
-		histogramOf(&s.use, e).Add(e.Took)
+		histogramOf(&s.use, e.Mode, padlock.OutcomeReleased).add(e.Took)
 	case padlock.EventEnded, padlock.EventLost:
 		s.endHold(e)
 	case padlock.EventForgotten:
@@ -189,26 +184,15 @@ func (s *series) Count(e padlock.Count) {
 	}
 }
 
-// HistogramFor returns the histogram of acquires or of holds. The Locker adds each duration to the
-// histogram itself, instead of calling Count.
-func (s *series) HistogramFor(kind padlock.EventKind, mode padlock.Mode) *histogram.Histogram {
-	if kind == padlock.EventReleasing {
-		return histogramOf(&s.use, padlock.Count{Mode: mode, Outcome: padlock.OutcomeReleased})
-	}
-	return histogramOf(&s.wait, padlock.Count{Mode: mode, Outcome: padlock.OutcomeAcquired})
-}
-
 // began counts the end of an acquire.
-func (s *series) began(e padlock.Count) {
-	if !e.AtOnce {
-		s.pending.Add(-1)
-	}
-	histogramOf(&s.wait, e).Add(e.Took)
+func (s *series) began(e *padlock.Event) {
+	s.pending.Add(-1)
+	histogramOf(&s.wait, e.Mode, e.Outcome).add(e.Took)
 }
 
 // endHold counts the end of a hold.
-func (s *series) endHold(e padlock.Count) {
-	histogramOf(&s.use, e).Add(e.Took)
+func (s *series) endHold(e *padlock.Event) {
+	histogramOf(&s.use, e.Mode, e.Outcome).add(e.Took)
 	if e.Kind == padlock.EventLost {
 		s.lost[within(int(e.Outcome), outcomes)].Add(1)
 	}
@@ -223,11 +207,11 @@ func (s *series) heldNow() int64 {
 }
 
 // count returns the number of durations in the histograms of the outcomes that are wanted.
-func count(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], wanted func(padlock.Outcome) bool) (n int64) {
+func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.Outcome) bool) (n int64) {
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil && wanted(padlock.Outcome(outcome)) {
-				buckets, _ := h.Drain()
+				buckets, _ := h.drain()
 				for _, k := range buckets {
 					n += int64(k)
 				}
@@ -237,21 +221,14 @@ func count(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], wanted fun
 	return n
 }
 
-// histogramOf returns the histogram for the mode and the outcome of an event.
-func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], e padlock.Count) *histogram.Histogram {
-	if uint(e.Mode) < uint(modes) && uint(e.Outcome) < uint(outcomes) {
-		if h := all[e.Mode][e.Outcome].Load(); h != nil {
-			return h
-		}
+// histogramOf returns the histogram for the mode and the outcome of an event, and makes it if there
+// is none.
+func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram], mode padlock.Mode, outcome padlock.Outcome) *histogram {
+	slot := &all[within(int(mode), modes)][within(int(outcome), outcomes)]
+	if h := slot.Load(); h != nil {
+		return h
 	}
-	return newAt(all, e)
-}
-
-// newAt returns the histogram for an event, and makes it if there is none. It is not part of
-// histogramOf, so that the compiler can inline histogramOf.
-func newAt(all *[modes][outcomes]atomic.Pointer[histogram.Histogram], e padlock.Count) *histogram.Histogram {
-	slot := &all[within(int(e.Mode), modes)][within(int(e.Outcome), outcomes)]
-	slot.CompareAndSwap(nil, new(histogram.Histogram))
+	slot.CompareAndSwap(nil, new(histogram))
 	return slot.Load()
 }
 

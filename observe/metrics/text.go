@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/histogram"
 	"github.com/padlock-go/padlock/internal/promtext"
 	"github.com/padlock-go/padlock/stampede"
 )
@@ -203,18 +202,18 @@ func (p *page) labeledCounters(rows []row, name, help, labelName string, counter
 // of them has further labels of its own.
 type histograms []struct {
 	labels string
-	h      *histogram.Histogram
+	h      *histogram
 }
 
 // byOutcome returns the histograms that have been used.
-func byOutcome(all *[modes][outcomes]atomic.Pointer[histogram.Histogram]) (used histograms) {
+func byOutcome(all *[modes][outcomes]atomic.Pointer[histogram]) (used histograms) {
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil {
 				labels := promtext.Label("mode", padlock.Mode(mode).String()) + "," + promtext.Label("outcome", padlock.Outcome(outcome).String())
 				used = append(used, struct {
 					labels string
-					h      *histogram.Histogram
+					h      *histogram
 				}{labels, h})
 			}
 		}
@@ -236,14 +235,14 @@ func (p *page) histograms(rows []row, name, help string, of func(*series) histog
 }
 
 // histogram writes one histogram.
-func (p *page) histogram(name, labels string, h *histogram.Histogram) {
+func (p *page) histogram(name, labels string, h *histogram) {
 	n := uint64(0)
-	counts, sum := h.Drain()
+	counts, sum := h.drain()
 	for i, k := range counts {
 		n += k
 		le := "+Inf"
-		if i < len(histogram.Bounds) {
-			le = seconds(histogram.Bounds[i])
+		if i < len(bounds) {
+			le = seconds(bounds[i])
 		}
 		fmt.Fprintf(p.w, "%s_bucket{%s,le=\"%s\"} %d\n", name, labels, le, n)
 	}

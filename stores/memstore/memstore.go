@@ -179,40 +179,24 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	out, _, err := s.releaseTimed(ctx, name, token, keep)
-	return out, err
-}
-
-// ReleaseTimed returns a function that does what Release does, and also returns the instant of the
-// release. With this function, a Locker with a padlock.Counter need not read the clock after a
-// release. The parameter is the store of that Locker. If it is a wrapper around s, ReleaseTimed
-// returns nil, because the function would bypass the wrapper's Release.
-func (s *Store) ReleaseTimed(store driver.Store) func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
-	if store != driver.Store(s) {
-		return nil
-	}
-	return s.releaseTimed
-}
-
-func (s *Store) releaseTimed(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, driver.Instant, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, 0, err
+		return driver.Gone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
-		return driver.Gone, 0, err
+		return driver.Gone, err
 	}
 	if err := s.enter(ctx); err != nil {
-		return driver.Gone, 0, err
+		return driver.Gone, err
 	}
 	defer s.unlock()
 	e := s.entries[name]
 	if e == nil {
-		return driver.Gone, 0, nil
+		return driver.Gone, nil
 	}
 	now := s.now()
 	out := s.release(e, token, keep, now)
 	s.advance(e, now)
-	return out, now.instant, nil
+	return out, nil
 }
 
 // Convert implements driver.Converter.

@@ -1,0 +1,293 @@
+package padlock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// attempt is one attempt of a call to take one lock: with one token at a time, and with one request
+// at a time, whose outcome may remain unknown.
+type attempt struct {
+	call
+	part     bool // of a permitCall, which counts and reports the call
+	gate     bool // takes the gate of a name with slots; see permitCall
+	anySlot  bool // takes any permit of a name with slots
+	overtake bool // with anySlot: may overtake callers that wait for the gate
+
+	request driver.Request
+	outer   *hold // the hold inside of which this one is taken; prepare finds it in ctx if it is nil
+	h       *hold
+	held    error    // the last *HeldError
+	inLine  bool     // the call joins the line at once, because others wait there or a holder may pass its lock on
+	cleanUp bool     // the store may have granted something to request.Token, or may grant it later
+	unsure  bool     // the outcome of a request with request.Token is not known
+	counted bool     // Locker.attempts counts this attempt
+	by      HandOver // how the lock came from the previous holder
+
+	// For the wait:
+	line      *queue        // the queue of the name
+	place     *turn         // the caller's place in line; nil before lineUp
+	first     bool          // the attempt was at the head of the line from the start
+	ended     chan struct{} // closed when the wait must end; nil without the option Wait
+	stopTimer func() bool
+}
+
+// check finds the errors that concern the call, and not the request.
+func (a *attempt) check(name string) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
+	if a.outer == nil {
+		a.outer = lockFrom(a.ctx)
+	}
+	if a.outer != nil && a.replaces == nil && !a.anySlot && a.outer.covers(a.l, name) {
+		return ErrAlreadyHeld
+	}
+	if err := a.set.check(&a.l.guarantees); err != nil {
+		return err
+	}
+	if a.replaces != nil {
+		if err := a.l.checkStore(a.ctx, a.replaces); err != nil {
+			return err
+		}
+	}
+	return a.l.invalid
+}
+
+// prepare builds the request, and finds every error in the call and in the request before it is
+// sent to the store.
+func (a *attempt) prepare(name string) error {
+	if err := a.check(name); err != nil {
+		return err
+	}
+	l, set := a.l, &a.set
+	l.mu.Lock()
+	token, closed := l.newToken(), l.closed
+	a.inLine = l.queues[name] != nil || l.mayPark(name)
+	if !closed {
+		l.attempts++
+		a.counted = true
+	}
+	l.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	a.request = driver.Request{
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plannedHold()},
+	}
+	if l.cfg.trace != nil {
+		a.request.Holder.Trace = l.traceOf(a.ctx)
+	}
+	if a.replaces != nil {
+		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
+	}
+	if a.request.Detached = l.guarantees.Bound != driver.ToNothing && (set.detached || a.replaces != nil); a.request.Detached {
+		if !l.guarantees.Detached || a.request.Shared {
+			return errors.ErrUnsupported
+		}
+	}
+	if err := a.request.Validate(&l.guarantees); err != nil {
+		return err
+	}
+	h := new(hold)
+	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
+	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
+	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
+	a.h = h
+	return nil
+}
+
+// tryStore asks the store once, and repeats the request if its reply was lost. The caller passes
+// the present time as sentAt. If tryStore fails without a clear reply, the store may have granted
+// the lock. Then giveUpToken begins a clean-up, which releases that lock.
+func (a *attempt) tryStore(sentAt driver.Instant) error {
+	for i := 0; ; i++ {
+		g, err := a.sendRequest()
+		if err == nil {
+			err = a.acceptGrant(sentAt, g)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case err == errClosedMeanwhile:
+			a.noteUnsure()
+			return err
+		case definite(err) && !splitVote(err):
+			// ErrHeld and ErrLost also mean that this token holds nothing. ErrUnavailable does not
+			// say what became of an earlier request.
+			a.unsure = a.unsure && !errors.Is(err, ErrHeld) && !errors.Is(err, ErrLost)
+			return err
+		}
+		if !definite(err) {
+			a.noteUnsure()
+		}
+		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
+			return err
+		}
+		if errors.Is(err, driver.ErrSpent) {
+			a.renewToken()
+		}
+		sentAt = a.l.sendTime()
+	}
+}
+
+// sendRequest sends the request to the store.
+func (a *attempt) sendRequest() (driver.Grant, error) {
+	if !a.anySlot {
+		return a.l.store.Acquire(a.ctx, a.request)
+	}
+	a.h.name = a.request.Name
+	slot, g, err := a.l.slotTaker.AcquireSlot(a.ctx, a.request, a.set.slots, a.overtake)
+	if err == nil {
+		a.h.name = driver.SlotName(a.request.Name, slot)
+	}
+	return g, err
+}
+
+// A quorum is a store made of several member stores. splitVote reports whether err is the error of
+// a quorum in which no caller has a majority: other callers held the lock at some of the members,
+// and the remaining members could not be reached. Another try may succeed.
+func splitVote(err error) bool {
+	return errors.Is(err, driver.ErrSpent) && errors.Is(err, ErrUnavailable)
+}
+
+// acceptGrant takes over a grant, or returns the reason why the grant comes too late.
+func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
+	if err := a.ctx.Err(); err != nil {
+		return err // the caller no longer waits; the grant is cleaned up like an uncertain one
+	}
+	l, now := a.l, g.From
+	if !l.guarantees.InProcess || now == 0 {
+		now = l.clock.Now()
+	}
+	l.mu.Lock()
+	err := l.checkLease(a.h.detached, &g)
+	switch {
+	case l.closed:
+		err = errClosedMeanwhile
+	case err != nil:
+	case !l.renewer.recordGrant(a.h, sent, now, g, a.set.maxHold):
+		err = errTooLate
+	default:
+		a.settle(now)
+	}
+	l.unlock()
+	return err
+}
+
+// settle completes an attempt that has just got the lock. The caller holds mu.
+func (a *attempt) settle(now driver.Instant) {
+	l := a.l
+	if !a.gate {
+		l.stats.acquired++
+	}
+	// Locker.attempts counts the calls that Close waits for. A call of Do is counted until its
+	// function has returned. If the lock is passed on to a waiter, the waiter is counted until it
+	// has taken the lock.
+	if !a.within && (a.place == nil || a.place.state != turnPassing) {
+		l.attempts--
+	}
+	if l.handover.holders != nil && a.mayPassOn() {
+		l.handover.holders[a.h.name] = a.h
+		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
+			a.h.batch = l.newBatch(now)
+		}
+	}
+	if a.place != nil {
+		a.line.held, a.line.holder = nil, a.h
+		a.leaveLineLocked()
+	}
+	if a.events != nil {
+		a.events.holdBack = true // announce delivers EventAcquired, and then the other events of the hold
+	}
+}
+
+var (
+	errTooLate         = errors.New("the lease was over before the reply came")
+	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
+)
+
+// done ends the call and reports its result to the observers. err is nil if the call has the lock.
+func (a *attempt) done(name string, err error) (*hold, error) {
+	if err != nil {
+		return nil, a.refuse(name, a.drop(err))
+	}
+	if a.events != nil {
+		a.announce()
+	}
+	return a.h, nil
+}
+
+// announce delivers EventAcquired. The goroutine that called Acquire calls announce. If another
+// goroutine passes a lock on to this one, it does not call announce.
+func (a *attempt) announce() {
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	e := Event{Kind: EventAcquired, Mode: modeOf(a.h.shared), Fence: a.h.fence, HandOver: a.by}
+	if a.start != 0 {
+		e.Took = max(0, a.h.grantedAt.Sub(a.start))
+	}
+	a.h.from = a.events.announce(&e)
+}
+
+// drop ends an attempt that failed, and returns its error.
+func (a *attempt) drop(err error) error {
+	err = callerError(a.ctx, err)
+	if a.unsure {
+		err = withUncertain(err)
+	}
+	a.giveUpToken()
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	if a.counted {
+		a.l.attemptOver()
+	}
+	return err
+}
+
+// noteHeld notes that another holder has the name; see noteContended.
+func (a *attempt) noteHeld(err error) {
+	a.l.mu.Lock()
+	a.noteContended(err)
+	if a.place != nil {
+		a.line.held, a.line.holder = err, nil
+	}
+	a.l.unlock()
+	a.held = err
+}
+
+// noteUnsure notes that the outcome of a request with this token is not known. The store may have
+// granted the request, or may grant it later.
+func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
+
+// giveUpToken begins a clean-up if the store may have granted something to the token.
+func (a *attempt) giveUpToken() {
+	if a.cleanUp {
+		what := cleanUp{name: a.h.name, token: a.request.Token, acquire: true, events: a.events}
+		if a.anySlot && a.h.name == a.request.Name {
+			what.permits = a.set.slots
+		}
+		a.l.cleaner.add(what, max(a.set.ttl, a.set.holdAtLeast))
+	}
+	a.cleanUp, a.unsure = false, false
+}
+
+// renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
+// last few tokens of the attempt. (A store in this process does not need that list.) If a composite
+// store (quorum) finds a hold with one of these tokens, it knows that the hold is left over from an
+// earlier try of the same caller.
+func (a *attempt) renewToken() {
+	a.giveUpToken()
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	if spent := a.request.Spent; !a.l.guarantees.InProcess {
+		spent = spent[max(0, len(spent)+1-driver.MaxSpent):]
+		a.request.Spent = append(slices.Clone(spent), a.request.Token) // the store may still use the old slice
+	}
+	a.request.Token = a.l.newToken()
+	a.h.token = a.request.Token
+}

@@ -1,0 +1,117 @@
+package padlock
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// This file has what all parts of a Locker use: its mutex, the count of its calls, its clock, its
+// random numbers and the identity of its store.
+
+// unlock unlocks mu and delivers the events that were noted while it was held.
+func (l *Locker) unlock() {
+	if l.pending.first == nil {
+		l.mu.Unlock()
+		return
+	}
+	l.unlockAndDeliver()
+}
+
+// attemptOver counts an attempt as ended. If it was the last attempt, attemptOver wakes a Close
+// that waits for the end of all attempts. The caller holds mu.
+func (l *Locker) attemptOver() {
+	l.attempts--
+	if l.drained != nil && l.attempts == 0 {
+		close(l.drained)
+		l.drained = nil
+	}
+}
+
+// sleep waits for d on the Locker's clock. If ctx ends first it returns the error of ctx.
+func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
+	woken := make(chan struct{})
+	stop := l.clock.AfterFunc(d, func() { close(woken) })
+	defer stop()
+	select {
+	case <-woken:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// sendTime returns the time for a request that is about to be sent. A store in this process sets
+// Grant.From, so the clock is not read for such a store.
+func (l *Locker) sendTime() driver.Instant {
+	if l.guarantees.InProcess {
+		return 0
+	}
+	return l.clock.Now()
+}
+
+// Tokens come from ChaCha8. The system's random generator provides its key, and a new key after
+// each tokensPerSeed tokens. An acquire from a memstore would be a quarter slower if each token
+// came from the system's generator. A token identifies a hold and is used for nothing else.
+const tokensPerSeed = 1 << 16
+
+func (l *Locker) reseed() {
+	var seed [32]byte
+	crand.Read(seed[:])
+	l.random = rand.NewChaCha8(seed)
+}
+
+// newToken returns 32 random bytes in base64, the form that Symfony's clients use. The caller holds
+// l.mu.
+func (l *Locker) newToken() string {
+	if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
+		l.reseed()
+	}
+	var raw [32]byte
+	l.random.Read(raw[:])
+	var text [44]byte
+	base64.StdEncoding.Encode(text[:], raw[:])
+	return string(text[:])
+}
+
+// jitter returns a random time between -d and d. The caller holds mu.
+func (l *Locker) jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(l.random.Uint64()%uint64(2*d)) - d
+}
+
+// can reports whether the store has all parts of abilities that are given, so far as it implements
+// their interfaces.
+func (l *Locker) can(a driver.Ability) bool { return l.guarantees.Lacks&a == 0 }
+
+// storeID returns the id of the store, or "" if the store has none or cannot be asked now.
+func (l *Locker) storeID(ctx context.Context) string {
+	if l.places == nil || !l.can(driver.AbilityStoreID) {
+		return ""
+	}
+	id, err := l.places.StoreID(ctx)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// checkStore returns ErrInvalid if key belongs to another store. It returns nil if the id of either
+// store is not known.
+func (l *Locker) checkStore(ctx context.Context, key *Key) error {
+	if key.store == "" {
+		return nil
+	}
+	if id := l.storeID(ctx); id != "" && id != key.store {
+		return fmt.Errorf("%w: key: it is for the store with id %s, and this one has id %s: it is another store, or its data was lost",
+			ErrInvalid, key.store, id)
+	}
+	return nil
+}
