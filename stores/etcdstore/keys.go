@@ -31,6 +31,33 @@ import (
 // The key of an ended hold may belong to another hold now. So a transaction first compares the
 // revision at which the key was created or last written. The value of a hold's key contains a hash
 // of the token, which shows whose hold the key is.
+//
+// Each step compares what it may have raced with. If the comparison fails, it reads the state of
+// the name and begins again, unless the table says otherwise:
+//
+//	step                         compares
+//	Acquire, the claim of the    no key keeps the caller out
+//	first waiter
+//	Release, a hand-over, a      the last write of the key is the store's own
+//	move to another lease
+//	verification                 the value begins with the fence and the hash of the token;
+//	                             otherwise the hold is lost, or another store changed it
+//	IsHolder                     the same, and a move to another lease does not change the value.
+//	                             Of several readers of one store with one fence: the fence, in
+//	                             all their keys. Otherwise the caller's transaction is not made
+//	a new shared hold            no key of the name was written since the state was read
+//	a new place in the queue     one key that keeps the caller out still exists (a hold, a
+//	                             cool-down, an intent) or was not written again (a place); the
+//	                             new key is free
+//	Pass                         the last write of the key and of its places, and that the name
+//	                             has no other key; otherwise it only ends the hold
+//	deletion of a place that     the last write of the place; otherwise another waiter has the
+//	the hold kept                key, and keeps it
+//
+// A new place does not compare all keys: of n waiters that come at once, each would repeat its
+// transaction for every other one. It does not compare the last write of a hold either: a process
+// that passes the name on among its own goroutines writes the key again and again, and a waiter of
+// another process would never get its place.
 type kind byte
 
 const (
