@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A line manages the places of this store in all queues. These places share one lease. The line
+// A queueLease manages the places of this store in all queues. These places share one lease. It
 // renews the lease only while a call of Wait runs. If the process dies or is stopped, the lease
 // ends and the server deletes the places.
-type line struct {
+type queueLease struct {
 	leases *leases
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -45,21 +45,21 @@ const (
 	deadWaiter = 3 * time.Second
 )
 
-func newLine(l *leases) *line {
-	n := &line{leases: l, turn: make(chan struct{}, 1)}
+func newQueueLease(l *leases) *queueLease {
+	n := &queueLease{leases: l, turn: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(l.conn.ctx))
 	return n
 }
 
-// closeLine ends all calls of Wait, and returns when the lease is not renewed any more.
-func (n *line) closeLine() {
+// close ends all calls of Wait, and returns when the lease is not renewed any more.
+func (n *queueLease) close() {
 	n.cancel()
 	n.done.Wait()
 }
 
 // enter records that a call of Wait has begun. While at least one call of Wait runs, a goroutine
 // renews the lease. The caller must call the returned function at the end of Wait.
-func (n *line) enter() (leave func()) {
+func (n *queueLease) enter() (leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waits++; n.waits == 1 && n.ctx.Err() == nil {
@@ -82,19 +82,19 @@ const maxRenewals = 3
 
 // keepRenewing renews the lease, until ctx ends. If the store has several members, it does not wait
 // for the reply to one renewal before it sends the next, because a member may be silent.
-func (n *line) keepRenewing(ctx context.Context) {
+func (n *queueLease) keepRenewing(ctx context.Context) {
 	var renewals sync.WaitGroup
 	defer renewals.Wait()
-	slots := make(chan struct{}, min(maxRenewals, len(n.leases.conn.server.Endpoints)))
+	room := make(chan struct{}, min(maxRenewals, len(n.leases.conn.server.Endpoints)))
 	for {
 		pause(ctx, n.untilRenewal())
 		select {
-		case slots <- struct{}{}:
+		case room <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
 		renewals.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-room }()
 			if l := n.lease(); l != nil && ctx.Err() == nil {
 				n.renew(ctx, l)
 			}
@@ -104,7 +104,7 @@ func (n *line) keepRenewing(ctx context.Context) {
 
 // untilRenewal returns the time until the next renewal. The lease is renewed every renewPlaces, or
 // twice as often while the reply to a renewal is late.
-func (n *line) untilRenewal() time.Duration {
+func (n *queueLease) untilRenewal() time.Duration {
 	l := n.lease()
 	if l == nil {
 		return renewPlaces
@@ -113,7 +113,7 @@ func (n *line) untilRenewal() time.Duration {
 }
 
 // renew renews the lease l.
-func (n *line) renew(ctx context.Context, l *lease) {
+func (n *queueLease) renew(ctx context.Context, l *lease) {
 	ctx, cancel := n.leases.conn.limits.limit(ctx)
 	defer cancel()
 	ctx, end := context.WithTimeout(ctx, placeLength*time.Second)
@@ -131,7 +131,7 @@ func (n *line) renew(ctx context.Context, l *lease) {
 // ticket returns the ticket for a new place in a queue. If the current lease is about to end
 // because a renewal is late, or may have ended, the method renews it first. A new lease would not
 // help the existing places: the server deletes them when the current lease ends.
-func (n *line) ticket(ctx context.Context) (ticket, error) {
+func (n *queueLease) ticket(ctx context.Context) (ticket, error) {
 	if !n.begin(ctx) {
 		return ticket{}, ctx.Err()
 	}
@@ -152,7 +152,7 @@ func (n *line) ticket(ctx context.Context) (ticket, error) {
 }
 
 // newer returns a ticket for the same lease as t, with the newest barrier that the store knows.
-func (n *line) newer(t ticket) ticket {
+func (n *queueLease) newer(t ticket) ticket {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.held != nil && n.held.id == t.lease {
@@ -162,7 +162,7 @@ func (n *line) newer(t ticket) ticket {
 }
 
 // noteBarrier records that the barrier of the lease of t was written at the revision in t.
-func (n *line) noteBarrier(t ticket) {
+func (n *queueLease) noteBarrier(t ticket) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.held != nil && n.held.id == t.lease {
@@ -172,7 +172,7 @@ func (n *line) noteBarrier(t ticket) {
 
 // refuseLate makes sure that the server refuses every request for a place that was sent with the
 // ticket t and that it has not carried out yet.
-func (n *line) refuseLate(ctx context.Context, t ticket) error {
+func (n *queueLease) refuseLate(ctx context.Context, t ticket) error {
 	if !n.begin(ctx) {
 		return ctx.Err()
 	}
@@ -192,18 +192,18 @@ func (n *line) refuseLate(ctx context.Context, t ticket) error {
 }
 
 // barrierKey returns the key of the barrier. It has the lease of t, so it ends with this lease.
-func (n *line) barrierKey(t ticket) string { return n.leases.prefix + "b/" + leaseID(t.lease) }
+func (n *queueLease) barrierKey(t ticket) string { return n.leases.prefix + "b/" + leaseID(t.lease) }
 
 // renews reports whether the store may still renew the lease of t. If it does not, the places that
 // have this lease end by themselves.
-func (n *line) renews(t ticket) bool {
+func (n *queueLease) renews(t ticket) bool {
 	l := n.lease()
 	return l != nil && l.id == t.lease && n.ctx.Err() == nil
 }
 
 // begin waits until no other goroutine makes the lease or writes its barrier. The caller must
 // receive from n.turn when it has finished. begin returns false if ctx ends first.
-func (n *line) begin(ctx context.Context) bool {
+func (n *queueLease) begin(ctx context.Context) bool {
 	select {
 	case n.turn <- struct{}{}:
 		return true
@@ -213,14 +213,14 @@ func (n *line) begin(ctx context.Context) bool {
 }
 
 // lease returns the lease of the places, or nil. The lease may have ended.
-func (n *line) lease() *lease {
+func (n *queueLease) lease() *lease {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.held
 }
 
 // currentLease returns the lease if it lasts at least for the given time, and nil otherwise.
-func (n *line) currentLease(left time.Duration) *lease {
+func (n *queueLease) currentLease(left time.Duration) *lease {
 	l := n.lease()
 	if l == nil || l.endTime() < n.leases.clock.Now().Add(left) {
 		return nil
@@ -228,7 +228,7 @@ func (n *line) currentLease(left time.Duration) *lease {
 	return l
 }
 
-func (n *line) set(l *lease) {
+func (n *queueLease) set(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.held, n.barrier = l, 0
@@ -236,7 +236,7 @@ func (n *line) set(l *lease) {
 
 // extend records that the present lease was renewed. Replies may arrive in another order than their
 // requests were sent.
-func (n *line) extend(l *lease) {
+func (n *queueLease) extend(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.held != nil && n.held.id == l.id && n.held.from < l.from {
@@ -245,7 +245,7 @@ func (n *line) extend(l *lease) {
 }
 
 // drop records that the lease l is gone.
-func (n *line) drop(l *lease) {
+func (n *queueLease) drop(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.held != nil && n.held.id == l.id {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// gate lets one call in at a time, in the order in which they came.
-type gate struct {
+// orderedMutex lets one call in at a time, in the order in which they came.
+type orderedMutex struct {
 	taken bool
 	queue []place
 }
 
-// place is a place in the queue of a gate. If a call found the gate free and need not wait, its
+// place is a place in the queue of an orderedMutex. If a call found it free and need not wait, its
 // place is nil.
 type place chan struct{}
 
 // enqueue adds a place to the end of the queue and returns it. The caller holds mu.
-func (g *gate) enqueue() place {
+func (g *orderedMutex) enqueue() place {
 	if !g.taken {
 		g.taken = true
 		return nil
@@ -27,8 +27,8 @@ func (g *gate) enqueue() place {
 	return p
 }
 
-// await waits until the call with the place p may enter the gate, or until ctx ends.
-func (s *Store) await(ctx context.Context, g *gate, p place) error {
+// await waits until the call with the place p has the mutex, or until ctx ends.
+func (s *Store) await(ctx context.Context, g *orderedMutex, p place) error {
 	if p == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *Store) await(ctx context.Context, g *gate, p place) error {
 }
 
 // awaitFor is like await, but waits no longer than d.
-func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
+func (s *Store) awaitFor(d time.Duration, g *orderedMutex, p place) error {
 	if p == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (s *Store) awaitFor(d time.Duration, g *gate, p place) error {
 }
 
 // letIn lets the next call in. The caller holds mu.
-func (g *gate) letIn() {
+func (g *orderedMutex) letIn() {
 	if len(g.queue) == 0 {
 		g.taken = false
 		return
@@ -67,7 +67,7 @@ func (g *gate) letIn() {
 	g.queue = g.queue[1:]
 }
 
-func (s *Store) leave(g *gate) {
+func (s *Store) leave(g *orderedMutex) {
 	s.mu.Lock()
 	g.letIn()
 	s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // to the slot of the lock's key. A table has such a tag for each slot. Single servers use the same
 // keys.
 
-const slots = 16384
+const hashSlots = 16384
 
 var crcTable = sync.OnceValue(func() *[256]uint16 {
 	var table [256]uint16
@@ -38,31 +38,31 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// slotOf is the slot of a key.
-func slotOf(key string) uint16 {
+// hashSlotOf is the slot of a key.
+func hashSlotOf(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
 			key = key[open+1 : open+1+length]
 		}
 	}
-	return crc16(key) % slots
+	return crc16(key) % hashSlots
 }
 
 const tagLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 
-// slotTags has a hash tag for each slot of a cluster: the first text of three letters whose hash
-// gives that slot. There is such a text for every slot. The table is made once, in about 2 ms.
-var slotTags = sync.OnceValue(func() *[slots][3]byte {
-	var tags [slots][3]byte
+// hashSlotTags has a hash tag for each slot of a cluster: the first text of three letters whose
+// hash gives that slot. There is such a text for every slot. The table is made once, in about 2 ms.
+var hashSlotTags = sync.OnceValue(func() *[hashSlots][3]byte {
+	var tags [hashSlots][3]byte
 	table := crcTable()
-	missing := slots
+	missing := hashSlots
 	for i := 0; missing > 0 && i < len(tagLetters)*len(tagLetters)*len(tagLetters); i++ {
 		word := [3]byte{tagLetters[i>>12], tagLetters[i>>6&63], tagLetters[i&63]}
 		var crc uint16
 		for _, b := range word {
 			crc = crc<<8 ^ table[byte(crc>>8)^b]
 		}
-		if slot := crc % slots; tags[slot][0] == 0 {
+		if slot := crc % hashSlots; tags[slot][0] == 0 {
 			tags[slot] = word
 			missing--
 		}

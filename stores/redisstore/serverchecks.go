@@ -10,38 +10,38 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// gate checks the servers before requests are sent.
+// serverChecks checks the servers before requests are sent.
 //
-// The gate is open if all servers were checked after the last connection was made, and the check
-// found no reason to refuse locks. While the gate is open, it costs a request one atomic load.
-// Whenever a connection is made or lost, the gate closes, and the next request checks the servers
-// again.
+// The checks are valid if all servers were checked after the last connection was made, and the
+// check found no reason to refuse locks. While they are valid, they cost a request one atomic load.
+// Whenever a connection is made or lost, they become invalid, and the next request checks the
+// servers again.
 //
 // The check runs in its own goroutine. If it ran in the goroutine of the first request, the client
 // would dial with the context of that request, and all other requests would wait for the dial even
 // after their own contexts had ended.
-type gate struct {
+type serverChecks struct {
 	option rueidis.ClientOption
-	open   atomic.Bool
+	valid  atomic.Bool
 	client atomic.Pointer[connected]
 	turns  atomic.Uint64 // number of connections made and lost
 
-	mu        sync.Mutex
-	running   *serverCheck   // the check that is running, or nil
-	seen      uint64         // what gate.turns was at the last check that succeeded
-	checkedAt driver.Instant // the time of that check
-	nodes     []node         // the servers, as found by that check
-	why       error          // the reason not to grant locks, or nil
-	holdOff   driver.Instant // the end of the restart guard
+	mu         sync.Mutex
+	running    *serverCheck   // the check that is running, or nil
+	seen       uint64         // what turns was at the last check that succeeded
+	checkedAt  driver.Instant // the time of that check
+	nodes      []node         // the servers, as found by that check
+	why        error          // the reason not to grant locks, or nil
+	guardUntil driver.Instant // the end of the restart guard
 }
 
 // connected is the client of a Store. A Store has no client until it has reached a server for the
 // first time.
 type connected struct {
 	rueidis.Client
-	setting string     // the first argument of the full scripts
-	counts  string     // how scripts send messages; see messagesToAll
-	owners  slotOwners // nil if messages go to all servers
+	setting string         // the first argument of the full scripts
+	counts  string         // how scripts send messages; see messagesToAll
+	owners  hashSlotOwners // nil if messages go to all servers
 }
 
 // serverCheck is one check of the servers.
@@ -50,22 +50,22 @@ type serverCheck struct {
 	err  error
 }
 
-// countTurn is called when a connection was made or lost. It closes the gate, and increases turns
-// so that a check which is running does not open the gate again.
-func (g *gate) countTurn() {
+// countTurn is called when a connection was made or lost. It makes the checks invalid, and
+// increases turns so that a check which is running does not make them valid again.
+func (g *serverChecks) countTurn() {
 	g.turns.Add(1)
-	g.open.Store(false)
+	g.valid.Store(false)
 }
 
-// readyClient does the same as prepare, and returns the client. It costs nothing while the gate is
-// open.
+// readyClient does the same as prepare, and returns the client. It costs nothing while the checks
+// are valid.
 func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error) {
-	if !s.gate.open.Load() {
+	if !s.checks.valid.Load() {
 		if err := s.prepare(ctx, grants); err != nil {
 			return nil, err
 		}
 	}
-	return s.gate.client.Load(), nil
+	return s.checks.client.Load(), nil
 }
 
 // prepare makes sure that the last check of the servers is new enough: it must have begun after the
@@ -73,7 +73,7 @@ func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error
 // grants is true, the caller wants to take a lock. Then prepare returns an error if the last check
 // found a reason to refuse locks, or if the restart guard refuses them.
 func (s *Store) prepare(ctx context.Context, grants bool) error {
-	g := &s.gate
+	g := &s.checks
 	g.mu.Lock()
 	stale := g.seen != g.turns.Load() || g.why != nil && s.clock.Now().Sub(g.checkedAt) > time.Second
 	if g.client.Load() == nil || stale {
@@ -96,7 +96,7 @@ func (s *Store) prepare(ctx context.Context, grants bool) error {
 
 // startCheck starts a check, or returns the check that is running. The caller holds mu.
 func (s *Store) startCheck() (*serverCheck, error) {
-	g := &s.gate
+	g := &s.checks
 	if g.running == nil {
 		l := &serverCheck{done: make(chan struct{})}
 		if !s.background(func() { s.checkServers(l) }) {
@@ -125,34 +125,34 @@ func (s *Store) checkServers(l *serverCheck) {
 	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
 	defer cancel()
 	turns, nodes, err := s.serverInfo(ctx)
-	g := &s.gate
+	g := &s.checks
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
 		g.seen, g.nodes, g.checkedAt = turns, nodes, s.clock.Now()
 		s.judge()
 		s.shareMessages()
-		g.reasonAgainst(g.checkedAt) // opens the gate
+		g.reasonAgainst(g.checkedAt) // makes the checks valid
 	}
 	l.err = err
 	g.running = nil
 	close(l.done)
 }
 
-// reasonAgainst returns the reason not to grant locks. If there is no reason, it opens the gate.
-// The caller holds mu.
-func (g *gate) reasonAgainst(now driver.Instant) error {
+// reasonAgainst returns the reason not to grant locks. If there is no reason, it makes the checks
+// valid. The caller holds mu.
+func (g *serverChecks) reasonAgainst(now driver.Instant) error {
 	switch {
 	case g.why != nil:
 		return g.why
-	case g.holdOff > now:
+	case g.guardUntil > now:
 		return unavailable("the server has restarted and may have lost locks; it gives new ones in %v (restart guard)",
-			(g.holdOff.Sub(now) + time.Second - 1).Truncate(time.Second)) // never 0
+			(g.guardUntil.Sub(now) + time.Second - 1).Truncate(time.Second)) // never 0
 	}
 	if g.seen == g.turns.Load() {
-		g.open.Store(true)
+		g.valid.Store(true)
 		if g.seen != g.turns.Load() { // a connection was made or lost since the line above: stay closed
-			g.open.Store(false)
+			g.valid.Store(false)
 		}
 	}
 	return nil
@@ -160,14 +160,14 @@ func (g *gate) reasonAgainst(now driver.Instant) error {
 
 // forbids returns why the last check decided that no locks may be granted, or nil. It ignores the
 // restart guard, which refuses locks for a limited time only.
-func (g *gate) forbids() error {
+func (g *serverChecks) forbids() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.why
 }
 
 // answering returns the addresses of the primaries that answered the last check.
-func (g *gate) answering() (addrs []string) {
+func (g *serverChecks) answering() (addrs []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range g.nodes {
@@ -178,8 +178,8 @@ func (g *gate) answering() (addrs []string) {
 	return addrs
 }
 
-func (g *gate) close() {
-	g.open.Store(false)
+func (g *serverChecks) close() {
+	g.valid.Store(false)
 	if c := g.client.Load(); c != nil {
 		c.Close()
 	}

@@ -25,15 +25,15 @@ func TestGrantOverANewConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.gate.countTurn()
+	s.checks.countTurn()
 	if again, err := s.confirmed(t.Context(), &r, g, nil); err != nil || again != g {
 		t.Errorf("a grant of the server that was known: %+v, %v", again, err)
 	}
-	if !s.gate.open.Load() {
-		t.Error("the gate stays closed after a look")
+	if !s.checks.valid.Load() {
+		t.Error("the checks stay invalid after a look")
 	}
 	srv.Restart(false)
-	s.gate.countTurn()
+	s.checks.countTurn()
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) || !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("a grant of a server that has restarted: %v", err)
 	}
@@ -57,7 +57,7 @@ func TestGrantThatIsNotConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.Restart(true)
-	s.gate.countTurn()
+	s.checks.countTurn()
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) {
 		t.Fatalf("a grant of a server that has restarted: %v", err)
 	}
