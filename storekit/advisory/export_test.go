@@ -8,14 +8,14 @@ func Leftovers[C Session](s *Store[C]) (out string) {
 	p := &s.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, slots := range [][]slot[C]{p.holds[:], p.waits[:]} {
-		for i := range slots {
-			sl := &slots[i]
+	for _, entries := range [][]poolEntry[C]{p.holds[:], p.waits[:]} {
+		for i := range entries {
+			sl := &entries[i]
 			if sl.taken {
-				out += fmt.Sprintf("slot %d is taken; ", i)
+				out += fmt.Sprintf("entry %d is taken; ", i)
 			}
 			if c := sl.c; c != nil && c.alive() && len(c.keys)+len(c.sole)+c.load+c.ops > 0 {
-				out += fmt.Sprintf("slot %d counts keys %v, sole %v, load %d, ops %d; ", i, c.keys, c.sole, c.load, c.ops)
+				out += fmt.Sprintf("entry %d counts keys %v, sole %v, load %d, ops %d; ", i, c.keys, c.sole, c.load, c.ops)
 			}
 		}
 	}

@@ -56,7 +56,7 @@ type hold[C Session] struct {
 	lapses time.Time // when the intent ends if it is not renewed
 	fence  uint64
 	c      *conn[C]
-	back   func() // frees the slot if c is in a slot for waiters
+	back   func() // frees the entry if c is in an entry for waiters
 	timer  *time.Timer
 	since  time.Time
 	holder driver.Holder

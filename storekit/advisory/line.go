@@ -7,8 +7,8 @@ import "slices"
 type waiter[C Session] struct {
 	key     string
 	reserve bool
-	place   chan *slot[C] // gets a slot that has become free
-	woken   chan struct{} // gets a value when this process releases the lock
+	free    chan *poolEntry[C] // gets an entry that has become free
+	woken   chan struct{}      // gets a value when this process releases the lock
 }
 
 // A line holds the waiters of a store in the order in which they came. pool.mu guards it.
@@ -16,7 +16,7 @@ type line[C Session] struct{ waiters []*waiter[C] }
 
 // join adds a waiter at the end.
 func (l *line[C]) join(key string, reserve bool) *waiter[C] {
-	w := &waiter[C]{key, reserve, make(chan *slot[C], 1), make(chan struct{}, 1)}
+	w := &waiter[C]{key, reserve, make(chan *poolEntry[C], 1), make(chan struct{}, 1)}
 	l.waiters = append(l.waiters, w)
 	return w
 }
@@ -28,13 +28,13 @@ func (l *line[C]) remove(w *waiter[C]) {
 // countAhead returns how many waiters came before w.
 func (l *line[C]) countAhead(w *waiter[C]) int { return max(0, slices.Index(l.waiters, w)) }
 
-// give gives a free slot to the first waiter that wants to reserve its lock. It returns false if
-// there is no such waiter, because the other waiters need no slot.
-func (l *line[C]) give(sl *slot[C]) bool {
+// give gives a free entry to the first waiter that wants to reserve its lock. It returns false if
+// there is no such waiter, because the other waiters need no entry.
+func (l *line[C]) give(sl *poolEntry[C]) bool {
 	for _, w := range l.waiters {
 		if w.reserve {
 			l.remove(w)
-			w.place <- sl
+			w.free <- sl
 			return true
 		}
 	}

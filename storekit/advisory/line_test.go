@@ -15,23 +15,23 @@ func (idle) SetLoad(int)            {}
 func (idle) Lose(error)             {}
 func (idle) Close()                 {}
 
-// The first 8 waiters of a process get a slot. Those behind them get one in the order in which they
-// came. A waiter that leaves passes its slot on.
+// The first 8 waiters of a process get an entry. Those behind them get one in the order in which
+// they came. A waiter that leaves passes its entry on.
 func TestLine(t *testing.T) {
 	p := &pool[idle]{}
-	var slots []*slot[idle]
+	var entries []*poolEntry[idle]
 	for range waitConns {
 		sl, w := p.waiter("held", true)
 		if sl == nil || w != nil {
-			t.Fatal("one of the first waiters has no slot")
+			t.Fatal("one of the first waiters has no entry")
 		}
-		slots = append(slots, sl)
+		entries = append(entries, sl)
 	}
 	var line []*waiter[idle]
 	for range 3 {
 		sl, w := p.waiter("job", true)
 		if sl != nil {
-			t.Fatal("there are more slots than there should be")
+			t.Fatal("there are more entries than there should be")
 		}
 		line = append(line, w)
 	}
@@ -39,24 +39,24 @@ func TestLine(t *testing.T) {
 	if p.countAhead(line[2]) != 2 {
 		t.Errorf("%d waiters are ahead of the third one", p.countAhead(line[2]))
 	}
-	p.giveBack(slots[3])
-	if len(line[0].place) != 1 || len(line[1].place)+len(line[2].place)+len(watcher.place) != 0 {
-		t.Fatal("a slot that became free did not go to the first waiter alone")
+	p.giveBack(entries[3])
+	if len(line[0].free) != 1 || len(line[1].free)+len(line[2].free)+len(watcher.free) != 0 {
+		t.Fatal("an entry that became free did not go to the first waiter alone")
 	}
 	p.leaveLine(line[0])
-	if len(line[1].place) != 1 {
-		t.Error("a waiter that left with a slot did not pass it on")
+	if len(line[1].free) != 1 {
+		t.Error("a waiter that left with an entry did not pass it on")
 	}
-	if got := <-line[1].place; got != slots[3] || !got.taken {
-		t.Error("the slot that was passed on is another one, or is free")
+	if got := <-line[1].free; got != entries[3] || !got.taken {
+		t.Error("the entry that was passed on is another one, or is free")
 	}
 	p.leaveLine(line[2])
-	p.giveBack(slots[5])
-	if slots[5].taken {
-		t.Error("nobody waits for a slot, and it is not free")
+	p.giveBack(entries[5])
+	if entries[5].taken {
+		t.Error("nobody waits for an entry, and it is not free")
 	}
-	if sl, _ := p.waiter("job", true); sl != slots[5] {
-		t.Error("the next waiter does not get the free slot")
+	if sl, _ := p.waiter("job", true); sl != entries[5] {
+		t.Error("the next waiter does not get the free entry")
 	}
 }
 

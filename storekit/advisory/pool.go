@@ -43,18 +43,18 @@ type pool[C Session] struct {
 
 	mu     sync.Mutex
 	closed bool
-	holds  [holdConns]slot[C]
-	waits  [waitConns]slot[C]
+	holds  [holdConns]poolEntry[C]
+	waits  [waitConns]poolEntry[C]
 	line   line[C]
 }
 
-// A slot is a place for one connection. The connection is made when it is needed. pool.mu guards
+// A poolEntry is room for one connection. The connection is made when it is needed. pool.mu guards
 // the fields.
-type slot[C Session] struct {
+type poolEntry[C Session] struct {
 	c       *conn[C]    // nil or dead if there is none
 	dialing *dialing[C] // nil unless a caller makes the connection
-	// taken is true while a call of Wait uses the slot. If this call obtains a hold, the slot stays
-	// taken until the hold ends.
+	// taken is true while a call of Wait uses the entry. If this call obtains a hold, the entry
+	// stays taken until the hold ends.
 	taken bool
 }
 
@@ -70,9 +70,9 @@ func (p *pool[C]) live() []C {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []C
-	for _, slots := range [][]slot[C]{p.holds[:], p.waits[:]} {
-		for i := range slots {
-			if c := slots[i].c; c != nil && c.alive() {
+	for _, entries := range [][]poolEntry[C]{p.holds[:], p.waits[:]} {
+		for i := range entries {
+			if c := entries[i].c; c != nil && c.alive() {
 				out = append(out, c.s)
 			}
 		}
@@ -80,9 +80,9 @@ func (p *pool[C]) live() []C {
 	return out
 }
 
-// dial returns the connection of a slot, and makes it if there is none. Dialect.Connect limits how
-// long that takes.
-func (p *pool[C]) dial(sl *slot[C]) (*conn[C], error) {
+// dial returns the connection of an entry, and makes it if there is none. Dialect.Connect limits
+// how long that takes.
+func (p *pool[C]) dial(sl *poolEntry[C]) (*conn[C], error) {
 	p.mu.Lock()
 	c, d := sl.c, sl.dialing
 	switch {
@@ -139,15 +139,15 @@ func (p *pool[C]) reserve(key string, shared bool) (c *conn[C], joinsReader bool
 	}
 }
 
-// choose returns an existing connection, or a free slot in which to make a new one.
-func (p *pool[C]) choose(key string, shared bool) (*conn[C], *slot[C], bool, error) {
+// choose returns an existing connection, or a free entry in which to make a new one.
+func (p *pool[C]) choose(key string, shared bool) (*conn[C], *poolEntry[C], bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, nil, false, driver.ErrClosed
 	}
 	var best, join *conn[C]
-	var empty *slot[C]
+	var empty *poolEntry[C]
 	busy := false // other callers of this process have the lock or ask for it
 	for i := range p.holds {
 		c := p.holds[i].c
@@ -317,12 +317,12 @@ func (p *pool[C]) anyConn() (c C, err error) {
 	}
 }
 
-// waiter returns a free slot for a call of Wait that wants to reserve its lock. If no slot is free,
-// or if the call does not want to reserve the lock, the call gets a place in the line.
-func (p *pool[C]) waiter(key string, reserve bool) (*slot[C], *waiter[C]) {
+// waiter returns a free entry for a call of Wait that wants to reserve its lock. If no entry is
+// free, or if the call does not want to reserve the lock, the call gets a place in the line.
+func (p *pool[C]) waiter(key string, reserve bool) (*poolEntry[C], *waiter[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var free *slot[C]
+	var free *poolEntry[C]
 	for i := range p.waits {
 		sl := &p.waits[i]
 		if !sl.taken && (free == nil || free.c == nil) {
@@ -339,21 +339,21 @@ func (p *pool[C]) waiter(key string, reserve bool) (*slot[C], *waiter[C]) {
 	return free, nil
 }
 
-// giveBack frees a slot that a wait has used.
-func (p *pool[C]) giveBack(sl *slot[C]) {
+// giveBack frees an entry that a wait has used.
+func (p *pool[C]) giveBack(sl *poolEntry[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sl.taken = p.line.give(sl)
 }
 
-// leaveLine removes w from the line. If w was given a slot meanwhile, the slot goes to the next
+// leaveLine removes w from the line. If w was given an entry meanwhile, the entry goes to the next
 // waiter.
 func (p *pool[C]) leaveLine(w *waiter[C]) {
 	p.mu.Lock()
 	p.line.remove(w)
 	p.mu.Unlock()
 	select {
-	case sl := <-w.place:
+	case sl := <-w.free:
 		p.giveBack(sl)
 	default:
 	}

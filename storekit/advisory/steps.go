@@ -145,7 +145,7 @@ func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// clear records that h no longer has the lock, and frees its place in the pool. It wakes the
+// clear records that h no longer has the lock, and frees its entry in the pool. It wakes the
 // waiters of this process that want the lock. If refused is true, the server refused to release the
 // lock; see leave.
 func (s *Store[C]) clear(h *hold[C], refused bool) {

@@ -12,7 +12,7 @@ import (
 // Without a row, the next fence is the server's time, which is higher than every old fence. That is
 // true even if the clock was set back by an hour, because every row stays for at least minKeep.
 const (
-	sweepBatch = 500         // rows in one batch
+	sweepRows  = 500         // rows at a time
 	sweepPause = time.Second // between batches
 	// sweepEvery is how often the table is swept, no matter how many processes share it.
 	sweepEvery = time.Hour
@@ -56,7 +56,7 @@ func (w *sweeper[C]) sweep(pause time.Duration) (removed int, err error) {
 	}
 	defer c.Close()
 	for after := ""; ; {
-		n, last, err := w.table.Sweep(c, after, sweepBatch, w.keep)
+		n, last, err := w.table.Sweep(c, after, sweepRows, w.keep)
 		removed += n
 		if err != nil || last == "" {
 			return removed, storekit.Failure(err)

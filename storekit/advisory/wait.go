@@ -47,14 +47,14 @@ func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 		}
 	}
 	l := Lock{r.Name, s.dialect.Key(r.Name)}
-	place, w := s.pool.waiter(l.Key, reserve)
+	entry, w := s.pool.waiter(l.Key, reserve)
 	if w != nil {
 		var err error
-		if place, err = s.standInLine(ctx, w, l, &r); place == nil {
+		if entry, err = s.standInLine(ctx, w, l, &r); entry == nil {
 			return driver.Grant{}, err
 		}
 	}
-	g, err := s.waitIn(ctx, place, l, &r)
+	g, err := s.waitIn(ctx, entry, l, &r)
 	if err == nil && g == (driver.Grant{}) {
 		err = s.endReason(ctx)
 	}
@@ -81,14 +81,14 @@ func (s *Store[C]) nap(ctx context.Context) error {
 	return s.endReason(ctx)
 }
 
-// standInLine waits in the line until a session for waiters is free, and returns the slot of that
+// standInLine waits in the line until a session for waiters is free, and returns the entry of that
 // session. It leaves the line and returns nil if the lock seems to be free now, or if the wait has
 // to end.
-func (s *Store[C]) standInLine(ctx context.Context, w *waiter[C], l Lock, r *driver.Request) (*slot[C], error) {
+func (s *Store[C]) standInLine(ctx context.Context, w *waiter[C], l Lock, r *driver.Request) (*poolEntry[C], error) {
 	for {
 		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.countAhead(w)))
 		select {
-		case sl := <-w.place:
+		case sl := <-w.free:
 			pause.Stop()
 			return sl, nil
 		case <-w.woken:
@@ -115,23 +115,23 @@ func (s *Store[C]) looksFree(ctx context.Context, l Lock, r *driver.Request) boo
 	return free || err != nil
 }
 
-// waitIn waits in the session of a slot. Unless the lock was granted, it ends the session, because
-// the server would soon end it as idle. The session may also have the lock, and only the end of the
-// session makes sure that the lock is free.
-func (s *Store[C]) waitIn(ctx context.Context, place *slot[C], l Lock, r *driver.Request) (driver.Grant, error) {
-	c, err := s.pool.dial(place)
+// waitIn waits in the session of an entry. Unless the lock was granted, it ends the session,
+// because the server would soon end it as idle. The session may also have the lock, and only the
+// end of the session makes sure that the lock is free.
+func (s *Store[C]) waitIn(ctx context.Context, entry *poolEntry[C], l Lock, r *driver.Request) (driver.Grant, error) {
+	c, err := s.pool.dial(entry)
 	if err != nil { // the server may be back soon
-		s.pool.giveBack(place)
+		s.pool.giveBack(entry)
 		return driver.Grant{}, s.nap(ctx)
 	}
 	fence, granted, err := s.block(ctx, c, l, r)
 	var g driver.Grant
 	if granted {
-		g, err = s.handedOver(ctx, place, c, l, fence, r)
+		g, err = s.handedOver(ctx, entry, c, l, fence, r)
 	}
 	if g.TTL == 0 {
 		c.s.Close()
-		s.pool.giveBack(place)
+		s.pool.giveBack(entry)
 	}
 	if err == nil && g.TTL == 0 {
 		return g, s.nap(ctx)
@@ -160,7 +160,7 @@ func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Requ
 
 // handedOver is called after the server has granted the lock to the session of a waiter. It
 // reserves the lock for the waiter's token.
-func (s *Store[C]) handedOver(ctx context.Context, place *slot[C], c *conn[C], l Lock, fence uint64, r *driver.Request) (driver.Grant, error) {
+func (s *Store[C]) handedOver(ctx context.Context, entry *poolEntry[C], c *conn[C], l Lock, fence uint64, r *driver.Request) (driver.Grant, error) {
 	h, err := s.holds.enter(ctx, r.Name, r.Token)
 	if err != nil {
 		return driver.Grant{}, err
@@ -169,7 +169,7 @@ func (s *Store[C]) handedOver(ctx context.Context, place *slot[C], c *conn[C], l
 	if h.state != none {
 		return driver.Grant{}, fmt.Errorf("%w: the token has a hold", driver.ErrInvalid)
 	}
-	free := sync.OnceFunc(func() { s.pool.giveBack(place) })
+	free := sync.OnceFunc(func() { s.pool.giveBack(entry) })
 	stop := context.AfterFunc(c.s.Bound(), free)
 	h.key, h.back = l.Key, func() { stop(); free() }
 	s.pool.handOver(c, l.Key, !r.Shared)

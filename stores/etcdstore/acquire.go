@@ -13,7 +13,7 @@ import (
 // An attempt is one try of an operation that may grant a hold, such as Acquire, Wait or Convert.
 type attempt struct {
 	s      *Store
-	place  place
+	keys   nameKeys
 	r      *driver.Request
 	id     string
 	sent   driver.Instant
@@ -46,7 +46,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		if r.Replaces == "" {
 			return a.takeFree(ctx)
 		}
-		st, err := s.conn.readState(ctx, a.place, r.Name)
+		st, err := s.conn.readState(ctx, a.keys, r.Name)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // again.
 func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*attempt) error) (driver.Grant, error) {
 	for tries := 0; ; tries++ {
-		a := &attempt{s: s, place: s.cfg.place(r.Name), r: r, id: idOf(r.Token)}
+		a := &attempt{s: s, keys: s.cfg.keysOf(r.Name), r: r, id: idOf(r.Token)}
 		err := a.prepare(ctx)
 		if err == nil {
 			err = try(a)
@@ -119,13 +119,13 @@ func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 func (a *attempt) atLeast(todo *change, k kind) {
 	if a.guard != 0 {
 		guard := record{Follows: a.id, Holder: a.r.Holder}
-		todo.addOps(putKey(a.place.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
+		todo.addOps(putKey(a.keys.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
 	}
 }
 
 // addFence adds the operation that stores a fence.
 func (a *attempt) addFence(todo *change, fence uint64) {
-	todo.addOps(putFence(&a.place, fence, a.keeper))
+	todo.addOps(putFence(&a.keys, fence, a.keeper))
 }
 
 // takeFree takes the name in one transaction. The transaction succeeds if the name has no keys,
@@ -136,20 +136,20 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key := a.place.key(exclusive, "")
+	key := a.keys.key(exclusive, "")
 	if a.r.Shared {
-		key = a.place.key(shared, slot(a.s.id, 0))
+		key = a.keys.key(shared, ownPart(a.s.id, 0))
 	}
 	var todo change
 	a.addHold(&todo, a.kind(), key, fence)
 	a.addFence(&todo, fence)
 	// If the name has no stored fence, the comparison valueBelow is false. So for a name that may
 	// be new, a nested transaction checks that there is no fence, and then takes the name.
-	free, otherwise := noKeys(a.place.dir, a.place.end()), a.place.reads()[:1]
+	free, otherwise := noKeys(a.keys.dir, a.keys.end()), a.keys.reads()[:1]
 	if !a.s.holds.wasHeld(a.r.Name) {
-		otherwise = []*pb.RequestOp{nested([]*pb.Compare{free, noKey(a.place.fence)}, todo.ops, a.place.reads())}
+		otherwise = []*pb.RequestOp{nested([]*pb.Compare{free, noKey(a.keys.fence)}, todo.ops, a.keys.reads())}
 	}
-	reply, err := a.s.conn.commit(ctx, []*pb.Compare{free, valueBelow(a.place.fence, fenceText(fence))}, todo.ops, otherwise)
+	reply, err := a.s.conn.commit(ctx, []*pb.Compare{free, valueBelow(a.keys.fence, fenceText(fence))}, todo.ops, otherwise)
 	switch {
 	case isLeaseGone(err):
 		return err
@@ -159,11 +159,11 @@ func (a *attempt) takeFree(ctx context.Context) error {
 		a.entry.modified = reply.Header.Revision
 		return nil
 	}
-	st := stateOf(a.place, a.r.Name, reply)
+	st := stateOf(a.keys, a.r.Name, reply)
 	// A grant needs the stored fence. If the transaction above has not read it, read the state
 	// again.
 	if !a.isRefused(st) {
-		if st, err = a.s.conn.readState(ctx, a.place, a.r.Name); err != nil {
+		if st, err = a.s.conn.readState(ctx, a.keys, a.r.Name); err != nil {
 			return err
 		}
 	}

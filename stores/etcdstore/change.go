@@ -21,7 +21,7 @@ func (c *change) addOps(ops ...*pb.RequestOp) { c.ops = append(c.ops, ops...) }
 const maxTries = 200
 
 // readState returns the state of a name.
-func (c *connection) readState(ctx context.Context, p place, name string) (*state, error) {
+func (c *connection) readState(ctx context.Context, p nameKeys, name string) (*state, error) {
 	reply, err := c.commit(ctx, nil, p.reads(), nil)
 	if err != nil {
 		return nil, failure(ctx, err, false)
@@ -53,7 +53,7 @@ func (c *connection) applyChange(ctx context.Context, st *state, makeChange func
 		case reply.Succeeded:
 			return reply.Header.Revision, nil
 		}
-		st = stateOf(st.place, st.name, reply)
+		st = stateOf(st.nameKeys, st.name, reply)
 	}
 	return 0, unavailable("too many others change the name at the same time")
 }
@@ -63,7 +63,7 @@ func (c *connection) applyChange(ctx context.Context, st *state, makeChange func
 func (st *state) unchanged() []*pb.Compare {
 	return []*pb.Compare{
 		notWrittenAfter(st.dir, st.end(), st.revision),
-		notWrittenAfter(st.place.fence, "", st.revision),
+		notWrittenAfter(st.nameKeys.fence, "", st.revision),
 	}
 }
 

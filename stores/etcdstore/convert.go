@@ -35,7 +35,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 }
 
 func (a *attempt) convert(ctx context.Context) error {
-	st, err := a.s.conn.readState(ctx, a.place, a.r.Name)
+	st, err := a.s.conn.readState(ctx, a.keys, a.r.Name)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *chan
 	todo.addOps(deleteKey(e.key), putKey(a.entry.key, a.entry.text(), a.lease.id))
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Follows == a.id {
-			todo.addOps(deleteKey(g.key), putKey(st.key(coolingOf(mode), g.slot), g.value, g.lease))
+			todo.addOps(deleteKey(g.key), putKey(st.key(coolingOf(mode), g.part), g.value, g.lease))
 		}
 	}
 	return todo
@@ -127,6 +127,6 @@ func (a *attempt) intend(ctx context.Context, st *state, e *entry, refused error
 	todo := &change{}
 	todo.requireEntry(e)
 	intent := record{ID: a.id}
-	todo.addOps(putKey(st.key(intending, e.slot), intent.text(), l.id))
+	todo.addOps(putKey(st.key(intending, e.part), intent.text(), l.id))
 	return todo, nil
 }

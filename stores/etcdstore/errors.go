@@ -22,12 +22,12 @@ func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: etcd: "+format, append([]any{driver.ErrUnavailable}, args...)...)
 }
 
-// oneLineError is like errors.Join, but its text is one line.
-type oneLineError struct{ first, second error }
+// joined is like errors.Join, but its text is one line.
+type joined struct{ first, second error }
 
-func (j *oneLineError) Error() string { return j.first.Error() + "; " + j.second.Error() }
+func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
 
-func (j *oneLineError) Unwrap() []error { return []error{j.first, j.second} }
+func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
 // refusals lists errors of the server, each with advice. Each error proves that the server changed
 // nothing.
@@ -69,7 +69,7 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	awaitDeadline(ctx, err)
 	if cause := ctx.Err(); cause != nil && !errors.Is(context.Cause(ctx), errSilent) {
 		if wrote {
-			return &oneLineError{cause, driver.ErrUncertain}
+			return &joined{cause, driver.ErrUncertain}
 		}
 		return cause
 	}

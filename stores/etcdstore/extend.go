@@ -145,7 +145,7 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 // promoted or demoted the hold, explain returns a Grant instead.
 func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 	h.leaveGroup()
-	st, err := s.conn.readState(ctx, s.cfg.place(h.name), h.name)
+	st, err := s.conn.readState(ctx, s.cfg.keysOf(h.name), h.name)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -162,7 +162,7 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 // recall asks the server for a hold that this store does not know, and remembers it. Another store
 // or an earlier process may have obtained the hold.
 func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
-	st, err := s.conn.readState(ctx, s.cfg.place(name), name)
+	st, err := s.conn.readState(ctx, s.cfg.keysOf(name), name)
 	if err != nil {
 		return nil, err
 	}

@@ -66,11 +66,11 @@ func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.T
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, maxUntils)
+	room := make(chan struct{}, maxUntils)
 	for _, id := range slices.Collect(maps.Keys(ends)) { // a copy, because the goroutines change the map
-		slots <- struct{}{}
+		room <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-room }()
 			if left := s.conn.timeLeft(ctx, clientv3.LeaseID(id)); left > 0 {
 				mu.Lock()
 				defer mu.Unlock()

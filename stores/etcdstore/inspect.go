@@ -24,7 +24,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	defer s.work.Done()
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	st, err := s.conn.readState(ctx, s.cfg.place(name), name)
+	st, err := s.conn.readState(ctx, s.cfg.keysOf(name), name)
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -99,7 +99,7 @@ func (s *Store) list(ctx context.Context, from string) (states []*state, err err
 				continue
 			}
 			if last == nil || last.name != name {
-				last = &state{place: s.cfg.place(name), name: name}
+				last = &state{nameKeys: s.cfg.keysOf(name), name: name}
 				states = append(states, last)
 			}
 			if e, ok := entryOf(last.dir, kv); ok {
@@ -134,7 +134,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 		}
 		from, to := st.blockingKeys(false)
 		todo := &change{}
-		todo.addOps(deleteRange(from, to), putFence(&st.place, fence, keeper))
+		todo.addOps(deleteRange(from, to), putFence(&st.nameKeys, fence, keeper))
 		for i := range st.entries {
 			if e := &st.entries[i]; e.kind == exclusive {
 				if place := st.find(waiting, e.ID); place != nil {
@@ -174,7 +174,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		rec.Fence = fence
 		todo.addOps(putValue(e.key, rec.text()))
 		if fence > st.fence {
-			todo.addOps(putFence(&st.place, fence, keeper))
+			todo.addOps(putFence(&st.nameKeys, fence, keeper))
 		}
 		return todo, nil
 	})
@@ -200,7 +200,7 @@ func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, c
 		if err != nil {
 			return failure(ctx, err, false)
 		}
-		st, err := s.conn.readState(ctx, s.cfg.place(name), name)
+		st, err := s.conn.readState(ctx, s.cfg.keysOf(name), name)
 		if err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
 	}
 	value := identity(fence, all[0].id) // the value of the key begins with this text
 	same := []clientv3.Cmp{clientv3.Compare(clientv3.Value(all[0].key), ">", value), clientv3.Compare(clientv3.Value(all[0].key), "<", value+"~")}
-	place := s.cfg.place(name)
+	place := s.cfg.keysOf(name)
 	readers := place.key(shared, s.id)
 	if len(all) == 1 || slices.ContainsFunc(all, func(h *hold) bool { return !strings.HasPrefix(h.key, readers) }) {
 		return same

@@ -11,11 +11,11 @@ import (
 // A kind is the letter in a key that says what the key stands for.
 //
 //	key                    stands for
-//	PREFIX l/NAME/a/SLOT   a place in the queue
+//	PREFIX l/NAME/a/PART   a place in the queue
 //	PREFIX l/NAME/c/LEASE  a cool-down; for a hold with AtLeast, it exists before the hold ends
-//	PREFIX l/NAME/i/SLOT   the intent of a reader that wants to be promoted
+//	PREFIX l/NAME/i/PART   the intent of a reader that wants to be promoted
 //	PREFIX l/NAME/k/       the exclusive hold
-//	PREFIX l/NAME/r/SLOT   a shared hold
+//	PREFIX l/NAME/r/PART   a shared hold
 //	PREFIX l/NAME/s/LEASE  a cool-down that a reader left; it lets other readers in
 //	PREFIX f/NAME          the last fence of the name
 //	PREFIX b/LEASE         the barrier of the places with this lease; see ticket
@@ -25,12 +25,39 @@ import (
 // c to s can keep a writer out. The kinds from c to k can keep a reader out.
 //
 // The store uses the same keys again and again. New keys would make comparisons slower, because the
-// server also steps over deleted keys until its history is compacted. A SLOT is the random ID of a
+// server also steps over deleted keys until its history is compacted. A PART is the random ID of a
 // store and a small number.
 //
 // The key of an ended hold may belong to another hold now. So a transaction first compares the
 // revision at which the key was created or last written. The value of a hold's key contains a hash
 // of the token, which shows whose hold the key is.
+//
+// Each step compares what it may have raced with. If the comparison fails, it reads the state of
+// the name and begins again, unless the table says otherwise:
+//
+//	step                         compares
+//	Acquire, the claim of the    no key keeps the caller out
+//	first waiter
+//	Release, a hand-over, a      the last write of the key is the store's own
+//	move to another lease
+//	verification                 the value begins with the fence and the hash of the token;
+//	                             otherwise the hold is lost, or another store changed it
+//	IsHolder                     the same, and a move to another lease does not change the value.
+//	                             Of several readers of one store with one fence: the fence, in
+//	                             all their keys. Otherwise the caller's transaction is not made
+//	a new shared hold            no key of the name was written since the state was read
+//	a new place in the queue     one key that keeps the caller out still exists (a hold, a
+//	                             cool-down, an intent) or was not written again (a place); the
+//	                             new key is free
+//	Pass                         the last write of the key and of its places, and that the name
+//	                             has no other key; otherwise it only ends the hold
+//	deletion of a place that     the last write of the place; otherwise another waiter has the
+//	the hold kept                key, and keeps it
+//
+// A new place does not compare all keys: of n waiters that come at once, each would repeat its
+// transaction for every other one. It does not compare the last write of a hold either: a process
+// that passes the name on among its own goroutines writes the key again and again, and a waiter of
+// another process would never get its place.
 type kind byte
 
 const (
@@ -42,35 +69,35 @@ const (
 	coolingRd kind = 's'
 )
 
-// A place says under which keys the server stores one name.
-type place struct {
+// nameKeys says under which keys the server stores one name.
+type nameKeys struct {
 	// All keys of the name begin with dir, except the key of the last fence. dir ends with a slash.
 	dir   string
 	fence string // the key of the last fence
 }
 
-func (c *config) place(name string) place {
+func (c *config) keysOf(name string) nameKeys {
 	escaped := escape(name)
-	return place{dir: c.prefix + "l/" + escaped + "/", fence: c.prefix + "f/" + escaped}
+	return nameKeys{dir: c.prefix + "l/" + escaped + "/", fence: c.prefix + "f/" + escaped}
 }
 
-// key returns the key of the given kind. Its last part is a slot, the number of a lease, or "".
-func (p *place) key(k kind, last string) string { return p.dir + string(rune(k)) + "/" + last }
+// key returns the key of the given kind. Its last part is an ownPart, the number of a lease, or "".
+func (p *nameKeys) key(k kind, last string) string { return p.dir + string(rune(k)) + "/" + last }
 
-func (p *place) end() string { return p.dir[:len(p.dir)-1] + "0" }
+func (p *nameKeys) end() string { return p.dir[:len(p.dir)-1] + "0" }
 
-func (p *place) after(k kind) string { return p.dir + string(rune(k+1)) }
+func (p *nameKeys) after(k kind) string { return p.dir + string(rune(k+1)) }
 
-// slot returns a text with which the store makes keys that no other store uses. It consists of the
-// random ID of the store and the number n.
-func slot(store string, n int) string { return store + "-" + strconv.Itoa(n) }
+// ownPart returns a text with which the store makes keys that no other store uses. It consists of
+// the random ID of the store and the number n.
+func ownPart(store string, n int) string { return store + "-" + strconv.Itoa(n) }
 
 // queue returns the range of the keys of all waiters.
-func (p *place) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
+func (p *nameKeys) queue() (from, to string) { return p.dir + string(rune(waiting)), p.after(waiting) }
 
 // blockingKeys returns the range of the keys that can keep a reader out, or a writer if forReaders
 // is false. The places in the queue are not in this range.
-func (p *place) blockingKeys(forReaders bool) (from, to string) {
+func (p *nameKeys) blockingKeys(forReaders bool) (from, to string) {
 	if forReaders {
 		return p.after(waiting), p.after(exclusive)
 	}

@@ -125,7 +125,7 @@ func (s *leases) forFence(ctx context.Context) (clientv3.LeaseID, error) {
 
 // putFence returns the operation that stores a fence. If the fence is more than a day ahead of the
 // clock, it is stored without a lease and is kept for ever.
-func putFence(p *place, fence uint64, keeper clientv3.LeaseID) *pb.RequestOp {
+func putFence(p *nameKeys, fence uint64, keeper clientv3.LeaseID) *pb.RequestOp {
 	if fence > uint64(time.Now().Add(24*time.Hour).UnixMicro()) {
 		keeper = 0
 	}

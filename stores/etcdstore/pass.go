@@ -44,14 +44,14 @@ const maxNext = 32
 
 // A waiterAt is a waiter and its place in the queue.
 type waiterAt struct {
-	slot, id string
+	part, id string
 	modified int64
 	lease    clientv3.LeaseID
 }
 
 // listNext returns the operation that reads the first waiters of the queue. waitersBehind decodes
 // its result.
-func (p *place) listNext() *pb.RequestOp {
+func (p *nameKeys) listNext() *pb.RequestOp {
 	first, last := p.queue()
 	return get(&pb.RangeRequest{Key: []byte(first), RangeEnd: []byte(last), Limit: maxNext + 1,
 		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
@@ -68,11 +68,11 @@ func waitersBehind(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) stri
 		if !ok || e.created <= afterRevision {
 			continue
 		}
-		text := e.slot + e.ID
+		text := e.part + e.ID
 		if e.Shared || e.Alone || e.PassedTo != "" || escape(text) != text { // handOverText does not quote its arguments
 			break
 		}
-		b.WriteString(e.slot + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")
+		b.WriteString(e.part + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")
 	}
 	return b.String()
 }
@@ -92,7 +92,7 @@ func firstOf(text string) (w waiterAt, rest string, ok bool) {
 
 // passOn ends a hold and passes the name on to the next waiter. If it returns false without an
 // error, nothing was changed.
-func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
+func (s *Store) passOn(ctx context.Context, p *nameKeys, h *hold) (bool, error) {
 	to, rest, ok := firstOf(h.next)
 	fence, err := nextFence(h.fencing(), 0)
 	if err != nil || !ok {
@@ -104,7 +104,7 @@ func (s *Store) passOn(ctx context.Context, p *place, h *hold) (bool, error) {
 	}
 	grant := identity(fence, to.id) + `,"since":` + strconv.FormatInt(time.Now().UnixMicro(), 10) + "}"
 	conds := []*pb.Compare{
-		writtenAt(h.key, h.lastWrite()), writtenAt(h.ownPlace.key, h.ownPlace.modified), writtenAt(p.key(waiting, to.slot), to.modified),
+		writtenAt(h.key, h.lastWrite()), writtenAt(h.ownPlace.key, h.ownPlace.modified), writtenAt(p.key(waiting, to.part), to.modified),
 	}
 	todo := []*pb.RequestOp{
 		putKey(h.ownPlace.key, handOverText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
@@ -159,7 +159,7 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) (h *hold, passed bool) 
 		return nil, true
 	}
 	return &hold{
-		name: w.r.Name, id: w.id, key: w.place.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
+		name: w.r.Name, id: w.id, key: w.keys.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
 		ownPlace: keyVersion{w.key, w.created}, previousPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Waiters, shortRequest: w.r,
 		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
 	}, true
@@ -180,25 +180,25 @@ func (s *Store) handOver(h *hold) driver.Grant {
 
 // complete gives the full lease to a hold that was passed on, unless the hold has it already.
 func (s *Store) complete(h *hold) {
-	if s.beginCall(s.line.ctx) != nil {
+	if s.beginCall(s.queueLease.ctx) != nil {
 		return
 	}
 	defer s.work.Done()
-	for s.holds.find(h.name, h.id) == h && s.line.ctx.Err() == nil {
-		ctx, cancel := s.conn.limits.limit(s.line.ctx)
+	for s.holds.find(h.name, h.id) == h && s.queueLease.ctx.Err() == nil {
+		ctx, cancel := s.conn.limits.limit(s.queueLease.ctx)
 		_, err := s.fullLease(ctx, *h.shortRequest)
 		cancel()
 		if !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
 			return
 		}
-		pause(s.line.ctx, 100*time.Millisecond)
+		pause(s.queueLease.ctx, 100*time.Millisecond)
 	}
 }
 
 // fullLease gives the hold of the request r a lease of its full length.
 func (s *Store) fullLease(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	return s.withLeases(ctx, &r, func(a *attempt) error {
-		st, err := s.conn.readState(ctx, a.place, r.Name)
+		st, err := s.conn.readState(ctx, a.keys, r.Name)
 		if err != nil {
 			return err
 		}

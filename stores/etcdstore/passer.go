@@ -40,7 +40,7 @@ func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request
 	if h != nil && !h.recalled && !h.reader && h.next == "" {
 		out, g, err := s.pass(ctx, h, next)
 		if err == nil && out != driver.Released {
-			out, err = s.endHold(ctx, s.cfg.place(next.Name), next.Name, id, h, 0)
+			out, err = s.endHold(ctx, s.cfg.keysOf(next.Name), next.Name, id, h, 0)
 		}
 		return out, g, err
 	}
@@ -71,7 +71,7 @@ func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out dri
 		a.addFence(&todo, fence)
 		mine := []*pb.Compare{writtenAt(h.key, h.lastWrite())}
 		own := []string{h.key}
-		todo.conds = append(mine, valueBelow(a.place.fence, fenceText(fence)))
+		todo.conds = append(mine, valueBelow(a.keys.fence, fenceText(fence)))
 		for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {
 			if k.key != "" {
 				own = append(own, k.key)
@@ -79,8 +79,8 @@ func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out dri
 				todo.addOps(deleteKey(k.key))
 			}
 		}
-		todo.conds = append(todo.conds, a.place.onlyKeys(own)...)
-		reply, err := s.conn.commit(ctx, todo.conds, todo.ops, []*pb.RequestOp{nested(mine, h.deletions(&a.place), nil)})
+		todo.conds = append(todo.conds, a.keys.onlyKeys(own)...)
+		reply, err := s.conn.commit(ctx, todo.conds, todo.ops, []*pb.RequestOp{nested(mine, h.deletions(&a.keys), nil)})
 		switch {
 		case isLeaseGone(err):
 			return err
@@ -100,7 +100,7 @@ func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out dri
 }
 
 // onlyKeys returns comparisons that are true if the name has no keys except the given ones.
-func (p *place) onlyKeys(keys []string) (conds []*pb.Compare) {
+func (p *nameKeys) onlyKeys(keys []string) (conds []*pb.Compare) {
 	from := p.dir
 	slices.Sort(keys)
 	for _, key := range keys {

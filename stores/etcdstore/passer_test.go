@@ -69,7 +69,7 @@ func TestPassIsOneRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reply, err := client.Get(t.Context(), s.cfg.place(name).dir, clientv3.WithPrefix())
+		reply, err := client.Get(t.Context(), s.cfg.keysOf(name).dir, clientv3.WithPrefix())
 		if err != nil || len(reply.Kvs) != 0 {
 			t.Errorf("%s: left behind: %v, %v", name, reply.Kvs, err)
 		}

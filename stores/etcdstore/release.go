@@ -28,7 +28,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 }
 
 func (s *Store) release(ctx context.Context, name, id string, keep time.Duration) (driver.Outcome, error) {
-	p := s.cfg.place(name)
+	p := s.cfg.keysOf(name)
 	h := s.holds.take(name, id)
 	ended := false
 	var err error
@@ -49,7 +49,7 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 
 // erase deletes the keys of a hold that was granted to this store. If the key of the hold is gone,
 // or somebody else changed it, erase deletes nothing and returns false.
-func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
+func (s *Store) erase(ctx context.Context, p *nameKeys, h *hold) (bool, error) {
 	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.lastWrite())}, h.deletions(p), nil)
 	if err != nil {
 		return false, failure(ctx, err, true)
@@ -58,9 +58,9 @@ func (s *Store) erase(ctx context.Context, p *place, h *hold) (bool, error) {
 }
 
 // deletions returns the operations that delete the keys of a hold.
-func (h *hold) deletions(p *place) []*pb.RequestOp {
+func (h *hold) deletions(p *nameKeys) []*pb.RequestOp {
 	todo := []*pb.RequestOp{deleteKey(h.key)}
-	if h.reader { // also delete the intent, if there is one; it has the slot of the hold
+	if h.reader { // also delete the intent, if there is one; it has the part of the hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
 	for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {
@@ -74,7 +74,7 @@ func (h *hold) deletions(p *place) []*pb.RequestOp {
 // endHold reads the keys of the token's hold and deletes them. If keep is not 0, it leaves a
 // cool-down. The argument h is what the store remembers about the hold, or nil. If the server has
 // no hold of the token, h tells whether the hold expired or was taken away.
-func (s *Store) endHold(ctx context.Context, p place, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
+func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
 	l := &lease{}
 	var err error
 	if keep > 0 {

@@ -57,8 +57,8 @@ func TestRenewalsWaitForReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.line.set(&lease{id: 7, from: s.cfg.clock.Now(), ttl: placeLength * time.Second})
-	leave := s.line.enter()
+	s.queueLease.set(&lease{id: 7, from: s.cfg.clock.Now(), ttl: placeLength * time.Second})
+	leave := s.queueLease.enter()
 	<-slow.renewals
 	<-time.After(3 * renewPlaces)
 	close(slow.reply)

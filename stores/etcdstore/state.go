@@ -79,7 +79,7 @@ type entry struct {
 	record
 	kind     kind
 	key      string
-	slot     string // the last part of the key
+	part     string // the last part of the key
 	created  int64  // the revision that created the key
 	modified int64  // the revision of the last write
 	lease    clientv3.LeaseID
@@ -88,7 +88,7 @@ type entry struct {
 
 // A state is what the server stored for one name at one revision.
 type state struct {
-	place
+	nameKeys
 	name     string
 	revision int64
 	entries  []entry
@@ -96,15 +96,15 @@ type state struct {
 }
 
 // reads returns the operations that read all keys of a name. stateOf decodes their results.
-func (p *place) reads() []*pb.RequestOp {
+func (p *nameKeys) reads() []*pb.RequestOp {
 	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
 }
 
-// stateOf decodes the reply to a request with the operations of place.reads. Such a reply has two
-// results. If the second one is missing, the last fence is unknown, and the state has the highest
-// fence of the holds instead.
-func stateOf(p place, name string, reply *pb.TxnResponse) *state {
-	st := &state{place: p, name: name, revision: reply.Header.Revision}
+// stateOf decodes the reply to a request with the operations of nameKeys.reads. Such a reply has
+// two results. If the second one is missing, the last fence is unknown, and the state has the
+// highest fence of the holds instead.
+func stateOf(p nameKeys, name string, reply *pb.TxnResponse) *state {
+	st := &state{nameKeys: p, name: name, revision: reply.Header.Revision}
 	if inner := reply.Responses[0].GetResponseTxn(); inner != nil {
 		reply = inner
 	}
@@ -142,7 +142,7 @@ func entryOf(dir string, kv *mvccpb.KeyValue) (entry, bool) {
 	if len(rest) < 2 || rest[1] != '/' {
 		return entry{}, false
 	}
-	e := entry{kind: kind(rest[0]), key: key, slot: rest[2:], created: kv.CreateRevision, modified: kv.ModRevision,
+	e := entry{kind: kind(rest[0]), key: key, part: rest[2:], created: kv.CreateRevision, modified: kv.ModRevision,
 		lease: clientv3.LeaseID(kv.Lease), value: string(kv.Value)}
 	if json.Unmarshal(kv.Value, &e.record) != nil {
 		e.record = record{} // padlock did not write this value; the key still keeps callers out
@@ -162,11 +162,11 @@ func fenceOf(text []byte) uint64 {
 	return n
 }
 
-// freeKey returns a key of the given kind that does not exist yet. It tries the slots of this store
+// freeKey returns a key of the given kind that does not exist yet. It tries the parts of this store
 // in order.
 func (st *state) freeKey(k kind, store string) string {
 	for n := 0; ; n++ {
-		key := st.key(k, slot(store, n))
+		key := st.key(k, ownPart(store, n))
 		if !slices.ContainsFunc(st.entries, func(e entry) bool { return e.key == key }) {
 			return key
 		}

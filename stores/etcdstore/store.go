@@ -13,14 +13,14 @@ import (
 
 // Store keeps locks in etcd. It is safe for concurrent use.
 type Store struct {
-	cfg     config
-	id      string // random; a part of the keys that only this store writes
-	conn    *connection
-	leases  *leases
-	holds   *holds
-	holders lastHolder
-	groups  *groups
-	line    *line
+	cfg        config
+	id         string // random; a part of the keys that only this store writes
+	conn       *connection
+	leases     *leases
+	holds      *holds
+	holders    lastHolder
+	groups     *groups
+	queueLease *queueLease
 
 	mu     sync.Mutex
 	closed bool
@@ -57,7 +57,7 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	conn.ctx, conn.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s := &Store{cfg: cfg, id: rand.Text()[:16], conn: conn, leases: newLeases(conn, &cfg), holds: newHolds(cfg.clock)}
 	s.groups = newGroups(s.leases)
-	s.line = newLine(s.leases)
+	s.queueLease = newQueueLease(s.leases)
 	if cfg.lazy {
 		return s, nil
 	}
@@ -96,7 +96,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.line.closeLine()
+	s.queueLease.close()
 	s.work.Wait()
 	s.conn.close()
 	return nil

@@ -29,13 +29,13 @@ const (
 type wait struct {
 	s       *Store
 	r       *driver.Request
-	place   place
+	keys    nameKeys
 	id      string
 	key     string // of the place in the queue
 	created int64  // the revision that created the place, or 0
 	sent    bool   // there may be a place or a hold to give up, because a request for it was sent
 	ticket  ticket // of the last request for a place
-	late    bool   // the outcome of that request is not known; see line.refuseLate
+	late    bool   // the outcome of that request is not known; see queueLease.refuseLate
 }
 
 // Wait implements driver.Waiter. A waiter watches the key of the waiter before it, and the first
@@ -52,13 +52,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	defer s.work.Done()
 	ends, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.line.ctx, func() { cancel(driver.ErrClosed) })()
-	w := &wait{s: s, r: &r, place: s.cfg.place(r.Name), id: idOf(r.Token)}
+	defer context.AfterFunc(s.queueLease.ctx, func() { cancel(driver.ErrClosed) })()
+	w := &wait{s: s, r: &r, keys: s.cfg.keysOf(r.Name), id: idOf(r.Token)}
 	var g driver.Grant
 	var err error
 	if reserve {
-		defer s.line.enter()()
-		g, err = w.inLine(ends)
+		defer s.queueLease.enter()()
+		g, err = w.inQueue(ends)
 	} else {
 		err = w.waitOutside(ends)
 	}
@@ -75,7 +75,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // releases that hold. As long as the store renews the lease of the place, the place does not end by
 // itself, so leaveQueue does not give up.
 func (w *wait) leaveQueue() {
-	for tries := 0; tries == 0 || w.s.line.renews(w.ticket); tries++ {
+	for tries := 0; tries == 0 || w.s.queueLease.renews(w.ticket); tries++ {
 		ctx, cancel := w.s.conn.limits.limit(context.WithoutCancel(w.s.conn.ctx))
 		for ctx.Err() == nil {
 			if err := w.leaveOnce(ctx); err == nil || !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
@@ -101,16 +101,16 @@ func (w *wait) refuseLate(ctx context.Context) error {
 	if !w.late {
 		return nil
 	}
-	err := w.s.line.refuseLate(ctx, w.ticket)
+	err := w.s.queueLease.refuseLate(ctx, w.ticket)
 	w.late = err != nil
 	return err
 }
 
 // errOutOfLine means that the place in the queue is gone. The caller tries again.
-var errOutOfLine = errors.New("the place in the queue is gone")
+var errPlaceGone = errors.New("the place in the queue is gone")
 
-// inLine takes a place in the queue and waits until the name is granted.
-func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
+// inQueue takes a place in the queue and waits until the name is granted.
+func (w *wait) inQueue(ctx context.Context) (driver.Grant, error) {
 	var since time.Time // when the outage began
 	for {
 		var st *state
@@ -122,7 +122,7 @@ func (w *wait) inLine(ctx context.Context) (driver.Grant, error) {
 		switch {
 		case err == nil && g.TTL > 0:
 			return g, nil // the field From is set, so the Grant is a hold and not a reservation
-		case errors.Is(err, errOutOfLine):
+		case errors.Is(err, errPlaceGone):
 			return driver.Grant{}, nil
 		case err == nil:
 			since = time.Time{}
@@ -185,7 +185,7 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 		case st.liveHold(w.id) != nil: // an earlier claim succeeded, but its reply was lost
 			return a.keepHold(st, st.liveHold(w.id)), nil
 		case mine == nil && w.created != 0:
-			return nil, errOutOfLine
+			return nil, errPlaceGone
 		case mine != nil:
 			w.key, w.created = mine.key, mine.created // the place was made, but the reply was lost
 		}
@@ -228,16 +228,16 @@ func (w *wait) look(ctx context.Context, a *attempt) (st *state, joined bool, er
 		st, err = w.claim(ctx, a)
 		return st, false, err
 	case w.created != 0:
-		st, err = w.s.conn.readState(ctx, w.place, w.r.Name)
+		st, err = w.s.conn.readState(ctx, w.keys, w.r.Name)
 		return st, false, err
 	}
 	if err = w.refuseLate(ctx); err != nil {
 		return nil, false, err
 	}
-	if w.ticket, err = w.s.line.ticket(ctx); err != nil {
+	if w.ticket, err = w.s.queueLease.ticket(ctx); err != nil {
 		return nil, false, failure(ctx, err, false)
 	}
-	if st, err = w.s.conn.readState(ctx, w.place, w.r.Name); err != nil {
+	if st, err = w.s.conn.readState(ctx, w.keys, w.r.Name); err != nil {
 		return nil, false, err
 	}
 	return w.joinBehind(ctx, st)
@@ -257,8 +257,8 @@ func (w *wait) join(st *state) *change {
 // comparison that the request needs.
 func (w *wait) useTicket() *pb.Compare {
 	w.sent, w.late = true, true
-	w.ticket = w.s.line.newer(w.ticket)
-	return writtenAt(w.s.line.barrierKey(w.ticket), w.ticket.barrier)
+	w.ticket = w.s.queueLease.newer(w.ticket)
+	return writtenAt(w.s.queueLease.barrierKey(w.ticket), w.ticket.barrier)
 }
 
 // joinBehind adds the waiter to the end of the queue if some key blocks the waiter; see keepsOut.
@@ -273,8 +273,8 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 		}
 		todo := w.join(st)
 		todo.conds = append(todo.conds, before.blocks())
-		reads := append(w.place.reads(), getKey(w.s.line.barrierKey(w.ticket)))
-		reply, err := w.s.conn.commit(ctx, todo.conds, append(todo.ops, w.place.reads()...), reads)
+		reads := append(w.keys.reads(), getKey(w.s.queueLease.barrierKey(w.ticket)))
+		reply, err := w.s.conn.commit(ctx, todo.conds, append(todo.ops, w.keys.reads()...), reads)
 		if err != nil && !isLeaseGone(err) {
 			err = failure(ctx, err, true)
 		}
@@ -285,13 +285,13 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 		case reply.Succeeded:
 			reply.Responses = reply.Responses[1:]
 			w.created = reply.Header.Revision
-			return stateOf(w.place, w.r.Name, reply), true, nil
+			return stateOf(w.keys, w.r.Name, reply), true, nil
 		}
 		for _, kv := range reply.Responses[2].GetResponseRange().Kvs {
-			w.s.line.noteBarrier(ticket{w.ticket.lease, kv.ModRevision})
+			w.s.queueLease.noteBarrier(ticket{w.ticket.lease, kv.ModRevision})
 		}
 		reply.Responses = reply.Responses[:2]
-		st = stateOf(w.place, w.r.Name, reply)
+		st = stateOf(w.keys, w.r.Name, reply)
 	}
 	return nil, false, unavailable("too many others change the name at the same time")
 }
@@ -317,18 +317,18 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	}
 	// The place gets the lease of the hold, so that both end at the same time.
 	todo := change{ops: []*pb.RequestOp{putLease(w.key, a.lease.id)}}
-	a.addHold(&todo, exclusive, w.place.key(exclusive, ""), fence)
+	a.addHold(&todo, exclusive, w.keys.key(exclusive, ""), fence)
 	a.addFence(&todo, fence)
 	if a.guard == 0 {
-		todo.addOps(w.place.listNext())
+		todo.addOps(w.keys.listNext())
 	}
-	from, to := w.place.blockingKeys(false)
-	first, last := w.place.queue()
+	from, to := w.keys.blockingKeys(false)
+	first, last := w.keys.queue()
 	conds := []*pb.Compare{
 		createdAt(w.key, w.created), noKeys(from, to), createdAfter(first, last, w.created-1),
-		valueBelow(w.place.fence, fenceText(fence)),
+		valueBelow(w.keys.fence, fenceText(fence)),
 	}
-	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.place.reads())
+	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.keys.reads())
 	switch {
 	case isLeaseGone(err):
 		return nil, err
@@ -339,11 +339,11 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 		a.ownPlace = keyVersion{w.key, reply.Header.Revision}
 		if a.guard == 0 {
 			list := reply.Responses[len(reply.Responses)-1].GetResponseRange()
-			a.next = waitersBehind(w.place.dir, list.Kvs, w.created)
+			a.next = waitersBehind(w.keys.dir, list.Kvs, w.created)
 		}
 		return nil, nil
 	}
-	return stateOf(w.place, w.r.Name, reply), nil
+	return stateOf(w.keys, w.r.Name, reply), nil
 }
 
 // watch waits until a key that keeps the waiter out is deleted, or until some time has passed. If a
@@ -351,13 +351,13 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
 	before := st.waiterAhead(w.created, w.r.Shared)
 	if before == nil {
-		from, to := w.place.blockingKeys(false)
+		from, to := w.keys.blockingKeys(false)
 		w.s.watch(ctx, lookAgain, from, st.revision+1, isDeletion, clientv3.WithRange(to), clientv3.WithFilterPut())
 		return nil
 	}
 	w.s.watch(ctx, lookAgain, before.key, st.revision+1, func(e *clientv3.Event) bool {
 		var passed bool
-		h, passed = w.holdPassedOn(e, w.s.line.currentLease(0))
+		h, passed = w.holdPassedOn(e, w.s.queueLease.currentLease(0))
 		return passed || isDeletion(e)
 	})
 	return h
@@ -373,7 +373,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 			return nil
 		case err == nil:
 			since = time.Time{}
-			w.s.watch(ctx, lookAgainOutside, w.place.dir, st.revision+1, isDeletion, clientv3.WithRange(w.place.end()), clientv3.WithFilterPut())
+			w.s.watch(ctx, lookAgainOutside, w.keys.dir, st.revision+1, isDeletion, clientv3.WithRange(w.keys.end()), clientv3.WithFilterPut())
 		case !w.goesOn(ctx, err, &since):
 			return err
 		}
@@ -386,7 +386,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 func (w *wait) read(ctx context.Context) (*state, error) {
 	ctx, cancel := w.s.conn.limits.limit(ctx)
 	defer cancel()
-	return w.s.conn.readState(ctx, w.place, w.r.Name)
+	return w.s.conn.readState(ctx, w.keys, w.r.Name)
 }
 
 // blocked reports whether Acquire or Convert would fail now. A reader that wants to be promoted

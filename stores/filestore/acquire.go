@@ -83,11 +83,11 @@ func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request)
 // try makes one attempt to take the lock.
 func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, err error) {
 	if r.Shared {
-		gate, err := s.enterGate(ctx, f)
+		recordLock, err := s.lockRecord(ctx, f)
 		if err != nil {
 			return nil, err
 		}
-		defer gate.close()
+		defer recordLock.close()
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
@@ -143,7 +143,7 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 		return nil, unavailable(f.path, err)
 	}
 	if r.Shared {
-		h.writeSlot(b.next.epoch)
+		h.recordReader(b.next.epoch)
 	}
 	return h, nil
 }

@@ -36,22 +36,22 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return driver.Grant{Fence: h.fence}, nil
 }
 
-// promote tries once to make the shared lock of h exclusive. First it enters the gate, so that no
-// other process changes the record meanwhile (see enterGate). Then it writes the intent into the
+// promote tries once to make the shared lock of h exclusive. First it locks the record, so that no
+// other process changes the record meanwhile (see lockRecord). Then it writes the intent into the
 // record, which keeps other processes from taking the lock.
 func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request) error {
-	gate, err := s.enterGate(ctx, f)
+	recordLock, err := s.lockRecord(ctx, f)
 	if err != nil {
 		return err
 	}
-	defer gate.close()
+	defer recordLock.close()
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec, wall := b.read(h.conn), s.config.wall()
 	if rec.newer {
 		return newer(f.path)
 	}
-	if rec.intent != 0 && rec.intent != h.slotID && rec.intentEnd.timeLeft(wall) > 0 {
+	if rec.intent != 0 && rec.intent != h.readerID && rec.intentEnd.timeLeft(wall) > 0 {
 		return driver.ErrPromotionConflict
 	}
 	if err := s.writeIntent(f, h, b); err != nil {
@@ -83,11 +83,11 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	wall := s.config.wall()
 	b.next.setShared(f, h, &b.rec, wall)
-	b.next.intent, b.next.intentEnd = h.slotID, momentIn(driver.MaxIntent, wall)
+	b.next.intent, b.next.intentEnd = h.readerID, momentIn(driver.MaxIntent, wall)
 	if err := b.write(h.conn); err != nil {
 		return unavailable(f.path, err)
 	}
-	h.intent = h.slotID
+	h.intent = h.readerID
 	return nil
 }
 
@@ -130,8 +130,8 @@ func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) 
 	if err := b.write(h.conn); err != nil && stored {
 		return s.backToShared(f, h, unavailable(f.path, err))
 	}
-	clearSlot(h.conn, h.slot)
-	next.slot = -1
+	clearReader(h.conn, h.readerIndex)
+	next.readerIndex = -1
 	*h = next
 	return nil
 }
@@ -158,8 +158,8 @@ func (s *Store) notPromoted(f *file, h *hold) error {
 
 // neighbours are the other holders of a name, as one of its readers sees them.
 type neighbours struct {
-	holds    []driver.Hold // the holders in the kernel's list; if there is no list, the readers in the slots
-	recorded []driver.Hold // the readers in the slots, without dead processes
+	holds    []driver.Hold // the holders in the kernel's list; if there is no list, the recorded readers
+	recorded []driver.Hold // the recorded readers, without dead processes
 	writer   bool          // a lock in the kernel's list is exclusive
 	complete bool          // the kernel's list shows every lock
 }
@@ -169,14 +169,14 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
-	slots := readSlots(h.conn, rec.epoch)
-	own, known := slots[h.slot]
-	if !known { // all slots were taken when h was granted
+	readers := readReaders(h.conn, rec.epoch)
+	own, known := readers[h.readerIndex]
+	if !known { // all records were taken when h was granted
 		own.proc, own.pidns = uint64(machine().pid), machine().pidns
 	}
-	delete(slots, h.slot)
-	for i := range slotCount {
-		if o, ok := slots[i]; ok && o.state(o.boot) != processDead {
+	delete(readers, h.readerIndex)
+	for i := range maxReaders {
+		if o, ok := readers[i]; ok && o.state(o.boot) != processDead {
 			n.recorded = append(n.recorded, o.holdOf(true))
 		}
 	}
@@ -193,7 +193,7 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 			continue
 		}
 		n.writer = n.writer || !l.shared
-		n.holds = append(n.holds, l.holder(rec, slots))
+		n.holds = append(n.holds, l.holder(rec, readers))
 	}
 	return n
 }
@@ -211,11 +211,11 @@ func (s *Store) backToShared(f *file, h *hold, why error) error {
 // is converted. So demote first writes an intent into the record, and other processes that use
 // padlock do not take the lock while the intent is there. At the end, demote removes the intent.
 func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
-	gate, err := s.enterGate(ctx, f)
+	recordLock, err := s.lockRecord(ctx, f)
 	if err != nil {
 		return err
 	}
-	defer gate.close()
+	defer recordLock.close()
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	next := *h
@@ -230,7 +230,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 		s.lose(f, h)
 		return fmt.Errorf("%w: another program took it while it was being demoted", driver.ErrLost)
 	}
-	next.writeSlot(b.next.epoch)
+	next.recordReader(b.next.epoch)
 	*h = next
 	b.next.intent, b.next.intentEnd = 0, moment{}
 	_ = b.write(h.conn) // after an error, the intent lapses by itself

@@ -180,14 +180,14 @@ func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.
 	return err == nil
 }
 
-// A process was stopped while it held the gate. New readers and promotions get an error that says
-// so. Writers can still take the lock.
+// A process was stopped while it had the record lock. New readers and promotions get an error that
+// says so. Writers can still take the lock.
 func TestGateIsStuck(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, shared("job", "us"))
-	s.config.gatePatience = 50 * time.Millisecond
-	gate, err := s.enterGate(background, &file{path: pathOf(s, "job")})
+	s.config.recordLockPatience = 50 * time.Millisecond
+	recordLock, err := s.lockRecord(background, &file{path: pathOf(s, "job")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestGateIsStuck(t *testing.T) {
 	wantErr(t, err, driver.ErrUnavailable, "gate")
 	release(t, s, "job", "us", driver.Released)
 	take(t, s, request("job", "writer"))
-	gate.close()
+	recordLock.close()
 }
 
 // A reader that died during its promotion keeps other callers out, but not for longer than

@@ -46,7 +46,7 @@ func TestOpenMakesWhatIsShared(t *testing.T) {
 		if st, err := os.Stat(s.Dir()); err != nil || st.Mode() != c.dir {
 			t.Errorf("directory %v, %v; want %v", st.Mode(), err, c.dir)
 		}
-		for _, path := range []string{pathOf(s, "job"), gatePath(pathOf(s, "job"))} {
+		for _, path := range []string{pathOf(s, "job"), recordLockPath(pathOf(s, "job"))} {
 			if st, err := os.Stat(path); err != nil || st.Mode() != c.file {
 				t.Errorf("%s %v, %v; want %v", path, st.Mode(), err, c.file)
 			}

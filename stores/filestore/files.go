@@ -136,7 +136,7 @@ func (f *file) newHold() *hold {
 	if h == nil {
 		h = new(hold)
 	}
-	*h = hold{slot: -1}
+	*h = hold{readerIndex: -1}
 	return h
 }
 

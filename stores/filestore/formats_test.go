@@ -20,24 +20,24 @@ const (
 	goldenRecord = "504c4b31" + "32962666" + "9e00" + "01" + "0000000000" + "0102030405060708090a0b0c0d0e0f10" +
 		"f0debc9a78560400" + "0c00000000000000" + "01000000000000000000000000000000" + "03000000000000000000000000000000" +
 		"0500000000000000" + "06000000000000000000000000000000" + goldenOwner + "0400" + "6e616d65"
-	goldenSlot = "504c5331" + "db886c99" + "6000" + "000000000000" + "0102030405060708090a0b0c0d0e0f10" +
+	goldenReader = "504c5331" + "db886c99" + "6000" + "000000000000" + "0102030405060708090a0b0c0d0e0f10" +
 		"0300000000000000" + "0400000000000000" + goldenOwner
 	goldenOwner = "070000000b000000" + "0900000000000000" + "0a00000000000000" + "0c00000000000000" + "0d00000000000000" +
 		"0200" + "6831" + "0200" + "6c31"
 )
 
-func goldenValues() (record, slot) {
+func goldenValues() (record, readerRecord) {
 	boot := [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 	o := owner{proc: 7, pidns: 9, start: 10, pid: 11, since: 12, plan: 13, host: []byte("h1"), label: []byte("l1")}
 	r := record{
 		valid: true, mode: modeExclusive, boot: boot, fence: 0x456789abcdef0, epoch: 12,
 		cool: moment{wall: 1}, readCool: moment{wall: 3}, intent: 5, intentEnd: moment{wall: 6}, owner: o, name: []byte("name"),
 	}
-	return r, slot{valid: true, boot: boot, id: 3, epoch: 4, owner: o}
+	return r, readerRecord{valid: true, boot: boot, id: 3, epoch: 4, owner: o}
 }
 
 func TestFormat1OfTheRecord(t *testing.T) {
-	want, wantSlot := goldenValues()
+	want, wantReader := goldenValues()
 	b, err := hex.DecodeString(goldenRecord)
 	if err != nil {
 		t.Fatal(err)
@@ -49,14 +49,14 @@ func TestFormat1OfTheRecord(t *testing.T) {
 	if text := hex.EncodeToString(want.encode(nil)); text != goldenRecord {
 		t.Errorf("written as %s\nwant %s", text, goldenRecord)
 	}
-	if b, err = hex.DecodeString(goldenSlot); err != nil {
+	if b, err = hex.DecodeString(goldenReader); err != nil {
 		t.Fatal(err)
 	}
-	if got := decodeSlot(b); !reflect.DeepEqual(got, wantSlot) {
-		t.Errorf("read as  %+v\nwant %+v", got, wantSlot)
+	if got := decodeReader(b); !reflect.DeepEqual(got, wantReader) {
+		t.Errorf("read as  %+v\nwant %+v", got, wantReader)
 	}
-	if text := hex.EncodeToString(wantSlot.encode(nil)); text != goldenSlot {
-		t.Errorf("written as %s\nwant %s", text, goldenSlot)
+	if text := hex.EncodeToString(wantReader.encode(nil)); text != goldenReader {
+		t.Errorf("written as %s\nwant %s", text, goldenReader)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 package filestore_test
 
 import (

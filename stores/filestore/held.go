@@ -69,7 +69,7 @@ func foreigners(holds []driver.Hold) (n int) {
 
 // promoting returns the reader whose intent is in the record.
 func promoting(c *conn, rec *record, intent uint64) driver.Hold {
-	for _, s := range readSlots(c, rec.epoch) {
+	for _, s := range readReaders(c, rec.epoch) {
 		if s.id == intent {
 			return s.holdOf(true)
 		}
@@ -80,15 +80,15 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 // occupants returns the holders of the lock of c. The second result is false if the kernel's list
 // shows that nobody has the lock.
 func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, held bool) {
-	slots := readSlots(c, rec.epoch)
+	readers := readReaders(c, rec.epoch)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
 	if err == nil && len(locks) > 0 {
-		return s.attribute(c, rec, slots, locks), true
+		return s.attribute(c, rec, readers, locks), true
 	}
 	if err == nil && complete {
 		return nil, false
 	}
-	return claimed(rec, slots, err == nil), true
+	return claimed(rec, readers, err == nil), true
 }
 
 // claimed returns the holders that the file's record names. The store needs the record if the
@@ -98,7 +98,7 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, held bool)
 // processes about which nothing is known.
 //
 // If no holder is left, claimed returns one hold without a holder.
-func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold) {
+func claimed(rec *record, readers map[int]readerRecord, listed bool) (holds []driver.Hold) {
 	credible := func(o *owner, boot [16]byte) bool {
 		state := o.state(boot)
 		return state == processUnknown || state == processAlive && !listed
@@ -106,8 +106,8 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 	if rec.mode == modeExclusive && credible(&rec.owner, rec.boot) {
 		holds = append(holds, rec.holdOf(false))
 	}
-	for i := range slotCount {
-		if s, ok := slots[i]; ok && rec.mode == modeShared && credible(&s.owner, s.boot) {
+	for i := range maxReaders {
+		if s, ok := readers[i]; ok && rec.mode == modeShared && credible(&s.owner, s.boot) {
 			holds = append(holds, s.holdOf(true))
 		}
 	}
@@ -120,10 +120,10 @@ func claimed(rec *record, slots map[int]slot, listed bool) (holds []driver.Hold)
 // attribute finds the holders of the locks that the kernel lists for the file of c. The kernel
 // names the process that took a lock. If that process has ended, the processes that inherited its
 // descriptor have the lock.
-func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kernelLock) []driver.Hold {
+func (s *Store) attribute(c *conn, rec *record, readers map[int]readerRecord, locks []kernelLock) []driver.Hold {
 	holds := make([]driver.Hold, 0, len(locks))
 	for _, l := range locks {
-		h := l.holder(rec, slots)
+		h := l.holder(rec, readers)
 		if l.pid <= 0 || !l.ended() {
 			holds = append(holds, h)
 			continue
@@ -141,15 +141,16 @@ func (s *Store) attribute(c *conn, rec *record, slots map[int]slot, locks []kern
 	return holds
 }
 
-// holder finds out who took the lock l, from the head record and the slots of the file. When holder
-// uses a slot, it removes the slot from the map. So two locks never get the same slot.
-func (l kernelLock) holder(rec *record, slots map[int]slot) driver.Hold {
+// holder finds out who took the lock l, from the head record and the readers that are recorded.
+// When holder uses a reader, it removes the reader from the map. So two locks never get the same
+// one.
+func (l kernelLock) holder(rec *record, readers map[int]readerRecord) driver.Hold {
 	if !l.shared && rec.mode == modeExclusive && rec.owner.tookLock(l) {
 		return l.seenFromHere(&rec.owner, rec.holdOf(false))
 	}
-	for i := range slotCount {
-		if s, ok := slots[i]; ok && l.shared && s.tookLock(l) {
-			delete(slots, i)
+	for i := range maxReaders {
+		if s, ok := readers[i]; ok && l.shared && s.tookLock(l) {
+			delete(readers, i)
 			return l.seenFromHere(&s.owner, s.holdOf(true))
 		}
 	}

@@ -9,20 +9,20 @@ import (
 
 // hold is one grant. The mutex of its file guards it.
 type hold struct {
-	token    string
-	conn     *conn
-	fence    uint64
-	shared   bool
-	passed   bool          // a copy of the descriptor was given to a child
-	visible  bool          // showsLock returned true before the child got its copy
-	slot     int           // the number of its slot; -1 if it has none
-	slotID   uint64        // the id in that slot
-	intent   uint64        // the intent that this hold wrote into the file, or 0
-	atLeast  moment        // the name stays taken until this moment
-	reserved func() bool   // for a reservation: stops the timer that ends it; otherwise nil
-	waited   bool          // the hold began as a reservation
-	holder   driver.Holder // kept so that a lost record can be written again
-	since    int64         // µs since 1970
+	token       string
+	conn        *conn
+	fence       uint64
+	shared      bool
+	passed      bool          // a copy of the descriptor was given to a child
+	visible     bool          // showsLock returned true before the child got its copy
+	readerIndex int           // the number of its readerRecord; -1 if it has none
+	readerID    uint64        // the id in that record
+	intent      uint64        // the intent that this hold wrote into the file, or 0
+	atLeast     moment        // the name stays taken until this moment
+	reserved    func() bool   // for a reservation: stops the timer that ends it; otherwise nil
+	waited      bool          // the hold began as a reservation
+	holder      driver.Holder // kept so that a lost record can be written again
+	since       int64         // µs since 1970
 }
 
 var errNoSuchHold = fmt.Errorf("%w: this store has no such hold", driver.ErrLost)

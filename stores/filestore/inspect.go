@@ -54,7 +54,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // stateAt looks once at the lock of a name.
 func (s *Store) stateAt(name string) (driver.State, error) {
 	path := filepath.Join(s.dir, fileName(name))
-	c, rec, slots, err := s.readState(path)
+	c, rec, readers, err := s.readState(path)
 	if errors.Is(err, fs.ErrNotExist) && s.dirThere() {
 		return driver.State{Name: name, Path: path, Waiters: s.waitingAt("")}, nil
 	}
@@ -64,8 +64,8 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 	if rec.newer {
 		return driver.State{}, newer(path)
 	}
-	locks, complete, err := s.locksOn(c, path, slots)
-	state := s.stateOf(c, rec, slots, locks)
+	locks, complete, err := s.locksOn(c, path, readers)
+	state := s.stateOf(c, rec, readers, locks)
 	state.Name, state.Path, state.Waiters = name, path, s.waitingAt(path)
 	if err == nil && !complete && len(locks) == 0 {
 		err = errContainer
@@ -117,9 +117,9 @@ func keepClearer(state *driver.State, next driver.State) {
 
 // locksOn returns the locks on the file of c. If there may be locks that are not visible, complete
 // is false.
-func (s *Store) locksOn(c *conn, path string, slots map[int]slot) (locks []kernelLock, complete bool, err error) {
+func (s *Store) locksOn(c *conn, path string, readers map[int]readerRecord) (locks []kernelLock, complete bool, err error) {
 	if s.config.probes {
-		locks, err = s.locksByTrying(path, slots)
+		locks, err = s.locksByTrying(path, readers)
 		return locks, true, err
 	}
 	all, complete, err := s.seen.list(s.dir, c.ino)
@@ -220,7 +220,7 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 		return driver.State{}, false, nil
 	}
 	path := filepath.Join(s.dir, file)
-	c, rec, slots, err := s.readState(path)
+	c, rec, readers, err := s.readState(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || isSymlink(path):
 		return driver.State{}, false, nil // the file was removed, or padlock does not use it
@@ -229,14 +229,14 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	}
 	on := locks[c.ino]
 	if s.config.probes {
-		if on, err = s.locksByTrying(path, slots); err != nil {
+		if on, err = s.locksByTrying(path, readers); err != nil {
 			return driver.State{}, false, unavailable(path, err)
 		}
 	}
 	if rec.newer {
 		err = newer(path)
 	}
-	state = s.stateOf(c, rec, slots, on)
+	state = s.stateOf(c, rec, readers, on)
 	state.Path = path
 	state.Name = string(rec.name)
 	if !rec.valid {
@@ -274,8 +274,8 @@ func compatible(part, prefix string) bool {
 	return part[:n] == p[:n]
 }
 
-func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelLock) driver.State {
-	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: s.attribute(c, &rec, slots, locks)}
+func (s *Store) stateOf(c *conn, rec record, readers map[int]readerRecord, locks []kernelLock) driver.State {
+	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: s.attribute(c, &rec, readers, locks)}
 	wall := s.config.wall()
 	left, exclusive := rec.cool.timeLeft(wall), false
 	for _, l := range locks {
@@ -295,7 +295,7 @@ func (s *Store) stateOf(c *conn, rec record, slots map[int]slot, locks []kernelL
 
 // readState reads a lock file. A holder may be writing the record at the same time, so readState
 // reads a record again if it looks broken.
-func (s *Store) readState(path string) (c *conn, rec record, slots map[int]slot, err error) {
+func (s *Store) readState(path string) (c *conn, rec record, readers map[int]readerRecord, err error) {
 	if c, err = s.openToRead(path); err != nil {
 		return nil, rec, nil, err
 	}
@@ -303,7 +303,7 @@ func (s *Store) readState(path string) (c *conn, rec record, slots map[int]slot,
 	b := new(buffer) // not from the pool, because the record refers to it
 	for range 3 {
 		if rec = *b.read(c); rec.valid {
-			return c, rec, readSlots(c, rec.epoch), nil
+			return c, rec, readReaders(c, rec.epoch), nil
 		}
 		if rec.newer {
 			break

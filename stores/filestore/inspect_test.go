@@ -49,12 +49,12 @@ func TestHolderWithoutAName(t *testing.T) {
 	}
 }
 
-// There are more readers than slots. Inspect shows all readers. For a reader without a slot it
+// There are more readers than records. Inspect shows all readers. For a reader without a record it
 // shows only the process.
 func TestManyReaders(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	const n = slotCount + 3
+	const n = maxReaders + 3
 	for i := range n {
 		take(t, s, shared("job", strings.Repeat("r", i+1)))
 	}
@@ -63,13 +63,13 @@ func TestManyReaders(t *testing.T) {
 	for i := range h {
 		labels[h[i].Label]++
 	}
-	if len(h) != n || len(labels) != slotCount+1 || labels[""] != 3 {
+	if len(h) != n || len(labels) != maxReaders+1 || labels[""] != 3 {
 		t.Errorf("%d readers: %d holds, %d labels, %d without", n, len(h), len(labels), labels[""])
 	}
 	for i := range n {
 		release(t, s, "job", strings.Repeat("r", i+1), driver.Released)
 	}
-	take(t, s, shared("job", "later")) // slots are free again
+	take(t, s, shared("job", "later")) // records are free again
 	if h := inspect(t, s, "job").Holds; len(h) != 1 || h[0].Label != "later" {
 		t.Errorf("%+v", h)
 	}
@@ -287,8 +287,8 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s: %+v", what, h)
 		}
 		rec.mode = modeShared
-		slots := map[int]slot{3: {valid: true, boot: m.boot, owner: c.owner}}
-		if h := claimed(&rec, slots, c.listed); len(h) != 1 || (h[0].Label == "us") != c.known {
+		readers := map[int]readerRecord{3: {valid: true, boot: m.boot, owner: c.owner}}
+		if h := claimed(&rec, readers, c.listed); len(h) != 1 || (h[0].Label == "us") != c.known {
 			t.Errorf("%s, shared: %+v", what, h)
 		}
 	}
@@ -311,9 +311,9 @@ func TestProcessesByTheirStart(t *testing.T) {
 	}
 }
 
-// A slot that was written before the last exclusive grant counts as free, even if its reader died
+// A record that was written before the last exclusive grant counts as free, even if its reader died
 // without emptying it.
-func TestSlotsOfAnEarlierEpoch(t *testing.T) {
+func TestReadersOfAnEarlierEpoch(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, shared("job", "old"))

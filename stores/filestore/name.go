@@ -10,9 +10,9 @@ import (
 const maxReadable = 50
 
 const (
-	namePrefix = "sf."
-	lockSuffix = ".lock"
-	gateSuffix = ".gate"
+	namePrefix       = "sf."
+	lockSuffix       = ".lock"
+	recordLockSuffix = ".gate"
 )
 
 // fileName returns the name of the lock file for a lock's name, as Symfony's FlockStore builds it.
@@ -75,8 +75,8 @@ func readablePart(file string) (a string, ok bool) {
 	return rest[:len(rest)-tail], true
 }
 
-// gatePath returns the path of the gate of a lock file. The gate is a second lock file; see
-// enterGate.
-func gatePath(lockPath string) string {
-	return strings.TrimSuffix(lockPath, lockSuffix) + gateSuffix
+// recordLockPath returns the path of the record lock, which is a second lock file; see
+// lockRecord.
+func recordLockPath(lockPath string) string {
+	return strings.TrimSuffix(lockPath, lockSuffix) + recordLockSuffix
 }

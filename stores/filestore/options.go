@@ -19,7 +19,7 @@ type config struct {
 	// Tests replace these.
 	wall                func() time.Time
 	firstLook, slowLook time.Duration
-	gatePatience        time.Duration
+	recordLockPatience  time.Duration
 	headPatience        time.Duration
 	probes              bool // try a lock to find out whether it is held
 }

@@ -60,7 +60,7 @@ func (s *Store) takeTicket(f *file, shared bool) (ticket, error) {
 	}
 	t, err := q.join(f.spare, state, pipe)
 	if err == nil {
-		q.hold()
+		q.retain()
 	}
 	return t, err
 }

@@ -7,9 +7,9 @@ import (
 
 // locksByTrying finds out how the lock of a file is held, by trying to take it. It is for systems
 // that have no list of locks. While locksByTrying has the lock for an instant, another process that
-// tries the lock may be refused; padlock then tries again. slots has the readers that are recorded
+// tries the lock may be refused; padlock then tries again. readers has those that are recorded
 // in the file. If readers have the lock, the result has one lock for each of them.
-func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, error) {
+func (s *Store) locksByTrying(path string, readers map[int]readerRecord) ([]kernelLock, error) {
 	c, err := s.openPath(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -28,7 +28,7 @@ func (s *Store) locksByTrying(path string, slots map[int]slot) ([]kernelLock, er
 	switch err := c.tryLock(false); {
 	case err == errBusy:
 		locks := []kernelLock{{shared: true}}
-		for len(locks) < len(slots) {
+		for len(locks) < len(readers) {
 			locks = append(locks, kernelLock{shared: true})
 		}
 		return locks, nil

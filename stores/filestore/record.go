@@ -15,16 +15,16 @@ import (
 //
 //	0      the head record, see record
 //	1984   the queue of the waiters, see ticketQueue
-//	4096   slots of 640 bytes, one for each shared holder, see slot
+//	4096   records of 640 bytes, one for each shared holder, see readerRecord
 //
 // The file's size is also a signal: sizeWaited means that a process waits. Reading the signal costs
 // no system call of its own: the call that shows whether the file was removed also returns the
 // size.
 //
-// A process writes the head only if it has an exclusive lock, or a shared lock and the gate (see
-// enterGate). Nothing is synced to the disk. If the record is missing or damaged, padlock ignores
-// it. Then only three things are lost: the name of the holder, the rest of a cool-down, and a
-// detached hold (see lease).
+// A process writes the head only if it has an exclusive lock, or a shared lock and the record lock
+// (see lockRecord). Nothing is synced to the disk. If the record is missing or damaged, padlock
+// ignores it. Then only three things are lost: the name of the holder, the rest of a cool-down, and
+// a detached hold (see lease).
 //
 // Every format of the head begins with the same ten bytes. So an older build recognises a newer
 // head, and does not change it:
@@ -35,7 +35,7 @@ import (
 //	8   length of the whole, at most queueOffset
 //
 // A newer build may add bytes at the end of the head without a new format. It needs a new format if
-// an older build could damage what it writes into the head or the slots.
+// an older build could damage what it writes into the head or the records of readers.
 const (
 	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel + leaseSize
 	headFixed = 16 + 8*14 + 16 + 6 // without a lease, which is optional
@@ -81,7 +81,7 @@ type record struct {
 	mode      mode
 	boot      [16]byte
 	fence     uint64 // the highest fence minted
-	epoch     uint64 // fence of the last exclusive grant; slots of another epoch are stale
+	epoch     uint64 // fence of the last exclusive grant; readers of another epoch are stale
 	cool      moment // nobody gets the name before this
 	readCool  moment // only readers get the name before this
 	intent    uint64 // the random number of the reader that wants to be promoted, or 0
@@ -181,7 +181,7 @@ func (r *record) setExclusive(f *file, h *hold) {
 }
 
 // setShared makes r the head record of a file that the shared hold h has locked. The argument old
-// is the previous record. If old is not valid, r gets a new epoch, so that all slots in the file
+// is the previous record. If old is not valid, r gets a new epoch, so that all readers in the file
 // become stale.
 func (r *record) setShared(f *file, h *hold, old *record, wall time.Time) {
 	*r = *old

@@ -37,13 +37,13 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSlotRoundTrip(t *testing.T) {
-	want := slot{valid: true, boot: machine().boot, id: 3, epoch: 4, owner: fullRecord().owner}
+func TestReaderRoundTrip(t *testing.T) {
+	want := readerRecord{valid: true, boot: machine().boot, id: 3, epoch: 4, owner: fullRecord().owner}
 	b := want.encode(nil)
-	if len(b) > slotSize {
-		t.Errorf("the longest slot has %d bytes, slotSize is %d", len(b), slotSize)
+	if len(b) > readerSize {
+		t.Errorf("the longest record has %d bytes, readerSize is %d", len(b), readerSize)
 	}
-	if got := decodeSlot(b); !reflect.DeepEqual(got, want) {
+	if got := decodeReader(b); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -86,7 +86,7 @@ func FuzzRecord(f *testing.F) {
 	r := fullRecord()
 	f.Add(r.encode(nil))
 	f.Add([]byte(magic))
-	s := slot{owner: r.owner}
+	s := readerRecord{owner: r.owner}
 	f.Add(s.encode(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 12 {
@@ -96,7 +96,7 @@ func FuzzRecord(f *testing.F) {
 		if r.decode(b); r.valid && r.fence >= driver.MaxFence {
 			t.Fatal("a fence that is none")
 		}
-		decodeSlot(b)
+		decodeReader(b)
 	})
 }
 

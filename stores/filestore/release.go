@@ -94,7 +94,7 @@ func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 		h.reserved()
 		h.reserved = nil
 	}
-	clearSlot(h.conn, h.slot)
+	clearReader(h.conn, h.readerIndex)
 	if h.passed {
 		return s.letGoPassed(f, h)
 	}

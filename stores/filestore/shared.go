@@ -9,38 +9,38 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The gate is a second lock file. It keeps two processes from changing the record at the same time
-// while both have a shared lock. A process also holds the gate while it turns its shared lock into
-// an exclusive one, or the reverse. It holds the gate only for a few microseconds.
+// The record lock is a second lock file. It keeps two processes from changing the record at the
+// same time while both have a shared lock. A process also has the record lock while it turns its
+// shared lock into an exclusive one, or the reverse. It has it only for a few microseconds.
 //
-// A process that takes an exclusive lock from the start does not need the gate. If it gets the lock
-// in the middle of a promotion, it finds the intent in the record and gives the lock back.
+// A process that takes an exclusive lock from the start does not need the record lock. If it gets
+// the lock in the middle of a promotion, it finds the intent in the record and gives the lock back.
 
 const (
-	// gatePatience is how long a call waits for the gate. A process holds the gate for a longer
-	// time only if it was stopped meanwhile.
-	gatePatience = 2 * time.Second
+	// recordLockPatience is how long a call waits for the record lock. A process has it for a
+	// longer time only if it was stopped meanwhile.
+	recordLockPatience = 2 * time.Second
 
-	// gateSpins is how many times a call tries to enter the gate before it sleeps between tries.
-	// Normally the process in the gate leaves it in that time.
-	gateSpins = 20
+	// recordLockSpins is how many times a call tries to get the record lock before it sleeps
+	// between tries. Normally the process that has it releases it in that time.
+	recordLockSpins = 20
 )
 
-// enterGate opens and locks the gate of f. To leave the gate, the caller closes the result.
-func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
-	path := gatePath(f.path)
-	deadline := time.Now().Add(s.config.gatePatience)
+// lockRecord opens and locks the record lock of f. To release it, the caller closes the result.
+func (s *Store) lockRecord(ctx context.Context, f *file) (*conn, error) {
+	path := recordLockPath(f.path)
+	deadline := time.Now().Add(s.config.recordLockPatience)
 	for i := 0; ; i++ {
-		c, err := s.tryGate(path)
+		c, err := s.tryRecordLock(path)
 		if err != errBusy {
 			return c, err
 		}
-		if i < gateSpins {
+		if i < recordLockSpins {
 			runtime.Gosched()
 			continue
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%w: %s is locked for longer than %v, by a stopped process or by another program; end that process", driver.ErrUnavailable, path, s.config.gatePatience)
+			return nil, fmt.Errorf("%w: %s is locked for longer than %v, by a stopped process or by another program; end that process", driver.ErrUnavailable, path, s.config.recordLockPatience)
 		}
 		select {
 		case <-ctx.Done():
@@ -50,9 +50,9 @@ func (s *Store) enterGate(ctx context.Context, f *file) (*conn, error) {
 	}
 }
 
-// tryGate tries once to lock the gate. It returns errBusy if another process holds the gate, or has
-// replaced the gate's file.
-func (s *Store) tryGate(path string) (*conn, error) {
+// tryRecordLock tries once to get the record lock. It returns errBusy if another process has it, or
+// has replaced its file.
+func (s *Store) tryRecordLock(path string) (*conn, error) {
 	c, err := s.openPath(path)
 	if err != nil {
 		return nil, unavailable(path, err)
@@ -72,23 +72,23 @@ func (s *Store) tryGate(path string) (*conn, error) {
 	return nil, unavailable(path, err)
 }
 
-// writeSlot writes the holder of a shared hold into a slot, where other processes can read it. If
-// that fails, other processes see only the process number of the holder.
-func (h *hold) writeSlot(epoch uint64) {
-	h.slotID = newID()
-	h.slot = takeSlot(h.conn, &slot{boot: machine().boot, id: h.slotID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
+// recordReader writes the holder of a shared hold into a readerRecord, where other processes can
+// read it. If that fails, other processes see only the process number of the holder.
+func (h *hold) recordReader(epoch uint64) {
+	h.readerID = newID()
+	h.readerIndex = addReader(h.conn, &readerRecord{boot: machine().boot, id: h.readerID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
 }
 
 // changeRecord calls edit with the head record of the lock that h has, and writes the record. If h
-// is shared, changeRecord holds the gate during the change. If h is exclusive, it builds the whole
-// record anew, so a record that was lost is restored.
+// is shared, changeRecord has the record lock during the change. If h is exclusive, it builds the
+// whole record anew, so a record that was lost is restored.
 func (s *Store) changeRecord(ctx context.Context, f *file, h *hold, edit func(*record)) error {
 	if h.shared {
-		gate, err := s.enterGate(ctx, f)
+		recordLock, err := s.lockRecord(ctx, f)
 		if err != nil {
 			return err
 		}
-		defer gate.close()
+		defer recordLock.close()
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)

@@ -51,7 +51,7 @@ var _ interface {
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
 		create: true, probes: !hasList, maxOpen: min(DefaultMaxOpen, descriptorLimit()/8),
-		wall: time.Now, firstLook: firstLook, slowLook: slowLook, gatePatience: gatePatience, headPatience: headPatience,
+		wall: time.Now, firstLook: firstLook, slowLook: slowLook, recordLockPatience: recordLockPatience, headPatience: headPatience,
 	}
 	for _, o := range opts {
 		o(&c)

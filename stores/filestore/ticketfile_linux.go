@@ -20,7 +20,7 @@ func openQueue(c *conn) (*ticketQueue, error) {
 // liesIn reports whether the queue lies in the file that c has open.
 func (q *ticketQueue) liesIn(c *conn) bool { return q.ino == c.ino && q.dev == c.dev }
 
-func (q *ticketQueue) hold() *ticketQueue {
+func (q *ticketQueue) retain() *ticketQueue {
 	q.refs.Add(1)
 	return q
 }

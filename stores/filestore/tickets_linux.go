@@ -38,7 +38,7 @@ const (
 	queueOffset  = 1984
 	queueSize    = 32
 	ticketHead   = queueOffset + queueSize // how many bytes are read before a lock is granted
-	ticketOffset = 24576                   // behind the slots
+	ticketOffset = 24576                   // behind the records of readers
 	ticketRoom   = 4096
 	ticketEnd    = ticketOffset + 8*ticketRoom
 )
@@ -134,8 +134,8 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 		if err := q.roomFor(c, n); err != nil {
 			return ticket{}, err
 		}
-		slot, word := q.word(n), newTicketWord(state, n, pipe)
-		old := slot.Load()
+		position, word := q.word(n), newTicketWord(state, n, pipe)
+		old := position.Load()
 		if q.nextTicket().Load() != n {
 			continue // other waiters have joined meanwhile
 		}
@@ -143,7 +143,7 @@ func (q *ticketQueue) put(c *conn, state ticketState, pipe uint64) (ticket, erro
 			q.nextTicket().CompareAndSwap(n, n+1)
 			continue
 		}
-		if slot.CompareAndSwap(old, uint64(word)) {
+		if position.CompareAndSwap(old, uint64(word)) {
 			q.nextTicket().CompareAndSwap(n, n+1)
 			return ticket{q, n, word}, nil
 		}

@@ -143,13 +143,13 @@ func TestNarrowFileIsOpened(t *testing.T) {
 		perm   os.FileMode
 	}{{AllowGroup(), 0o660}, {AllowWorld(), 0o666}} {
 		s := open(t, t.TempDir(), c.option)
-		for _, path := range []string{pathOf(s, "job"), gatePath(pathOf(s, "job"))} {
+		for _, path := range []string{pathOf(s, "job"), recordLockPath(pathOf(s, "job"))} {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		take(t, s, shared("job", "reader"))
-		for _, path := range []string{pathOf(s, "job"), gatePath(pathOf(s, "job"))} {
+		for _, path := range []string{pathOf(s, "job"), recordLockPath(pathOf(s, "job"))} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != c.perm {
 				t.Errorf("%v, %v, want %v", info.Mode().Perm(), err, c.perm)
 			}

@@ -206,14 +206,15 @@ func (s *Store) lookAtLock(ctx context.Context, w *waiter, r *driver.Request) (l
 			return l, err
 		}
 		l.refusal = no
-		if again := s.settle(f, w, &l); !again {
+		if again := s.triesAgain(f, w, &l); !again {
 			return l, nil
 		}
 	}
 }
 
-// settle is called after a try that failed. It reports whether another try should follow at once.
-func (s *Store) settle(f *file, w *waiter, l *lookResult) (again bool) {
+// triesAgain is called after a try that failed. It reports whether another try should follow at
+// once.
+func (s *Store) triesAgain(f *file, w *waiter, l *lookResult) (again bool) {
 	if w.ticket.queue == nil {
 		return l.subscribed && !s.notify.watches(f) // true if the path leads to another file by now
 	}

@@ -201,7 +201,7 @@ func (c *client) login(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	if r.word != "STORED" {
-		return fmt.Errorf("%w: memcached refuses the login: %s", driver.ErrUnavailable, r.line)
+		return fmt.Errorf("%w: memcached refuses the login: %s", driver.ErrUnavailable, r.text)
 	}
 	return conn.SetDeadline(time.Time{})
 }
@@ -250,12 +250,12 @@ func (l *link) readReplies() {
 		}
 		got := l.next()
 		if got == nil {
-			l.endLink(fmt.Errorf("a reply that nobody asked for: %q", r.line))
+			l.endLink(fmt.Errorf("a reply that nobody asked for: %q", r.text))
 			return
 		}
 		got <- answer{reply: r}
 		if r.confused() {
-			l.endLink(errors.New("another request was refused: " + r.line))
+			l.endLink(errors.New("another request was refused: " + r.text))
 			return
 		}
 	}

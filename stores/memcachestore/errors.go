@@ -35,7 +35,7 @@ func refusal(r reply) error {
 	case r.word == "ERROR":
 		return errOldServer
 	case strings.HasPrefix(r.word, "-"), strings.HasPrefix(r.word, "HTTP/"): // Redis, and servers of HTTP
-		return fmt.Errorf("%w: the server at this address is not memcached; it replies %q", driver.ErrUnavailable, r.line)
+		return fmt.Errorf("%w: the server at this address is not memcached; it replies %q", driver.ErrUnavailable, r.text)
 	}
-	return fmt.Errorf("%w: memcached replies %q", driver.ErrUnavailable, r.line)
+	return fmt.Errorf("%w: memcached replies %q", driver.ErrUnavailable, r.text)
 }

@@ -27,7 +27,7 @@ import (
 
 // reply is the server's reply to one request.
 type reply struct {
-	line  string   // the first line
+	text  string   // the first line
 	word  string   // its first word
 	flags []string // its other words
 	value []byte   // the value, if the word is VA
@@ -54,25 +54,25 @@ func (r *reply) confused() bool { return r.word == "ERROR" || r.word == "CLIENT_
 const maxValue = 1 << 20
 
 func readReply(from *bufio.Reader) (reply, error) {
-	line, err := readLine(from)
+	line, err := readText(from)
 	if err != nil {
 		return reply{}, err
 	}
 	word, rest, _ := strings.Cut(line, " ")
-	r := reply{line: line, word: word, flags: strings.Fields(rest)}
+	r := reply{text: line, word: word, flags: strings.Fields(rest)}
 	switch word {
 	case "VA":
 		err = r.readValue(from)
 	case "STAT":
 		for err == nil && line != "END" {
 			r.stats = append(r.stats, line)
-			line, err = readLine(from)
+			line, err = readText(from)
 		}
 	}
 	return r, err
 }
 
-func readLine(from *bufio.Reader) (string, error) {
+func readText(from *bufio.Reader) (string, error) {
 	line, err := from.ReadSlice('\n')
 	return strings.TrimRight(string(line), "\r\n"), err
 }

@@ -22,9 +22,9 @@ import (
 // When a conn has ended, the store closes it and never uses it again. To notice that end, a
 // goroutine pings the server from time to time.
 type conn struct {
-	sc    *sql.Conn
-	id    string // the number of the session
-	place string // names the server, to distinguish it from others
+	sc     *sql.Conn
+	id     string // the number of the session
+	server string // names the server, to distinguish it from others
 	// mark is the name of a lock that only this session has. So this lock identifies the session.
 	mark    string
 	socket  net.Conn      // nil if the pool does not call Dialed

@@ -92,7 +92,7 @@ func TestNumbersAfterARestart(t *testing.T) {
 		c, other := (&fakeConn{}).conn(t), (&fakeConn{ended: k.ended}).conn(t)
 		c.id, other.id = "7", "7"
 		if k.elsewhere {
-			c.place, other.id = "another server", "8"
+			c.server, other.id = "another server", "8"
 		}
 		if k.busy {
 			other.mu.Lock()

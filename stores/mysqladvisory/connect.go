@@ -20,7 +20,7 @@ import (
 type dialer struct {
 	db       *sql.DB
 	cfg      *config
-	place    atomic.Pointer[string] // names the server, to distinguish it from others
+	server   atomic.Pointer[string] // names the server, to distinguish it from others
 	database atomic.Pointer[string] // the database of the first connection
 }
 
@@ -69,7 +69,7 @@ func (d *dialer) setUp(c *conn) error {
 	if err != nil {
 		return err
 	}
-	c.id, c.place = r[0].String, r[5].String
+	c.id, c.server = r[0].String, r[5].String
 	mariaDB, err := checkVersion(r[2].String)
 	if err == nil && !r.isOne(4) {
 		err = errNull
@@ -90,7 +90,7 @@ func (d *dialer) setUp(c *conn) error {
 	if _, err := c.exec(setUp(mariaDB, d.cfg.sessionTimeout, d.cfg.lossDelay/5)); err != nil {
 		return err
 	}
-	d.place.Store(&c.place)
+	d.server.Store(&c.server)
 	d.database.CompareAndSwap(nil, &r[1].String)
 	return nil
 }
@@ -183,7 +183,7 @@ func conflict(c, old *conn) error {
 // compare returns an error if two connections share a session or lead to two servers.
 func compare(a, b *conn) error {
 	switch {
-	case a.place != b.place:
+	case a.server != b.server:
 		return errTwoServers
 	case a.id == b.id:
 		return errOtherSession

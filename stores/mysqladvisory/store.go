@@ -92,7 +92,7 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	if !ok {
 		return false
 	}
-	mine, theirs := s.dialect.place.Load(), o.dialect.place.Load()
+	mine, theirs := s.dialect.server.Load(), o.dialect.server.Load()
 	if mine != nil && theirs != nil {
 		return *mine == *theirs
 	}

@@ -66,7 +66,7 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	c.s.mu.Lock()
 	stage, fence := c.stage, c.fence
 	if a.verdict == yes && stage == lost {
-		c.h.slots[i].otherMode = true
+		c.h.members[i].otherMode = true
 	}
 	report(a)
 	c.s.mu.Unlock()
@@ -75,14 +75,14 @@ func (c *conversion) convertMember(ctx context.Context, i int, m *member, report
 	}
 }
 
-// convertAt converts the hold at member i. The caller is in the gate slot.turn, so the member gets
+// convertAt converts the hold at member i. The caller holds memberHold.turn, so the member gets
 // no other request of the hold meanwhile.
 //
 // An earlier demotion with an unknown outcome may still be on its way to the member. Until it can
 // no longer arrive, convertAt refuses to promote the hold. Otherwise the demotion could take effect
 // after the promotion, and let readers in.
 func (s *Store) convertAt(ctx context.Context, h *hold, i int, r driver.Request) (driver.Grant, error) {
-	sl := &h.slots[i]
+	sl := &h.members[i]
 	s.mu.Lock()
 	early := !r.Shared && time.Now().Before(sl.demotesUntil)
 	s.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *conversion) accept(fence uint64) driver.Grant {
 func (c *conversion) markOtherMode() {
 	for i := range c.answers {
 		if v := c.answers[i].verdict; v != yes && v != gone {
-			c.h.slots[i].otherMode = true
+			c.h.members[i].otherMode = true
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (c *conversion) revert(intents bool) []answer {
 
 func (c *conversion) note(i int, otherMode bool) {
 	c.s.mu.Lock()
-	c.h.slots[i].otherMode = otherMode
+	c.h.members[i].otherMode = otherMode
 	c.s.mu.Unlock()
 }
 

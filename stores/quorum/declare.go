@@ -90,7 +90,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 		t.answers = secured
 		return driver.Grant{}, s.openError(secured, nil)
 	}
-	g := t.settled(secured)
+	g := t.recordGrant(secured)
 	if count(t.answers, held)+count(t.answers, leftover)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
 		s.mendSoon(t.h, r.timeout)
 	}
@@ -103,7 +103,7 @@ func (t *try) isSecure(g driver.Grant) bool {
 
 // secure completes the grant at one member that has granted the hold. It raises the member's fence
 // to the fence of the grant. If the request asks to keep the name for a minimum time
-// (Request.AtLeast), secure also sets that time. The caller is in the gate slot.turn, so the member
+// (Request.AtLeast), secure also sets that time. The caller holds memberHold.turn, so the member
 // gets no other request of the hold meanwhile.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
@@ -132,7 +132,7 @@ func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Gran
 	s.mu.Lock()
 	has := make([]bool, len(answers))
 	for i := range has {
-		has[i] = h.slots[i].has
+		has[i] = h.members[i].has
 	}
 	s.mu.Unlock()
 	for i := range answers {
@@ -157,13 +157,13 @@ func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.R
 	g, err := m.leased(m.store.Acquire(ctx, r))
 	a := answer{member: i, verdict: judge(err), grant: g, err: err}
 	s.mu.Lock()
-	h.slots[i].noteRepeated(a.verdict)
+	h.members[i].noteRepeated(a.verdict)
 	s.mu.Unlock()
 	return a
 }
 
 // settled updates the hold after a quorum has granted and secured it, and returns the grant.
-func (t *try) settled(secured []answer) driver.Grant {
+func (t *try) recordGrant(secured []answer) driver.Grant {
 	s, h := t.s, t.h
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 // or have it in the wrong mode. Then extendMember waits for the result of the round. If a quorum of
 // other members has confirmed the hold, extendMember repairs the hold at this member (see mend).
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
-	s, sl := c.s, &c.h.slots[i]
+	s, sl := c.s, &c.h.members[i]
 	var a answer
 	a.grant, a.err = m.leased(m.store.Extend(ctx, c.h.name, c.h.token, c.ttl))
 	a.verdict = judge(a.err)
@@ -141,14 +141,14 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 }
 
 // mend repairs the hold at member i. If the member has lost the hold, mend asks the member to grant
-// it again. If the member has the hold in the wrong mode, mend converts the hold. The caller is in
-// the gate slot.turn, so the member gets no other request of the hold meanwhile.
+// it again. If the member has the hold in the wrong mode, mend converts the hold. The caller holds
+// memberHold.turn, so the member gets no other request of the hold meanwhile.
 //
 // mend is called only right after a quorum of other members confirmed the hold, because then no
 // other caller can have had the name. At any other time, another caller may have had the name, and
 // then the hold must not come back.
 func (s *Store) mend(h *hold, i int, patience time.Duration) {
-	m, sl := s.members[i], &h.slots[i]
+	m, sl := s.members[i], &h.members[i]
 	s.mu.Lock()
 	r := h.request
 	r.Shared = h.isShared()

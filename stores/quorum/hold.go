@@ -16,10 +16,10 @@ type id struct{ name, token string }
 // know more about the hold, so they are asked, too.
 type hold struct {
 	id
-	refs  int       // how many calls and requests use it
-	turn  gate      // lets one call in at a time; only that call may change the hold
-	began time.Time // when the call that is under way came, before it waited for another call
-	slots []slot    // one for each member
+	refs    int          // how many calls and requests use it
+	turn    orderedMutex // lets one call in at a time; only that call may change the hold
+	began   time.Time    // when the call that is under way came, before it waited for another call
+	members []memberHold // one for each member
 
 	tried   bool // this process asked for the hold itself, so it knows which members may have it
 	live    bool // granted, and not over as far as this process knows
@@ -122,7 +122,7 @@ func (s *Store) addUser(name, token string) *hold {
 		if len(s.holds) > 2*s.swept+64 {
 			s.sweep()
 		}
-		h = &hold{id: key, slots: make([]slot, len(s.members))}
+		h = &hold{id: key, members: make([]memberHold, len(s.members))}
 		s.holds[key] = h
 	}
 	h.refs++
@@ -158,8 +158,8 @@ func (h *hold) endHold() {
 }
 
 func (h *hold) unwatch() {
-	for i := range h.slots {
-		if sl := &h.slots[i]; sl.stop != nil {
+	for i := range h.members {
+		if sl := &h.members[i]; sl.stop != nil {
 			sl.stop()
 			sl.stop, sl.bound = nil, nil
 		}
@@ -170,7 +170,7 @@ func (h *hold) unwatch() {
 // ended. The member then ends the context holdCtx, and boundEnded is called. The caller of watch
 // holds mu.
 func (s *Store) watch(h *hold, i int, holdCtx context.Context) {
-	sl := &h.slots[i]
+	sl := &h.members[i]
 	if holdCtx == nil || holdCtx == sl.bound {
 		return
 	}
@@ -186,19 +186,19 @@ func (s *Store) watch(h *hold, i int, holdCtx context.Context) {
 func (s *Store) boundEnded(h *hold, i int, holdCtx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sl := &h.slots[i]
+	sl := &h.members[i]
 	if sl.bound != holdCtx {
 		return
 	}
 	sl.bound, sl.stop, sl.has = nil, nil, false
-	if h.end != nil && h.count(func(sl *slot) bool { return sl.has }) < s.need {
+	if h.end != nil && h.count(func(sl *memberHold) bool { return sl.has }) < s.need {
 		h.end(context.Cause(holdCtx))
 	}
 }
 
-func (h *hold) count(is func(*slot) bool) (n int) {
-	for i := range h.slots {
-		if is(&h.slots[i]) {
+func (h *hold) count(is func(*memberHold) bool) (n int) {
+	for i := range h.members {
+		if is(&h.members[i]) {
 			n++
 		}
 	}
@@ -279,7 +279,7 @@ func (s *Store) grant(h *hold, sent driver.Instant, answers []answer) driver.Gra
 			s.watch(h, i, answers[i].grant.Bound)
 		}
 	}
-	lasting := h.count(func(sl *slot) bool { return sl.has && sl.bound == nil })
+	lasting := h.count(func(sl *memberHold) bool { return sl.has && sl.bound == nil })
 	if h.bound == nil && lasting < s.need {
 		h.bound, h.end = context.WithCancelCause(context.Background())
 	}

@@ -199,7 +199,7 @@ func (s *Store) look(ctx context.Context, i int, name string) look {
 // giveBack releases, in the background, what member i has handed over.
 func (s *Store) giveBack(h *hold, i int) {
 	s.mu.Lock()
-	sl := &h.slots[i]
+	sl := &h.members[i]
 	sl.sent, sl.has = true, true
 	patience := s.timeout(h.request.TTL)
 	s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *Store) claim(ctx context.Context, h *hold, i int, r driver.Request) (g 
 	}
 	defer s.finishCall(h)
 	s.mu.Lock()
-	h.slots[i].noteSending() // if the try is lost, the member must release what it handed over
+	h.members[i].noteSending() // if the try is lost, the member must release what it handed over
 	s.mu.Unlock()
 	t := s.newTry(h, r)
 	g, err = t.run(ctx)

@@ -59,8 +59,8 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 // these members would answer. The caller holds mu.
 func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
-	for i := range h.slots {
-		switch sl := &h.slots[i]; {
+	for i := range h.members {
+		switch sl := &h.members[i]; {
 		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
 			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.Gone, sl.mayBeReleased
 		default:
@@ -123,8 +123,8 @@ func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 	granted := s.ballot(unasked)
 	s.mu.Lock()
 	var ask []int
-	for i := range h.slots {
-		switch sl := &h.slots[i]; {
+	for i := range h.members {
+		switch sl := &h.members[i]; {
 		case sl.settling != nil:
 			unknown++
 		case sl.sent:
@@ -188,12 +188,12 @@ const (
 
 // settlement releases a hold at one member. It repeats the release until the member has nothing of
 // the hold, and no earlier request can arrive there any more. A late request could grant the hold
-// again, or end a later grant of the same token. During the settlement, the gate slot.turn lets no
+// again, or end a later grant of the same token. During the settlement, memberHold.turn lets no
 // other request with the token go to the member.
 //
-// A slot has what this process knows of one hold at one member. These are the states of a slot:
+// A memberHold has what this process knows of one hold at one member. These are its states:
 //
-//	state      fields of the slot           the member
+//	state      fields of memberHold         the member
 //	unasked    sent is false                has nothing
 //	asked      sent, and turn is taken      may have the hold
 //	granted    sent and has                 has the hold
@@ -244,7 +244,7 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 	s.work.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sl := &r.h.slots[i]
+	sl := &r.h.members[i]
 	r.h.refs++
 	if sl.settling != nil {
 		go sl.settling.join(r)
@@ -281,7 +281,7 @@ func (x *settlement) join(r *round) {
 }
 
 func (x *settlement) run(p place) {
-	s, sl := x.s, &x.h.slots[x.i]
+	s, sl := x.s, &x.h.members[x.i]
 	defer s.work.Done()
 	defer s.removeUser(x.h)
 	// After 2 × MaxSilence, every request that was under way has returned.
@@ -321,7 +321,7 @@ func (x *settlement) run(p place) {
 func (x *settlement) hasNothing() (a answer, nothing bool) {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
-	sl := &x.h.slots[x.i]
+	sl := &x.h.members[x.i]
 	if !x.h.tried || sl.sent || time.Now().Before(sl.lateUntil) {
 		return a, false
 	}
@@ -353,7 +353,7 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 // askOnce sends the release to the member once. An earlier request may still be on its way to the
 // member. The second result is how long that request may still take to arrive.
 func (x *settlement) askOnce() (a answer, late time.Duration) {
-	s, sl := x.s, &x.h.slots[x.i]
+	s, sl := x.s, &x.h.members[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
 	defer cancel()
 	a.outcome, a.err = s.members[x.i].store.Release(ctx, x.h.name, x.h.token, x.keep)

@@ -22,7 +22,7 @@ type round struct {
 
 // memberCall sends requests to one member and reports one answer. It may send more requests after
 // the report. If the round has a hold, the memberCalls for this hold at one member run one after
-// the other, because each of them first waits for slot.turn.
+// the other, because each of them first waits for memberHold.turn.
 type memberCall func(ctx context.Context, i int, m *member, report func(answer))
 
 // newRound returns a round for at most n answers.
@@ -43,7 +43,7 @@ func (r *round) endRound() {
 	}
 }
 
-// askMember runs f for member i in a new goroutine. It joins the queue of slot.turn before it
+// askMember runs f for member i in a new goroutine. It joins the queue of memberHold.turn before it
 // returns. So the requests of one hold reach a member in the order of the calls of askMember.
 func (r *round) askMember(i int, f memberCall) { r.beginAt(r.ctx, i, f) }
 
@@ -63,7 +63,7 @@ func (r *round) beginAt(ctx context.Context, i int, f memberCall) {
 	if r.h != nil {
 		r.s.mu.Lock()
 		r.h.refs++
-		p = r.h.slots[i].turn.enqueue()
+		p = r.h.members[i].turn.enqueue()
 		r.s.mu.Unlock()
 	}
 	go r.perform(ctx, i, p, f)
@@ -81,7 +81,7 @@ func (r *round) perform(ctx context.Context, i int, p place, f memberCall) {
 		return
 	}
 	defer r.s.removeUser(r.h)
-	turn := &r.h.slots[i].turn
+	turn := &r.h.members[i].turn
 	if r.s.await(ctx, turn, p) != nil {
 		report(answer{verdict: busy, err: errUnsettled})
 		return

@@ -96,7 +96,7 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 // stays false. The caller holds mu.
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
-		sl := &h.slots[i]
+		sl := &h.members[i]
 		return sl.sent || sl.turn.taken || sl.settling != nil
 	})
 }
@@ -177,7 +177,7 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	a.fast = took < t.round.timeout/2
 	m.failing.Store(a.verdict == never || a.verdict == unsure)
 	s.mu.Lock()
-	t.h.slots[i].noteAnswer(a.verdict)
+	t.h.members[i].noteAnswer(a.verdict)
 	if a.verdict == held && isLeft && isOwn(a.err, &t.r) {
 		a.verdict, a.err = leftover, errLeftover
 	}
@@ -214,7 +214,7 @@ func (t *try) mayAsk(i int, m *member, a *answer) (may, isLeft bool) {
 	case m.unsettled.Load() >= maxUnsettled:
 		a.verdict, a.err = never, errCrowded
 	default:
-		t.h.slots[i].noteSending()
+		t.h.members[i].noteSending()
 		return true, t.leftAt(i)
 	}
 	return false, false

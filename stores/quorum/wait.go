@@ -70,7 +70,7 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, reserve bool, replies chan<- answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sl := &h.slots[i]
+	sl := &h.members[i]
 	if sl.waiting {
 		replies <- answer{member: i, verdict: busy, err: errUnsettled}
 		return

@@ -41,7 +41,7 @@ type handOvers struct {
 // JoinFirst implements driver.Waiter.
 func (s *Store) JoinFirst(name string) bool {
 	last := s.handOvers.last.Load()
-	if last == 0 || !s.gate.open.Load() || !s.joinGrants() {
+	if last == 0 || !s.checks.valid.Load() || !s.joinGrants() {
 		return false
 	}
 	now := s.clock.Now()

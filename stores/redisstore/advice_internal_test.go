@@ -26,7 +26,7 @@ func TestAdviceEnds(t *testing.T) {
 		"at once":             {then: func(*Store, *setClock) {}, joins: true},
 		"plain strings":       {opts: []Option{PlainStrings()}, then: func(*Store, *setClock) {}, joins: true},
 		"without fences":      {opts: []Option{PlainStrings(), NoFences()}, then: func(*Store, *setClock) {}},
-		"a lost connection":   {then: func(s *Store, _ *setClock) { s.gate.countTurn() }},
+		"a lost connection":   {then: func(s *Store, _ *setClock) { s.checks.countTurn() }},
 		"found free":          {then: func(s *Store, _ *setClock) { s.handOvers.remove("job") }},
 		"in the same second":  {then: func(_ *Store, c *setClock) { c.now += driver.Instant(memoryOfHandOver) - 1 }, joins: true},
 		"a second later":      {then: func(_ *Store, c *setClock) { c.now += driver.Instant(memoryOfHandOver) }},
@@ -45,7 +45,7 @@ func TestAdviceEnds(t *testing.T) {
 			}
 			set.clock = clock
 			s := newStore(set)
-			s.gate.open.Store(true)
+			s.checks.valid.Store(true)
 			if s.JoinFirst("job") {
 				t.Fatal("JoinFirst is true before a hand-over")
 			}

@@ -72,7 +72,7 @@ func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
 		key, note := s.keys.pairIn(&texts, h.Name)
 		var slot uint16
 		if s.server.Cluster {
-			slot, room = slotOf(key), 1
+			slot, room = hashSlotOf(key), 1
 		}
 		b := open[slot]
 		if b == nil || len(b.index) == mostExtended {
@@ -160,7 +160,7 @@ func (s *Store) slowBatches(c *connected, holds []driver.Extension, out []driver
 		keys := s.keys.lock(h.Name).allKeys()
 		var slot uint16
 		if s.server.Cluster {
-			slot = slotOf(keys[0])
+			slot = hashSlotOf(keys[0])
 		}
 		b := open[slot]
 		if b == nil || len(b.index) == mostSlow {

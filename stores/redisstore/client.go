@@ -15,7 +15,7 @@ const (
 	keepAlive    = 15 * time.Second                     // TCP keep-alive of an idle connection
 	replyTimeout = silenceLimit                         // limit for each reply while a connection is made
 	flushDelay   = 10 * time.Microsecond                // for sending requests of several goroutines together; a single request is not delayed
-	callTimeout  = driver.MaxSilence - time.Second*3/10 // how long a call waits for a check of the servers; see gate.go
+	callTimeout  = driver.MaxSilence - time.Second*3/10 // how long a call waits for a check of the servers; see serverchecks.go
 	bufferSize   = 1 << 16                              // bytes of each of the two buffers of a connection
 )
 
@@ -63,9 +63,10 @@ func newDialer() net.Dialer {
 
 // dial makes a connection. Store.Close cancels a dial that has not ended.
 //
-// A new connection closes the store's gate (gate.go), but not before the first reply arrives on the
-// connection. A frozen server can still accept connections, but sends no reply. If a connection to
-// a frozen server closed the gate, requests to the other nodes would have to wait.
+// A new connection makes the store's checks invalid (serverchecks.go), but not before the first
+// reply arrives on the connection. A frozen server can still accept connections, but sends no
+// reply. If a connection to a frozen server made them invalid, requests to the other nodes would
+// have to wait.
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -110,12 +110,12 @@ func scriptError(text string) string {
 	// NOPERM keeps this text. It tells refusal that the error came from a script, which may have
 	// written something before.
 	if !strings.Contains(text, "NOPERM") {
-		text = scriptLine.ReplaceAllString(text, "")
+		text = scriptPosition.ReplaceAllString(text, "")
 	}
 	return text
 }
 
-var scriptLine = regexp.MustCompile(`^(ERR )?(Error running script \(call to \w+\): )?(@user_script: ?\d+: )+-?`)
+var scriptPosition = regexp.MustCompile(`^(ERR )?(Error running script \(call to \w+\): )?(@user_script: ?\d+: )+-?`)
 
 // versionError is the error for a name whose note has a flag that this version of padlock does not
 // know: a later version has written the note, or the note is damaged.

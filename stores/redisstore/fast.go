@@ -168,7 +168,7 @@ func (s *Store) passHold(ctx context.Context, c *connected, name, token string) 
 	n, err := s.scripts.pass.do(ctx, c, keys[:4], args).ToInt64()
 	switch {
 	case own == nil:
-	case err == nil && n > 2 && s.gate.open.Load():
+	case err == nil && n > 2 && s.checks.valid.Load():
 		own.grant(n, sent)
 	case err != nil || n > 2:
 		own.call(message{kind: msgLook}) // makes the waiter ask the server, because the lock may have gone to it

@@ -39,7 +39,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // releases the token. If a release were sent here, it could reach the server after the repeated
 // request, and end the hold that the repeated request has just got.
 func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant, err error) (driver.Grant, error) {
-	if err != nil || s.gate.open.Load() {
+	if err != nil || s.checks.valid.Load() {
 		return g, err
 	}
 	if err := s.prepare(ctx, true); err != nil {

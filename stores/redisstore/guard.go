@@ -10,11 +10,11 @@ import (
 // The restart guard remembers a line for each server in RunIDs: the server's run id, and sometimes
 // one of these words.
 const (
-	// lineRestarted: the server had another run id before, and may have lost locks.
-	lineRestarted = "restarted"
-	// lineFollowed: the server had another run id before, but then it was a replica of a primary
+	// wordRestarted: the server had another run id before, and may have lost locks.
+	wordRestarted = "restarted"
+	// wordFollowed: the server had another run id before, but then it was a replica of a primary
 	// whose data the process trusts.
-	lineFollowed = "followed"
+	wordFollowed = "followed"
 )
 
 // restartGuard remembers the run id of the primary n. It returns how long the guard still refuses
@@ -30,13 +30,13 @@ func (s *Store) restartGuard(n *node) time.Duration {
 	if before != id {
 		switch word = ""; {
 		case s.followed(n):
-			word = lineFollowed
+			word = wordFollowed
 		case before != "":
-			word = lineRestarted
+			word = wordRestarted
 		}
 		_ = s.config.runIDs.Store(n.addr, strings.TrimSpace(id+" "+word)) // Status reports the error
 	}
-	if n.durable() || word == lineFollowed || word != lineRestarted && s.config.guard != GuardStrict {
+	if n.durable() || word == wordFollowed || word != wordRestarted && s.config.guard != GuardStrict {
 		return 0
 	}
 	longest := s.config.longestTTL()
@@ -62,11 +62,11 @@ func (s *Store) followed(n *node) bool {
 }
 
 // trustData remembers the replication ids of all primaries that may have replicas. It is called
-// while the guard does not act. The caller holds the gate's mu.
+// while the guard does not act. The caller holds the mu of serverChecks.
 func (s *Store) trustData() {
-	single := s.gate.client.Load().Mode() == rueidis.ClientModeStandalone
-	for i := range s.gate.nodes {
-		n := &s.gate.nodes[i]
+	single := s.checks.client.Load().Mode() == rueidis.ClientModeStandalone
+	for i := range s.checks.nodes {
+		n := &s.checks.nodes[i]
 		id := n.info["master_replid"]
 		if n.err != nil || n.replica() || id == "" || s.config.guard == GuardOff || single && n.number("connected_slaves") <= 0 {
 			continue

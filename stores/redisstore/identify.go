@@ -27,7 +27,7 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	turns := s.gate.turns.Load()
+	turns := s.checks.turns.Load()
 	if id := s.identity.known(turns); id != "" {
 		return id, nil
 	}

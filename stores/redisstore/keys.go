@@ -20,7 +20,7 @@ const companionPrefix = "padlock:{"
 // keyer makes the keys for names.
 type keyer struct {
 	prefix string
-	tags   *[slots][3]byte
+	tags   *[hashSlots][3]byte
 }
 
 // lock has the key of one lock, and the beginning of its companion keys.
@@ -40,7 +40,7 @@ func (k *keyer) lock(name string) lock {
 	if permit {
 		whole = k.prefix + base
 	}
-	tag := &k.tags[slotOf(whole)]
+	tag := &k.tags[hashSlotOf(whole)]
 	l := lock{key: key, name: name}
 	l.stem = k.prefix + companionPrefix + string(tag[:]) + "}"
 	if permit || strings.HasPrefix(name, companionPrefix) || strings.HasPrefix(key, companionPrefix) {
@@ -90,7 +90,7 @@ func (k *keyer) pairIn(b *strings.Builder, name string) (key, note string) {
 		l := k.lock(name)
 		return l.key, l.stem + "f:" + name
 	}
-	tag := &k.tags[slotOf(name)]
+	tag := &k.tags[hashSlotOf(name)]
 	begin := b.Len()
 	b.Grow(len(companionPrefix) + len(tag) + len("}f:") + len(name))
 	b.WriteString(companionPrefix)

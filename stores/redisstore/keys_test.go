@@ -23,8 +23,8 @@ var oddNames = []string{
 func TestSlotTags(t *testing.T) {
 	t.Parallel()
 	seen := map[[3]byte]bool{}
-	for slot, tag := range slotTags() {
-		if got := slotOf("{" + string(tag[:]) + "}whatever"); int(got) != slot || seen[tag] {
+	for slot, tag := range hashSlotTags() {
+		if got := hashSlotOf("{" + string(tag[:]) + "}whatever"); int(got) != slot || seen[tag] {
 			t.Fatalf("the tag %q of slot %d lies in slot %d", tag, slot, got)
 		}
 		seen[tag] = true
@@ -35,12 +35,12 @@ func TestSlotTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	k := keyer{"", slotTags()}
+	k := keyer{"", hashSlotTags()}
 	for _, name := range oddNames {
 		for _, key := range append(k.lockKeys(name), name) {
 			n, err := c.Do(context.Background(), c.B().ClusterKeyslot().Key(key).Build()).AsInt64()
-			if err != nil || n != int64(slotOf(key)) {
-				t.Errorf("CLUSTER KEYSLOT %q is %d, %v; slotOf says %d", key, n, err, slotOf(key))
+			if err != nil || n != int64(hashSlotOf(key)) {
+				t.Errorf("CLUSTER KEYSLOT %q is %d, %v; hashSlotOf says %d", key, n, err, hashSlotOf(key))
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestKeys(t *testing.T) {
 		if err := checkPrefix(prefix); err != nil {
 			t.Fatal(err)
 		}
-		k := keyer{prefix, slotTags()}
+		k := keyer{prefix, hashSlotTags()}
 		owner := map[string]string{}
 		for _, name := range oddNames {
 			keys := k.lockKeys(name)
@@ -67,7 +67,7 @@ func TestKeys(t *testing.T) {
 					t.Errorf("prefix %q: the key %q belongs to %q and to %q", prefix, key, other, name)
 				}
 				owner[key] = name
-				if slotOf(key) != slotOf(keys[0]) {
+				if hashSlotOf(key) != hashSlotOf(keys[0]) {
 					t.Errorf("prefix %q: %q lies in another slot than %q", prefix, key, keys[0])
 				}
 				got, isName := k.nameOf(key)
@@ -92,13 +92,13 @@ func TestKeys(t *testing.T) {
 // one.
 func TestKeysOfOtherPrefixes(t *testing.T) {
 	const theirs = "padlock:{000}q:job" // a sorted set, as locks are
-	bare := keyer{"", slotTags()}
+	bare := keyer{"", hashSlotTags()}
 	for i := 1; i < len(theirs); i++ {
 		prefix, name := theirs[:i], theirs[i:]
 		if checkPrefix(prefix) != nil {
 			continue
 		}
-		k := keyer{prefix, slotTags()}
+		k := keyer{prefix, hashSlotTags()}
 		for _, key := range k.lockKeys(name) {
 			if strings.HasPrefix(key, companionPrefix) {
 				t.Errorf("prefix %q: the key %q of %q is one of padlock's own without a prefix", prefix, key, name)
@@ -152,18 +152,18 @@ func TestFormats(t *testing.T) {
 // slot of a cluster.
 func TestSlotsOfNames(t *testing.T) {
 	for _, prefix := range []string{"", "app:", "{app}:", "a}b"} {
-		k := keyer{prefix, slotTags()}
+		k := keyer{prefix, hashSlotTags()}
 		for _, name := range oddNames {
 			if len(name) > driver.MaxName-11 {
 				continue
 			}
-			want := slotOf(k.lock(name).key)
+			want := hashSlotOf(k.lock(name).key)
 			if isSlot(name) { // permits of a permit share a slot with each other only
-				want = slotOf(k.lock(driver.SlotName(name, 7)).key)
+				want = hashSlotOf(k.lock(driver.SlotName(name, 7)).key)
 			}
 			for _, derived := range []string{driver.SlotName(name, 0), driver.SlotName(name, 1023), driver.SlotGate(name, 3)} {
 				for _, key := range k.lockKeys(derived) {
-					if got := slotOf(key); got != want {
+					if got := hashSlotOf(key); got != want {
 						t.Errorf("prefix %q: %q is in the slot %d, its name is in %d", prefix, key, got, want)
 					}
 				}

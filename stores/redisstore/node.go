@@ -14,7 +14,7 @@ type node struct {
 	info    map[string]string // INFO
 	conf    map[string]string // the reply to CONFIG GET append*; nil if the server refuses the command
 
-	owners slotOwners // the owners of the slots, as this server of a cluster knows them
+	owners hashSlotOwners // the owners of the slots, as this server of a cluster knows them
 }
 
 func (n *node) number(field string) int64 {

@@ -32,13 +32,13 @@ func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store,
 	}
 	s := newStore(set)
 	s.server = server
-	s.gate.option = s.clientOption()
+	s.checks.option = s.clientOption()
 	if set.lazy {
 		return s, nil
 	}
 	err := s.prepare(ctx, false)
 	if err == nil {
-		err = s.gate.forbids() // the restart guard only delays grants, so Open ignores it
+		err = s.checks.forbids() // the restart guard only delays grants, so Open ignores it
 	}
 	if err != nil {
 		s.Close()
@@ -54,7 +54,7 @@ func newStore(c config) *Store {
 	}
 	s := &Store{
 		config: c, guarantees: c.guarantees(), scripts: bothScripts[layout](),
-		keys: keyer{c.prefix, slotTags()}, clock: c.clock,
+		keys: keyer{c.prefix, hashSlotTags()}, clock: c.clock,
 	}
 	if s.clock == nil {
 		s.clock = driver.SystemClock()
@@ -86,6 +86,6 @@ func (s *Store) Close() error {
 	s.subscriber.waits.Wait() // each waiter leaves its queue
 	s.jobs.Wait()
 	s.subscriber.running.Wait()
-	s.gate.close()
+	s.checks.close()
 	return nil
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slotOwners says which primary of a cluster has which slots. It is nil without a cluster, and if a
-// server does not support sharded messages (SPUBLISH). Then the store sends messages to waiters
-// with PUBLISH, which reaches all servers.
-type slotOwners []slotRange
+// hashSlotOwners says which primary of a cluster has which slots. It is nil without a cluster, and
+// if a server does not support sharded messages (SPUBLISH). Then the store sends messages to
+// waiters with PUBLISH, which reaches all servers.
+type hashSlotOwners []hashSlotRange
 
-type slotRange struct {
+type hashSlotRange struct {
 	first, last uint16
 	primary     string // the node's id
 }
 
 // primaryOf returns the primary that has a slot, or "" if that is not known.
-func (o slotOwners) primaryOf(slot uint16) string {
+func (o hashSlotOwners) primaryOf(slot uint16) string {
 	for i := range o {
 		if o[i].first <= slot && slot <= o[i].last {
 			return o[i].primary
@@ -32,7 +32,7 @@ func (o slotOwners) primaryOf(slot uint16) string {
 // readOwners reads the reply to CLUSTER SLOTS: a list of ranges, each with its first and last slot
 // and its nodes. The first node of a range is the primary, with its address, port and id. The
 // result is nil if the reply is an error or cannot be read.
-func readOwners(resp rueidis.RedisResult) (all slotOwners) {
+func readOwners(resp rueidis.RedisResult) (all hashSlotOwners) {
 	ranges, err := resp.ToArray()
 	if err != nil {
 		return nil
@@ -48,10 +48,10 @@ func readOwners(resp rueidis.RedisResult) (all slotOwners) {
 		}
 		id, _ := primary[2].ToString()
 		first, last := number(&parts[0]), number(&parts[1])
-		if id == "" || first < 0 || last < first || last >= slots {
+		if id == "" || first < 0 || last < first || last >= hashSlots {
 			return nil
 		}
-		all = append(all, slotRange{uint16(first), uint16(last), id})
+		all = append(all, hashSlotRange{uint16(first), uint16(last), id})
 	}
 	return all
 }
@@ -64,11 +64,11 @@ const shardedDigits = 17
 
 // channelOf returns the id of a channel whose slot belongs to primary, or false if primary has no
 // slots. The id has shardedDigits hexadecimal digits.
-func (o slotOwners) channelOf(primary string) (id string, ok bool) {
+func (o hashSlotOwners) channelOf(primary string) (id string, ok bool) {
 	number, err := strconv.ParseUint(newID(), 16, 64)
-	for range 16 * slots { // if the primary has only one slot, this takes 16,384 tries on average
+	for range 16 * hashSlots { // if the primary has only one slot, this takes 16,384 tries on average
 		id = "0" + hexID(number)
-		if o.primaryOf(slotOf(shardChannel(id))) == primary {
+		if o.primaryOf(hashSlotOf(shardChannel(id))) == primary {
 			return id, err == nil
 		}
 		number++

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// serverInfo asks every node. It also returns the value that gate.turns had before the first
-// question.
+// serverInfo asks every node. It also returns the value that serverChecks.turns had before the
+// first question.
 func (s *Store) serverInfo(ctx context.Context) (turns uint64, nodes []node, err error) {
-	g := &s.gate
+	g := &s.checks
 	var failed map[string]error // the nodes that did not answer the PING; they are not asked again
 	if g.client.Load() == nil {
 		c, err := rueidis.NewClient(g.option)
@@ -47,7 +47,7 @@ const (
 )
 
 // connected returns c with the settings that scripts need.
-func (s *Store) connected(c rueidis.Client, owners slotOwners) *connected {
+func (s *Store) connected(c rueidis.Client, owners hashSlotOwners) *connected {
 	counts := messagesCounted
 	switch {
 	case owners != nil:
@@ -58,9 +58,10 @@ func (s *Store) connected(c rueidis.Client, owners slotOwners) *connected {
 	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts, owners}
 }
 
-// shareMessages decides how messages are sent in a cluster. The caller holds the gate's mu.
+// shareMessages decides how messages are sent in a cluster. The caller holds the mu of
+// serverChecks.
 func (s *Store) shareMessages() {
-	g := &s.gate
+	g := &s.checks
 	c := g.client.Load()
 	if c.Mode() != rueidis.ClientModeCluster {
 		return
@@ -74,7 +75,7 @@ func (s *Store) shareMessages() {
 // The primaries may have different lists of owners for a while. ownersOf uses the list of the
 // primary whose address is first in alphabetical order. So the next call usually uses the same
 // list.
-func ownersOf(nodes []node) (all slotOwners) {
+func ownersOf(nodes []node) (all hashSlotOwners) {
 	from := ""
 	for i := range nodes {
 		n := &nodes[i]
@@ -112,7 +113,7 @@ func (s *Store) unreached(ctx context.Context, err error) error {
 
 // askAll calls ask for every node. It skips the nodes whose addresses have an error in knownErrs.
 func (s *Store) askAll(ctx context.Context, knownErrs map[string]error, ask func(*node, context.Context, rueidis.Client)) []node {
-	c := s.gate.client.Load()
+	c := s.checks.client.Load()
 	clients := c.Nodes()
 	nodes := make([]node, 0, len(clients))
 	for addr := range clients {
@@ -168,9 +169,9 @@ func (n *node) askNode(ctx context.Context, c rueidis.Client) {
 	}
 }
 
-// judge finds the reason not to grant locks, if any. The caller holds the gate's mu.
+// judge finds the reason not to grant locks, if any. The caller holds the mu of serverChecks.
 func (s *Store) judge() {
-	g := &s.gate
+	g := &s.checks
 	g.why = nil
 	cluster := g.client.Load().Mode() == rueidis.ClientModeCluster
 	for i := range g.nodes {
@@ -184,10 +185,10 @@ func (s *Store) judge() {
 		// The guard goes on if another server becomes the primary: its data may come from the
 		// server that has restarted.
 		if off := s.restartGuard(n); off > 0 {
-			g.holdOff = max(g.holdOff, s.clock.Now().Add(off))
+			g.guardUntil = max(g.guardUntil, s.clock.Now().Add(off))
 		}
 	}
-	if g.holdOff <= s.clock.Now() {
+	if g.guardUntil <= s.clock.Now() {
 		s.trustData()
 	}
 }

@@ -118,11 +118,11 @@ func (s *Store) remembered(n *node) driver.Finding {
 }
 
 func (s *Store) guardFinding() driver.Finding {
-	g := &s.gate
+	g := &s.checks
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := driver.Finding{Name: "restart-guard", Value: [...]string{"on servers that were known before", "strict", "off"}[s.config.guard]}
-	if left := g.holdOff.Sub(s.clock.Now()); g.holdOff != 0 && left > 0 {
+	if left := g.guardUntil.Sub(s.clock.Now()); g.guardUntil != 0 && left > 0 {
 		f.Value += fmt.Sprintf(", gives no locks for %v", left.Round(time.Second))
 	}
 	return f

@@ -20,7 +20,7 @@ type Store struct {
 	keys       keyer
 	keepArg    string
 	clock      driver.Clock
-	gate       gate
+	checks     serverChecks
 	subscriber subscriber
 	handed     handed
 	handOvers  handOvers

@@ -19,7 +19,7 @@ type subscriber struct {
 
 	mu            sync.Mutex
 	subscriptions map[string]*subscription // by primary
-	refused       slotOwners               // the owners of the slots when the server last refused sharded messages
+	refused       hashSlotOwners           // the owners of the slots when the server last refused sharded messages
 	waiters       map[uint64]*waiter
 	leaving       map[uint64]*waiter   // waiters that gave up, as long as the server has not confirmed that they are out of the queue
 	lines         map[string][]*waiter // by name, the waiters for an exclusive hold, in the order in which they came
@@ -74,7 +74,7 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	primary := ""
 	if c.owners != nil && !sub.hasRefused(c.owners) {
 		_, note := sub.s.keys.pair(w.r.Name)
-		primary = c.owners.primaryOf(slotOf(note))
+		primary = c.owners.primaryOf(hashSlotOf(note))
 	}
 	n := sub.subscriptions[primary]
 	if n == nil {
@@ -93,7 +93,7 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 
 // hasRefused reports whether the server has refused sharded messages, and the slots still have the
 // same owners as then. The caller holds mu.
-func (sub *subscriber) hasRefused(owners slotOwners) bool {
+func (sub *subscriber) hasRefused(owners hashSlotOwners) bool {
 	return slices.Equal(sub.refused, owners)
 }
 

@@ -52,7 +52,7 @@ type subscription struct {
 
 // newSubscription makes a subscription with a new channel. If primary is not empty, the channel's
 // slot belongs to that primary. newSubscription returns nil if it finds no such channel.
-func newSubscription(sub *subscriber, primary string, owners slotOwners) *subscription {
+func newSubscription(sub *subscriber, primary string, owners hashSlotOwners) *subscription {
 	channel, ok := newID(), true
 	if primary != "" {
 		channel, ok = owners.channelOf(primary)
@@ -68,8 +68,8 @@ func newSubscription(sub *subscriber, primary string, owners slotOwners) *subscr
 }
 
 // stays reports whether the primary of n still has the slot of n's channel.
-func (n *subscription) stays(owners slotOwners) bool {
-	return n.primary == "" || n.primary == owners.primaryOf(slotOf(shardChannel(n.channel)))
+func (n *subscription) stays(owners hashSlotOwners) bool {
+	return n.primary == "" || n.primary == owners.primaryOf(hashSlotOf(shardChannel(n.channel)))
 }
 
 // listen subscribes, and subscribes again whenever the connection is lost. It returns when another
@@ -102,7 +102,7 @@ func (n *subscription) subscribe() error {
 	default:
 	}
 	n.clock.clear()
-	turns := s.gate.turns.Load()
+	turns := s.checks.turns.Load()
 	c, err := s.readyClient(s.ctx, false)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (n *subscription) subscribe() error {
 			case "subscribe":
 				n.subscribed()
 			case "sunsubscribe": // the server sends it when the slot moves away
-				n.slotMoved()
+				n.hashSlotMoved()
 			}
 		},
 	})
@@ -140,7 +140,7 @@ func (n *subscription) subscribe() error {
 	}
 	// If no other connection was made or lost meanwhile, this one need not be checked: it has just
 	// replied.
-	if s.gate.turns.Load() == turns+1 {
+	if s.checks.turns.Load() == turns+1 {
 		select {
 		case <-n.suspect:
 		default:
@@ -157,7 +157,7 @@ func (n *subscription) dedicate(c *connected) (rueidis.DedicatedClient, func()) 
 		return c.Dedicate()
 	}
 	clients := c.Nodes()
-	nodes := slices.DeleteFunc(n.sub.s.gate.answering(), func(addr string) bool { return addr == n.node || clients[addr] == nil })
+	nodes := slices.DeleteFunc(n.sub.s.checks.answering(), func(addr string) bool { return addr == n.node || clients[addr] == nil })
 	if len(nodes) == 0 {
 		n.node = ""
 		return c.Dedicate()
@@ -173,7 +173,7 @@ func unknownOrForbidden(err error) bool {
 
 // noteRefusal is called when the server has refused sharded messages. Until the owners of the slots
 // change, the waiters of this store use PUBLISH.
-func (sub *subscriber) noteRefusal(owners slotOwners) {
+func (sub *subscriber) noteRefusal(owners hashSlotOwners) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	sub.refused = owners
@@ -201,7 +201,7 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 				return err
 			}
 		case <-pause: // the owners of the slots have usually been checked by now
-			if !n.stays(n.sub.s.gate.client.Load().owners) {
+			if !n.stays(n.sub.s.checks.client.Load().owners) {
 				return errMoved
 			}
 			suspect = n.suspect
@@ -219,9 +219,9 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 // makes the subscription check whether messages still arrive.
 func (n *subscription) maybeDead() { signal(n.suspect) }
 
-// slotMoved is called when the server says that the slot has moved. It ends the connection. The
+// hashSlotMoved is called when the server says that the slot has moved. It ends the connection. The
 // next connection is made when the new owners of the slots are known.
-func (n *subscription) slotMoved() { signal(n.moved) }
+func (n *subscription) hashSlotMoved() { signal(n.moved) }
 
 func signal(to chan struct{}) {
 	select {
@@ -270,7 +270,7 @@ func (n *subscription) try(d rueidis.DedicatedClient, lost <-chan error, trial i
 }
 
 func (n *subscription) publish(ctx context.Context, text string) error {
-	c := n.sub.s.gate.client.Load()
+	c := n.sub.s.checks.client.Load()
 	if n.primary != "" {
 		return c.Do(ctx, c.B().Spublish().Channel(shardChannel(n.channel)).Message(text).Build()).Error()
 	}
@@ -315,7 +315,7 @@ const sampleEvery = 3 * time.Second
 // lost since.
 func (n *subscription) needClock() {
 	s := n.sub.s
-	if a := n.clock.latest(); n.primary != "" && (a.turns != s.gate.turns.Load() || s.clock.Now().Sub(a.sent) > sampleEvery) {
+	if a := n.clock.latest(); n.primary != "" && (a.turns != s.checks.turns.Load() || s.clock.Now().Sub(a.sent) > sampleEvery) {
 		signal(n.ageing)
 	}
 }

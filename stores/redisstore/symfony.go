@@ -36,7 +36,7 @@ func (d *redisDSN) translate(rest string) (*url.URL, error) {
 		rest = after
 	}
 	place, query, _ := strings.Cut(rest, "?")
-	if err := d.place(place, slashes); err != nil {
+	if err := d.serverPart(place, slashes); err != nil {
 		return nil, err
 	}
 	values, err := url.ParseQuery(query)
@@ -82,8 +82,8 @@ func (d *redisDSN) secret(text string) {
 
 var database = regexp.MustCompile(`/(\d*)$`)
 
-// place reads HOST[:PORT][/DB] or /SOCKET[/DB].
-func (d *redisDSN) place(text string, slashes bool) error {
+// serverPart reads HOST[:PORT][/DB] or /SOCKET[/DB].
+func (d *redisDSN) serverPart(text string, slashes bool) error {
 	host, path := text, ""
 	if i := strings.IndexByte(text, '/'); i >= 0 {
 		host, path = text[:i], text[i:]

@@ -124,7 +124,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	return g, 0, err
 }
 
-// listening makes sure that the waiter receives messages. If that takes a new connection, the gate
+// listening makes sure that the waiter receives messages. If that takes a new connection, the store
 // also checks the server again.
 func (a *wait) listening(grants bool) (*connected, *subscription, error) {
 	c, err := a.s.readyClient(a.ctx, grants)

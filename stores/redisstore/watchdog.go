@@ -12,9 +12,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watchedConn is a connection to a server. It tells the store's gate (gate.go) when the connection
-// has been made and when it has ended. It also ends the connection if the server is silent, that
-// is, if something was written and nothing was read for silenceLimit after that.
+// watchedConn is a connection to a server. It tells the store's checks (serverchecks.go) when the
+// connection has been made and when it has ended. It also ends the connection if the server is
+// silent, that is, if something was written and nothing was read for silenceLimit after that.
 //
 // The client itself would notice a silent server by sending a PING every second, even on idle
 // connections. A watchedConn sends nothing while it is idle. It uses the deadline for reads instead
@@ -53,16 +53,16 @@ const (
 	tick         = 600 * time.Millisecond
 )
 
-// connectionChanged is called when a connection was made or lost. It closes the gate, so that the
-// servers are checked before the next request. It also makes each subscription check whether
-// messages still arrive.
+// connectionChanged is called when a connection was made or lost. It makes the checks invalid, so
+// that the servers are checked before the next request. It also makes each subscription check
+// whether messages still arrive.
 func (s *Store) connectionChanged() {
-	s.gate.countTurn()
+	s.checks.countTurn()
 	s.subscriber.maybeDead()
 }
 
 // Close closes the connection. If the server has replied on the connection before, Close also
-// closes the store's gate, because the server may have restarted.
+// makes the store's checks invalid, because the server may have restarted.
 func (c *watchedConn) Close() error {
 	if c.heard.Load() {
 		c.s.connectionChanged()
@@ -157,7 +157,7 @@ func (c *watchedConn) stopClock(writes int64) error {
 }
 
 func (c *watchedConn) probe() {
-	client := c.s.gate.client.Load()
+	client := c.s.checks.client.Load()
 	if client == nil {
 		return
 	}

@@ -50,7 +50,7 @@ const maxSampleAge = 10 * time.Second
 type sample struct {
 	sent   driver.Instant // when the request was sent
 	micros int64          // the server's time, in microseconds since 1970
-	turns  uint64         // gate.turns before the request was sent
+	turns  uint64         // serverChecks.turns before the request was sent
 }
 
 // samples has the latest sample of the server.
@@ -61,7 +61,7 @@ type samples struct {
 
 // beginSample returns a sample for a request that is sent now.
 func (s *Store) beginSample() sample {
-	return sample{turns: s.gate.turns.Load(), sent: s.clock.Now()}
+	return sample{turns: s.checks.turns.Load(), sent: s.clock.Now()}
 }
 
 // addSample stores the sample b after its request was answered. micros is the server's time in the
@@ -127,7 +127,7 @@ func (s *Store) window(handedAt int64, arrivedAt driver.Instant, clock *samples)
 		return 0, 0, false
 	}
 	a := clock.latest()
-	if a.sent == 0 || arrivedAt.Sub(a.sent) > maxSampleAge || a.turns != s.gate.turns.Load() || !s.gate.open.Load() {
+	if a.sent == 0 || arrivedAt.Sub(a.sent) > maxSampleAge || a.turns != s.checks.turns.Load() || !s.checks.valid.Load() {
 		return 0, 0, false
 	}
 	return windowOf(a, handedAt, arrivedAt, s.clock.Now())

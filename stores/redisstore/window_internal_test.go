@@ -53,8 +53,8 @@ func TestSampleOfTheSameServer(t *testing.T) {
 		known  bool
 	}{
 		"as it is":                           {func(*Store) {}, 1, true},
-		"a connection was made or lost":      {func(s *Store) { s.gate.turns.Add(1) }, 1, false},
-		"the gate is closed":                 {func(s *Store) { s.gate.open.Store(false) }, 1, false},
+		"a connection was made or lost":      {func(s *Store) { s.checks.turns.Add(1) }, 1, false},
+		"the checks are invalid":             {func(s *Store) { s.checks.valid.Store(false) }, 1, false},
 		"the sample is 11 s old":             {func(s *Store) { s.samples.last.sent -= driver.Instant(11 * time.Second) }, 1, false},
 		"there is no sample":                 {func(s *Store) { s.samples.last = sample{} }, 1, false},
 		"a message without a time":           {func(*Store) {}, 0, false},
@@ -71,7 +71,7 @@ func TestSampleOfTheSameServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.gate.open.Store(true)
+		s.checks.valid.Store(true)
 		s.samples.addSample(s.beginSample(), 1_000_000)
 		clock = nil
 		c.change(s)

@@ -22,7 +22,7 @@ const (
 	minKeep     = 65 * time.Minute
 	defaultKeep = 24 * time.Hour
 
-	pruneBatch = 500         // rows in one batch
+	pruneRows  = 500         // rows at a time
 	prunePause = time.Second // between batches
 	// pruneEvery is how often the tables are swept, no matter how many processes share them.
 	pruneEvery = time.Hour
@@ -95,7 +95,7 @@ func (s *Store) sweep(ctx context.Context, pause time.Duration) (removed int, er
 		if err != nil {
 			return removed, err
 		}
-		if len(list) < pruneBatch || pause > 0 && !calls.Sleep(s.closing, pause) {
+		if len(list) < pruneRows || pause > 0 && !calls.Sleep(s.closing, pause) {
 			return removed, nil
 		}
 		after = list[len(list)-1].name
@@ -150,8 +150,8 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 	}
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	args := make([]any, 0, pruneBatch+5)
-	for i := range pruneBatch {
+	args := make([]any, 0, pruneRows+5)
+	for i := range pruneRows {
 		args = append(args, list[min(i, len(list)-1)].name) // the last name is repeated, so that all batches use the same text
 	}
 	args = append(args, isOld(keep)...)
@@ -199,11 +199,11 @@ func newPruneStatements(d *dialect, t tables) pruneStatements {
 	// fence.
 	old := "(token = ? OR until < " + d.now + " - ?) AND busy < " + d.now + " - ? AND since < " + d.now + " - ? AND fence < " + d.now + " - ?"
 	st := pruneStatements{
-		list:  d.bind("SELECT name, version FROM " + t.locks + " WHERE name > ? AND " + old + " ORDER BY name LIMIT " + strconv.Itoa(pruneBatch)),
+		list:  d.bind("SELECT name, version FROM " + t.locks + " WHERE name > ? AND " + old + " ORDER BY name LIMIT " + strconv.Itoa(pruneRows)),
 		begin: d.bind("INSERT INTO " + t.meta + " (setting, value) VALUES (?, ?)"),
 		again: d.bind("UPDATE " + t.meta + " SET value = ? WHERE setting = ? AND value = ?"),
 	}
-	names := "name IN (?" + strings.Repeat(", ?", pruneBatch-1) + ")"
+	names := "name IN (?" + strings.Repeat(", ?", pruneRows-1) + ")"
 	switch d {
 	case dialects[PostgreSQL]:
 		st.remove = d.bind("WITH l AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE " + names + " AND " + old + " FOR UPDATE SKIP LOCKED), " +

@@ -58,7 +58,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	return ss.retryRequest(func() error {
 		_, stat, err := ss.conn.Exists(s.cfg.root)
 		if err == nil {
-			s.place.Store(fmt.Sprintf("%s %d %d", s.cfg.root, stat.Czxid, stat.Ctime))
+			s.rootID.Store(fmt.Sprintf("%s %d %d", s.cfg.root, stat.Czxid, stat.Ctime))
 		}
 		return err
 	})

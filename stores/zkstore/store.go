@@ -32,7 +32,7 @@ type Store struct {
 	closing context.Context
 	end     context.CancelFunc
 
-	place atomic.Value // the string that identifies the root, once it is known
+	rootID atomic.Value // the string that identifies the root, once it is known
 
 	mu   sync.Mutex
 	live *session // guarded by mu
@@ -197,7 +197,7 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	if !ok {
 		return false
 	}
-	if mine := s.place.Load(); mine != nil && mine == o.place.Load() {
+	if mine := s.rootID.Load(); mine != nil && mine == o.rootID.Load() {
 		return true
 	}
 	return slices.ContainsFunc(s.cfg.servers, func(server string) bool {

@@ -11,7 +11,7 @@ import (
 
 const (
 	pruneOdds  = 100       // one grant in pruneOdds removes old rows, as in PHP
-	pruneBatch = "100"     // rows at a time
+	pruneRows  = "100"     // rows at a time
 	pruneAfter = time.Hour // since the end of the lease
 )
 

@@ -125,7 +125,7 @@ func newStatements(d *dialect, c *config) statements {
 		clear:   text("DELETE FROM {table} WHERE ", mine),
 		evict:   text("DELETE FROM {table} WHERE {id} = ?"),
 		list:    text("SELECT {id}, ", row, " FROM {table} WHERE ", live, " ORDER BY {id}"),
-		old:     text("SELECT {id}, {token} FROM {table} WHERE {end}{wide} * 1000000 + ? <= {now} LIMIT ", pruneBatch),
+		old:     text("SELECT {id}, {token} FROM {table} WHERE {end}{wide} * 1000000 + ? <= {now} LIMIT ", pruneRows),
 		prune:   text("DELETE FROM {table} WHERE ", mine, " AND ", over),
 	}
 	return st
