@@ -60,12 +60,12 @@ var broken = map[bug]string{
 	extendShortens:       "extend/never-shortens",
 	extendTheTaker:       "extend/after-taken replaces/swap",
 	fenceAboveForAll:     "fence/highest fence/over-restart",
-	fenceAboveIgnored:    "fence/above fence/highest wait/above",
-	fenceAboveOnce:       "fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared",
+	fenceAboveIgnored:    "fence/above fence/above-joining fence/highest wait/above",
+	fenceAboveOnce:       "fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared",
 	fenceCounts:          "fence/over-restart fence/scale",
-	fenceForgotten: "break/another-hold~ fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
+	fenceForgotten: "break/another-hold~ fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
 		"promote/sole-reader~ raisefence/raises raisefence/used-up",
-	fenceTooBig: "answers/fence break/fence fence/above fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/scale fence/shared " +
+	fenceTooBig: "answers/fence break/fence fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/scale fence/shared " +
 		"raisefence/lost raisefence/raises raisefence/used-up shared/one-fence wait/above",
 	fencesStandStill:          "raisefence/used-up",
 	firstReaderIsStale:        "fence/shared raisefence/used-up",
@@ -100,6 +100,9 @@ var broken = map[bug]string{
 	recordsTakeTheName:        "record/no-lock",
 	recordedNamesAll:          "record/names",
 	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl wait/invalid",
+	joinersIgnoreAbove:        "fence/above-joining",
+	oldUserMissesCoolDown:     "acquire/used-often",
+	oldUserMissesGrowth:       "acquire/used-often",
 	joinsAfterGivingUp:        "giveup/during-a-long-wait giveup/silence",
 	keepsAreLeases:            "limits/keep-beyond-leases",
 	leasesGrowWithAtLeast:     "limits/keep-beyond-leases",
@@ -130,7 +133,7 @@ var broken = map[bug]string{
 	raiseNeverFails:           "raisefence/lost",
 	raisesTooFar:              "raisefence/invalid",
 	readerShortensOthers:      "shared/longest-lease shared/own-lease",
-	readersFenceOld:           "fence/above fence/shared raisefence/used-up shared/one-fence",
+	readersFenceOld:           "fence/above fence/above-joining fence/shared raisefence/used-up shared/one-fence",
 	readersMint:               "shared/one-fence",
 	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token-of-no-hold promote/sole-reader shared/kept-out-by-writer",
 	readersShareALease:        "shared/own-lease",

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -34,6 +35,12 @@ var acquireCases = []testCase{
 			}
 			c.verify(l, "after others asked for the name")
 		},
+	},
+	{
+		name:   "acquire/used-often",
+		clause: "A client that has used a name often sees what others write: a hold with a longer holder, and then its cool-down.",
+		about:  "Store.Acquire Request.Holder Request.Detached",
+		f:      usedOften,
 	},
 	{
 		name:   "acquire/spent",
@@ -184,4 +191,33 @@ func opaqueTokens(c *check) {
 		c.verify(l, "after a token that differs a little was released")
 		c.releaseFreely(l)
 	}
+}
+
+// usedOften lets one client use a name often, as a short holder. Then another client has the name,
+// with the longest holder. A store that keeps what it has read must notice that.
+func usedOften(c *check) {
+	pairs := 20
+	if c.h.Slow {
+		pairs = 5
+	}
+	short := driver.Request{Name: c.newName(), TTL: c.long()}
+	for range pairs {
+		short.Token = newToken()
+		c.releaseFreely(c.takeSoon(c.a, short, "of a name that this client uses often"))
+	}
+	long := c.request(short.Name)
+	long.Detached = c.g.Detached
+	long.Holder.Label = strings.Repeat("l", driver.MaxLabel)
+	l := c.takeSoon(c.b, long, "with a long label")
+	short.Token = newToken()
+	c.mustRefuse(c.a, short, "by a client that has used the name often", l)
+	c.verify(l, "after a client that has used the name often was refused")
+	if !c.g.CoolDown {
+		c.releaseFreely(l)
+		return
+	}
+	end := c.clockTime().Add(c.long())
+	c.cool(l, c.long())
+	short.Token = newToken()
+	c.coolingFor(c.a, short, end)
 }

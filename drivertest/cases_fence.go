@@ -65,6 +65,23 @@ var fenceCases = []testCase{
 		f:      fenceAbove,
 	},
 	{
+		name:   "fence/above-joining",
+		clause: "A reader with FenceAbove that joins other readers gets a fence greater than FenceAbove, and so does every later grant.",
+		about:  "Request.FenceAbove Grant.Fence",
+		needs:  []need{fences, readers},
+		f: func(c *check) {
+			first := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
+			r := c.readRequest(first.req.Name)
+			r.FenceAbove = first.grant.Fence + 1e6
+			second := c.joins(c.b, r)
+			last := c.checkFenceAbove(second, r.FenceAbove)
+			c.verify(first, "after another reader with FenceAbove")
+			c.releaseFreely(first)
+			c.releaseFreely(second)
+			c.checkFenceAbove(c.takeSoon(c.a, c.request(r.Name), "after readers with FenceAbove"), last)
+		},
+	},
+	{
 		name:   "fence/highest",
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
 		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",

@@ -88,7 +88,12 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 // readToo takes the name of l for a second reader. If the store refuses the second reader, readToo
 // ends the running case without a failure, because the case shared/together reports the refusal.
 func (c *check) readToo(cl *client, l *lease) *lease {
-	n, err := c.try(cl, c.readRequest(l.req.Name))
+	return c.joins(cl, c.readRequest(l.req.Name))
+}
+
+// joins is like readToo, for the request r.
+func (c *check) joins(cl *client, r driver.Request) *lease {
+	n, err := c.try(cl, r)
 	switch {
 	case errors.Is(err, driver.ErrHeld):
 		panic(stop{})

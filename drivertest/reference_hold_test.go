@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -259,4 +260,17 @@ func (s *ref) Close() error {
 		return driver.ErrClosed
 	}
 	return nil
+}
+
+// misses reports whether a client takes e for free, because it has used e often.
+func (s *ref) misses(e *entry) bool {
+	switch {
+	case e.uses[s] < 20:
+		return false
+	case s.is(oldUserMissesCoolDown):
+		return e.cooling.After(s.w.now())
+	case s.is(oldUserMissesGrowth):
+		return slices.ContainsFunc(e.holds, func(h *hold) bool { return len(h.holder.Label) == driver.MaxLabel })
+	}
+	return false
 }

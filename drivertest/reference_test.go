@@ -49,6 +49,7 @@ type entry struct {
 	intends time.Time // when the intent lapses
 	queue   []*waiting
 	refused int                       // Acquires that were refused
+	uses    map[*ref]int              // how often each client has taken the name
 	past    map[string]driver.Outcome // how the hold of each token ended
 	changed chan struct{}             // closed at each change
 	handed  time.Time                 // when a waiter last got the name
@@ -174,7 +175,7 @@ func (w *world) entry(original string) *entry {
 	name := mangle(w.bug, original)
 	e := w.names[name]
 	if e == nil {
-		e = &entry{name: original, past: make(map[string]driver.Outcome), changed: make(chan struct{})}
+		e = &entry{name: original, past: make(map[string]driver.Outcome), uses: make(map[*ref]int), changed: make(chan struct{})}
 		w.names[name] = e
 	}
 	return e
@@ -268,7 +269,7 @@ func (w *world) newGeneration(e *entry, r *driver.Request) bool {
 	if w.bug == readersMint {
 		return true
 	}
-	return !r.Shared || r.FenceAbove >= e.fence || !slices.ContainsFunc(e.holds, func(h *hold) bool { return h.shared && w.lives(h) })
+	return !r.Shared || r.FenceAbove >= e.fence && w.bug != joinersIgnoreAbove || !slices.ContainsFunc(e.holds, func(h *hold) bool { return h.shared && w.lives(h) })
 }
 
 // Acquire implements driver.Store.
@@ -317,7 +318,7 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool { return slices.Contains(r.Spent, h.token) })
 	}
 	s.reserveForAbsent(e)
-	free, err := w.free(e, r), w.heldError(e, r)
+	free, err := w.free(e, r) || s.misses(e), w.heldError(e, r)
 	if s.is(actsOnOldNews) {
 		w.mu.Unlock()
 		<-time.After(time.Microsecond)
@@ -392,6 +393,7 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 		}
 	}
 	e.holds = append(e.holds, h)
+	e.uses[s]++
 	return h
 }
 
