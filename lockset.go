@@ -54,13 +54,29 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 		}
 	}
 	err := s.firstLoss()
-	switch {
-	case err != nil:
+	if err != nil {
 		s.abandon()
-	case t.set.holdAtLeast != 0:
+		return err
+	}
+	if t.set.maxHold > 0 {
+		t.setMaximum()
+	}
+	if t.set.holdAtLeast != 0 {
 		err = t.setMinimum()
 	}
 	return err
+}
+
+// setMaximum implements the option MaxHold. It is called when all locks are held, so that the wait
+// for the later locks takes nothing from the time of the earlier ones.
+func (t *taking) setMaximum() {
+	l := t.l
+	l.mu.Lock()
+	defer l.unlock()
+	end := endOf(l.clock.Now(), t.set.maxHold)
+	for _, h := range t.holds {
+		h.limit(end)
+	}
 }
 
 // firstLoss returns the error of a hold that ended while s took the others, or nil.
@@ -123,7 +139,7 @@ func (t *taking) takeNext(name string) error {
 	}
 	wait, err := false, a.prepare(name)
 	if err == nil {
-		a.request.AtLeast = 0 // setMinimum sets it when all locks are held
+		a.request.AtLeast, a.set.maxHold = 0, 0 // their times begin when all locks are held
 		wait, err = a.askOnce()
 	}
 	if wait {

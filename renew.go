@@ -42,10 +42,7 @@ func (k *renewer) init(l *Locker) {
 // false if the lease is over already. The caller holds mu.
 func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
-	h.maxHoldAt = farFuture
-	if at := now.Add(maxHold); maxHold > 0 && at > now { // if now + maxHold overflows, MaxHold has no effect
-		h.maxHoldAt = at
-	}
+	h.maxHoldAt = endOf(now, maxHold)
 	if usable <= now {
 		return false
 	}
@@ -57,6 +54,23 @@ func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant,
 		k.watch(h, g.Bound)
 	}
 	return true
+}
+
+// endOf returns the instant at which MaxHold ends a lock that is held since now. It returns
+// farFuture without MaxHold, or if the sum overflows.
+func endOf(now driver.Instant, maxHold time.Duration) driver.Instant {
+	if at := now.Add(maxHold); maxHold > 0 && at > now {
+		return at
+	}
+	return farFuture
+}
+
+// limit sets the instant at which MaxHold ends h. The caller holds mu.
+func (h *hold) limit(at driver.Instant) {
+	if h.maxHoldAt = at; h.cause == nil {
+		h.usable.Store(min(h.usable.Load(), int64(at)))
+		h.locker.renewer.restoreOrder(h)
+	}
 }
 
 // watch ends h when boundCtx ends. boundCtx is Grant.Bound, which ends together with the
