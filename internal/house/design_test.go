@@ -30,14 +30,15 @@ var (
 	fileName  = regexp.MustCompile("^`([\\w/]+\\.(?:go|lua))`$")
 )
 
-// wordsInCode are names on the page in the form of code that are no functions.
+// wordsInCode are names on the page in the form of code that are neither functions nor packages.
 var wordsInCode = []string{"require", "internal", "usable"}
 
-// checkDesignNames reports functions and files that the page names, and that the tree does not
-// have. The functions are those of the root and of redisstore.
+// checkDesignNames reports functions, files and packages that the page names, and that the tree does
+// not have. The functions are those of the root and of redisstore.
 func checkDesignNames(page string, files []*houseFile) []string {
 	known := map[string]bool{}
 	for _, f := range files {
+		known[f.pkg()] = true
 		for name := f.path; name != ""; _, name, _ = strings.Cut(name, "/") {
 			known[name] = true
 		}
