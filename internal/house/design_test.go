@@ -33,8 +33,8 @@ var (
 // wordsInCode are names on the page in the form of code that are neither functions nor packages.
 var wordsInCode = []string{"require", "internal", "usable"}
 
-// checkDesignNames reports functions, files and packages that the page names, and that the tree does
-// not have. The functions are those of the root and of redisstore.
+// checkDesignNames reports functions, files and packages that the page names, and that the tree
+// does not have. The functions are those of the root and of redisstore.
 func checkDesignNames(page string, files []*houseFile) []string {
 	known := map[string]bool{}
 	for _, f := range files {
