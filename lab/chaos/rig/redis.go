@@ -115,7 +115,7 @@ func flush(servers []*server.Server) soak.Fault {
 // afterwards. If they were, leases would last longer than the run.
 func jump(file string) soak.Fault {
 	offset := int64(0)
-	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Begin: func(d *rand.Rand, _ int) (func() error, error) {
+	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Weight: 2, Begin: func(d *rand.Rand, _ int) (func() error, error) {
 		offset += int64(time.Second) * (1 + d.Int64N(10))
 		f, err := os.OpenFile(file, os.O_WRONLY, 0)
 		if err != nil {
