@@ -2,8 +2,10 @@ package house
 
 import (
 	"fmt"
+	"go/ast"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,11 +17,48 @@ import (
 const designPage = "docs/design.md"
 
 func TestDesign(t *testing.T) {
-	readHouse(t) // outside of the project's tree, this skips the test
+	files := readHouse(t) // outside of the project's tree, this skips the test
 	modules, _ := parseModules(readText(t, "modules.txt"))
 	page := readText(t, designPage)
 	report(t, checkTree(page, arrows, modules, isDirectory))
 	report(t, checkPicture(page, arrows, isDirectory))
+	report(t, checkDesignNames(page, files))
+}
+
+var (
+	smallName = regexp.MustCompile("^`([a-z]\\w*)`$")
+	fileName  = regexp.MustCompile("^`([\\w/]+\\.(?:go|lua))`$")
+)
+
+// wordsInCode are names on the page in the form of code that are neither functions nor packages.
+var wordsInCode = []string{"require", "internal", "usable"}
+
+// checkDesignNames reports functions, files and packages that the page names, and that the tree
+// does not have. The functions are those of the root and of redisstore.
+func checkDesignNames(page string, files []*houseFile) []string {
+	known := map[string]bool{}
+	for _, f := range files {
+		known[f.pkg()] = true
+		for name := f.path; name != ""; _, name, _ = strings.Cut(name, "/") {
+			known[name] = true
+		}
+		if f.ast == nil || f.test() || f.pkg() != "." && f.pkg() != "stores/redisstore" {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			if decl, ok := decl.(*ast.FuncDecl); ok {
+				known[decl.Name.Name] = true
+			}
+		}
+	}
+	var found []string
+	for _, span := range spans.FindAllString(fenced.ReplaceAllString(page, ""), -1) {
+		m := append(smallName.FindStringSubmatch(span), fileName.FindStringSubmatch(span)...)
+		if m != nil && !known[m[1]] && !slices.Contains(wordsInCode, m[1]) {
+			found = append(found, fmt.Sprintf("%s: the tree has no %s", designPage, m[1]))
+		}
+	}
+	return found
 }
 
 func isDirectory(dir string) bool {
@@ -206,4 +245,13 @@ func TestDesignBite(t *testing.T) {
 	expect(t, checkPicture(page, rows, everything), "lacks laterstore → driver")
 	expect(t, checkPicture(page, rows[1:], exists), "has . → driver, which arrows_test.go does not allow")
 	expect(t, checkPicture(strings.Replace(page, ", quorum →", " →", 1), rows, exists), "lacks quorum → driver")
+
+	f, err := parseHouse("line.go", ".", []byte("package p\nfunc lineUp() {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(page string) []string { return checkDesignNames(page, []*houseFile{f}) }
+	expect(t, names("`lineUp` in `line.go`, `Acquire`, `go test`, `a → b`"), "")
+	expect(t, names("`standInLine`"), "the tree has no standInLine")
+	expect(t, names("`lua/join.lua`"), "the tree has no lua/join.lua")
 }

@@ -49,7 +49,6 @@ var otherMeanings = []otherMeaning{
 	{"drivertest", "abilities.place", "location"},
 	{"drivertest", "check.settle", "letWait: it gives a waiter time to start waiting"},
 	{"drivertest", "check.settled", "mustAnswer"},
-	{"stores/quorum", "member.places", "locations"},
 }
 
 // samePlace is the method of driver.Places. Every store has it.

@@ -65,7 +65,7 @@ func (m *member) identify(ctx context.Context) error {
 	if m.id.Load() != nil {
 		return nil
 	}
-	id, err := m.places.StoreID(ctx)
+	id, err := m.locations.StoreID(ctx)
 	if err == nil {
 		m.id.Store(&id)
 	}

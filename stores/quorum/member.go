@@ -18,7 +18,7 @@ type member struct {
 	admin     driver.Admin
 	raiser    driver.FenceRaiser
 	reporter  driver.Reporter
-	places    driver.Places
+	locations driver.Places
 
 	id        atomic.Pointer[string] // the id of the store, once it is known
 	failing   atomic.Bool            // the last request for a lock, or to wait for one, got no answer
@@ -38,7 +38,7 @@ func newMember(i int, store driver.Store) *member {
 	m.admin, _ = driver.As[driver.Admin](store)
 	m.raiser, _ = driver.As[driver.FenceRaiser](store)
 	m.reporter, _ = driver.As[driver.Reporter](store)
-	m.places, _ = driver.As[driver.Places](store)
+	m.locations, _ = driver.As[driver.Places](store)
 	return m
 }
 
@@ -47,7 +47,7 @@ func newMember(i int, store driver.Store) *member {
 func (m *member) inspects() bool { return m.admin != nil && m.g.Lacks&driver.AbilityInspect == 0 }
 func (m *member) lists() bool    { return m.admin != nil && m.g.Lacks&driver.AbilityList == 0 }
 func (m *member) breaks() bool   { return m.admin != nil && m.g.Lacks&driver.AbilityBreak == 0 }
-func (m *member) hasID() bool    { return m.places != nil && m.g.Lacks&driver.AbilityStoreID == 0 }
+func (m *member) hasID() bool    { return m.locations != nil && m.g.Lacks&driver.AbilityStoreID == 0 }
 
 // leased returns the member's answer, or errNoLease if the member grants a hold without a lease
 // although its holds have leases. Such a hold would seem to last for ever, and would end unnoticed.
