@@ -192,7 +192,7 @@ type Recorder interface {
 	RecordedNames(ctx context.Context, prefix string) ([]string, error)
 }
 
-// Reporter asks the server how it is. An error means that the server could not be asked at all.
+// Reporter asks the server how it is. It fails only if the server cannot be asked at all.
 type Reporter interface {
 	Status(ctx context.Context) ([]Finding, error)
 }

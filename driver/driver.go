@@ -96,8 +96,8 @@ type Store interface {
 	// revives one that has run out, or fails because of another hold. If ttl is 0, it only verifies
 	// the hold. If the lease has run out, the error is ErrExpired or ErrLost. Grant.Fence may be 0.
 	//
-	// A store that extends several holds with one request may return the result of the last one.
-	// Then the lease counts from Grant.From, at most ttl/10 ago.
+	// A store that extends several holds with one request may send nothing, and return the result
+	// of the last request. Then the lease counts from Grant.From, at most ttl/10 ago.
 	//
 	// A hold that nobody extends ends after its TTL, at most [RenewalInterval] later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
@@ -139,10 +139,11 @@ type Request struct {
 	// errors.ErrUnsupported, unless the request is Detached.
 	Replaces string
 
-	// Detached asks a store that binds its holds for one that is bound to nothing. It has a lease
-	// and outlives the process. Every program that knows the token can extend, verify, replace and
-	// release it; nobody can convert it. If the request is shared, or Guarantees.Detached is false,
-	// the error is errors.ErrUnsupported. Other stores ignore Detached.
+	// Detached asks a store that binds its holds for a hold that is bound to nothing. It has a
+	// lease and outlives the process. Every program that knows the token can extend, verify,
+	// replace and release it; nobody can convert it. If the request is shared, or
+	// Guarantees.Detached is false, the error is errors.ErrUnsupported. Other stores ignore
+	// Detached.
 	Detached bool
 
 	// FenceAbove makes the fence of a new grant, and so every later one, greater than FenceAbove. A

@@ -39,7 +39,20 @@ const (
 )
 
 // RenewalInterval is the longest time between two renewals of a hold with a lease of ttl.
-func RenewalInterval(ttl time.Duration) time.Duration { return ttl * 2 / 5 }
+func RenewalInterval(ttl time.Duration) time.Duration {
+	// Usually a hold is renewed after a third of its lease. But renewals are spread over time, so
+	// some come later than that.
+	return ttl * 2 / 5
+}
+
+// The reasons for some limits:
+//
+//   - MaxFence: JSON, Lua and floating point keep smaller numbers exactly. Fences follow the clock,
+//     so they reach it in the year 2255.
+//   - MaxFenceAbove leaves 2^50 fences for later grants, so no caller can use up the fences of a
+//     name.
+//   - DefaultMaxTTL: a Redis that has restarted may have lost locks, so it gives no new ones until
+//     every earlier lease must have ended. That takes less than a minute.
 
 // reservedToken marks an exclusive hold in the sorted sets of Symfony's clients. Padlock keeps its
 // tokens in the same sets, so a hold with this token would look like that mark.
@@ -169,7 +182,7 @@ func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if !g.CoolDown {
 		return fmt.Errorf("%s: this store has no cool-downs: %w", param, errors.ErrUnsupported)
 	}
-	return checkRange(param, keep, max(MinTTL, g.MinTTL), MaxTTL)
+	return checkRange(param, keep, max(MinTTL, g.MinTTL), MaxTTL) // not g.MaxTTL: nobody works in a cool-down
 }
 
 func invalid(param, why string) error {

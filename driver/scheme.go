@@ -51,8 +51,8 @@ type Scheme struct {
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
-// Opening has settings that a store gets from the program. A store ignores those that it has no use
-// for. A parameter of the URL wins over every field but Lenient.
+// Opening has settings of the program. A store ignores those that it has no use for. A parameter of
+// the URL wins over every field but Lenient.
 type Opening struct {
 	StateDir   string // a directory, which need not exist, for facts about the servers that later processes need, or ""
 	Lazy       bool   // the store opens without connecting to its server

@@ -13,6 +13,10 @@ import (
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
 //
 // <US> stands for the byte 0x1F, the "unit separator" of ASCII.
+//
+// Callers with another n have another gate, so that they do not wait for each other without need.
+// In a common queue, a caller with n = 5 might have to wait behind a caller with n = 2, although
+// permit 4, which only the caller with n = 5 can use, is free.
 const slotMark = "\x1fslot"
 
 // maxSlotSuffix is the length of the longest text that is added to a name for a slot.

@@ -40,7 +40,7 @@ var broken = map[bug]string{
 	closeForgetsWaiters:    "close/ends-waits",
 	closeLeaks:             "close/goroutines",
 	convertTakes:           "convert/lost",
-	coolDownForgotten: "limits/keep-beyond-leases wait/cooldown-in-time atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
+	coolDownForgotten: "acquire/used-often limits/keep-beyond-leases wait/cooldown-in-time atleast/release-keep cooldown/with-readers cooldown/keeps cooldown/told inspect/cooling list/what-is-busy " +
 		"wait/wakes-after-cooldown",
 	coolDownLooksHeld:    "cooldown/told inspect/cooling list/what-is-busy",
 	cutDropsHolds:        "cut/unbound",

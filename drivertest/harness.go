@@ -49,8 +49,10 @@ type Harness struct {
 	// does. s may connect again.
 	CutConnection func(s driver.Store) error
 
-	// LoseReply lets the server carry out the next request of s that may change something, and
-	// loses the reply. Requests that only read get their replies.
+	// LoseReply loses one reply: the reply to the next request that s sends to the server and that
+	// may change something. The server carries that request out. A call of a method may send
+	// several requests: reads before the lost one, and all requests after it, get their replies.
+	// The connection of the lost reply may break or stay open.
 	LoseReply func(s driver.Store) error
 
 	// Pause makes the server silent, as SIGSTOP does: connections stay open, but the server sends
