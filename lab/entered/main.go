@@ -67,7 +67,7 @@ func lockOnce(url, dir string) error {
 			return err
 		}
 	}
-	<-time.After(300 * time.Millisecond) // until what they left to do is done
+	<-time.After(300 * time.Millisecond) // then background work is done
 	if err := coverage.ClearCounters(); err != nil {
 		return err
 	}
