@@ -11,10 +11,10 @@ import (
 //
 //	acquire.go, all.go        the methods that take one lock, or several
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
-//	wait.go, reservation.go   the first try, the line of the Locker, the queue of the store
+//	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
-//	attempt.go                one token, one request at a time, its unknown outcome
+//	attempt.go                one token, one try at a time, its unknown outcome
 //	call.go                   the options, the time and the observers of a call
 //	hold.go                   the state of a lock that is held
 //	renew.go, schedule.go     the leases of all holds of the Locker
@@ -87,7 +87,8 @@ func (h *hold) noteResult(err error) {
 // Adopt takes over the lock that key stands for, in the same mode and with a new fence. The Lock
 // that was exported ends with ErrLost at its next request to the store. If the lock is gone, Adopt
 // returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns
-// ErrInvalid. The options Wait and Shared have no effect.
+// ErrInvalid. The options Wait and Shared have no effect. The other options count from now on, and
+// not those with which the lock was taken: MaxHold, for example, must be given again.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -99,6 +100,70 @@ func (a *attempt) prepare(name string) error {
 	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
 	a.h = h
 	return nil
+}
+
+// A call begins with a try, or it joins a queue. A try is one request that returns at once. It is
+// useless if the name is taken. So a call that will probably have to wait joins a queue without a
+// try.
+//
+// There are two queues. The callers of one Locker wait in a line in memory. Only the first caller
+// in the line joins the store's queue.
+//
+// The first rule that applies to a call decides how the call begins:
+//
+//  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
+//  2. A call joins the line if other callers wait there, or if a holder of this Locker may pass
+//     its lock on.
+//  3. A call joins the line and the store's queue if Waiter.JoinFirst returns true. The
+//     store has then just handed the name to another process.
+//  4. Every other call makes a try.
+//
+// Rule 3 is only for exclusive calls with a TTL above MaxReservation and a Wait of at least
+// shortWait. HoldAtLeast, FenceAbove and Slots must not be given.
+//
+// JoinFirst can be wrong. If the name is free, the store grants it to the call that joins the
+// queue. JoinFirst returns false if the server is out of reach. Then the call makes a try, which
+// fails at once.
+
+// shortWait is the shortest Wait for which rule 3 holds. The request that joins the store's queue
+// is interrupted when the time of Wait is over. A try is not interrupted then. So a call with a
+// short Wait should begin with a try.
+const shortWait = time.Second
+
+// joinsFirst reports whether the caller joins the store's queue before it has made any try.
+func (a *attempt) joinsFirst() bool {
+	l, r := a.l, &a.request
+	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part &&
+		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
+		(a.set.wait < 0 || a.set.wait >= shortWait) && l.waiter.JoinFirst(r.Name)
+}
+
+// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
+// queue without a try, askOnce sends nothing and returns true.
+func (a *attempt) askOnce() (mustWait bool, err error) {
+	sent := a.l.sendTime()
+	if a.start == 0 { // otherwise this attempt is a part of a longer call
+		if a.start = sent; sent == 0 && a.set.wait > 0 {
+			a.start = a.l.clock.Now()
+		}
+	}
+	if a.set.wait == 0 || a.set.skip || !a.inLine && !a.joinsFirst() {
+		err := a.tryStore(sent)
+		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
+			return false, err
+		}
+		a.noteHeld(err)
+		if a.set.wait == 0 || a.outlived(err) {
+			return false, err
+		}
+		a.renewToken()
+	} else {
+		a.noteHeld(nil)
+	}
+	if a.start == 0 && a.events != nil {
+		a.start = a.l.clock.Now()
+	}
+	return true, nil
 }
 
 // tryStore asks the store once, and repeats the request if its reply was lost. The caller passes

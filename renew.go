@@ -42,7 +42,10 @@ func (k *renewer) init(l *Locker) {
 // false if the lease is over already. The caller holds mu.
 func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
 	usable := usableFor(sent, g)
-	h.maxHoldAt = endOf(now, maxHold)
+	h.maxHoldAt = farFuture
+	if maxHold > 0 {
+		h.maxHoldAt = endOf(now, maxHold)
+	}
 	if usable <= now {
 		return false
 	}
@@ -56,10 +59,10 @@ func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant,
 	return true
 }
 
-// endOf returns the instant at which MaxHold ends a lock that is held since now. It returns
-// farFuture without MaxHold, or if the sum overflows.
+// endOf returns the instant at which MaxHold ends a lock that is held since now. If the sum
+// overflows, MaxHold has no effect.
 func endOf(now driver.Instant, maxHold time.Duration) driver.Instant {
-	if at := now.Add(maxHold); maxHold > 0 && at > now {
+	if at := now.Add(maxHold); at > now {
 		return at
 	}
 	return farFuture
