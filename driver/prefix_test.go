@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -293,6 +294,21 @@ func (s *recorder) RecordedNames(_ context.Context, prefix string) ([]string, er
 func (s *recorder) SamePlace(Store) bool { return false }
 
 func (s *recorder) Status(context.Context) ([]Finding, error) { return nil, nil }
+
+// No method returns a name with the prefix, or a name of others. Location does: its result is not
+// shown to anybody.
+func TestPrefixIsInNoResult(t *testing.T) {
+	s := WithPrefix(&recorder{}, "p:")
+	for _, method := range methods(s) {
+		results, _ := call(t, s, method, "n")
+		for _, r := range results {
+			text := fmt.Sprintf("%+v", r)
+			if takesName(method) && method != "Location" && (strings.Contains(text, "p:") || strings.Contains(text, "q:")) {
+				t.Errorf("%s returns %s", method, text)
+			}
+		}
+	}
+}
 
 // Names in results come without the prefix.
 func TestPrefixIsNotShown(t *testing.T) {

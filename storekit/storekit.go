@@ -1,6 +1,7 @@
 // Package storekit has what most stores need besides their server: what a failed request means for
-// the caller, calls that are counted and bounded in time, work in the background, and the report of
-// a holder. It is for authors of stores. A program that uses locks does not need it.
+// the caller, calls that are counted and bounded in time, work in the background, keys for names,
+// and the report of a holder. It is for authors of stores. A program that uses locks does not need
+// it.
 //
 // The packages below it are larger pieces:
 //

@@ -56,7 +56,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 		return nil, err
 	}
 	defer s.work.Done()
-	states, err := s.list(ctx, s.cfg.prefix+"l/"+escape(prefix))
+	states, err := s.list(ctx, s.cfg.prefix+"l/"+keyNames.Escape(prefix))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Store) list(ctx context.Context, from string) (states []*state, err err
 		}
 		for _, kv := range reply.Kvs {
 			escaped, _, _ := strings.Cut(string(kv.Key)[len(stem):], "/")
-			name, ok := unescape(escaped)
+			name, ok := keyNames.Unescape(escaped)
 			if !ok {
 				continue
 			}

@@ -3,9 +3,9 @@ package etcdstore
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"strconv"
-	"strings"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A kind is the letter in a key that says what the key stands for.
@@ -77,7 +77,7 @@ type nameKeys struct {
 }
 
 func (c *config) keysOf(name string) nameKeys {
-	escaped := escape(name)
+	escaped := keyNames.Escape(name)
 	return nameKeys{dir: c.prefix + "l/" + escaped + "/", fence: c.prefix + "f/" + escaped}
 }
 
@@ -111,49 +111,5 @@ func idOf(token string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~:@+=,"
-
-// escape replaces every byte that is not in plainBytes by %XX. The result contains no slash. escape
-// keeps prefixes: if a name begins with some text, the escaped name begins with the escaped text.
-func escape(name string) string {
-	n := 0
-	for i := range len(name) {
-		if strings.IndexByte(plainBytes, name[i]) < 0 {
-			n++
-		}
-	}
-	if n == 0 {
-		return name
-	}
-	const digits = "0123456789ABCDEF"
-	b := make([]byte, 0, len(name)+2*n)
-	for i := range len(name) {
-		if c := name[i]; strings.IndexByte(plainBytes, c) >= 0 {
-			b = append(b, c)
-		} else {
-			b = append(b, '%', digits[c>>4], digits[c&15])
-		}
-	}
-	return string(b)
-}
-
-// unescape reverses escape. It returns false if escape cannot have produced the text.
-func unescape(text string) (string, bool) {
-	b := make([]byte, 0, len(text))
-	for i := 0; i < len(text); i++ {
-		if text[i] != '%' {
-			b = append(b, text[i])
-			continue
-		}
-		if i+2 >= len(text) {
-			return "", false
-		}
-		c, err := hex.DecodeString(text[i+1 : i+3])
-		if err != nil {
-			return "", false
-		}
-		b = append(b, c[0])
-		i += 2
-	}
-	return string(b), escape(string(b)) == text
-}
+// keyNames makes the parts of keys that stand for names. They contain no slash.
+var keyNames = storekit.Escaping{Plain: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~:@+=,"}

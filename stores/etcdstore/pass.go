@@ -69,7 +69,7 @@ func waitersBehind(dir string, kvs []*mvccpb.KeyValue, afterRevision int64) stri
 			continue
 		}
 		text := e.part + e.ID
-		if e.Shared || e.Alone || e.PassedTo != "" || escape(text) != text { // handOverText does not quote its arguments
+		if e.Shared || e.Alone || e.PassedTo != "" || keyNames.Escape(text) != text { // handOverText does not quote its arguments
 			break
 		}
 		b.WriteString(e.part + " " + e.ID + " " + strconv.FormatInt(e.modified, 36) + " " + strconv.FormatInt(int64(e.lease), 36) + ";")

@@ -16,22 +16,13 @@ import (
 // A bucket is a register: the value of a name is an object, and its version is the object's ETag.
 type bucket struct{ *client }
 
-const alwaysPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-// key returns the key of a name. Each byte of the name stands for itself, or for three bytes. So
-// the names with a common beginning have keys with a common beginning.
-func (b *bucket) key(name string) string {
-	var key strings.Builder
-	key.WriteString(b.Prefix)
-	for i := range len(name) {
-		if ch := name[i]; strings.IndexByte(alwaysPlain, ch) >= 0 || ch == '.' && i > 0 {
-			key.WriteByte(ch)
-		} else {
-			fmt.Fprintf(&key, "%%%02X", ch)
-		}
-	}
-	return key.String()
+// objectNames makes the keys of names, after the prefix of the bucket.
+var objectNames = storekit.Escaping{
+	Plain:    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.",
+	NotFirst: ".",
 }
+
+func (b *bucket) key(name string) string { return b.Prefix + objectNames.Escape(name) }
 
 // Get reads an object, and the Date of the reply.
 func (b *bucket) Get(ctx context.Context, name string) (register.Value, error) {
@@ -102,8 +93,8 @@ func (b *bucket) Names(ctx context.Context, prefix string) (names []string, err 
 			return nil, fmt.Errorf("%w: the list cannot be read: %w", driver.ErrUnavailable, err)
 		}
 		for _, c := range page.Contents {
-			name, err := url.PathUnescape(strings.TrimPrefix(c.Key, b.Prefix))
-			if err == nil && name != "" && b.key(name) == c.Key { // others may have objects there
+			key, ours := strings.CutPrefix(c.Key, b.Prefix)
+			if name, ok := objectNames.Unescape(key); ok && ours { // others may have objects there
 				names = append(names, name)
 			}
 		}

@@ -117,7 +117,7 @@ func (ss *session) lockNames(prefix string) (names []string, err error) {
 		}
 		names = nil
 		for _, c := range children {
-			if name, ok := unescape(c); ok && strings.HasPrefix(name, prefix) {
+			if name, ok := nodeNames.Unescape(c); ok && strings.HasPrefix(name, prefix) {
 				names = append(names, name)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A lock is the node ROOT/NAME, which stays when the lock is free. Its children are the queue:
@@ -249,43 +250,10 @@ func decode(text []byte) (d data) {
 	return d
 }
 
-// literalBytes are the bytes that escape does not change.
-const literalBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~"
-
-// escape returns the name of a lock's node. It replaces each byte that is not in literalBytes by
-// %XX, and also a dot at the beginning.
-func escape(name string) string {
-	var b strings.Builder
-	for i := range len(name) {
-		if c := name[i]; strings.IndexByte(literalBytes, c) >= 0 && (c != '.' || i > 0) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
-
-// unescape reverses escape. It returns false if escape cannot have produced the text.
-func unescape(node string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(node); i++ {
-		if node[i] != '%' {
-			b.WriteByte(node[i])
-			continue
-		}
-		if i+3 > len(node) {
-			return "", false
-		}
-		c, err := strconv.ParseUint(node[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	name := b.String()
-	return name, name != "" && escape(name) == node
+// nodeNames makes the nodes of names. No node is "." or "..", and none contains a slash.
+var nodeNames = storekit.Escaping{
+	Plain:    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.:@+,=~",
+	NotFirst: ".",
 }
 
 // join returns the path of a child.

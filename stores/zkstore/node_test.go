@@ -22,20 +22,20 @@ func FuzzNames(f *testing.F) {
 		if name == "" {
 			return
 		}
-		node := escape(name)
+		node := nodeNames.Escape(name)
 		if strings.Contains(node, "/") || node == "." || node == ".." {
 			t.Fatalf("%q is the node %q", name, node)
 		}
-		if back, ok := unescape(node); !ok || back != name {
+		if back, ok := nodeNames.Unescape(node); !ok || back != name {
 			t.Fatalf("%q is the node %q, which is the name %q, %v", name, node, back, ok)
 		}
 	})
 }
 
-// unescape rejects a text that escape does not make, so two nodes never stand for the same name.
+// Unescape rejects a text that Escape does not make, so two nodes never stand for the same name.
 func TestNodesOfOthers(t *testing.T) {
 	for _, node := range []string{"", "%", "%4", "%4g", "%41", "%2e", "a b", ".a", "a%"} {
-		if name, ok := unescape(node); ok {
+		if name, ok := nodeNames.Unescape(node); ok {
 			t.Errorf("the node %q is taken for the lock %q", node, name)
 		}
 	}

@@ -119,7 +119,7 @@ func (c *config) check() error {
 // checkRoot rejects paths that ZooKeeper would reject.
 func checkRoot(root string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(root, "/"), "/") {
-		if root != "/" && escape(part) != part || part == "" && root != "/" {
+		if root != "/" && nodeNames.Escape(part) != part || part == "" && root != "/" {
 			return invalid("the root %q: it is a path such as /shop/locks, of letters, digits and the characters - _ . : @ + , = ~", root)
 		}
 	}
@@ -130,7 +130,7 @@ func checkRoot(root string) error {
 }
 
 // dir returns the path of a lock's node.
-func (c *config) dir(name string) string { return join(c.root, escape(name)) }
+func (c *config) dir(name string) string { return join(c.root, nodeNames.Escape(name)) }
 
 func (c *config) logsIn() bool { return c.user != "" || c.credentials != nil }
 
