@@ -5,8 +5,6 @@ import "reflect"
 // As returns the optional interface T of a store, such as [Waiter], unless the store lacks all of
 // it. T may also be the type of a store.
 //
-//	waiter, ok := driver.As[driver.Waiter](store)
-//
 // If a store has a method Unwrap() Store, As also looks at the store inside. A wrapper that changes
 // neither names nor tokens should have it. Abilities that it does not implement then bypass it.
 func As[T any](s Store) (T, bool) {
