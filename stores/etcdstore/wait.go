@@ -106,7 +106,7 @@ func (w *wait) refuseLate(ctx context.Context) error {
 	return err
 }
 
-// errOutOfLine means that the place in the queue is gone. The caller tries again.
+// errPlaceGone means that the place in the queue is gone. The caller tries again.
 var errPlaceGone = errors.New("the place in the queue is gone")
 
 // inQueue takes a place in the queue and waits until the name is granted.

@@ -15,8 +15,10 @@ func isDeletion(e *clientv3.Event) bool { return e.Type == mvccpb.Event_DELETE }
 // watchLag is how long a watch stays open after it has woken a waiter.
 const watchLag = 100 * time.Millisecond
 
-// watch waits until the function wake returns true for an event. It also returns if the watch
-// fails, or after a time that is a little longer than most.
+// watch waits until the function wake returns true for an event. It also returns after a time that
+// is a little longer than most, and 50 ms after the watch has failed: the connection was lost, the
+// server has no leader, or a compaction has removed the events from the given revision on. The
+// waiter then reads the queue again, so it misses nothing.
 func (s *Store) watch(ctx context.Context, most time.Duration, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
