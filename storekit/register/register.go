@@ -1,6 +1,6 @@
 // Package register makes a whole store of a register: a service that keeps one small value for each
-// name and changes it by compare-and-set, such as object storage. Take it if the service has
-// nothing better, as transactions or scripts.
+// name and changes it by compare-and-set, such as object storage, or a key-value service with
+// conditional writes. Take it if the service has nothing better, as transactions or scripts.
 //
 //	func (b bucket) Get(ctx context.Context, name string) (register.Value, error) { … }
 //	func (b bucket) Put(ctx context.Context, name string, data []byte, version string) error { … }
@@ -27,6 +27,13 @@
 // the call reads what is there: each value has a random number, so a process recognises its own.
 // Only if the service stays silent, the error is driver.ErrUncertain. A Release changes the value
 // even if the token has nothing, so that a Put that is still on its way cannot arrive behind it.
+//
+// # Tests
+//
+// Package drivertest proves a register, too. If it runs on a fake of the service, give each request
+// of the fake a delay of a few milliseconds, and let the clocks of its front ends differ by Skew,
+// the first one ahead in one run and behind in another. Without these, a register whose
+// compare-and-set is wrong may pass, and so may one that states no Skew.
 package register
 
 import (
@@ -41,7 +48,8 @@ import (
 // their ctx has ended, which happens after driver.MaxSilence at the latest.
 type Register interface {
 	// Get returns the value of a name. A name without a value has the zero Version. Every Get
-	// must see the Put that ended last before it (strong consistency).
+	// must see the Put that ended last before it (strong consistency). Every error
+	// counts as driver.ErrUnavailable, since a Get changes nothing.
 	Get(ctx context.Context, name string) (Value, error)
 
 	// Put replaces the value of name if its version is still the given one; "" means that there
@@ -50,7 +58,8 @@ type Register interface {
 	//   - nil: the value was written.
 	//   - ErrChanged: the value has another version. Nothing was written.
 	//   - driver.ErrUnavailable: nothing was written, and nothing will be.
-	//   - any other error: nobody knows. A register must not repeat such a Put by itself.
+	//   - any other error: nobody knows. A register must not repeat such a Put by itself, so switch
+	//     off what the client of the service repeats.
 	Put(ctx context.Context, name string, data []byte, version string) error
 
 	// Close ends what the register has opened.
