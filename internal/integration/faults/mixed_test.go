@@ -131,7 +131,10 @@ func openAll(ctx context.Context, urls []string, opts ...open.Option) (stores []
 func TestFencesOfMembers(t *testing.T) {
 	t.Parallel()
 	const nowhere = "127.0.0.1:1"
-	urls := map[string]string{"file": "file://" + t.TempDir(), "sqlite": "sqlite://" + filepath.Join(t.TempDir(), "locks.db"), "memory": "memory:", "semaphore": "semaphore:?hash=xxh128"}
+	urls := map[string]string{
+		"file": "file://" + t.TempDir(), "sqlite": "sqlite://" + filepath.Join(t.TempDir(), "locks.db"), "memory": "memory:", "semaphore": "semaphore:?hash=xxh128",
+		"s3": "s3://bucket/prefix?region=here&endpoint=http://" + nowhere,
+	}
 	for _, s := range open.Known(open.Schemes(all.Schemes()...)) {
 		raw, named := urls[s.Names[0]]
 		if u, err := url.Parse(s.Example); !named && err == nil {
