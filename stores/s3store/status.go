@@ -55,7 +55,7 @@ func (b *bucket) clock(ctx context.Context) driver.Finding {
 	if err != nil {
 		return f
 	}
-	late, early := before.Sub(v.Now.Add(time.Second)), v.Now.Sub(time.Now())
+	late, early := before.Sub(v.Now.Add(time.Second)), time.Until(v.Now)
 	f.Value = "this machine agrees with the service"
 	if off := max(late, early); off > time.Second {
 		f.Value = "this machine differs from the service by " + off.Round(time.Second).String()
