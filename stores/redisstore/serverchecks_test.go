@@ -9,22 +9,28 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// TestGrantOverANewConnection: a grant over a connection that was made after the check counts only
-// if a new check allows it.
-func TestGrantOverANewConnection(t *testing.T) {
-	t.Parallel()
-	srv := server.Redis(t, server.RedisOptions{})
-	o := Config{Addrs: []string{srv.Addr()}}
-	s, err := Open(t.Context(), o, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
+// granted opens a store that remembers its servers, and acquires a name.
+func granted(t *testing.T, srv *server.Server) (*Store, driver.Request, driver.Grant) {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Addrs: []string{srv.Addr()}}, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { s.Close() })
 	r := driver.Request{Name: "job", Token: "token", TTL: 50 * time.Second}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, r, g
+}
+
+// TestGrantOverANewConnection: a grant over a connection that was made after the check counts only
+// if a new check allows it.
+func TestGrantOverANewConnection(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, r, g := granted(t, srv)
 	s.checks.countTurn()
 	if again, err := s.confirmed(t.Context(), &r, g, nil); err != nil || again != g {
 		t.Errorf("a grant of the server that was known: %+v, %v", again, err)
@@ -45,17 +51,7 @@ func TestGrantOverANewConnection(t *testing.T) {
 func TestGrantThatIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "yes"}})
-	o := Config{Addrs: []string{srv.Addr()}}
-	s, err := Open(t.Context(), o, MaxTTL(time.Hour), RememberRunIDs(RunIDDir(t.TempDir())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	r := driver.Request{Name: "job", Token: "token", TTL: 50 * time.Second}
-	g, err := s.Acquire(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, r, g := granted(t, srv)
 	srv.Restart(true)
 	s.checks.countTurn()
 	if _, err := s.confirmed(t.Context(), &r, g, nil); !errors.Is(err, driver.ErrUncertain) {
@@ -64,7 +60,7 @@ func TestGrantThatIsNotConfirmed(t *testing.T) {
 	if err := s.Close(); err != nil { // Close waits for clean-ups
 		t.Fatal(err)
 	}
-	look, err := Open(t.Context(), o, RestartGuard(GuardOff))
+	look, err := Open(t.Context(), Config{Addrs: []string{srv.Addr()}}, RestartGuard(GuardOff))
 	if err != nil {
 		t.Fatal(err)
 	}
