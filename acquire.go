@@ -18,7 +18,7 @@ import (
 //	call.go                   the options, the time and the observers of a call
 //	hold.go                   the state of a lock that is held
 //	renew.go, schedule.go     the leases of all holds of the Locker
-//	line.go                   the places of the waiters, and who is next
+//	line.go                   the places of the waiters, and which waiter is next
 //	base.go, observe.go       the Locker's mutex; events are delivered when it is unlocked
 
 // Acquire takes the lock on name. It waits for the lock as long as ctx and Wait allow. If ctx has
