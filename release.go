@@ -126,7 +126,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		}
 	}
 	next, bond := h.nextInLine(keep), h.bond
-	events := h.events // a copy: during a release by Close, Acquire may still set h.events
+	events := h.events
 	l.endHold(h, ErrReleased)
 	exported := h.exported
 	if events == nil || !events.all {

@@ -70,10 +70,12 @@ func endOf(now driver.Instant, maxHold time.Duration) driver.Instant {
 
 // limit sets the instant at which MaxHold ends h. The caller holds mu.
 func (h *hold) limit(at driver.Instant) {
-	if h.maxHoldAt = at; h.cause == nil {
-		h.usable.Store(min(h.usable.Load(), int64(at)))
-		h.locker.renewer.restoreOrder(h)
+	if h.cause != nil {
+		return // a release may be reading maxHoldAt without mu
 	}
+	h.maxHoldAt = at
+	h.usable.Store(min(h.usable.Load(), int64(at)))
+	h.locker.renewer.restoreOrder(h)
 }
 
 // watch ends h when boundCtx ends. boundCtx is Grant.Bound, which ends together with the
