@@ -60,7 +60,8 @@ type Waiter interface {
 	// JoinFirst guesses from the last hand-overs whether a caller that may wait should call Wait
 	// with reserve at once, without an Acquire. The guess is for exclusive requests without
 	// Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation. If the name is free,
-	// that Wait takes it. JoinFirst sends nothing. Without a guess, it returns false.
+	// that Wait takes it. JoinFirst sends nothing. Without a guess or a connection it returns
+	// false.
 	JoinFirst(name string) bool
 }
 

@@ -103,8 +103,8 @@ type Store interface {
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue of token, and changes
-	// nothing for other tokens. If keep > 0, the name cools down: it stays taken for that long, or
-	// until Request.AtLeast is over if that is later. In a cool-down after a shared hold, the store
+	// nothing for other tokens. If keep > 0, the name cools down: it stays taken for that long. It
+	// also stays taken until Request.AtLeast is over. In a cool-down after a shared hold, the store
 	// may grant shared requests.
 	//
 	// Release may be repeated. A wrong token or a lease that has run out is no error.

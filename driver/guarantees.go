@@ -48,7 +48,7 @@ type Guarantees struct {
 	FIFO        bool     // the waiters of all processes get their turn in the order of arrival
 	CoolDown    bool     // Release takes keep, and a Request AtLeast
 	InProcess   bool     // the store lives in this process; it sets From in every Grant
-	Lacks       Ability  // what the store cannot serve
+	Lacks       Ability  // the abilities that the store cannot serve
 	Notes       []string // conditions and exceptions, one sentence each
 }
 
@@ -77,8 +77,9 @@ const (
 	NoFence      Fence = iota // Grant.Fence is 0
 	SessionFence              // fences grow while the server, or this process, lives
 
-	// DurableFence means that fences grow for ever, even if a restart has lost the data. Each is
-	// the time in microseconds since 1970, or the last fence plus one if that is greater.
+	// DurableFence means that fences grow for ever, even if a restart has lost the data, unless
+	// the clock was set back too. Each is the time in microseconds since 1970, or the last fence
+	// plus one if that is greater.
 	DurableFence
 )
 

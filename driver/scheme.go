@@ -23,7 +23,7 @@ type Scheme struct {
 	Guarantees func() Guarantees // the default promises; nil if there are none
 
 	// Open opens a URL whose scheme is one of Names; ctx bounds only the opening. If the URL is
-	// wrong, the error is ErrInvalid and tells the user what to write instead.
+	// wrong, the error is ErrInvalid and says what to write instead.
 	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
 
 	Symfony     []string                           // schemes of the DSNs of PHP's Symfony Lock with the same locks
@@ -41,8 +41,7 @@ type Scheme struct {
 	// addresses.
 	At func(u *url.URL, address string) *url.URL
 
-	// Schema returns, in order, the statements that create what the store needs on its server. It
-	// sends nothing.
+	// Schema returns the statements that create, in order, what the store needs. It sends nothing.
 	Schema func(u *url.URL) ([]string, error)
 
 	// Upgrade brings the tables on the server to the version of this program, and returns the
@@ -54,7 +53,7 @@ type Scheme struct {
 // Opening has settings of the program. A store ignores those that it has no use for. A parameter of
 // the URL wins over every field but Lenient.
 type Opening struct {
-	StateDir   string // a directory, which need not exist, for facts about the servers that later processes need, or ""
+	StateDir   string // a directory for facts that later processes need, or ""; it need not exist
 	Lazy       bool   // the store opens without connecting to its server
 	Lenient    bool   // the store is only examined: it opens even if its server is down or has settings that it would refuse
 	ForgetSoon bool   // the store may forget a free name after a minute
