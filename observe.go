@@ -19,8 +19,8 @@ import (
 // ends.
 //
 // The events of one acquire, and of the hold that it takes, are delivered one at a time, in the
-// order in which they happened. Every store has the same events in the same order. Events of
-// different locks may be delivered at the same time.
+// order in which they happened. The order does not depend on the store. Events of different
+// locks may be delivered at the same time.
 // EventReleasing is delivered before the release is sent. So EventReleasing precedes the
 // EventAcquired of the next holder, even if that holder is in another process. When a method that
 // takes or releases a lock returns, its events have been delivered.

@@ -162,7 +162,7 @@ func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.R
 	return a
 }
 
-// settled updates the hold after a quorum has granted and secured it, and returns the grant.
+// recordGrant updates the hold after a quorum has granted and secured it, and returns the grant.
 func (t *try) recordGrant(secured []answer) driver.Grant {
 	s, h := t.s, t.h
 	s.mu.Lock()
