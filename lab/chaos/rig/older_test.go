@@ -12,7 +12,7 @@ import (
 )
 
 func TestOlderCommit(t *testing.T) {
-	for _, group := range []string{"files", "redis", "sql", "kit"} {
+	for _, group := range []string{"files-and-redis", "sql", "kit"} {
 		if commit, err := olderCommit(olderText, group); err != nil || len(commit) != 40 {
 			t.Errorf("older.txt: %s: %q, %v, want a whole commit", group, commit, err)
 		}
