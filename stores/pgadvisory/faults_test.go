@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
 )
 
@@ -304,21 +306,38 @@ func TestReadersOfOneProcess(t *testing.T) {
 
 // The server is silent before the store has a connection. No try has been sent, so no outcome is
 // uncertain, however many callers want the connection.
+//
+// Connecting gives up half a second before the call does. A busy machine may need longer than that
+// to tell the callers, which then answer "uncertain". So one of ten attempts has to be right.
 func TestSilentBeforeTheFirstConnection(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	proxy := server.NewProxy(t, srv.Addr())
 	proxy.Silence(true)
-	s := mustOpen(t, strings.Replace(srv.URL(), srv.Addr(), proxy.Addr(), 1), pgadvisory.Lazy())
-	var all sync.WaitGroup
-	for range 5 {
-		all.Go(func() {
-			if _, err := s.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
-				t.Errorf("Acquire: %v", err)
-			}
-		})
+	url := strings.Replace(srv.URL(), srv.Addr(), proxy.Addr(), 1)
+	for attempt := 1; ; attempt++ {
+		s := mustOpen(t, url, pgadvisory.Lazy())
+		var all sync.WaitGroup
+		var late atomic.Int32
+		for range 5 {
+			all.Go(func() {
+				_, err := s.Acquire(t.Context(), request("job"))
+				if errors.Is(err, driver.ErrUncertain) {
+					late.Add(1)
+				} else if !errors.Is(err, driver.ErrUnavailable) {
+					t.Errorf("Acquire: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if late.Load() == 0 {
+			return
+		}
+		t.Logf("attempt %d: %d callers of 5 got no answer within %v", attempt, late.Load(), storekit.Patience)
+		if attempt == 10 {
+			t.Fatal("the outcome of a try that was not sent is uncertain")
+		}
 	}
-	all.Wait()
 }
 
 // The server ends the session of a waiter after it has granted the lock, and before the waiter has
