@@ -44,8 +44,8 @@ func MariaDBSpec(o MariaDBOptions) Spec {
 			return p.Run(ctx, "mariadb-install-db", asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"),
 				"--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)...)...)
 		},
-		// The server writes by system calls that end before its process does. A write by io_uring may
-		// reach the disk after the process was killed and reaped, when the next process reads
+		// The server writes by system calls, which end before its process does. A write by io_uring
+		// may reach the disk after the process was killed and reaped, while the next process reads
 		// the same file. (In a soak, InnoDB then found its data corrupted.)
 		Args: func(p Place) []string {
 			return asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"), "--port=" + strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
