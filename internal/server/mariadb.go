@@ -44,9 +44,10 @@ func MariaDBSpec(o MariaDBOptions) Spec {
 			return p.Run(ctx, "mariadb-install-db", asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"),
 				"--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)...)...)
 		},
-		// The server writes by system calls, which end before its process does. A write by io_uring
-		// may reach the disk after the process was killed and reaped, while the next process reads
-		// the same file. (In a soak, InnoDB then found its data corrupted.)
+		// The server writes by system calls, which end before its process does. A direct write by
+		// io_uring can reach the disk after the process was killed and reaped, while the next
+		// process reads the same file. That is the likely reason why InnoDB once found its data
+		// corrupted, in a soak.
 		Args: func(p Place) []string {
 			return asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"), "--port=" + strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
 				"--socket=" + p.Path("s.sock"), "--pid-file=" + p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--innodb-use-native-aio=OFF", "--max-connections=300"}, o.Args...)...)
