@@ -157,22 +157,45 @@ func TestTLS(t *testing.T) {
 }
 
 func TestDatabaseDSN(t *testing.T) {
-	for dsn, want := range map[string]string{
-		"pgsql:host=db;port=7;dbname=shop;user=u;password=p":    "pg://u:p@db:7/shop?layout=symfony",
-		"pgsql:host=/run/pg;port=7;dbname=shop":                 "pg:///shop?host=%2Frun%2Fpg&layout=symfony&port=7",
-		"mysql:unix_socket=/run/my;dbname=shop;charset=utf8mb4": "pg:///shop?layout=symfony&socket=%2Frun%2Fmy",
-		"pgsql://u:p@db/shop?serverVersion=15&charset=utf8":     "pg://u:p@db/shop?layout=symfony",
-		"mysql://u@db/shop?unix_socket=/run/my":                 "pg://u@/shop?layout=symfony&socket=%2Frun%2Fmy",
+	for _, c := range []struct{ dsn, socket, want string }{
+		{"pgsql:host=db;port=7;dbname=shop;user=u;password=p", "", "pg://u:p@db:7/shop"},
+		{"pgsql:host=/run/pg;port=7;dbname=shop", "", "pg:///shop?host=%2Frun%2Fpg&port=7"},
+		{"pgsql://u:p@db/shop?serverVersion=15&charset=utf8", "", "pg://u:p@db/shop"},
+		{"pgsql:host=localhost;port=7; dbname=shop;persistent=1", "", "pg://localhost:7/shop"},
+		{"mysql:unix_socket=/run/my;dbname=shop;charset=utf8mb4", "unix_socket", "pg:///shop?socket=%2Frun%2Fmy"},
+		{"mysql:host=localhost;port=7;unix_socket=/run/my;dbname=shop", "unix_socket", "pg:///shop?socket=%2Frun%2Fmy"},
+		{"mysql:port=7;unix_socket=/run/my;dbname=shop", "unix_socket", "pg:///shop?socket=%2Frun%2Fmy"},
+		{"mysql:host=db;port=7;unix_socket=/run/my;dbname=shop", "unix_socket", "pg://db:7/shop"},
+		{"mysql:host=localhost;port=3306;dbname=shop", "unix_socket", "pg://localhost:3306/shop"},
+		{"mysql://u@localhost:7/shop?unix_socket=/run/my", "unix_socket", "pg://u@/shop?socket=%2Frun%2Fmy"},
+		{"mysql://u@db/shop?unix_socket=/run/my", "unix_socket", "pg://u@db/shop"},
 	} {
-		u, err := storeurl.FromDatabaseDSN("pg", dsn, "unix_socket")
-		if err != nil || u.String() != want {
-			t.Errorf("%s: %v, %v; want %s", dsn, u, err, want)
+		u, err := storeurl.FromDatabaseDSN("pg", c.dsn, c.socket)
+		if err != nil || u.String() != c.want {
+			t.Errorf("%s: %v, %v; want %s", c.dsn, u, err, c.want)
 		}
 	}
-	for _, dsn := range []string{"pgsql:host", "pgsql://u:a/b@db/shop", "pgsql:host=db;layout=own"} {
-		if u, err := storeurl.FromDatabaseDSN("pg", dsn, ""); !errors.Is(err, driver.ErrInvalid) {
+	for dsn, socket := range map[string]string{
+		"pgsql:host":                        "",
+		"pgsql://u:a/b@db/shop":             "",
+		"pgsql://u@db/shop?a=%zz":           "",
+		"mysql:host=localhost;port=3307":    "unix_socket", // PHP ignores the port
+		"mysql:host=Localhost;port=3307":    "unix_socket",
+		"mysql:port=3307;dbname=d":          "unix_socket",
+		"mysql://u@localhost:3307/d":        "unix_socket",
+		"mysql://u@LOCALHOST:3307/d":        "unix_socket",
+		"mysql:host=localhost;port=3306333": "unix_socket",
+	} {
+		if u, err := storeurl.FromDatabaseDSN("pg", dsn, socket); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v, %v", dsn, u, err)
 		}
+	}
+	u := &url.URL{Scheme: "pg", Host: "db"}
+	if got, err := storeurl.InSymfonyLayout(u, url.Values{}); err != nil || got.String() != "pg://db?layout=symfony" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := storeurl.InSymfonyLayout(u, url.Values{"layout": {"own"}}); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

@@ -84,5 +84,9 @@ func foreignDSN(text string) string {
 }
 
 func fromSymfony(dsn string) (*url.URL, error) {
-	return storeurl.FromDatabaseDSN(schemes[0], dsn, "unix_socket")
+	u, err := storeurl.FromDatabaseDSN(schemes[0], dsn, "unix_socket")
+	if err != nil {
+		return nil, err
+	}
+	return storeurl.InSymfonyLayout(u, u.Query())
 }

@@ -76,7 +76,7 @@ func TestSymfonyDSN(t *testing.T) {
 		"mysql+advisory:host=h;port=7;dbname=d;charset=utf8mb4":    "mysql+advisory://h:7/d?layout=symfony",
 		"mysql+advisory:unix_socket=/s;dbname=d;user=u;password=p": "mysql+advisory://u:p@/d?layout=symfony&socket=%2Fs",
 		"mysql+advisory://u:p@h:7/d?serverVersion=8.0":             "mysql+advisory://u:p@h:7/d?layout=symfony",
-		"mysql2+advisory://h/d?unix_socket=/s":                     "mysql+advisory:///d?layout=symfony&socket=%2Fs",
+		"mysql2+advisory://localhost/d?unix_socket=/s":             "mysql+advisory:///d?layout=symfony&socket=%2Fs",
 		"mysql+advisory:host":                                      "NAME=VALUE",
 		"mysql+advisory:host=h;layout=x":                           "layout",
 		"mysql+advisory://u:a@b/c@h/d":                             "%2F",

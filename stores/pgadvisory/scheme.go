@@ -74,5 +74,9 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 }
 
 func fromSymfony(dsn string) (*url.URL, error) {
-	return storeurl.FromDatabaseDSN(schemes[0], dsn, "")
+	u, err := storeurl.FromDatabaseDSN(schemes[0], dsn, "")
+	if err != nil {
+		return nil, err
+	}
+	return storeurl.InSymfonyLayout(u, u.Query())
 }

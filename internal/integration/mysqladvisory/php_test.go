@@ -1,6 +1,7 @@
 package mysqladvisory_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // startPHP starts a process that takes locks with the statements of Symfony's MysqlStore.
@@ -71,4 +73,36 @@ func TestWaitForPHP(t *testing.T) {
 	release(t, s, r)
 	p.Expect("yes")
 	refused(t, s, request(r.Name))
+}
+
+// PHP connects by TCP or by a socket, and the URL made of its DSN leads to the same place. PHP's
+// rule is its own: without a host and with localhost it uses a socket and ignores the port.
+func TestWherePHPConnects(t *testing.T) {
+	t.Parallel()
+	p := server.StartPHP(t, server.PHPNeeds{Extension: "pdo_mysql"}, "testdata/connects.php")
+	for dsn, php := range map[string]string{
+		"mysql:host=127.0.0.1;port=9;dbname=d":                      "tcp",
+		"mysql:host=127.0.0.1;port=9;unix_socket=/nowhere;dbname=d": "tcp",
+		"mysql:host=localhost;port=9;unix_socket=/nowhere;dbname=d": "socket",
+		"mysql:unix_socket=/nowhere;dbname=d":                       "socket",
+		"mysql:port=9;unix_socket=/nowhere;dbname=d":                "socket",
+		"mysql:host=localhost;port=9;dbname=d":                      "socket", // of its settings
+		"mysql:port=9;dbname=d":                                     "socket",
+	} {
+		p.Ask(php, dsn)
+		u, err := storeurl.FromDatabaseDSN("mysql", dsn, "unix_socket")
+		is := "tcp"
+		switch {
+		case errors.Is(err, driver.ErrInvalid) && !strings.Contains(dsn, "unix_socket"):
+			is = "socket" // padlock does not know PHP's settings, and refuses the DSN
+		case err != nil:
+			t.Errorf("%s: %v", dsn, err)
+			continue
+		case u.Query().Get("socket") == "/nowhere":
+			is = "socket"
+		}
+		if is != php {
+			t.Errorf("%s: PHP uses %s, padlock %v, %v", dsn, php, u, err)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -16,9 +17,6 @@ var dsns = map[sqlstore.Engine][]string{
 	sqlstore.SQLite:     {"sqlite", "sqlite3"},
 }
 
-// phpClientParams are parameters of Doctrine that only say how PHP connects. padlock ignores them.
-var phpClientParams = []string{"charset", "persistent", "serverVersion"}
-
 // fromSymfony translates a DSN of PHP's Symfony to the URL of the same table. The DSN is a URL of
 // Doctrine DBAL, or a DSN of PDO such as pgsql:host=…;dbname=…. After the DSN come a question mark
 // and the parameters of this store. The errors contain nothing of the DSN.
@@ -28,12 +26,12 @@ func fromSymfony(o sqlstore.Opener, dsn string) (*url.URL, error) {
 	var query url.Values
 	var err error
 	switch {
+	case o.Engine != sqlstore.SQLite:
+		u, query, err = fromServer(o, rest)
 	case strings.HasPrefix(rest, "//"):
 		u, query, err = fromDoctrine(o, rest)
-	case o.Engine == sqlstore.SQLite:
-		u, query, err = fromPath(o, rest)
 	default:
-		u, query, err = fromPDO(o, rest)
+		u, query, err = fromPath(o, rest)
 	}
 	if err != nil {
 		return nil, err
@@ -45,31 +43,18 @@ func fromSymfony(o sqlstore.Opener, dsn string) (*url.URL, error) {
 	return u, nil
 }
 
-// fromDoctrine reads a URL of Doctrine, without its scheme.
+// fromDoctrine reads a URL of Doctrine for SQLite, without its scheme.
 func fromDoctrine(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
-	if o.Engine == sqlstore.SQLite {
-		rest = strings.Replace(rest, "///", "//localhost/", 1) // as Doctrine does
-	}
-	u, err := url.Parse(o.Names[0] + ":" + rest)
-	if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // a part of a password
-		return nil, nil, invalid("the DSN cannot be read; in a password, / is written %%2F, ? %%3F and # %%23")
-	}
-	query, err := url.ParseQuery(u.RawQuery)
+	rest = strings.Replace(rest, "///", "//localhost/", 1) // as Doctrine does
+	u, err := storeurl.FromDatabaseDSN(o.Names[0], ":"+rest, "")
 	if err != nil {
-		return nil, nil, invalid("the parameters of the DSN cannot be read")
-	}
-	for _, name := range phpClientParams {
-		query.Del(name)
-	}
-	if o.Engine != sqlstore.SQLite {
-		rename(query, "unix_socket", "socket")
-		return u, query, nil
+		return nil, nil, err
 	}
 	path, ok := strings.CutPrefix(u.Path, "//")
 	if !ok || u.Host != "localhost" {
 		return nil, nil, invalid("Doctrine opens sqlite:///PATH in the directory in which PHP runs; write four slashes, symfony+sqlite:////PATH, in PHP too")
 	}
-	return &url.URL{Scheme: o.Names[0], Path: "/" + path}, query, nil
+	return &url.URL{Scheme: o.Names[0], Path: "/" + path}, u.Query(), nil
 }
 
 // fromPath reads the path in a DSN of PDO for SQLite.
@@ -102,58 +87,23 @@ func parametersOf(dsn string) (rest string, query url.Values) {
 	return dsn[:i], query
 }
 
-// fromPDO parses a DSN in the format of PDO, PHP's interface to databases. The DSN must name a
-// server and not a file. The argument rest is the DSN without the engine at its beginning.
-func fromPDO(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
-	rest, query := parametersOf(rest)
-	parts := map[string]string{}
-	for part := range strings.SplitSeq(rest, ";") {
-		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok && name != "" {
-			return nil, nil, invalid("the DSN has a part that is not NAME=VALUE")
-		}
-		parts[strings.TrimSpace(name)] = value
+// fromServer reads the DSN of a server, without its scheme. PDO's form may have parameters of this
+// store after a question mark; the URL of Doctrine has them as its own.
+func fromServer(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
+	query := url.Values{}
+	if !strings.HasPrefix(rest, "//") {
+		rest, query = parametersOf(rest)
 	}
-	take := func(name string) string {
-		value := parts[name]
-		delete(parts, name)
-		return value
+	socket := ""
+	if o.Engine == sqlstore.MySQL {
+		socket = "unix_socket"
 	}
-	u := &url.URL{Scheme: o.Names[0], Host: take("host"), Path: "/" + take("dbname")}
-	port := take("port")
-	if strings.HasPrefix(u.Host, "/") { // the directory of a socket
-		query.Set("host", u.Host)
-		u.Host = ""
+	u, err := storeurl.FromDatabaseDSN(o.Names[0], ":"+rest, socket)
+	if err != nil {
+		return nil, nil, err
 	}
-	switch {
-	case port != "" && u.Host != "":
-		u.Host += ":" + port
-	case port != "":
-		query.Set("port", port)
+	for name, values := range u.Query() {
+		query[name] = values
 	}
-	user, password := take("user"), take("password")
-	switch {
-	case password != "":
-		u.User = url.UserPassword(user, password)
-	case user != "":
-		u.User = url.User(user)
-	}
-	for _, name := range phpClientParams {
-		take(name)
-	}
-	for name, value := range parts {
-		if name != "" {
-			query.Set(name, value)
-		}
-	}
-	rename(query, "unix_socket", "socket")
 	return u, query, nil
-}
-
-// rename gives a parameter the name that padlock knows.
-func rename(query url.Values, from, to string) {
-	if query.Has(from) {
-		query.Set(to, query.Get(from))
-		query.Del(from)
-	}
 }
