@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -25,7 +24,8 @@ type Granted interface {
 // ends before tx does. So a process that is paused before its commit does no harm, and the program
 // need not check fences.
 //
-// Call CheckTx at the start of the transaction. If the isolation level is REPEATABLE READ or
+// tx is a *sql.Tx, or a [Tx] such as package drivers/postgres makes of a pgx.Tx; anything else is
+// driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is REPEATABLE READ or
 // SERIALIZABLE, begin the transaction after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
@@ -39,7 +39,7 @@ type Granted interface {
 // error if the database cannot tell. After any error, roll tx back. The lock must come from this
 // store, and tx must be of the same database. A lock that was acquired as a shared lock must not
 // have been promoted since then.
-func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
+func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
 	name, fence := driver.StoredName(lock), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -52,7 +52,11 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
 	defer done()
-	st, now, err := s.pinShared(ctx, tx, name)
+	own, err := txOf(tx)
+	if err != nil {
+		return err
+	}
+	st, now, err := s.pinShared(ctx, own, name)
 	for try := 0; errors.Is(err, errPinned); try++ {
 		// Another transaction has called LockTx. If it has got the name, the lock of this caller is
 		// over. If it is refused, it ends soon.
@@ -62,7 +66,7 @@ func (s *Store) CheckTx(ctx context.Context, tx *sql.Tx, lock Granted) error {
 			if !s.retryPause(ctx, try) {
 				return st.lockedByTx()
 			}
-			st, now, err = s.pinShared(ctx, tx, name)
+			st, now, err = s.pinShared(ctx, own, name)
 		}
 	}
 	if err == nil {
@@ -101,10 +105,10 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 // before LockTx, that holder gets driver.ErrLost from then on. A rollback to an earlier savepoint
 // ends the lock. If the database ends tx itself, the lock ends too; see ConfirmTx.
 //
-// Call LockTx at the start of the transaction. With the isolation level REPEATABLE READ or
+// tx is a *sql.Tx or a [Tx]; see CheckTx. Call LockTx at the start of the transaction. With the isolation level REPEATABLE READ or
 // SERIALIZABLE, tx sees the data as they were at its first read. Another process may have held the
 // lock after that read, and changed data that tx does not see. LockTx then fails.
-func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
+func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
@@ -113,10 +117,14 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
 	defer done()
+	own, err := txOf(tx)
+	if err != nil {
+		return err
+	}
 	if s.rows.dialect.grants {
-		err = s.lockRow(ctx, tx, name)
+		err = s.lockRow(ctx, own, name)
 	} else {
-		err = s.lockFile(ctx, tx, name)
+		err = s.lockFile(ctx, own, name)
 	}
 	if held := new(driver.HeldError); err == nil || errors.As(err, &held) {
 		return err
@@ -129,7 +137,7 @@ func (s *Store) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 // It first looks at the name on another connection. If the name is taken, lockRow refuses it, and
 // locks nothing in tx. If leases have ended, it marks them there as lost. It cannot do that in tx,
 // because renewals and waiters would have to wait until tx ends.
-func (s *Store) lockRow(ctx context.Context, tx *sql.Tx, name string) error {
+func (s *Store) lockRow(ctx context.Context, tx Tx, name string) error {
 	st, now, err := s.peekForTx(ctx, name)
 	if err != nil {
 		return failure(ctx, err, false)
@@ -163,8 +171,8 @@ func (s *Store) lockRow(ctx context.Context, tx *sql.Tx, name string) error {
 }
 
 // lockFile does the work of LockTx on SQLite, which has only one writer.
-func (s *Store) lockFile(ctx context.Context, tx *sql.Tx, name string) error {
-	if _, err := tx.ExecContext(ctx, s.rows.sql.ensure, []byte(name), []byte{}); err != nil {
+func (s *Store) lockFile(ctx context.Context, tx Tx, name string) error {
+	if _, err := tx.Exec(ctx, s.rows.sql.ensure, []byte(name), []byte{}); err != nil {
 		return failure(ctx, err, false)
 	}
 	st, now, err := s.pinFile(ctx, tx, name)
@@ -184,7 +192,7 @@ func (s *Store) lockFile(ctx context.Context, tx *sql.Tx, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, s.rows.sql.save, append(values, []byte(name), st.version)...)
+	_, err = tx.Exec(ctx, s.rows.sql.save, append(values, []byte(name), st.version)...)
 	return failure(ctx, err, false)
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // ConfirmTx reports whether tx still keeps the names that CheckTx and LockTx have secured in it.
-// Call it right before tx.Commit, and roll tx back after any error.
+// Call it right before tx.Commit, and roll tx back after any error. tx is a *sql.Tx or a [Tx]; see
+// CheckTx.
 //
 // A database may end a transaction without a word to database/sql. The locks of the transaction
 // end then, and each later statement commits by itself:
@@ -23,13 +24,17 @@ import (
 //
 // ConfirmTx returns driver.ErrLost if tx has ended in such a way, and another error if the database
 // cannot tell. It does not notice a rollback to a savepoint.
-func (s *Store) ConfirmTx(ctx context.Context, tx *sql.Tx) error {
+func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("confirm a transaction: %w", err)
 	}
 	defer done()
-	if err := s.checkOpen(ctx, tx, driver.ErrLost); err != nil {
+	own, err := txOf(tx)
+	if err != nil {
+		return err
+	}
+	if err := s.checkOpen(ctx, own, driver.ErrLost); err != nil {
 		return fmt.Errorf("confirm a transaction: %w", err)
 	}
 	return nil
@@ -40,11 +45,11 @@ var errTxEnded = errors.New("the database has ended the transaction, for instanc
 // checkOpen returns an error that wraps kind if the database has ended the transaction. MySQL and
 // SQLite refuse the statement of checkOpen inside a transaction. Outside of one, SQLite begins a
 // transaction that writes nothing, and MySQL sets a default for the next one.
-func (s *Store) checkOpen(ctx context.Context, tx *sql.Tx, kind error) (err error) {
+func (s *Store) checkOpen(ctx context.Context, tx Tx, kind error) (err error) {
 	open := false
 	if s.engine == PostgreSQL {
-		err = tx.QueryRowContext(ctx, s.rows.sql.tx.open).Scan(&open)
-	} else if _, err = tx.ExecContext(ctx, s.rows.sql.tx.open); dbms.IsInTransaction(err) {
+		err = tx.QueryRow(ctx, s.rows.sql.tx.open).Scan(&open)
+	} else if _, err = tx.Exec(ctx, s.rows.sql.tx.open); dbms.IsInTransaction(err) {
 		open, err = true, nil
 	}
 	if err == nil && !open {
@@ -54,9 +59,9 @@ func (s *Store) checkOpen(ctx context.Context, tx *sql.Tx, kind error) (err erro
 }
 
 // checkTxID returns an error if the transaction is in another database than the store.
-func (s *Store) checkTxID(ctx context.Context, tx *sql.Tx) error {
+func (s *Store) checkTxID(ctx context.Context, tx Tx) error {
 	var id sql.NullString
-	if err := tx.QueryRowContext(ctx, s.rows.sql.tx.id).Scan(&id); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := tx.QueryRow(ctx, s.rows.sql.tx.id).Scan(&id); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return failure(ctx, err, false)
 	}
 	return s.checkID(ctx, id)

@@ -66,7 +66,7 @@ var (
 // state of the name. Several transactions may do so at the same time. If another transaction has
 // called pinAlone, pinShared returns errPinned. If the transaction works on an old snapshot, it
 // returns errStale.
-func (s *Store) pinShared(ctx context.Context, tx *sql.Tx, name string) (st *state, now decide.Time, err error) {
+func (s *Store) pinShared(ctx context.Context, tx Tx, name string) (st *state, now decide.Time, err error) {
 	switch s.engine {
 	case PostgreSQL:
 		st, now, err = s.pinBoth(ctx, tx, name, s.rows.sql.tx.share)
@@ -87,7 +87,7 @@ func (s *Store) pinShared(ctx context.Context, tx *sql.Tx, name string) (st *sta
 }
 
 // pinAlone is like pinShared, and also keeps other transactions from getting the name.
-func (s *Store) pinAlone(ctx context.Context, tx *sql.Tx, name string) (st *state, now decide.Time, err error) {
+func (s *Store) pinAlone(ctx context.Context, tx Tx, name string) (st *state, now decide.Time, err error) {
 	if s.engine == PostgreSQL {
 		st, now, err = s.pinBoth(ctx, tx, name, s.rows.sql.tx.own)
 	} else {
@@ -96,7 +96,7 @@ func (s *Store) pinAlone(ctx context.Context, tx *sql.Tx, name string) (st *stat
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)); err != nil {
+	if _, err := tx.Exec(ctx, s.rows.sql.tx.write, []byte(name)); err != nil {
 		return nil, 0, s.staleError(ctx, err)
 	}
 	if s.engine == MySQL {
@@ -106,9 +106,9 @@ func (s *Store) pinAlone(ctx context.Context, tx *sql.Tx, name string) (st *stat
 }
 
 // pinBoth locks the two rows of a name on PostgreSQL and returns the state in them.
-func (s *Store) pinBoth(ctx context.Context, tx *sql.Tx, name, lockText string) (*state, decide.Time, error) {
+func (s *Store) pinBoth(ctx context.Context, tx Tx, name, lockText string) (*state, decide.Time, error) {
 	var id sql.NullString
-	_, st, now, err := scan(tx.QueryRowContext(ctx, lockText, []byte(name)), &id)
+	_, st, now, err := scan(tx.QueryRow(ctx, lockText, []byte(name)), &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, 0, s.whyNoRow(ctx, tx, name)
@@ -119,16 +119,16 @@ func (s *Store) pinBoth(ctx context.Context, tx *sql.Tx, name, lockText string) 
 }
 
 // pinFile locks the file of SQLite and returns the state of the name.
-func (s *Store) pinFile(ctx context.Context, tx *sql.Tx, name string) (*state, decide.Time, error) {
-	ok, err := changed(tx.ExecContext(ctx, s.rows.sql.tx.write, []byte(name)))
+func (s *Store) pinFile(ctx context.Context, tx Tx, name string) (*state, decide.Time, error) {
+	n, err := tx.Exec(ctx, s.rows.sql.tx.write, []byte(name))
 	if err != nil {
 		return nil, 0, s.staleError(ctx, err)
 	}
-	if !ok {
+	if n == 0 {
 		return nil, 0, cmp.Or(s.checkTxID(ctx, tx), errNoRow)
 	}
 	var id sql.NullString
-	_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.tx.load, []byte(name)), &id)
+	_, st, now, err := scan(tx.QueryRow(ctx, s.rows.sql.tx.load, []byte(name)), &id)
 	if err != nil {
 		return nil, 0, failure(ctx, err, false)
 	}
@@ -137,14 +137,14 @@ func (s *Store) pinFile(ctx context.Context, tx *sql.Tx, name string) (*state, d
 
 // pinGrant locks the row of the last grant on MySQL. It returns errStale if the transaction sees an
 // older version of that row.
-func (s *Store) pinGrant(ctx context.Context, tx *sql.Tx, name, lockText string) error {
+func (s *Store) pinGrant(ctx context.Context, tx Tx, name, lockText string) error {
 	type row struct {
 		fence  uint64
 		locked int64
 	}
 	var seen, is row
 	var id sql.NullString
-	err := tx.QueryRowContext(ctx, lockText, []byte(name)).Scan(&is.fence, &is.locked)
+	err := tx.QueryRow(ctx, lockText, []byte(name)).Scan(&is.fence, &is.locked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return s.whyNoRow(ctx, tx, name)
@@ -152,7 +152,7 @@ func (s *Store) pinGrant(ctx context.Context, tx *sql.Tx, name, lockText string)
 		return s.staleError(ctx, err)
 	}
 	// The row is locked. If a plain SELECT finds other values, the snapshot is old.
-	err = tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked, &id)
+	err = tx.QueryRow(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&seen.fence, &seen.locked, &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return errStale
@@ -171,7 +171,7 @@ func (s *Store) pinGrant(ctx context.Context, tx *sql.Tx, name, lockText string)
 // whyNoRow is called if the statement that locks rows of a name has found none. Another transaction
 // has locked them, or this transaction does not see them, or a row is missing. On PostgreSQL, the
 // row of the last grant may be missing although somebody has the name; then whyNoRow makes it.
-func (s *Store) whyNoRow(ctx context.Context, tx *sql.Tx, name string) error {
+func (s *Store) whyNoRow(ctx context.Context, tx Tx, name string) error {
 	if err := s.checkTxID(ctx, tx); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Store) whyNoRow(ctx context.Context, tx *sql.Tx, name string) error {
 	if err == nil && s.engine == PostgreSQL {
 		var fence, locked int64
 		var id sql.NullString
-		err = tx.QueryRowContext(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&fence, &locked, &id)
+		err = tx.QueryRow(ctx, s.rows.sql.tx.plain, []byte(name)).Scan(&fence, &locked, &id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errStale
 		}
@@ -213,9 +213,9 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 // COMMITTED, they may differ because the holder has just written to the row. The transaction then
 // sees another version at the next read. A REPEATABLE READ or SERIALIZABLE transaction sees the
 // same old version at each read.
-func (s *Store) loadCurrent(ctx context.Context, tx *sql.Tx, name string) (*state, decide.Time, error) {
+func (s *Store) loadCurrent(ctx context.Context, tx Tx, name string) (*state, decide.Time, error) {
 	for last := int64(-1); ; {
-		_, st, now, err := scan(tx.QueryRowContext(ctx, s.rows.sql.load, []byte(name)))
+		_, st, now, err := scan(tx.QueryRow(ctx, s.rows.sql.load, []byte(name)))
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil, 0, errStale

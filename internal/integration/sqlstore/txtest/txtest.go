@@ -18,8 +18,8 @@ import (
 type Store interface {
 	driver.Store
 	driver.Admin
-	CheckTx(ctx context.Context, tx *sql.Tx, lock sqlstore.Granted) error
-	LockTx(ctx context.Context, tx *sql.Tx, name string) error
+	CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error
+	LockTx(ctx context.Context, tx any, name string) error
 }
 
 // A Process has a pool and a store of its own, as another process would.
