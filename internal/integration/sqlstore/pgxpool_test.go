@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // TestPgxPool: the lines of docs/stores/sql.md for a program with a pool of pgx. The statements of
@@ -25,22 +27,16 @@ func TestPgxPool(t *testing.T) {
 	_, err = pool.Exec(t.Context(), "CREATE TABLE invoices (id int)")
 	noError(t, err)
 
-	conn, err := p.db.Conn(t.Context())
+	tx, err := pool.Begin(t.Context())
 	noError(t, err)
-	defer conn.Close()
-	tx, err := conn.BeginTx(t.Context(), nil)
+	defer tx.Rollback(context.Background())
+	noError(t, p.store.LockTx(t.Context(), postgres.Tx(tx), "name"))
+	_, err = tx.CopyFrom(t.Context(), pgx.Identifier{"invoices"}, []string{"id"}, pgx.CopyFromRows([][]any{{42}}))
 	noError(t, err)
-	defer tx.Rollback()
-	noError(t, p.store.LockTx(t.Context(), tx, "name"))
-	noError(t, conn.Raw(func(c any) error {
-		pg := c.(*stdlib.Conn).Conn()
-		_, err := pg.CopyFrom(t.Context(), pgx.Identifier{"invoices"}, []string{"id"}, pgx.CopyFromRows([][]any{{42}}))
-		return err
-	}))
 	_, err = other.store.Acquire(t.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute})
 	wantError(t, "Acquire meanwhile", err, driver.ErrHeld)
-	noError(t, p.store.ConfirmTx(t.Context(), tx))
-	noError(t, tx.Rollback())
+	noError(t, p.store.ConfirmTx(t.Context(), postgres.Tx(tx)))
+	noError(t, tx.Rollback(t.Context()))
 	var n int
 	noError(t, other.db.QueryRow("SELECT count(*) FROM invoices").Scan(&n))
 	if n != 0 {
