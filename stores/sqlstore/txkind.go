@@ -10,8 +10,7 @@ import (
 type Tx interface {
 	// Exec runs a statement and returns the number of rows that it changed.
 	Exec(ctx context.Context, query string, args ...any) (rows int64, err error)
-	// QueryRow runs a query. The error of a query without a row is sql.ErrNoRows, and that of a
-	// transaction that is over sql.ErrTxDone.
+	// QueryRow runs a query. The error of a query without a row is sql.ErrNoRows.
 	QueryRow(ctx context.Context, query string, args ...any) Row
 }
 

@@ -2,9 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,24 +20,9 @@ type pgxTx struct{ tx pgx.Tx }
 
 func (t pgxTx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	tag, err := t.tx.Exec(ctx, query, args...)
-	return tag.RowsAffected(), asSQL(err)
+	return tag.RowsAffected(), err
 }
 
 func (t pgxTx) QueryRow(ctx context.Context, query string, args ...any) sqlstore.Row {
-	return pgxRow{t.tx.QueryRow(ctx, query, args...)}
-}
-
-type pgxRow struct{ row pgx.Row }
-
-func (r pgxRow) Scan(dest ...any) error { return asSQL(r.row.Scan(dest...)) }
-
-// asSQL adds the error of database/sql to the one of pgx that means the same.
-func asSQL(err error) error {
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return sql.ErrNoRows
-	case errors.Is(err, pgx.ErrTxClosed):
-		return fmt.Errorf("%w: %w", sql.ErrTxDone, err)
-	}
-	return err
+	return t.tx.QueryRow(ctx, query, args...) // its error for no row is sql.ErrNoRows too
 }
