@@ -35,17 +35,20 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// handle returns the Lock of a hold. Without an observer, the Lock is a part of the hold. With an
-// observer, the Lock is a separate allocation. Then the garbage collector can find that the caller
-// dropped the Lock, although the Locker keeps the hold alive for renewal; see forgotten.go.
-func (h *hold) handle() *Lock {
+// lockOf returns the Lock of a hold, or err. Without an observer, the Lock is a part of the hold.
+// With an observer, the Lock is a separate allocation. Then the garbage collector can find that the
+// caller dropped the Lock, although the Locker keeps the hold alive for renewal; see forgotten.go.
+func lockOf(h *hold, err error) (*Lock, error) {
+	if err != nil {
+		return nil, err
+	}
 	if h.events != nil {
 		h.locker.mu.Lock()
 		defer h.locker.mu.Unlock()
-		return h.watchedHandle()
+		return h.watchedLock(), nil
 	}
 	h.self.h = h
-	return &h.self
+	return &h.self, nil
 }
 
 // holdOf returns the hold of k, or noHold if k is nil or the zero Lock. The methods are on *Lock,
@@ -200,4 +203,45 @@ func (k *Lock) Release(opts ...ReleaseOption) error {
 	err := k.holdOf().giveUp(context.Background(), opts)
 	runtime.KeepAlive(k) // otherwise the Lock could count as forgotten while it is released
 	return err
+}
+
+// lockContext is a context with a hold. The function lockFrom finds the hold.
+type lockContext struct {
+	context.Context
+	lock *hold
+}
+
+type lockKey struct{}
+
+func (c lockContext) Value(key any) any {
+	if key == (lockKey{}) {
+		return c.lock
+	}
+	return c.Context.Value(key)
+}
+
+func lockFrom(ctx context.Context) *hold {
+	h, _ := ctx.Value(lockKey{}).(*hold)
+	return h
+}
+
+// FenceFrom returns the fence of a lock. ctx must be the Context of that lock, or a context derived
+// from it. If ctx is derived from the contexts of several locks, FenceFrom takes the innermost
+// lock. ok is false if there is no such lock, or if its store has no fences.
+func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
+	if h := lockFrom(ctx); h != nil {
+		fence = h.fencing()
+	}
+	return fence, fence != 0
+}
+
+// covers looks for a hold that belongs to the Locker l, has the given name and is not over. It
+// reports whether h, or one of the holds around h, is such a hold.
+func (h *hold) covers(l *Locker, name string) bool {
+	for ; h != nil; h = h.outer {
+		if h.locker == l && h.name == name && h.endCause() == nil {
+			return true
+		}
+	}
+	return false
 }

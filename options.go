@@ -46,6 +46,10 @@ type settings struct {
 	label       string
 	detached    bool
 	slots       int // 0 without Slots; below 0 if the parameter of Slots is invalid
+
+	// These follow from the other fields; see complete.
+	plan  time.Duration // the planned length of the hold; 0 if there is no plan
+	wrong error         // the first error in the options
 }
 
 type config struct {
@@ -240,16 +244,20 @@ func (c *config) check() error {
 	return nil
 }
 
-// withOptions returns a copy of s, changed by opts. The copy is on the heap, because the options
-// get a pointer to it. A call without options does not call withOptions, so it allocates nothing.
-func (s *settings) withOptions(opts []Option) settings {
-	changed := *s
+// change applies opts, the options of a call, to the defaults of the Locker.
+func (s *settings) change(opts []Option, g *driver.Guarantees) {
 	for _, o := range opts {
 		if o != nil {
-			o.apply(&changed)
+			o.apply(s)
 		}
 	}
-	return changed
+	s.complete(g)
+}
+
+// complete sets the fields that follow from the others. The defaults are completed once, so a call
+// without options checks nothing again.
+func (s *settings) complete(g *driver.Guarantees) {
+	s.plan, s.wrong = s.plannedHold(), s.check(g)
 }
 
 // plannedHold is the planned length of the hold, which other clients can see. 0 means that there is
