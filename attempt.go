@@ -44,7 +44,7 @@ func (a *attempt) check(name string) error {
 	if a.outer == nil {
 		a.outer = lockFrom(a.ctx)
 	}
-	if a.outer != nil && a.replaces == nil && !a.anySlot && a.outer.covers(a.l, name) {
+	if a.outer != nil && a.replaces == nil && !a.anySlot && a.l.heldIn(a.ctx, a.outer, name) {
 		return ErrAlreadyHeld
 	}
 	if err := a.set.check(&a.l.guarantees); err != nil {
