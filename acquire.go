@@ -90,7 +90,7 @@ func (h *hold) noteResult(err error) {
 // that was exported ends with ErrLost at its next request to the store. If the lock is gone, Adopt
 // returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns
 // ErrInvalid. The options Wait and Shared have no effect. The other options count from now on, and
-// not those with which the lock was taken: MaxHold, for example, must be given again.
+// not those with which the lock was taken: HoldAtMost, for example, must be given again.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)

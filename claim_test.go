@@ -25,7 +25,7 @@ func claim(t *testing.T, l *padlock.Locker, name string, d time.Duration, want b
 func TestClaim(t *testing.T) {
 	for _, d := range []time.Duration{100 * time.Millisecond, 10 * time.Second, 24 * time.Hour} {
 		everyKind(t, func(t *testing.T, s padlock.Store) {
-			l, other := newLocker(t, s, padlock.Shared(), padlock.Slots(3), padlock.MaxHold(time.Millisecond)), newLocker(t, s)
+			l, other := newLocker(t, s, padlock.Shared(), padlock.Slots(3), padlock.HoldAtMost(time.Millisecond)), newLocker(t, s)
 			claim(t, l, "message 1", d, true)
 			if n := l.Stats().Held; n != 0 {
 				t.Errorf("%d locks are held", n)
@@ -45,7 +45,7 @@ func TestClaim(t *testing.T) {
 func TestRequestsOfAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
-		l := padlock.NewShared(store)
+		l := padlock.New(store, padlock.KeepStoreOpen())
 		claim(t, l, "message", time.Hour, true)
 		<-time.After(2 * time.Hour)
 		claim(t, l, "message", time.Minute, true)
@@ -135,7 +135,7 @@ func TestClaimThatIsImpossible(t *testing.T) {
 func TestEventsOfAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kinds []padlock.EventKind
-		l := newLocker(t, newRemote(), padlock.OnEvent(func(e padlock.Event) { kinds = append(kinds, e.Kind) }))
+		l := newLocker(t, newRemote(), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) { kinds = append(kinds, e.Kind) })))
 		claim(t, l, "message", time.Hour, true)
 		want := []padlock.EventKind{padlock.EventAcquiring, padlock.EventAcquired, padlock.EventReleasing, padlock.EventReleased}
 		if !slices.Equal(kinds, want) {

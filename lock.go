@@ -22,7 +22,7 @@ import (
 // it writes. So send Fence with the write, and check it where the data is.
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
-// MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
+// HoldAtMost or Locker.Close, because its work may still be running. Observers get EventForgotten.
 type Lock struct {
 	_ noCopy
 	h *hold // nil in the zero Lock
@@ -105,14 +105,10 @@ func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
 // Remaining returns the time until Context ends, by the clock of this process, if the lease is not
-// renewed again. It returns 0 if the lock is over, and the longest Duration if the lock has no
+// renewed again. It sends no request; see Check. It returns 0 if the lock is over, and the longest Duration if the lock has no
 // lease. If another process has just handed the lock over, Remaining may return less than half a
 // second. A moment later, the Locker gets the full lease from the store. Extend gets it at once.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
-
-// Expired reports whether the lock is over (expired, lost or released), by this process's own
-// clock. It sends no request; see Check.
-func (k *Lock) Expired() bool { return k.holdOf().expired() }
 
 // Context returns a context that ends when the lock ends. context.Cause returns the reason:
 // ErrLost, ErrExpired, ErrMaxHold, ErrReleased or ErrClosed. The context has the values of the
@@ -198,7 +194,7 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 //
 //   - ErrExpired: the lease had run out, and nobody has taken the lock since;
 //   - ErrLost: another client has taken the lock, or the store cannot tell;
-//   - ErrMaxHold: the time of MaxHold was over before the release;
+//   - ErrMaxHold: the time of HoldAtMost was over before the release;
 //   - ErrUncertain, ErrUnavailable: the store did not confirm the release. The Locker repeats it in
 //     the background until the lease has ended;
 //   - ErrInvalid: the cool-down is out of range. The lock is released, and cools down for the
