@@ -9,6 +9,7 @@ import (
 
 // A lock goes down through these files. Each of them calls only files that stand below it:
 //
+//	do.go, claim.go           the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
 //	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
@@ -16,6 +17,7 @@ import (
 //	release.go, handover.go   the release, and the hand-over to a waiter
 //	attempt.go                one token, one try at a time, its unknown outcome
 //	call.go                   the options, the time and the observers of a call
+//	join.go                   the locks of a context
 //	hold.go                   the state of a lock that is held
 //	renew.go, schedule.go     the leases of all holds of the Locker
 //	line.go                   the places of the waiters, and which waiter is next
@@ -88,7 +90,7 @@ func (h *hold) noteResult(err error) {
 // that was exported ends with ErrLost at its next request to the store. If the lock is gone, Adopt
 // returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns
 // ErrInvalid. The options Wait and Shared have no effect. The other options count from now on, and
-// not those with which the lock was taken: MaxHold, for example, must be given again.
+// not those with which the lock was taken: HoldAtMost, for example, must be given again.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
 	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)

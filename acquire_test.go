@@ -19,7 +19,7 @@ func TestAHeldNameSaysByWhom(t *testing.T) {
 		store := memstore.New()
 		l, other := newLocker(t, store), newLocker(t, store.Open())
 		since := time.Now()
-		h := acquire(t, l, "job", padlock.Label("nightly"), padlock.MaxHold(time.Hour))
+		h := acquire(t, l, "job", padlock.Label("nightly"), padlock.HoldAtMost(time.Hour))
 		defer release(t, h)
 		<-time.After(time.Second)
 		_, err := other.TryAcquire(t.Context(), "job", padlock.Wait(time.Hour))

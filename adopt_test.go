@@ -78,7 +78,7 @@ func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
 		h := acquire(t, l, "job")
 		key := travel(t, h)
 		<-time.After(time.Hour)
-		if h.Expired() {
+		if h.Remaining() == 0 {
 			t.Fatal("an exported lock is not renewed")
 		}
 		adopted, err := other.Adopt(t.Context(), key, padlock.Label("adopter"))
@@ -239,7 +239,7 @@ func TestKeyInJSON(t *testing.T) {
 // adopted.
 func TestEventsOfAnAdoptedPermit(t *testing.T) {
 	rec := &recorder{}
-	l := newLocker(t, memstore.New(), padlock.OnEvent(rec.on))
+	l := newLocker(t, memstore.New(), padlock.Observe(padlock.ObserverFunc(rec.on)))
 	key, err := acquire(t, l, "job", padlock.Slots(2)).Export(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func TestCloseWhileAcquireAllSetsTheMinimum(t *testing.T) {
 		for at := 2; at < 4; at++ {
 			space := memstore.New()
 			store := connect(space.Open())
-			l := padlock.NewShared(store)
+			l := padlock.New(store, padlock.KeepStoreOpen())
 			closed := make(chan error, 1)
 			store.request("acquire", func(ctx context.Context, n int) error {
 				if n == at {

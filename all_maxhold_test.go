@@ -9,14 +9,14 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// The time of MaxHold begins when all locks are held, and not with the first grant.
+// The time of HoldAtMost begins when all locks are held, and not with the first grant.
 func TestMaxHoldOfSeveralNames(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
 		b := acquire(t, l, "b")
 		time.AfterFunc(7*time.Second, func() { release(t, b) })
 		const most = 10 * time.Second
-		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.MaxHold(most))
+		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtMost(most))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,13 +35,13 @@ func TestMaxHoldOfSeveralNames(t *testing.T) {
 	})
 }
 
-// A call that waits longer than MaxHold for a later name still gets all locks.
+// A call that waits longer than HoldAtMost for a later name still gets all locks.
 func TestMaxHoldDoesNotBoundTheWait(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
 		b := acquire(t, l, "b")
 		time.AfterFunc(7*time.Second, func() { release(t, b) })
-		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.MaxHold(5*time.Second))
+		all, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtMost(5*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

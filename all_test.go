@@ -413,12 +413,12 @@ func TestAllocationsOfSeveralNames(t *testing.T) {
 func TestCloseBeforeAcquireAllReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *padlock.Locker
-		l = padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
+		l = padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 			if e.Kind == padlock.EventAcquired && e.Name == "b" {
 				go l.Close(context.Background())
 				<-time.After(time.Second)
 			}
-		}))
+		})))
 		_, err := l.AcquireAll(t.Context(), []string{"a", "b"})
 		wantOnly(t, err, "acquire", padlock.ErrClosed)
 	})
@@ -445,7 +445,7 @@ func TestAcquireAllLosesOneAtItsDeadline(t *testing.T) {
 		kept := acquire(t, other, "b")
 		for range 100 { // which timer fires first is random
 			ctx, cancel := context.WithTimeout(t.Context(), end)
-			_, err := l.AcquireAll(ctx, []string{"a", "b"}, padlock.MaxHold(end))
+			_, err := l.AcquireAll(ctx, []string{"a", "b"}, padlock.HoldAtMost(end))
 			if errors.Is(err, context.Canceled) || !errors.Is(err, padlock.ErrMaxHold) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}

@@ -64,7 +64,7 @@ func (l *Locker) close(ctx context.Context) error {
 	err = errors.Join(err, l.drain(ctx))
 	err = errors.Join(err, l.cleaner.awaitJobs(ctx))
 	l.renewer.stop(ctx)
-	if l.owned {
+	if !l.cfg.keepStore {
 		err = errors.Join(err, l.store.Close())
 	}
 	return err

@@ -69,7 +69,7 @@ func TestAfterClose(t *testing.T) {
 // A closed Locker sends nothing, even if its store is open.
 func TestAfterCloseOfALockerOnASharedStore(t *testing.T) {
 	store := newRemote()
-	l := padlock.NewShared(store)
+	l := padlock.New(store, padlock.KeepStoreOpen())
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAfterCloseOfALockerOnASharedStore(t *testing.T) {
 func TestCloseEndsWaits(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := padlock.New(s)
-		foreign := padlock.NewShared(s)
+		foreign := padlock.New(s, padlock.KeepStoreOpen())
 		h := acquire(t, foreign, "job")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -186,12 +186,12 @@ func TestCloseBetweenTheGrantAndTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l *padlock.Locker
 		closed := make(chan error, 1)
-		l = padlock.New(newRemote(), padlock.OnEvent(func(e padlock.Event) {
+		l = padlock.New(newRemote(), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 			if e.Kind == padlock.EventAcquired {
 				go func() { closed <- l.Close(context.Background()) }()
 				synctest.Wait()
 			}
-		}))
+		})))
 		err := l.Do(t.Context(), "job", func(ctx context.Context) error {
 			wantOnly(t, context.Cause(ctx), "hold", padlock.ErrClosed)
 			return nil
@@ -322,7 +322,7 @@ func TestCloseWaitsForTheFunctionsOfDo(t *testing.T) {
 
 func TestSharedStoreStaysOpen(t *testing.T) {
 	store := memstore.New()
-	l, other := padlock.NewShared(store), newLocker(t, store)
+	l, other := padlock.New(store, padlock.KeepStoreOpen()), newLocker(t, store)
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestCloseDuringAReleaseWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, rec := newRemote(), recorder{}
 		server := store.Store.Open()
-		l := padlock.New(store, padlock.OnEvent(rec.on))
+		l := padlock.New(store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		h := acquire(t, l, "job")
 		store.request("release", first(3, func(ctx context.Context, n int) error { return errors.Join(sleep(ctx, time.Second), errReset) }))
 		go h.Release()
@@ -476,7 +476,7 @@ func TestCloseWithAContextThatHasEndedAndASilentStore(t *testing.T) {
 // AcquireAll has already and which Close releases.
 func TestCloseWhileAcquireAllWaits(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
-		l, other := padlock.New(s), padlock.NewShared(s)
+		l, other := padlock.New(s), padlock.New(s, padlock.KeepStoreOpen())
 		release := acquire(t, other, "b").Release
 		done := make(chan error, 1)
 		go func() {

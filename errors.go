@@ -38,7 +38,7 @@ var (
 	// ErrClosed: the Locker was closed.
 	ErrClosed = driver.ErrClosed
 
-	// ErrMaxHold: the lock was held for as long as MaxHold allows.
+	// ErrMaxHold: the lock was held for as long as HoldAtMost allows.
 	ErrMaxHold = errors.New("lock was held for its maximum time")
 	// ErrReleased: the lock was released before.
 	ErrReleased = errors.New("lock was released")

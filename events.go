@@ -46,7 +46,7 @@ const (
 	EventLost
 	// EventEnded: a lock ended before its Release, for one of these reasons:
 	//
-	//   - The time of MaxHold was over. Event.Err is ErrMaxHold.
+	//   - The time of HoldAtMost was over. Event.Err is ErrMaxHold.
 	//   - The lock was taken with NoRenewal, and its lease ran out. Event.Err is ErrLost or
 	//     ErrExpired.
 	//   - The Locker was closed and did not release the lock, because the lock was exported or the
@@ -63,7 +63,7 @@ const (
 	// long the lock was held.
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. The lock stays held
-	// and renewed until its MaxHold or Locker.Close. If a Locker takes more than a thousand locks
+	// and renewed until its HoldAtMost or Locker.Close. If a Locker takes more than a thousand locks
 	// in a second, it watches up to 128 Locks together. Their events come when all of these Locks
 	// are garbage.
 	EventForgotten
@@ -155,7 +155,7 @@ const (
 	OutcomeExpired
 	// OutcomeLost: the store reports that the lock is gone. Another client took it or broke it.
 	OutcomeLost
-	// OutcomeMaxHold: the lock was held for as long as MaxHold allows.
+	// OutcomeMaxHold: the lock was held for as long as HoldAtMost allows.
 	OutcomeMaxHold
 	// OutcomeError: any other error; see Event.Err.
 	OutcomeError

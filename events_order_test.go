@@ -49,7 +49,7 @@ func TestSameEventsForEveryStore(t *testing.T) {
 
 func orderOfEvents(t *testing.T, s padlock.Store) {
 	var rec recorder
-	l := newLocker(t, s, padlock.OnEvent(rec.on))
+	l := newLocker(t, s, padlock.Observe(padlock.ObserverFunc(rec.on)))
 	want := func(what, name, kinds string) {
 		t.Helper()
 		synctest.Wait()
@@ -76,10 +76,10 @@ func orderOfEvents(t *testing.T, s padlock.Store) {
 	release(t, k)
 	release(t, k)
 	want("a hand-over", "a", "releasing, acquired, releasing")
-	k = acquire(t, l, "b", padlock.MaxHold(time.Second))
+	k = acquire(t, l, "b", padlock.HoldAtMost(time.Second))
 	<-k.Context().Done()
 	k.Release()
-	want("MaxHold", "b", "acquiring, acquired, ended")
+	want("HoldAtMost", "b", "acquiring, acquired, ended")
 	k = acquire(t, l, "c", padlock.Shared())
 	state, err := l.Inspect(t.Context(), "c")
 	if err != nil {

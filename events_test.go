@@ -25,7 +25,7 @@ type recorder struct {
 	events []padlock.Event
 }
 
-func (r *recorder) on(e padlock.Event) {
+func (r *recorder) on(_ context.Context, e padlock.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -59,7 +59,7 @@ func (r *recorder) last(kind padlock.EventKind) padlock.Event {
 func TestEventsOfALock(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		var rec recorder
-		l := newLocker(t, s, padlock.OnEvent(rec.on))
+		l := newLocker(t, s, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		h := acquire(t, l, "job", padlock.Shared())
 		l.TryAcquire(t.Context(), "job")
 		<-time.After(15 * time.Second)
@@ -91,7 +91,7 @@ func TestEventsOfALock(t *testing.T) {
 func TestEventTellsHowLongAWaitTook(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		var rec recorder
-		l := newLocker(t, s, padlock.OnEvent(rec.on))
+		l := newLocker(t, s, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		h := acquire(t, l, "job")
 		time.AfterFunc(7*time.Second, func() { h.Release() })
 		release(t, acquire(t, l, "job"))
@@ -105,7 +105,7 @@ func TestEventsOfTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec recorder
 		store := newRemote()
-		l := newLocker(t, store, padlock.OnEvent(rec.on))
+		l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		h := acquire(t, l, "job")
 		store.request("extend", lost)
 		<-h.Context().Done()
@@ -145,17 +145,17 @@ func TestEventEnded(t *testing.T) {
 		kind padlock.EventKind
 		err  error
 	}{
-		"MaxHold":               {[]padlock.Option{padlock.MaxHold(10 * time.Second)}, nil, padlock.EventEnded, padlock.ErrMaxHold},
-		"NoRenewal":             {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(10 * time.Second)}, nil, padlock.EventEnded, padlock.ErrLost},
-		"broken, and NoRenewal": {[]padlock.Option{padlock.NoRenewal()}, (*remote).breakJob, padlock.EventLost, padlock.ErrLost},
-		"broken, and MaxHold":   {[]padlock.Option{padlock.MaxHold(time.Hour)}, (*remote).breakJob, padlock.EventLost, padlock.ErrLost},
+		"HoldAtMost":             {[]padlock.Option{padlock.HoldAtMost(10 * time.Second)}, nil, padlock.EventEnded, padlock.ErrMaxHold},
+		"NoRenewal":              {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(10 * time.Second)}, nil, padlock.EventEnded, padlock.ErrLost},
+		"broken, and NoRenewal":  {[]padlock.Option{padlock.NoRenewal()}, (*remote).breakJob, padlock.EventLost, padlock.ErrLost},
+		"broken, and HoldAtMost": {[]padlock.Option{padlock.HoldAtMost(time.Hour)}, (*remote).breakJob, padlock.EventLost, padlock.ErrLost},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var rec recorder
 				var log bytes.Buffer
 				store := newRemote()
-				l := newLocker(t, store, padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+				l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 				h := acquire(t, l, "job", c.opts...)
 				if c.take != nil {
 					c.take(store)
@@ -267,7 +267,7 @@ func TestShowNames(t *testing.T) {
 		var logs safeBuffer
 		rec := &recorder{}
 		store := newRemote()
-		l := newLocker(t, store, padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
+		l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)), padlock.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
 		l.ShowNames(func(name string) string { return strings.Replace(name, "hunter2", "…", 1) })
 		l.ShowNames(func(name string) string { return "shown " + name })
 		h := acquire(t, l, "job:hunter2")
@@ -299,7 +299,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 		store := newRemote()
 		for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
 			log := slog.New(handler)
-			l := padlock.NewShared(store, padlock.OnEvent(rec.on), padlock.Logger(log))
+			l := padlock.New(store, padlock.KeepStoreOpen(), padlock.Observe(padlock.ObserverFunc(rec.on)), padlock.Logger(log))
 			t.Cleanup(func() { l.Close(context.Background()) })
 			h := acquire(t, l, "job", padlock.TTL(time.Second))
 			key, err := h.Export(t.Context())

@@ -241,7 +241,7 @@ func ExampleCoolDown() {
 func ExampleSkipIfOutlived() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
-	long, _ := locker.Acquire(ctx, "index", padlock.MaxHold(time.Hour))
+	long, _ := locker.Acquire(ctx, "index", padlock.HoldAtMost(time.Hour))
 	defer long.Release()
 
 	start := time.Now()
@@ -274,9 +274,9 @@ func ExampleLocker_Inspect() {
 
 // The program counts events by outcome. The name of a lock makes a poor label for a metric, because
 // there are too many names.
-func ExampleOnEvent() {
+func ExampleObserverFunc() {
 	var acquired, refused, lost atomic.Int64
-	locker := padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
+	locker := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 		switch e.Kind {
 		case padlock.EventAcquired:
 			acquired.Add(1) // e.Took is the time of the wait
@@ -285,7 +285,7 @@ func ExampleOnEvent() {
 		case padlock.EventLost:
 			lost.Add(1)
 		}
-	}))
+	})))
 	defer locker.Close(ctx)
 
 	lock, _ := locker.Acquire(ctx, "index")
@@ -333,14 +333,14 @@ func ExampleObserve() {
 }
 
 // A job that hangs does not keep the lock for ever, although its lease is renewed.
-func ExampleMaxHold() {
+func ExampleHoldAtMost() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
 
 	err := locker.Do(ctx, "index", func(ctx context.Context) error {
 		<-ctx.Done() // it hangs
 		return context.Cause(ctx)
-	}, padlock.MaxHold(20*time.Millisecond))
+	}, padlock.HoldAtMost(20*time.Millisecond))
 	fmt.Println(errors.Is(err, padlock.ErrMaxHold))
 	// Output:
 	// true

@@ -41,7 +41,7 @@ func TestForgottenLock(t *testing.T) {
 	t.Parallel()
 	var rec recorder
 	var log syncBuffer
-	l := padlock.New(memstore.New(), padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	l := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(rec.on)), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	defer l.Close(t.Context())
 	kept := acquireToForget(t, l, "kept")
 	release(t, acquireToForget(t, l, "released"))
@@ -76,7 +76,7 @@ func TestForgottenLock(t *testing.T) {
 func TestForgottenLocksOfACrowd(t *testing.T) {
 	t.Parallel()
 	var rec recorder
-	l := padlock.New(memstore.New(), padlock.OnEvent(rec.on))
+	l := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(rec.on)))
 	defer l.Close(t.Context())
 	const all, every = 3000, 10
 	for i := range all {
@@ -113,7 +113,7 @@ func TestAllocationsOfObservers(t *testing.T) {
 		most float64
 	}{
 		"no observer": {nil, 3},
-		"an observer": {[]padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}, 5},
+		"an observer": {[]padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}, 5},
 		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 5},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestLocksInUseAreNotForgotten(t *testing.T) {
 		},
 	} {
 		var rec recorder
-		l := padlock.New(memstore.New(), padlock.OnEvent(rec.on))
+		l := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(rec.on)))
 		defer l.Close(t.Context())
 		err := use(acquireToForget(t, l, "in use"), func() {
 			acquireToForget(t, l, "forgotten")
@@ -195,8 +195,8 @@ func TestZeroLock(t *testing.T) {
 	for what, lock := range map[string]*padlock.Lock{"zero": {}, "nil": nil} {
 		t.Run(what, func(t *testing.T) {
 			ctx := t.Context()
-			if lock.Name() != "" || lock.Shared() || lock.Fence() != 0 || lock.Remaining() != 0 || !lock.Expired() {
-				t.Errorf("%q, %v, %d, %v, %v", lock.Name(), lock.Shared(), lock.Fence(), lock.Remaining(), lock.Expired())
+			if lock.Name() != "" || lock.Shared() || lock.Fence() != 0 || lock.Remaining() != 0 {
+				t.Errorf("%q, %v, %d, %v", lock.Name(), lock.Shared(), lock.Fence(), lock.Remaining())
 			}
 			if s := fmt.Sprintf("%v %+v %#v", lock, lock, lock); s != "lock on \"\" lock on \"\" lock on \"\"" {
 				t.Error(s)
@@ -226,13 +226,13 @@ func TestZeroLock(t *testing.T) {
 func TestForgottenLockInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told, over atomic.Bool
-		l := padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
+		l := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 			if e.Kind == padlock.EventForgotten {
 				told.Store(true)
 				<-time.After(100 * time.Millisecond) // Close begins meanwhile
 				over.Store(true)
 			}
-		}))
+		})))
 		acquireToForget(t, l, "forgotten")
 		for i := 0; !told.Load() && i < 10000; i++ {
 			runtime.GC()

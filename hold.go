@@ -25,7 +25,7 @@ import (
 //
 //	Release                 It becomes releasing.
 //	hand-over to a waiter   It becomes releasing. The waiter gets another hold (handover.go).
-//	lease or MaxHold ends   It becomes over, with ErrLost or ErrMaxHold.
+//	lease or HoldAtMost ends   It becomes over, with ErrLost or ErrMaxHold.
 //	loss in the store       It becomes over, with ErrLost or ErrExpired.
 //	Export                  It stays held. Conversions that begin later fail.
 //	Promote, Demote         It stays held. A second conversion waits for the first.
@@ -92,7 +92,7 @@ type hold struct {
 	bond         *bond         // nil if the store has no Grant.Bound
 	fence        uint64
 	grantedAt    driver.Instant
-	maxHoldAt    driver.Instant // farFuture if there is no MaxHold
+	maxHoldAt    driver.Instant // farFuture if there is no HoldAtMost
 	renewAt      driver.Instant // farFuture if h is not renewed, or if a renewal is under way
 	cause        error          // why h is over; nil if it is not over
 	ctx          context.Context

@@ -128,7 +128,7 @@ func TestEachTransitionOfAHold(t *testing.T) {
 			t.Run(state+", "+event, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &held{store: newRemote(), gate: make(chan struct{})}
-					s.l = padlock.NewShared(s.store, padlock.OnEvent(s.rec.on))
+					s.l = padlock.New(s.store, padlock.KeepStoreOpen(), padlock.Observe(padlock.ObserverFunc(s.rec.on)))
 					s.h = acquire(t, s.l, "job")
 					enter(t, s)
 					result := make(chan error, 1)
@@ -162,7 +162,7 @@ func TestCheckOfALockThatEndsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recorder{}
 		s := newRemote()
-		l := newLocker(t, s, padlock.OnEvent(rec.on))
+		l := newLocker(t, s, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		h := acquire(t, l, "job", padlock.TTL(time.Second), padlock.NoRenewal())
 		key, err := h.Export(t.Context())
 		if err != nil {

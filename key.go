@@ -24,23 +24,21 @@ type Key struct {
 	shared      bool
 }
 
-// KeyFor returns the key of an exclusive lock on name that another program has taken with token.
-// With the key, this program can adopt, extend or release that lock. The store must be configured
-// to use the same layout and names as that program. If no lock can have this name or token, KeyFor
-// returns ErrInvalid.
-func KeyFor(name, token string) (Key, error) { return keyFor(name, token, false) }
-
-// SharedKeyFor is like KeyFor, for a shared lock.
-func SharedKeyFor(name, token string) (Key, error) { return keyFor(name, token, true) }
-
-func keyFor(name, token string, shared bool) (Key, error) {
+// KeyFor returns the key of a lock on name that another program has taken with token, in the given
+// mode. With the key, this program can adopt, extend or release that lock. The store must be
+// configured to use the same layout and names as that program. If no lock can have this name, token
+// or mode, KeyFor returns ErrInvalid.
+func KeyFor(name, token string, mode Mode) (Key, error) {
+	if mode != ModeExclusive && mode != ModeShared {
+		return Key{}, fmt.Errorf("padlock: key: %w: there is no %v", ErrInvalid, mode)
+	}
 	if err := driver.CheckName(name, &driver.Guarantees{}); err != nil {
 		return Key{}, fmt.Errorf("padlock: key: %w", err)
 	}
 	if err := driver.CheckToken(token); err != nil {
 		return Key{}, fmt.Errorf("padlock: key: %w", err)
 	}
-	return Key{name: name, token: token, shared: shared}, nil
+	return Key{name: name, token: token, shared: mode == ModeShared}, nil
 }
 
 // Name returns the name of the lock.

@@ -162,10 +162,11 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 			if _, err := store.Acquire(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
-			key, err := padlock.KeyFor("job", r.Token)
+			mode := padlock.ModeExclusive
 			if shared {
-				key, err = padlock.SharedKeyFor("job", r.Token)
+				mode = padlock.ModeShared
 			}
+			key, err := padlock.KeyFor("job", r.Token, mode)
 			if err != nil || key.Token() != r.Token || key.Name() != "job" || key.Shared() != shared {
 				t.Fatalf("%v, %v", key, err)
 			}
@@ -181,7 +182,7 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 		}
 	})
 	for _, c := range [][2]string{{"", "token"}, {"job", ""}, {"job", "__write__"}, {strings.Repeat("n", driver.MaxName+1), "token"}} {
-		if key, err := padlock.KeyFor(c[0], c[1]); !errors.Is(err, padlock.ErrInvalid) || key != (padlock.Key{}) {
+		if key, err := padlock.KeyFor(c[0], c[1], padlock.ModeShared); !errors.Is(err, padlock.ErrInvalid) || key != (padlock.Key{}) {
 			t.Errorf("%.20q, %q: %v, %v", c[0], c[1], key, err)
 		}
 	}
@@ -204,7 +205,7 @@ func TestFormatsOfKeys(t *testing.T) {
 		}
 	}
 	// The longest key fits.
-	long, err := padlock.KeyFor(strings.Repeat("\xff", driver.MaxName), strings.Repeat("t", driver.MaxToken))
+	long, err := padlock.KeyFor(strings.Repeat("\xff", driver.MaxName), strings.Repeat("t", driver.MaxToken), padlock.ModeExclusive)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,16 +93,16 @@ func TestCleanUpWhenARepetitionArrivesLate(t *testing.T) {
 	})
 }
 
-// A conversion succeeds just before MaxHold ends the lock. The event of the conversion comes first.
+// A conversion succeeds just before HoldAtMost ends the lock. The event of the conversion comes first.
 func TestConversionAtTheEndOfALock(t *testing.T) {
 	const end = time.Second
 	synctest.Test(t, func(t *testing.T) {
 		for range 300 { // which of the two comes first is random
 			var rec recorder
 			s := newRemote()
-			l := newLocker(t, s, padlock.OnEvent(rec.on))
+			l := newLocker(t, s, padlock.Observe(padlock.ObserverFunc(rec.on)))
 			s.reply("convert", takes(end))
-			h := acquire(t, l, "job", padlock.MaxHold(end))
+			h := acquire(t, l, "job", padlock.HoldAtMost(end))
 			err := h.Demote(t.Context())
 			synctest.Wait()
 			ended := false

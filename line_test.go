@@ -103,7 +103,7 @@ type passing struct {
 func newPassing(t *testing.T, a answer, does string) *passing {
 	p := &passing{answer: a, does: does, s: relay{newRemote()}, ctx: newSlowContext(), here: make(chan struct{}), done: make(chan struct{})}
 	p.server = p.s.Store.Open()
-	opts := []padlock.LockerOption{padlock.OnEvent(p.rec.on)}
+	opts := []padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(p.rec.on))}
 	op := "pass"
 	if p.locally {
 		op, opts = "raise", append(opts, padlock.PassLocally(5, time.Hour))

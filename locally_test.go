@@ -182,7 +182,7 @@ func TestUnlikeLocksDoNotFollow(t *testing.T) {
 	for what, opts := range map[string][]padlock.Option{
 		"another TTL":     {padlock.TTL(time.Minute)},
 		"another label":   {padlock.Label("other")},
-		"MaxHold":         {padlock.MaxHold(time.Minute)},
+		"HoldAtMost":      {padlock.HoldAtMost(time.Minute)},
 		"no renewal":      {padlock.NoRenewal()},
 		"a hold at least": {padlock.HoldAtLeast(time.Second)},
 		"a greater fence": {padlock.FenceAbove(driver.MaxFence / 2)},

@@ -22,7 +22,7 @@ import (
 // it writes. So send Fence with the write, and check it where the data is.
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
-// MaxHold or Locker.Close, because its work may still be running. Observers get EventForgotten.
+// HoldAtMost or Locker.Close, because its work may still be running. Observers get EventForgotten.
 type Lock struct {
 	_ noCopy
 	h *hold // nil in the zero Lock
@@ -108,14 +108,10 @@ func (k *Lock) Shared() bool { return k.holdOf().isShared() }
 func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
 // Remaining returns the time until Context ends, by the clock of this process, if the lease is not
-// renewed again. It returns 0 if the lock is over, and the longest Duration if the lock has no
+// renewed again. It sends no request; see Check. It returns 0 if the lock is over, and the longest Duration if the lock has no
 // lease. If another process has just handed the lock over, Remaining may return less than half a
 // second. A moment later, the Locker gets the full lease from the store. Extend gets it at once.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
-
-// Expired reports whether the lock is over (expired, lost or released), by this process's own
-// clock. It sends no request; see Check.
-func (k *Lock) Expired() bool { return k.holdOf().expired() }
 
 // Context returns a context that ends when the lock ends. context.Cause returns the reason:
 // ErrLost, ErrExpired, ErrMaxHold, ErrReleased or ErrClosed. The context has the values of the
@@ -124,6 +120,17 @@ func (k *Lock) Expired() bool { return k.holdOf().expired() }
 // The function that Do runs gets a different context. It ends when the lock ends, or when the
 // context given to Do ends, whichever is first.
 func (k *Lock) Context() context.Context { return k.holdOf().context() }
+
+// Join returns a context that ends when ctx ends or the lock ends, whichever is first, and its
+// cancel function. It is for work that has a context of its own, such as an HTTP request, and must
+// stop when the lock is lost. The context has the values of ctx, and FenceFrom returns the fence of
+// the lock from it. If the lock has ended it, context.Cause returns the reason, as for Context.
+//
+// The cancel function frees what Join has allocated, and does not release the lock. Call it when
+// the work is done.
+func (k *Lock) Join(ctx context.Context) (context.Context, context.CancelFunc) {
+	return joinContexts(&joinedContext{ctx, k.holdOf()}, k.Context())
+}
 
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
 // use it as advice, and rely on Fence. Nil means that the lock is held. ErrLost, ErrExpired and
@@ -190,7 +197,7 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 //
 //   - ErrExpired: the lease had run out, and nobody has taken the lock since;
 //   - ErrLost: another client has taken the lock, or the store cannot tell;
-//   - ErrMaxHold: the time of MaxHold was over before the release;
+//   - ErrMaxHold: the time of HoldAtMost was over before the release;
 //   - ErrUncertain, ErrUnavailable: the store did not confirm the release. The Locker repeats it in
 //     the background until the lease has ended;
 //   - ErrInvalid: the cool-down is out of range. The lock is released, and cools down for the
@@ -233,15 +240,4 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 		fence = h.fencing()
 	}
 	return fence, fence != 0
-}
-
-// covers looks for a hold that belongs to the Locker l, has the given name and is not over. It
-// reports whether h, or one of the holds around h, is such a hold.
-func (h *hold) covers(l *Locker, name string) bool {
-	for ; h != nil; h = h.outer {
-		if h.locker == l && h.name == name && h.endCause() == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -38,7 +38,6 @@ type Locker struct {
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
-	owned      bool  // Close closes the store
 	invalid    error // the error in the parameters of a LockerOption, or nil
 	host       string
 	pid        int
@@ -64,26 +63,16 @@ type Locker struct {
 	cleanupGroups cleanupGroups
 }
 
-// New returns a Locker that owns store: Close closes the store too. For further Lockers on the same
-// store use NewShared. An Option among opts becomes the default for all locks of this Locker.
+// New returns a Locker. It owns store: Close closes the store too, unless KeepStoreOpen is given. An
+// Option among opts becomes the default for all locks of this Locker. A nil option does nothing.
 //
 // New sends no request, so it cannot fail. It panics if store is nil.
 func New(store Store, opts ...LockerOption) *Locker {
-	l := newLocker(store, opts)
-	l.owned = true
-	return l
-}
-
-// NewShared returns a Locker like New, but Close leaves the store open. It is for a store that
-// other Lockers, or other parts of the program, use as well.
-func NewShared(store Store, opts ...LockerOption) *Locker { return newLocker(store, opts) }
-
-func newLocker(store Store, opts []LockerOption) *Locker {
 	if store == nil {
 		panic("padlock: the store is nil")
 	}
 	l := &Locker{store: store, guarantees: store.Guarantees(), pid: os.Getpid(), queues: make(map[string]*queue)}
-	l.cfg = config{defaults: settings{ttl: l.defaultTTL(), wait: waitForContext}, maxWaiters: DefaultMaxWaiters}
+	l.cfg = config{defaults: settings{ttl: l.defaultTTL(), wait: waitForContext}, maxWaiters: defaultMaxWaiters}
 	for _, o := range opts {
 		if o != nil {
 			o.applyLocker(&l.cfg)

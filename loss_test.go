@@ -30,7 +30,7 @@ func TestCutOffDoesNotWaitForARenewal(t *testing.T) {
 						t.Errorf("TTL %v: the context ended after %v, want %v", ttl, d, want)
 					}
 					wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
-					if !h.Expired() || h.Remaining() != 0 {
+					if h.Remaining() != 0 {
 						t.Errorf("it is over, and %v remain", h.Remaining())
 					}
 					if s := l.Stats(); s.Lost != 1 || s.Held != 0 {
@@ -56,7 +56,7 @@ func TestALateReplyDoesNotRevive(t *testing.T) {
 		h := acquire(t, l, "job", padlock.TTL(3*time.Second))
 		<-h.Context().Done()
 		<-time.After(3 * time.Second)
-		if !h.Expired() {
+		if h.Remaining() > 0 {
 			t.Error("a late reply has revived the lock")
 		}
 		wantOnly(t, h.Check(t.Context()), "check", padlock.ErrExpired)
@@ -76,7 +76,7 @@ func TestALateReplyToExtendDoesNotRevive(t *testing.T) {
 		l := newLocker(t, store)
 		h := acquire(t, l, "job", padlock.TTL(3*time.Second), padlock.NoRenewal())
 		wantOnly(t, h.Extend(t.Context(), time.Minute), "extend", padlock.ErrLost)
-		if !h.Expired() || h.Context().Err() == nil {
+		if h.Remaining() > 0 || h.Context().Err() == nil {
 			t.Error("a late reply has revived the lock")
 		}
 		wantOnly(t, h.Release(), "release", padlock.ErrExpired)
@@ -161,7 +161,7 @@ func TestANetworkErrorIsNoLoss(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantOnly(t, h.Check(ctx), "check", padlock.ErrUncertain, context.DeadlineExceeded)
-		if h.Expired() || h.Context().Err() != nil {
+		if h.Remaining() == 0 || h.Context().Err() != nil {
 			t.Error("a network error alone has ended the lock")
 		}
 		store.heal()
@@ -185,7 +185,7 @@ func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 			t.Errorf("%v remain of a lock without a lease", a.Remaining())
 		}
 		<-time.After(48 * time.Hour)
-		if a.Expired() || a.Context().Err() != nil {
+		if a.Remaining() == 0 || a.Context().Err() != nil {
 			t.Fatal("a lock without a lease ended by time")
 		}
 		if n := len(store.log("extend")); n != 0 {
@@ -247,7 +247,7 @@ func TestSuspendedTimeCounts(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("the context ended before any timer fired; the test is worth nothing")
 		}
-		if asked.Remaining() != 0 || !asked.Expired() {
+		if asked.Remaining() != 0 {
 			t.Errorf("%v remain after a minute of suspend", asked.Remaining())
 		}
 		wantOnly(t, asked.Check(t.Context()), "check", padlock.ErrExpired)
@@ -339,22 +339,22 @@ func TestAHoldWithoutALeaseIsVerified(t *testing.T) {
 				store.guarantees.Lease = false
 				store.grant = func(g *driver.Grant) { g.TTL = 0 }
 				renewed := 0
-				l := newLocker(t, store, padlock.OnEvent(func(e padlock.Event) {
+				l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 					if e.Kind == padlock.EventRenewed {
 						renewed++
 					}
-				}))
+				})))
 				h := acquire(t, l, "job", append(opts, padlock.TTL(time.Hour))...)
 				<-time.After(time.Minute)
 				if n := len(store.log("extend")); n < 25 || n > 35 {
 					t.Errorf("it was verified %d times in a minute", n)
 				}
-				if h.Expired() || renewed > 0 || l.Stats().Renewals > 0 {
-					t.Errorf("expired %v, %d events of renewals, %+v", h.Expired(), renewed, l.Stats())
+				if h.Remaining() == 0 || renewed > 0 || l.Stats().Renewals > 0 {
+					t.Errorf("expired %v, %d events of renewals, %+v", h.Remaining() == 0, renewed, l.Stats())
 				}
 				store.request("extend", fails(driver.ErrUnavailable)) // that is no loss
 				<-time.After(10 * time.Second)
-				if h.Expired() {
+				if h.Remaining() == 0 {
 					t.Fatal("a look that failed has ended the lock")
 				}
 				store.request("extend", fails(driver.ErrLost))
@@ -374,7 +374,7 @@ func TestReleaseOfALostLockWithoutAStore(t *testing.T) {
 		store := newRemote()
 		l := newLocker(t, store)
 		lost := acquire(t, l, "lost", padlock.TTL(time.Second))
-		limited := acquire(t, l, "limited", padlock.TTL(time.Minute), padlock.MaxHold(time.Second))
+		limited := acquire(t, l, "limited", padlock.TTL(time.Minute), padlock.HoldAtMost(time.Second))
 		store.request("extend", fails(driver.ErrUnavailable))
 		<-lost.Context().Done()
 		<-limited.Context().Done()
@@ -385,13 +385,13 @@ func TestReleaseOfALostLockWithoutAStore(t *testing.T) {
 	})
 }
 
-// A release that begins before MaxHold is over, and is repeated after that, is too late for MaxHold
+// A release that begins before HoldAtMost is over, and is repeated after that, is too late for HoldAtMost
 // only. The lease has not ended, and the error does not say so.
 func TestMaxHoldEndsDuringARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRemote()
 		s.request("release", first(1, lost))
-		h := acquire(t, newLocker(t, s), "job", padlock.MaxHold(time.Second))
+		h := acquire(t, newLocker(t, s), "job", padlock.HoldAtMost(time.Second))
 		<-time.After(time.Second - 5*time.Millisecond)
 		wantOnly(t, h.Release(), "release", padlock.ErrMaxHold)
 		if !free(t, s, "job") {

@@ -27,14 +27,14 @@ func TestObserverThatBlocks(t *testing.T) {
 func blockObserver(t *testing.T, kind padlock.EventKind) {
 	s := newRemote()
 	unblock, lost := make(chan struct{}), atomic.Int32{}
-	l := padlock.NewShared(s, padlock.TTL(3*time.Second), padlock.OnEvent(func(e padlock.Event) {
+	l := padlock.New(s, padlock.KeepStoreOpen(), padlock.TTL(3*time.Second), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 		switch {
 		case e.Name == "blocked" && e.Kind == kind:
 			<-unblock
 		case e.Name != "blocked" && e.Kind == padlock.EventLost:
 			lost.Add(1)
 		}
-	}))
+	})))
 	var locks []*padlock.Lock
 	for i := range 40 {
 		locks = append(locks, acquire(t, l, fmt.Sprint(i)))
@@ -90,7 +90,7 @@ func causeEvents(s *remote, l *padlock.Locker) {
 	<-time.After(10 * time.Second)
 	s.heal()
 	// Ended and lost:
-	if k, err := l.TryAcquire(ctx, "blocked", padlock.MaxHold(time.Second)); err == nil {
+	if k, err := l.TryAcquire(ctx, "blocked", padlock.HoldAtMost(time.Second)); err == nil {
 		<-k.Context().Done()
 		k.Release()
 	}
@@ -109,7 +109,7 @@ func TestObserverThatIsSlow(t *testing.T) {
 		s := batching{newRemote()}
 		var lost atomic.Int32
 		done := make(chan struct{})
-		l := padlock.New(s, padlock.OnEvent(func(e padlock.Event) {
+		l := padlock.New(s, padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 			switch e.Kind {
 			case padlock.EventLost:
 				lost.Add(1)
@@ -119,7 +119,7 @@ func TestObserverThatIsSlow(t *testing.T) {
 				case <-done:
 				}
 			}
-		}))
+		})))
 		for i := range 1000 {
 			acquire(t, l, fmt.Sprint(i))
 		}
@@ -142,11 +142,11 @@ func TestObserverThatIsSlow(t *testing.T) {
 func TestEventsOfALateObserverDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unblock, events := make(chan struct{}), 0
-		l := newLocker(t, newRemote(), padlock.TTL(time.Second), padlock.OnEvent(func(e padlock.Event) {
+		l := newLocker(t, newRemote(), padlock.TTL(time.Second), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 			if events++; e.Kind == padlock.EventRenewed {
 				<-unblock
 			}
-		}))
+		})))
 		k := acquire(t, l, "job")
 		<-time.After(time.Hour)
 		close(unblock)

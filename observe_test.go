@@ -47,7 +47,7 @@ func TestOutcomeOfAnAcquire(t *testing.T) {
 				store := newRemote()
 				other := newLocker(t, store.Store.Open())
 				acquire(t, other, "job")
-				l := newLocker(t, store, padlock.OnEvent(rec.on))
+				l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 				if c.trouble != nil {
 					store.request("acquire", c.trouble)
 				}
@@ -97,14 +97,14 @@ func TestOutcomeOfAHold(t *testing.T) {
 			[]padlock.Outcome{padlock.OutcomeExpired, padlock.OutcomeExpired}},
 		"renewals fail": {nil, func(r *remote, h *padlock.Lock) { r.request("extend", lost); <-h.Context().Done() },
 			[]padlock.EventKind{padlock.EventLost}, []padlock.Outcome{padlock.OutcomeExpired}},
-		"MaxHold": {[]padlock.Option{padlock.MaxHold(time.Second)}, func(_ *remote, h *padlock.Lock) { <-h.Context().Done() },
+		"HoldAtMost": {[]padlock.Option{padlock.HoldAtMost(time.Second)}, func(_ *remote, h *padlock.Lock) { <-h.Context().Done() },
 			[]padlock.EventKind{padlock.EventEnded}, []padlock.Outcome{padlock.OutcomeMaxHold}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var rec recorder
 				store := newRemote()
-				l := newLocker(t, store, padlock.OnEvent(rec.on))
+				l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 				h := acquire(t, l, "job", c.opts...)
 				start := time.Now()
 				c.do(store, h)
@@ -129,7 +129,7 @@ func TestSlackOfARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec recorder
 		store := newRemote()
-		l := newLocker(t, store, padlock.OnEvent(rec.on))
+		l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		store.request("extend", takes(2*time.Second))
 		h := acquire(t, l, "job")
 		usable := h.Remaining()
@@ -162,7 +162,7 @@ type tracer struct {
 type spanKey struct{}
 
 func (r *tracer) Observe(ctx context.Context, e padlock.Event) {
-	r.on(e)
+	r.on(ctx, e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	span, _ := ctx.Value(spanKey{}).(string)
@@ -252,7 +252,7 @@ func TestAnObserverThatPanics(t *testing.T) {
 		calls := 0
 		l := newLocker(t, newRemote(),
 			padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) { calls++; panic("metrics are on fire") })),
-			padlock.OnEvent(rec.on), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+			padlock.Observe(padlock.ObserverFunc(rec.on)), padlock.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 		h := acquire(t, l, "job")
 		release(t, h)
 		if calls != 1 || len(rec.all()) != 4 {
@@ -270,11 +270,11 @@ func TestAnObserverThatReleasesTheLock(t *testing.T) {
 		var h *padlock.Lock
 		done := make(chan error, 1)
 		store := newRemote()
-		l := newLocker(t, store, padlock.OnEvent(func(e padlock.Event) {
+		l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 			if e.Kind == padlock.EventLost {
 				done <- h.Release()
 			}
-		}))
+		})))
 		h = acquire(t, l, "job")
 		store.breakJob()
 		start := time.Now()
@@ -313,7 +313,7 @@ func TestLoggerAtDebug(t *testing.T) {
 func TestConversionsAreObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rec recorder
-		l := newLocker(t, newRemote(), padlock.OnEvent(rec.on))
+		l := newLocker(t, newRemote(), padlock.Observe(padlock.ObserverFunc(rec.on)))
 		h, other := acquire(t, l, "job", padlock.Shared()), acquire(t, l, "job", padlock.Shared())
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -356,11 +356,11 @@ func TestAnObserverOfTwoLockersThatPanics(t *testing.T) {
 	calls := 0
 	opts := []padlock.LockerOption{
 		padlock.Logger(slog.New(slog.DiscardHandler)),
-		padlock.OnEvent(func(padlock.Event) {
+		padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {
 			if calls++; calls == 1 {
 				panic("once")
 			}
-		}),
+		})),
 	}
 	for range 2 {
 		l := newLocker(t, memstore.New(), opts...)

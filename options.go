@@ -15,9 +15,9 @@ import (
 // lives, the lease is renewed.
 const DefaultTTL = 30 * time.Second
 
-// DefaultMaxWaiters is how many goroutines may wait for one name in one Locker if MaxWaiters is not
+// defaultMaxWaiters is how many goroutines may wait for one name in one Locker if MaxWaiters is not
 // given.
-const DefaultMaxWaiters = 10000
+const defaultMaxWaiters = 10000
 
 // Option sets how a lock is taken. An Option given to New is the default for all locks of the
 // Locker. An Option given to a call overrides that default. A nil Option does nothing.
@@ -58,6 +58,7 @@ type config struct {
 	trace      func(context.Context) string // set by TraceHolders
 	clock      driver.Clock
 	maxWaiters int
+	keepStore  bool // Close leaves the store open
 	passes     bool // PassLocally is given
 	passMost   int  // 0 without PassLocally
 	passFor    time.Duration
@@ -106,17 +107,17 @@ func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
 // SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
 // the end of this caller's wait. Acquire also returns ErrHeld at once if the holder has no planned
-// end, because it renews its lease and has no MaxHold. If the wait has no end, SkipIfOutlived has
+// end, because it renews its lease and has no HoldAtMost. If the wait has no end, SkipIfOutlived has
 // no effect.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called.
 func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
 
-// MaxHold bounds how long the lock is held, including renewals. After this time renewal stops, and
+// HoldAtMost bounds how long the lock is held, including renewals. After this time renewal stops, and
 // the context of the lock ends with the cause ErrMaxHold. The name becomes free after Release, or
 // when the lease has run out.
-func MaxHold(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
+func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
 // the process dies. Together with Wait(0) or TryAcquire, it is for a job that should run once,
@@ -154,12 +155,12 @@ func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }
 func (o CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = o.d }
 func (o CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = o.d }
 
-// Observe gives the events of the Locker to o. Observe may be given any number of times: each
-// observer gets every event, in the order in which the observers were given. A ContextObserver can
-// also add values to the contexts of acquires, holds and releases. If o is nil, Observe does
-// nothing.
+// Observe gives the events of the Locker to o; ObserverFunc makes an Observer of a function. Observe
+// may be given any number of times: each observer gets every event, in the order in which the
+// observers were given. A ContextObserver can also add values to the contexts of acquires, holds
+// and releases. If o is nil, Observe does nothing.
 func Observe(o Observer) LockerOption {
-	if o == nil {
+	if f, ok := o.(ObserverFunc); o == nil || ok && f == nil {
 		return lockerOption(func(*config) {})
 	}
 	starts, _ := o.(ContextObserver)
@@ -178,15 +179,6 @@ func TraceHolders(trace func(context.Context) string) LockerOption {
 	return lockerOption(func(c *config) { c.trace = trace })
 }
 
-// OnEvent calls f for each event. It is like Observe, for a function that needs no context. f must
-// obey the rules of Observer.
-func OnEvent(f func(Event)) LockerOption {
-	if f == nil {
-		return lockerOption(func(*config) {})
-	}
-	return Observe(ObserverFunc(func(_ context.Context, e Event) { f(e) }))
-}
-
 // Logger logs the events that an operator must know about. It logs locks that were lost at level
 // Error. It logs renewals that failed, outcomes that are not known and locks that were forgotten at
 // level Warn. At level Debug it also logs acquires, refusals, renewals and releases; these cost
@@ -197,6 +189,10 @@ func Logger(l *slog.Logger) LockerOption {
 	}
 	return lockerOption(func(c *config) { c.observers = append(c.observers, &watcher{observer: logObserver{l}, log: l}) })
 }
+
+// KeepStoreOpen makes Close leave the store open. It is for a store that other Lockers, or other
+// parts of the program, use as well. Without it, Close closes the store.
+func KeepStoreOpen() LockerOption { return lockerOption(func(c *config) { c.keepStore = true }) }
 
 // MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further callers get
 // ErrTooManyWaiters. With 0, no caller can wait. If n is negative, each Acquire returns ErrInvalid.
@@ -216,7 +212,7 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // from a block of n, and the store never grants a fence of that block again.
 //
 // Other processes see all these holders as one hold. So a waiter gets the lock in memory only if it
-// asks for an exclusive lock with the same TTL and Label, and without MaxHold, NoRenewal or
+// asks for an exclusive lock with the same TTL and Label, and without HoldAtMost, NoRenewal or
 // HoldAtLeast. A lock is released in the store, and not passed on, in these cases:
 //
 //   - The lock has a cool-down.
@@ -278,7 +274,7 @@ func (s *settings) check(g *driver.Guarantees) error {
 	case s.wait == invalidWait:
 		return fmt.Errorf("%w: Wait is negative, 0 or more is allowed", ErrInvalid)
 	case s.maxHold < 0:
-		return fmt.Errorf("%w: MaxHold is %v, 0 or more is allowed", ErrInvalid, s.maxHold)
+		return fmt.Errorf("%w: HoldAtMost is %v, 0 or more is allowed", ErrInvalid, s.maxHold)
 	case s.holdAtLeast == 0 && s.coolDown == 0:
 		return nil
 	}

@@ -27,7 +27,7 @@ func TestParametersOutOfRange(t *testing.T) {
 		{"job", []padlock.Option{padlock.TTL(driver.MinTTL - 1)}, "TTL"},
 		{"job", []padlock.Option{padlock.TTL(driver.MaxTTL + 1)}, "TTL"},
 		{"job", []padlock.Option{padlock.Wait(-1)}, "Wait"},
-		{"job", []padlock.Option{padlock.MaxHold(-1)}, "MaxHold"},
+		{"job", []padlock.Option{padlock.HoldAtMost(-1)}, "HoldAtMost"},
 		{"job", []padlock.Option{padlock.HoldAtLeast(-1)}, "HoldAtLeast"},
 		{"job", []padlock.Option{padlock.HoldAtLeast(driver.MaxTTL + 1)}, "HoldAtLeast"},
 		{"job", []padlock.Option{padlock.CoolDown(-1)}, "CoolDown"},
@@ -59,7 +59,7 @@ func TestMessagesOfParameters(t *testing.T) {
 	l := newLocker(t, memstore.New())
 	for want, o := range map[string]padlock.Option{
 		"Slots is less than 1; 1 to 1024 are allowed": padlock.Slots(0),
-		"MaxHold is -1ns, 0 or more is allowed":       padlock.MaxHold(-1),
+		"HoldAtMost is -1ns, 0 or more is allowed":    padlock.HoldAtMost(-1),
 		"Wait is negative, 0 or more is allowed":      padlock.Wait(-time.Second),
 	} {
 		_, err := l.Acquire(t.Context(), "job", o)
@@ -199,12 +199,12 @@ func TestSkipIfOutlived(t *testing.T) {
 	}{
 		"a holder without a plan":             {renews, 10 * time.Minute, true},
 		"no deadline":                         {renews, 0, false},
-		"a plan that ends in time":            {[]padlock.Option{padlock.MaxHold(time.Minute)}, 2 * time.Minute, false},
-		"a plan that ends too late":           {[]padlock.Option{padlock.MaxHold(time.Minute)}, 30 * time.Second, true},
+		"a plan that ends in time":            {[]padlock.Option{padlock.HoldAtMost(time.Minute)}, 2 * time.Minute, false},
+		"a plan that ends too late":           {[]padlock.Option{padlock.HoldAtMost(time.Minute)}, 30 * time.Second, true},
 		"no renewal, in time":                 {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Minute)}, 2 * time.Minute, false},
 		"no renewal, too late":                {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Minute)}, 30 * time.Second, true},
-		"held at least for longer":            {[]padlock.Option{padlock.MaxHold(time.Minute), padlock.HoldAtLeast(time.Hour)}, 2 * time.Minute, true},
-		"no renewal, MaxHold first":           {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Hour), padlock.MaxHold(time.Minute)}, 2 * time.Minute, false},
+		"held at least for longer":            {[]padlock.Option{padlock.HoldAtMost(time.Minute), padlock.HoldAtLeast(time.Hour)}, 2 * time.Minute, true},
+		"no renewal, HoldAtMost first":        {[]padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Hour), padlock.HoldAtMost(time.Minute)}, 2 * time.Minute, false},
 		"no renewal, held at least, too late": {[]padlock.Option{padlock.NoRenewal(), padlock.HoldAtLeast(time.Minute)}, 45 * time.Second, true},
 		"no renewal, held at least, in time":  {[]padlock.Option{padlock.NoRenewal(), padlock.HoldAtLeast(time.Minute)}, 2 * time.Minute, false},
 	}
@@ -242,7 +242,7 @@ func TestSkipIfOutlivedWithBothBounds(t *testing.T) {
 	for _, d := range [][2]time.Duration{{time.Hour, 30 * time.Second}, {30 * time.Second, time.Hour}} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLocker(t, memstore.New())
-			defer acquire(t, l, "job", padlock.MaxHold(time.Minute)).Release()
+			defer acquire(t, l, "job", padlock.HoldAtMost(time.Minute)).Release()
 			ctx, cancel := context.WithTimeout(t.Context(), d[0])
 			defer cancel()
 			start := time.Now()

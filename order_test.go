@@ -27,7 +27,7 @@ func TestHandOvers(t *testing.T) {
 		t.Run(want.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var rec recorder
-				l := make(padlock.OnEvent(rec.on))
+				l := make(padlock.Observe(padlock.ObserverFunc(rec.on)))
 				h := acquire(t, l, "job")
 				w := wait(t, l)
 				synctest.Wait()
@@ -152,7 +152,7 @@ func TestALossAtOnceComesAfterTheGrant(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var rec recorder
 			store := relay{newRemote()}
-			l := newLocker(t, store, padlock.OnEvent(rec.on))
+			l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 			h := acquire(t, l, "job")
 			w := wait(t, l)
 			store.grant = func(g *driver.Grant) { g.Bound = over }

@@ -62,7 +62,7 @@ func (x *pairModel) draw(p *process) (d plan) {
 	}
 	if x.n(8) == 0 {
 		d.features, d.maxHold = d.features|useMaxHold, time.Millisecond+x.ms(300)
-		d.opts = append(d.opts, padlock.MaxHold(d.maxHold))
+		d.opts = append(d.opts, padlock.HoldAtMost(d.maxHold))
 	}
 	if x.n(2) == 0 {
 		d.opts = append(d.opts, padlock.TTL([]time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}[x.n(3)]))
@@ -225,7 +225,7 @@ func (x *pairModel) work(u *use, d plan, locks []*padlock.Lock) (entries []*entr
 		e := x.enter(k, u)
 		entries = append(entries, e)
 		x.checkFree(e)
-		if d.atLeast > 0 && !k.Shared() && !k.Expired() && x.calmSince(u) {
+		if d.atLeast > 0 && !k.Shared() && k.Remaining() > 0 && x.calmSince(u) {
 			x.staysTaken(k, returned.Add(d.atLeast-50*time.Millisecond))
 		}
 	}
@@ -237,8 +237,8 @@ func (x *pairModel) work(u *use, d plan, locks []*padlock.Lock) (entries []*entr
 			continue
 		}
 		x.leave(e)
-		if d.maxHold > 0 && x.clock.Now() >= returned.Add(d.maxHold) && !e.Expired() {
-			x.report("%s lasts longer than its MaxHold of %v", e.describe(), d.maxHold)
+		if d.maxHold > 0 && x.clock.Now() >= returned.Add(d.maxHold) && e.Remaining() > 0 {
+			x.report("%s lasts longer than its HoldAtMost of %v", e.describe(), d.maxHold)
 		}
 	}
 	return entries
@@ -281,7 +281,7 @@ func (x *pairModel) convert(ctx context.Context, e *entry) {
 		again := x.enter(e.Lock, e.u)
 		again.robbed = again.robbed || e.robbed
 		x.replace(again, e)
-		if err == nil && e.Shared() && !e.Expired() {
+		if err == nil && e.Shared() && e.Remaining() > 0 {
 			x.report("%s is shared after Promote", e.describe())
 		}
 	}

@@ -35,7 +35,7 @@ const (
 )
 
 var featureNames = [allFeatures]string{
-	"Acquire", "Slots", "AcquireAll", "Shared", "Promote, Demote", "HoldAtLeast", "CoolDown", "MaxHold", "PassLocally",
+	"Acquire", "Slots", "AcquireAll", "Shared", "Promote, Demote", "HoldAtLeast", "CoolDown", "HoldAtMost", "PassLocally",
 	"Export, Adopt", "Detached", "election", "observer",
 }
 
@@ -274,15 +274,15 @@ func (x *pairModel) enter(k *padlock.Lock, u *use) *entry {
 	defer x.mu.Unlock()
 	e := &entry{Lock: k, u: u}
 	for _, other := range x.holders[name] {
-		if shared && other.Shared() || k.Expired() {
+		if shared && other.Shared() || k.Remaining() == 0 {
 			continue
 		}
-		if other.robbed = true; !other.Expired() {
+		if other.robbed = true; other.Remaining() > 0 {
 			x.report("two hold %q: %s and %s%s", name, other.describe(), e.describe(), x.past(name))
 		}
 	}
 	x.holders[name] = append(x.holders[name], e)
-	if k.Expired() {
+	if k.Remaining() == 0 {
 		return e
 	}
 	same := x.last[name] == k && fence == x.highest[name] // the lock never became shared, because no Demote reached the store
@@ -303,7 +303,7 @@ func (x *pairModel) leave(e *entry) {
 	x.mu.Lock()
 	x.holders[name] = slices.DeleteFunc(x.holders[name], func(other *entry) bool { return other == e })
 	x.mu.Unlock()
-	if !e.Expired() {
+	if e.Remaining() > 0 {
 		return
 	}
 	select { // the context may end later than the lock, after a suspend
@@ -316,12 +316,12 @@ func (x *pairModel) leave(e *entry) {
 // checkBacked checks that a lock whose holder thinks that it is held is held in the store too.
 func (x *pairModel) checkBacked(k *padlock.Lock, u *use, when string) {
 	name := driver.StoredName(k)
-	if k.Expired() {
+	if k.Remaining() == 0 {
 		return
 	}
 	shared := k.Shared()
 	state, err := x.server.Inspect(context.Background(), name)
-	if err != nil || k.Expired() || k.Shared() != shared {
+	if err != nil || k.Remaining() == 0 || k.Shared() != shared {
 		return // Close may just have released it
 	}
 	held, writers := 0, 0
@@ -345,7 +345,7 @@ func (x *pairModel) checkFree(e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now, until := x.clock.Now(), x.taken[driver.StoredName(e.Lock)]
-	if now < until && !e.Shared() && !e.Expired() {
+	if now < until && !e.Shared() && e.Remaining() > 0 {
 		x.report("%s: the name should stay taken for another %v%s", e.describe(), until.Sub(now), x.past(driver.StoredName(e.Lock)))
 	}
 }

@@ -51,7 +51,7 @@ const (
 //     it, in the same mode. Fences grow.
 //   - If another caller gets a lock before its release, the release returns an error. Without a
 //     fault, no release and no call fails.
-//   - A name stays taken for the time of HoldAtLeast and CoolDown, and a lock ends with MaxHold.
+//   - A name stays taken for the time of HoldAtLeast and CoolDown, and a lock ends with HoldAtMost.
 //   - Calls, releases and Close end in time. At the end nobody waits, and the store keeps nothing.
 //   - The events of each lock come in order, and each story has an end.
 //

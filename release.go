@@ -143,7 +143,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
 		if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
-			before = ErrMaxHold // MaxHold ended before the lease
+			before = ErrMaxHold // HoldAtMost ended before the lease
 		}
 	}
 	if err == nil && out == driver.Gone && unsure && exported && before == nil {

@@ -58,13 +58,13 @@ func TestReleaseTellsTheTruth(t *testing.T) {
 		{driver.Gone, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
 	}
 	for _, o := range outcomes {
-		for when, want := range map[string]error{"live": o.live, "over": o.over, "after MaxHold": o.maxout} {
+		for when, want := range map[string]error{"live": o.live, "over": o.over, "after HoldAtMost": o.maxout} {
 			t.Run(o.out.String()+" "+when, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLocker(t, outcome{newRemote(), o.out})
 					opts := []padlock.Option{padlock.NoRenewal(), padlock.TTL(time.Second)}
-					if when == "after MaxHold" {
-						opts = append(opts, padlock.MaxHold(500*time.Millisecond))
+					if when == "after HoldAtMost" {
+						opts = append(opts, padlock.HoldAtMost(500*time.Millisecond))
 					}
 					h := acquire(t, l, "job", opts...)
 					if when != "live" {
@@ -234,7 +234,7 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 					return trouble(ctx, n)
 				})
 				var rec recorder
-				l := newLocker(t, store, padlock.OnEvent(rec.on))
+				l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(rec.on)))
 				h := acquire(t, l, "job")
 				for len(store.log("extend")) == 0 {
 					<-time.After(100 * time.Millisecond)

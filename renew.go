@@ -59,8 +59,8 @@ func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant,
 	return true
 }
 
-// endOf returns the instant at which MaxHold ends a lock that is held since now. If the sum
-// overflows, MaxHold has no effect.
+// endOf returns the instant at which HoldAtMost ends a lock that is held since now. If the sum
+// overflows, HoldAtMost has no effect.
 func endOf(now driver.Instant, maxHold time.Duration) driver.Instant {
 	if at := now.Add(maxHold); at > now {
 		return at
@@ -68,7 +68,7 @@ func endOf(now driver.Instant, maxHold time.Duration) driver.Instant {
 	return farFuture
 }
 
-// limit sets the instant at which MaxHold ends h. The caller holds mu.
+// limit sets the instant at which HoldAtMost ends h. The caller holds mu.
 func (h *hold) limit(at driver.Instant) {
 	if h.cause != nil {
 		return // a release may be reading maxHoldAt without mu
@@ -229,7 +229,7 @@ func (k *renewer) tick() {
 	k.arm()
 }
 
-// endless reports whether h has neither a lease nor a MaxHold.
+// endless reports whether h has neither a lease nor a HoldAtMost.
 func (h *hold) endless() bool { return driver.Instant(h.usable.Load()) == farFuture }
 
 // lookAt ends h if its time is over. Otherwise it begins to renew h.

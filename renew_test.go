@@ -263,7 +263,7 @@ func TestMaxHoldBoundsRenewals(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
 		l := newLocker(t, s)
 		start := time.Now()
-		h := acquire(t, l, "job", padlock.TTL(3*time.Second), padlock.MaxHold(10*time.Second))
+		h := acquire(t, l, "job", padlock.TTL(3*time.Second), padlock.HoldAtMost(10*time.Second))
 		if left := h.Remaining(); left > 3*time.Second {
 			t.Errorf("%v remain at the start", left)
 		}
@@ -280,12 +280,12 @@ func TestMaxHoldBoundsRenewals(t *testing.T) {
 	})
 }
 
-// Every goroutine that may notice the end of MaxHold first reports it as ErrMaxHold.
+// Every goroutine that may notice the end of HoldAtMost first reports it as ErrMaxHold.
 func TestMaxHoldAsked(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLocker(t, memstore.New())
-			h := acquire(t, l, "job", padlock.MaxHold(10*time.Second))
+			h := acquire(t, l, "job", padlock.HoldAtMost(10*time.Second))
 			defer h.Release()
 			<-time.After(10 * time.Second) // the renewer's timer is due now too
 			wantOnly(t, h.Check(t.Context()), "check", padlock.ErrMaxHold)
@@ -296,7 +296,7 @@ func TestMaxHoldAsked(t *testing.T) {
 func TestTheLongestMaxHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocker(t, newRemote())
-		h := acquire(t, l, "job", padlock.MaxHold(1<<63-1))
+		h := acquire(t, l, "job", padlock.HoldAtMost(1<<63-1))
 		<-time.After(time.Hour)
 		release(t, h)
 	})
@@ -396,7 +396,7 @@ func TestALockIsSafeForConcurrentUse(t *testing.T) {
 				h.Promote(t.Context())
 				h.Demote(t.Context())
 				h.Context().Err()
-				_, _, _, _, _ = h.Name(), h.Shared(), h.Fence(), h.Remaining(), h.Expired()
+				_, _, _, _ = h.Name(), h.Shared(), h.Fence(), h.Remaining()
 				l.Stats()
 				if i >= 40 {
 					release(t, h)

@@ -67,8 +67,8 @@ func TestRenewalFailsAlone(t *testing.T) {
 		}
 		<-time.After(10 * time.Minute)
 		for i, h := range locks {
-			if h.Expired() != (i == 7) {
-				t.Errorf("lock %d: expired is %v", i, h.Expired())
+			if (h.Remaining() == 0) != (i == 7) {
+				t.Errorf("lock %d: expired is %v", i, h.Remaining() == 0)
 			}
 		}
 		wantOnly(t, context.Cause(locks[7].Context()), padlock.OpHold, padlock.ErrLost)
@@ -123,7 +123,7 @@ func TestReleaseLeavesABatch(t *testing.T) {
 		}
 		<-time.After(10 * time.Minute)
 		for i, h := range locks[50:] {
-			if h.Expired() {
+			if h.Remaining() == 0 {
 				t.Errorf("lock %d is over", i)
 			}
 		}
@@ -142,7 +142,7 @@ func TestReleasesDoNotStarveABatch(t *testing.T) {
 			release(t, h)
 		}
 		for i, h := range locks[400:] {
-			if h.Expired() {
+			if h.Remaining() == 0 {
 				t.Errorf("lock %d is over", i)
 			}
 		}

@@ -128,7 +128,7 @@ func TestClaimBeforeUse(t *testing.T) {
 	}{
 		"a short TTL":    {opts: one(padlock.TTL(driver.MaxReservation))},
 		"HoldAtLeast":    {opts: one(padlock.HoldAtLeast(time.Minute))},
-		"MaxHold":        {opts: one(padlock.MaxHold(time.Minute))},
+		"HoldAtMost":     {opts: one(padlock.HoldAtMost(time.Minute))},
 		"NoRenewal":      {opts: one(padlock.NoRenewal())},
 		"Shared":         {opts: one(padlock.Shared())},
 		"CoolDown":       {opts: one(padlock.CoolDown(time.Second))},
@@ -153,8 +153,8 @@ func TestClaimIsRepeated(t *testing.T) {
 		h, _ := handedOver(t, l, r)
 		r.request("acquire", first(3, lost))
 		<-time.After(time.Minute)
-		if h.Expired() || len(r.log("acquire")) != 5 {
-			t.Errorf("expired: %v, after %d requests", h.Expired(), len(r.log("acquire")))
+		if h.Remaining() == 0 || len(r.log("acquire")) != 5 {
+			t.Errorf("expired: %v, after %d requests", h.Remaining() == 0, len(r.log("acquire")))
 		}
 		release(t, h)
 	})
@@ -189,8 +189,8 @@ func TestClaimNeverTakesAFreeName(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantOnly(t, h.Check(context.Background()), padlock.OpCheck, padlock.ErrLost)
-		if !h.Expired() || !free(t, r.remote, "job") {
-			t.Errorf("expired: %v, free: %v", h.Expired(), free(t, r.remote, "job"))
+		if h.Remaining() > 0 || !free(t, r.remote, "job") {
+			t.Errorf("expired: %v, free: %v", h.Remaining() == 0, free(t, r.remote, "job"))
 		}
 		if err := h.Release(); !errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrExpired) {
 			t.Error(err)

@@ -34,7 +34,7 @@ import (
 //	under way   the outcome is not known                 planned for renewAgain; as above
 //	under way   a Release cancelled the request          planned for now
 //	under way   the lease is lost                        over
-//	any         Release, MaxHold, or the lease ends      over
+//	any         Release, HoldAtMost, or the lease ends      over
 
 // usableFor returns the instant at which a holder must stop:
 //
@@ -113,7 +113,7 @@ func (e scheduled) goesAlong(now driver.Instant) bool {
 	return e.at == h.renewAt && h.renewAt.Sub(now) <= early
 }
 
-// withoutLease reports whether h has no lease, or MaxHold ends h before its lease ends.
+// withoutLease reports whether h has no lease, or HoldAtMost ends h before its lease ends.
 func (h *hold) withoutLease() bool { return driver.Instant(h.usable.Load()) == h.maxHoldAt }
 
 // scheduleRenewal chooses the time of the next renewal of h; see the table above. Without the

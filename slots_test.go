@@ -208,14 +208,14 @@ func TestSlotsWithinThemselves(t *testing.T) {
 func TestSlotsEvents(t *testing.T) {
 	var mu sync.Mutex
 	var kinds []padlock.EventKind
-	l := padlock.New(memstore.New(), padlock.OnEvent(func(e padlock.Event) {
+	l := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		kinds = append(kinds, e.Kind)
 		if e.Name != "job" {
 			t.Errorf("%v is about %q", e.Kind, e.Name)
 		}
-	}))
+	})))
 	defer l.Close(t.Context())
 	k, err := l.Acquire(t.Context(), "job", padlock.Slots(2))
 	if err != nil {
@@ -441,7 +441,7 @@ func TestSlotsAndGateInOnePlace(t *testing.T) {
 		}, padlock.ErrInvalid},
 	} {
 		rec := &recorder{}
-		l := padlock.New(placed{memstore.New(), c.at}, padlock.OnEvent(rec.on))
+		l := padlock.New(placed{memstore.New(), c.at}, padlock.Observe(padlock.ObserverFunc(rec.on)))
 		l.ShowNames(func(string) string { return "hidden" })
 		if _, err := l.Acquire(t.Context(), "job", padlock.Slots(3)); !errors.Is(err, c.want) {
 			t.Errorf("the error is %v, want %v", err, c.want)

@@ -58,7 +58,7 @@ func TestSlotsInTheOrderOfArrival(t *testing.T) {
 		var order []int
 		done := make(chan struct{})
 		for i := range processes {
-			l := padlock.NewShared(s, padlock.Slots(1))
+			l := padlock.New(s, padlock.KeepStoreOpen(), padlock.Slots(1))
 			go func() {
 				for range rounds {
 					k, err := l.Acquire(context.Background(), "job")
@@ -91,7 +91,7 @@ func TestSlotsInTheOrderOfArrival(t *testing.T) {
 func TestOnlyCallersThatWaitLookAtTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newOrdered()
-		l := padlock.NewShared(s, padlock.Slots(2))
+		l := padlock.New(s, padlock.KeepStoreOpen(), padlock.Slots(2))
 		for i, opts := range [][]padlock.Option{{padlock.Wait(0)}, {padlock.SkipIfOutlived(), padlock.Wait(time.Second)}, {}} {
 			k := acquire(t, l, "job", opts...)
 			if n := s.looks.Load(); n != int64(i/2) {
@@ -106,7 +106,7 @@ func TestOnlyCallersThatWaitLookAtTheGate(t *testing.T) {
 func TestEachPermitIsWatchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newOrdered()
-		l, other := padlock.NewShared(s, padlock.Slots(4)), padlock.NewShared(s, padlock.Slots(4))
+		l, other := padlock.New(s, padlock.KeepStoreOpen(), padlock.Slots(4)), padlock.New(s, padlock.KeepStoreOpen(), padlock.Slots(4))
 		var held []*padlock.Lock
 		for range 4 {
 			held = append(held, acquire(t, other, "job"))
@@ -136,7 +136,7 @@ func TestEachPermitIsWatchedOnce(t *testing.T) {
 // the program.
 func TestStatsLeaveOutTheGate(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
-		l, other := newLocker(t, s, padlock.Slots(1)), padlock.NewShared(s)
+		l, other := newLocker(t, s, padlock.Slots(1)), padlock.New(s, padlock.KeepStoreOpen())
 		k := acquire(t, other, "job", padlock.Slots(1))
 		done := make(chan *padlock.Lock)
 		go func() { done <- acquire(t, l, "job") }()

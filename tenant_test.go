@@ -30,7 +30,7 @@ func TestTenants(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := open()
-				l := padlock.NewShared(driver.WithPrefix(store, "a:"))
+				l := padlock.New(driver.WithPrefix(store, "a:"), padlock.KeepStoreOpen())
 				other := newLocker(t, driver.WithPrefix(store, "b:"))
 				defer l.Close(context.Background())
 				mine, theirs := acquire(t, l, "job"), acquire(t, other, "job")

@@ -27,7 +27,7 @@ func TestTorture(t *testing.T) {
 		"locally":                     {false, locally},
 		"with every ability":          {true, nil},
 		"locally, with every ability": {true, locally},
-		"observed":                    {true, []padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}},
+		"observed":                    {true, []padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 4 {
@@ -227,12 +227,12 @@ func (x *torture) enter(h *padlock.Lock) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, other := range x.holders[name] {
-		if !(shared && other.Shared()) && !other.Expired() && !h.Expired() {
+		if !(shared && other.Shared()) && other.Remaining() > 0 && h.Remaining() > 0 {
 			x.t.Errorf("two hold %q: fences %d and %d", name, other.Fence(), fence)
 		}
 	}
 	x.holders[name] = append(x.holders[name], h)
-	if shared || h.Expired() {
+	if shared || h.Remaining() == 0 {
 		return
 	}
 	if fence <= x.fences[name] {

@@ -17,11 +17,11 @@ func TestTraceHolders(t *testing.T) {
 	store := memstore.New()
 	defer store.Close()
 	type key struct{}
-	l := padlock.NewShared(store, padlock.TraceHolders(func(ctx context.Context) string {
+	l := padlock.New(store, padlock.KeepStoreOpen(), padlock.TraceHolders(func(ctx context.Context) string {
 		text, _ := ctx.Value(key{}).(string)
 		return text
 	}))
-	other := padlock.NewShared(store, padlock.TraceHolders(nil))
+	other := padlock.New(store, padlock.KeepStoreOpen(), padlock.TraceHolders(nil))
 	for given, want := range map[string]string{"": "", "00-a-b-01": "00-a-b-01", strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): ""} {
 		lock, err := l.Acquire(context.WithValue(t.Context(), key{}, given), "name")
 		if err != nil {

@@ -37,7 +37,7 @@ func ExampleWithPrefix() {
 	store := memstore.New()
 	defer store.Close()
 	for _, tenant := range []string{"tenant-1:", "tenant-2:"} {
-		locker := padlock.NewShared(driver.WithPrefix(store, tenant))
+		locker := padlock.New(driver.WithPrefix(store, tenant), padlock.KeepStoreOpen())
 		defer locker.Close(ctx)
 		if _, err := locker.TryAcquire(ctx, "nightly report"); err != nil {
 			fmt.Println(err)

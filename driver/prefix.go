@@ -15,7 +15,7 @@ import (
 // WithPrefix returns a store that keeps its locks in s, puts the prefix before each name, and
 // cannot reach other names of s. So tenants can share a server:
 //
-//	tenant := padlock.NewShared(driver.WithPrefix(store, "tenant-7:"))
+//	tenant := padlock.New(driver.WithPrefix(store, "tenant-7:"), padlock.KeepStoreOpen())
 //
 // No prefix may be the beginning of another one: end each with a character that occurs nowhere else
 // in a prefix, such as ':'. The empty prefix changes nothing. The prefix shortens

@@ -16,7 +16,7 @@ import (
 func TestBackOffIgnoresTheWaitForTheLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: memstore.New()}
-		other := padlock.NewShared(w.store)
+		other := padlock.New(w.store, padlock.KeepStoreOpen())
 		defer other.Close(t.Context())
 		lock, err := other.Acquire(t.Context(), "scheduler")
 		if err != nil {

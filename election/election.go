@@ -294,7 +294,7 @@ func (e *Election) IsLeader(ctx context.Context) error {
 // IsLeader.
 func (e *Election) Leads() bool {
 	t := e.current()
-	return t != nil && !t.lock.Expired()
+	return t != nil && t.lock.Remaining() > 0
 }
 
 // A pacer makes the pauses between campaigns.

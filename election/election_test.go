@@ -37,7 +37,7 @@ func (w *world) join(t *testing.T, label string, opts ...election.Option) *candi
 }
 
 func (w *world) joinWith(t *testing.T, label string, lead func(context.Context) error, opts ...election.Option) *candidate {
-	c := &candidate{locker: padlock.NewShared(w.store), result: make(chan error, 1)}
+	c := &candidate{locker: padlock.New(w.store, padlock.KeepStoreOpen()), result: make(chan error, 1)}
 	c.Election = election.New(c.locker, "scheduler", append(opts, election.LockOptions(padlock.Label(label)))...)
 	ctx, stop := context.WithCancel(t.Context())
 	c.stop = stop
@@ -76,7 +76,7 @@ func wait(d time.Duration) {
 
 // evict ends the lead by force, as an operator does with padlock break.
 func (w *world) evict(t *testing.T) {
-	l := padlock.NewShared(w.store)
+	l := padlock.New(w.store, padlock.KeepStoreOpen())
 	defer l.Close(t.Context())
 	state, err := l.Inspect(t.Context(), "scheduler")
 	if err == nil {
@@ -102,7 +102,7 @@ func leader(t *testing.T, e *election.Election) string {
 func TestOneLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: memstore.New()}
-		watcher := election.New(padlock.NewShared(w.store), "scheduler")
+		watcher := election.New(padlock.New(w.store, padlock.KeepStoreOpen()), "scheduler")
 		if _, err := watcher.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
 			t.Errorf("before anybody campaigns: %v", err)
 		}
@@ -368,7 +368,7 @@ func TestHandlers(t *testing.T) {
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{store: memstore.New()}
-		watcher := election.New(padlock.NewShared(w.store), "scheduler")
+		watcher := election.New(padlock.New(w.store, padlock.KeepStoreOpen()), "scheduler")
 		ctx, cancel := context.WithCancel(t.Context())
 		var seen []string
 		ended := make(chan struct{})

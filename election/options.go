@@ -20,7 +20,7 @@ type settings struct {
 //
 //   - padlock.TTL: how long a dead leader keeps the lead
 //   - padlock.Label: a text that Leader shows
-//   - padlock.MaxHold: how long a candidate may lead; then the context of its function ends
+//   - padlock.HoldAtMost: how long a candidate may lead; then the context of its function ends
 //
 // padlock.Wait has no effect. With padlock.Shared or padlock.Slots, Run returns padlock.ErrInvalid,
 // because several candidates would lead at the same time. That is also true if they are defaults of

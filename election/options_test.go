@@ -15,18 +15,18 @@ func TestOptionsForSeveralLeaders(t *testing.T) {
 	store := memstore.New()
 	defer store.Close()
 	options := func(o padlock.Option) *election.Election {
-		return election.New(padlock.NewShared(store), "scheduler", election.LockOptions(o))
+		return election.New(padlock.New(store, padlock.KeepStoreOpen()), "scheduler", election.LockOptions(o))
 	}
 	for name, e := range map[string]*election.Election{
 		"Shared": options(padlock.Shared()), "Slots": options(padlock.Slots(2)),
-		"Shared for all locks": election.New(padlock.NewShared(store, padlock.Shared()), "scheduler"),
+		"Shared for all locks": election.New(padlock.New(store, padlock.KeepStoreOpen(), padlock.Shared()), "scheduler"),
 	} {
 		err := e.Run(t.Context(), func(context.Context) error { t.Errorf("%s: the candidate leads", name); return nil })
 		if !errors.Is(err, padlock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	l := padlock.NewShared(store)
+	l := padlock.New(store, padlock.KeepStoreOpen())
 	if _, err := l.TryAcquire(t.Context(), "scheduler"); err != nil {
 		t.Error(err)
 	}

@@ -83,7 +83,7 @@ func ExampleClock_Suspend() {
 		return
 	}
 	clock.Suspend(padlock.DefaultTTL) // the laptop was suspended for this time
-	fmt.Println("over:", lock.Expired())
+	fmt.Println("over:", lock.Remaining() == 0)
 	fmt.Println("expired:", errors.Is(lock.Release(), padlock.ErrExpired))
 	// Output:
 	// over: true

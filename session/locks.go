@@ -28,7 +28,7 @@ func (p *locks) acquire(ctx context.Context, key string, wait time.Duration) (*h
 		return nil, p.hideLockName(key, min(wait, time.Since(start)).Round(time.Millisecond), err)
 	}
 	unlock := func() error {
-		over := lock.Expired()
+		over := lock.Remaining() == 0
 		err := lock.Release()
 		if over && !lockEnded(err) { // the lock was lost, and then the lock store did not respond
 			err = joinErrors(padlock.ErrExpired, err)

@@ -195,7 +195,7 @@ func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, maySt
 	switch {
 	case ctx.Err() != nil: // no caller waits any more, and err may only mean that the function was stopped
 		return nil, err
-	case lock.Expired():
+	case lock.Remaining() == 0:
 		return nil, &errLockLost{err}
 	case mayStore:
 		j.storeMark(ctx, e.Version, err)

@@ -389,11 +389,11 @@ func (a *app) checkKept(name string, ttl time.Duration) error {
 
 // tellKept gives the key to the user, and tells the keeper that it has done so.
 func (a *app) tellKept(name string, set *taking, reply *keepReply, place *keyPlace, k *keeperProcess) error {
-	newKey := padlock.KeyFor
+	mode := padlock.ModeExclusive
 	if set.shared {
-		newKey = padlock.SharedKeyFor
+		mode = padlock.ModeShared
 	}
-	key, err := newKey(name, reply.Token)
+	key, err := padlock.KeyFor(name, reply.Token, mode)
 	var word []byte
 	if err == nil {
 		word, err = key.MarshalText()

@@ -93,7 +93,7 @@ func TestKeeperAcceptsAgain(t *testing.T) {
 	if failure == nil {
 		t.Fatal("there was no failure")
 	}
-	key, err := padlock.KeyFor("deploy", token)
+	key, err := padlock.KeyFor("deploy", token, padlock.ModeExclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestKeeperCannotReachTheStore(t *testing.T) {
 	socket, start, end := keeperAt(t, l, token)
 	start(socket)
 	defer end()
-	key, err := padlock.KeyFor("deploy", token)
+	key, err := padlock.KeyFor("deploy", token, padlock.ModeExclusive)
 	if err != nil {
 		t.Fatal(err)
 	}

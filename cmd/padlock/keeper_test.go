@@ -38,7 +38,7 @@ func TestFalseKeeper(t *testing.T) {
 		k["Left"] = time.Hour
 		_ = json.NewEncoder(conn).Encode(k)
 	}()
-	key, err := padlock.KeyFor("deploy", token)
+	key, err := padlock.KeyFor("deploy", token, padlock.ModeExclusive)
 	if err != nil {
 		t.Fatal(err)
 	}

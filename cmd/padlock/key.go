@@ -85,11 +85,11 @@ func (a *app) keyFor(set *conversion, name string) error {
 	if err != nil {
 		return err
 	}
-	newKey := padlock.KeyFor
+	mode := padlock.ModeExclusive
 	if set.shared {
-		newKey = padlock.SharedKeyFor
+		mode = padlock.ModeShared
 	}
-	key, err := newKey(name, token)
+	key, err := padlock.KeyFor(name, token, mode)
 	if err != nil {
 		return fail(exitUsage, "usage", name, "no lock can have this name or token: %s", reason(err))
 	}

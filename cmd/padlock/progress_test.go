@@ -56,7 +56,7 @@ func TestProgressTellsThePlace(t *testing.T) {
 // of one Locker have one place.
 func waits(t *testing.T, store padlock.Store, ctx context.Context, n int) {
 	t.Helper()
-	l := padlock.NewShared(store)
+	l := padlock.New(store, padlock.KeepStoreOpen())
 	t.Cleanup(func() { l.Close(context.Background()) })
 	go func() { _, _ = l.Acquire(ctx, "deploy") }() // until the test ends
 	waiting(t, l, n)

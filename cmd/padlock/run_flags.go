@@ -127,7 +127,7 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 	if set.atMost.given {
 		// The lock must last until the command is killed, which may happen only at the end of the
 		// grace.
-		opts = append(opts, padlock.MaxHold(set.atMost.d+grace+time.Second))
+		opts = append(opts, padlock.HoldAtMost(set.atMost.d+grace+time.Second))
 	}
 	return opts
 }

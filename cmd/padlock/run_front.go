@@ -70,7 +70,7 @@ func (f *front) run() error {
 	if err != nil {
 		return cannotRun(f.args[0], err)
 	}
-	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.OnEvent(f.event)); err != nil {
+	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.Observe(padlock.ObserverFunc(f.event))); err != nil {
 		f.startRecording(nil)
 		f.recordSkip(err, nil)
 		return err
@@ -372,7 +372,7 @@ func (f *front) verbose(took time.Duration, format string, args ...any) {
 }
 
 // event gets the events of the Locker.
-func (f *front) event(e padlock.Event) {
+func (f *front) event(_ context.Context, e padlock.Event) {
 	var held *padlock.HeldError
 	if e.Kind == padlock.EventRenewed {
 		select {

@@ -71,7 +71,7 @@ func (f *front) lasting() context.Context {
 // expired reports whether one of the locks has ended.
 func (f *front) expired() bool {
 	for _, lock := range f.locks() {
-		if lock.Expired() {
+		if lock.Remaining() == 0 {
 			return true
 		}
 	}

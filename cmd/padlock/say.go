@@ -103,10 +103,10 @@ func (a *app) explain(name string, err error) *failure {
 }
 
 // limited matches the error that the library returns if the store does not allow a duration.
-var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|MaxHold) is (\S+), allowed are (\S+) to ([^;\s]+)(;.*)?$`)
+var limited = regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|HoldAtMost) is (\S+), allowed are (\S+) to ([^;\s]+)(;.*)?$`)
 
 // limitFlags maps names in the library's errors to flags.
-var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "MaxHold": "--at-most"}
+var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "HoldAtMost": "--at-most"}
 
 // limit returns a message that names the flag whose value is out of range, and the bound that the
 // value exceeds. It returns texts of other errors unchanged.

@@ -101,7 +101,7 @@ func TestKeyFileReturnsWithoutHardLinks(t *testing.T) {
 	t.Cleanup(func() { linkFile = os.Link })
 	linkFile = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
 	file := filepath.Join(t.TempDir(), "key")
-	key, err := padlock.KeyFor("deploy", "a token")
+	key, err := padlock.KeyFor("deploy", "a token", padlock.ModeExclusive)
 	if err != nil {
 		t.Fatal(err)
 	}

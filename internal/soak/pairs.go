@@ -29,7 +29,7 @@ const (
 	conversion  = "Promote and Demote"
 	atLeast     = "HoldAtLeast"
 	coolDown    = "CoolDown"
-	maxHold     = "MaxHold"
+	maxHold     = "HoldAtMost"
 	passLocally = "PassLocally"
 	handOff     = "Export and Adopt"
 	detached    = "Detached"

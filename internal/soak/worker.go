@@ -109,7 +109,7 @@ func (t *turn) options() []padlock.Option {
 		opts = append(opts, padlock.HoldAtLeast(t.atLeast))
 	}
 	if t.limit > 0 {
-		opts = append(opts, padlock.MaxHold(t.limit))
+		opts = append(opts, padlock.HoldAtMost(t.limit))
 	}
 	if t.slots > 0 {
 		opts = append(opts, padlock.Slots(t.slots))

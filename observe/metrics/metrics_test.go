@@ -67,7 +67,7 @@ func TestFigures(t *testing.T) {
 		}
 		waiting := make(chan *padlock.Lock)
 		go func() {
-			k, err := l.Acquire(t.Context(), "invoice:1", padlock.MaxHold(2*time.Second))
+			k, err := l.Acquire(t.Context(), "invoice:1", padlock.HoldAtMost(2*time.Second))
 			if err != nil {
 				t.Error(err)
 			}
@@ -287,7 +287,7 @@ func BenchmarkLock(b *testing.B) {
 	for name, opts := range map[string][]padlock.LockerOption{
 		"nobody watches": nil,
 		"metrics":        {padlock.Observe(metrics.New())},
-		"empty observer": {padlock.OnEvent(func(padlock.Event) {})},
+		"empty observer": {padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))},
 	} {
 		b.Run(name, func(b *testing.B) {
 			l := padlock.New(memstore.New(), opts...)

@@ -52,7 +52,7 @@ func TestOutcomesOfSpans(t *testing.T) {
 	s := newTelemetry(t)
 	store := memstore.New()
 	l := padlock.New(store, padlock.Observe(s.observer))
-	other := padlock.NewShared(store)
+	other := padlock.New(store, padlock.KeepStoreOpen())
 	defer l.Close(context.Background())
 	theirs, err := other.Acquire(t.Context(), "job", padlock.Label("report.sh"))
 	if err != nil {
@@ -110,7 +110,7 @@ func TestLinkToTheHolder(t *testing.T) {
 				opts = append(opts, padlock.TraceHolders(padlockotel.Traceparent))
 			}
 			open := func(s *telemetry) *padlock.Locker {
-				l := padlock.NewShared(store, append(opts, padlock.Observe(s.observer))...)
+				l := padlock.New(store, append(opts, padlock.KeepStoreOpen(), padlock.Observe(s.observer))...)
 				t.Cleanup(func() { l.Close(context.Background()) })
 				return l
 			}

@@ -106,7 +106,7 @@ func TestWaiters(t *testing.T) {
 		defer cool.Release()
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 { // each in a process of its own, which has one place in the store's queue
-			other := padlock.NewShared(store)
+			other := padlock.New(store, padlock.KeepStoreOpen())
 			defer other.Close(t.Context())
 			go other.Do(ctx, "hot", func(context.Context) error { return nil })
 		}
@@ -136,7 +136,7 @@ func TestWaiters(t *testing.T) {
 func TestADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		l := padlock.NewShared(store)
+		l := padlock.New(store, padlock.KeepStoreOpen())
 		defer store.Close()
 		defer l.Close(t.Context())
 		s := sampler.New(l)

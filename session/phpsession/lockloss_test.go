@@ -219,7 +219,7 @@ func TestNoSessionIDInTheLog(t *testing.T) {
 		locks := &losing{Store: memstore.New()}
 		locker := padlock.New(locks, padlock.TTL(time.Second),
 			padlock.Logger(slog.New(slog.NewTextHandler(writerFunc(note), nil))),
-			padlock.OnEvent(func(e padlock.Event) { note(e.Name); note(errorText(e.Err)) }))
+			padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) { note(e.Name); note(errorText(e.Err)) })))
 		blobs := sessiontest.NewBlobs()
 		m, err := phpsession.New(blobs, locker, phpsession.Config{}, session.MaxWait(0))
 		noError(t, err)

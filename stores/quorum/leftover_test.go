@@ -36,7 +36,7 @@ func TestNobodyIsInItsOwnWay(t *testing.T) {
 				cl := newCluster(5).client(t, rule, quorum.MemberTimeout(100*time.Millisecond))
 				defer pass(10 * time.Second) // for requests that are on their way
 				defer cl.Close()
-				l := padlock.NewShared(cl, padlock.TTL(10*time.Second))
+				l := padlock.New(cl, padlock.KeepStoreOpen(), padlock.TTL(10*time.Second))
 				defer l.Close(context.Background())
 				slowHalf(cl, 7)
 				granted := 0

@@ -21,7 +21,7 @@ func BenchmarkRate(b *testing.B) {
 	var all sync.WaitGroup
 	began := time.Now()
 	for range 12 {
-		locker := padlock.NewShared(opened(b, srv.Addr()), padlock.Slots(3), padlock.HoldAtLeast(300*time.Millisecond))
+		locker := padlock.New(opened(b, srv.Addr()), padlock.KeepStoreOpen(), padlock.Slots(3), padlock.HoldAtLeast(300*time.Millisecond))
 		all.Go(func() {
 			for ctx.Err() == nil {
 				k, err := locker.Acquire(ctx, "job", padlock.Wait(time.Minute))

@@ -107,7 +107,7 @@ func TestCoolDownWakesPermits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	l := padlock.NewShared(opened(t, srv.Addr()))
+	l := padlock.New(opened(t, srv.Addr()), padlock.KeepStoreOpen())
 	go func() { _, _ = l.Acquire(ctx, "job", padlock.Slots(1)) }()
 	permit := driver.SlotName("job", slot)
 	eventually(t, "the waiter watches the permit", func() bool { return companion(t, raw, "b", permit) != "none" })

@@ -204,11 +204,11 @@ func TestMemoryIsShortFor(t *testing.T) {
 			t.Parallel()
 			srv, full := withMemory(t)
 			renewed := make(chan padlock.Event, 100)
-			l := padlock.New(opened(t, srv.Addr(), opts...), padlock.OnEvent(func(e padlock.Event) {
+			l := padlock.New(opened(t, srv.Addr(), opts...), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 				if e.Kind == padlock.EventRenewed {
 					renewed <- e
 				}
-			}))
+			})))
 			defer l.Close(context.Background())
 			var locks []*padlock.Lock
 			for _, job := range []string{"job", "other job"} {

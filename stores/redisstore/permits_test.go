@@ -38,7 +38,7 @@ func TestPermitsPassBetweenClients(t *testing.T) {
 				if i%2 == 1 {
 					p.opts = append(p.opts, c.other...)
 				}
-				p.l = padlock.NewShared(&leaseWatch{opened(t, srv.Addr(), c.store...), p}, padlock.Observe(p))
+				p.l = padlock.New(&leaseWatch{opened(t, srv.Addr(), c.store...), p}, padlock.KeepStoreOpen(), padlock.Observe(p))
 				clients = append(clients, p)
 			}
 			passPermits(t, clients)
@@ -204,7 +204,7 @@ func TestOneOfFewerPermits(t *testing.T) {
 	var taken atomic.Int64
 	started := make(chan struct{})
 	for range 6 {
-		l := padlock.NewShared(opened(t, srv.Addr()))
+		l := padlock.New(opened(t, srv.Addr()), padlock.KeepStoreOpen())
 		all.Go(func() {
 			for busy.Err() == nil {
 				_ = l.Do(busy, "job", func(context.Context) error {
@@ -222,7 +222,7 @@ func TestOneOfFewerPermits(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("20 permits were not taken within a minute")
 	}
-	k, err := padlock.NewShared(opened(t, srv.Addr())).Acquire(ctx, "job", padlock.Slots(1))
+	k, err := padlock.New(opened(t, srv.Addr()), padlock.KeepStoreOpen()).Acquire(ctx, "job", padlock.Slots(1))
 	if err != nil {
 		t.Errorf("a caller with one permit: %v", err)
 	} else if err := k.Release(); err != nil || k.Slot() != 0 {

@@ -17,7 +17,7 @@ func TestSlotsAreListed(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for _, prefix := range []string{"", "app:"} {
-		l := padlock.NewShared(opened(t, srv.Addr(), redisstore.Prefix(prefix)))
+		l := padlock.New(opened(t, srv.Addr(), redisstore.Prefix(prefix)), padlock.KeepStoreOpen())
 		var locks []*padlock.Lock
 		for range 2 {
 			k, err := l.Acquire(t.Context(), "job", padlock.Slots(2))

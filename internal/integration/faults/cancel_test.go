@@ -28,7 +28,7 @@ func TestTC1ThousandCancels(t *testing.T) {
 			if members == 1 {
 				s = c.members[0]
 			}
-			l := padlock.NewShared(s, padlock.TTL(50*time.Second))
+			l := padlock.New(s, padlock.KeepStoreOpen(), padlock.TTL(50*time.Second))
 			cancelled := cancelAThousand(t, l)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()

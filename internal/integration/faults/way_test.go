@@ -114,7 +114,7 @@ func contend(t *testing.T, s *site, times int, clients ...*client) {
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			l := padlock.NewShared(c.Store)
+			l := padlock.New(c.Store, padlock.KeepStoreOpen())
 			for n := 0; n < times; {
 				err := l.Do(ctx, "job", func(ctx context.Context) error {
 					fence, _ := padlock.FenceFrom(ctx)

@@ -229,9 +229,9 @@ func tokensArePassed(t *testing.T, p *pair) {
 	if _, err := s.Extend(t.Context(), "theirs", token, time.Hour); err != nil {
 		t.Errorf("Extend of PHP's token: %v", err)
 	}
-	l := padlock.NewShared(s)
+	l := padlock.New(s, padlock.KeepStoreOpen())
 	defer l.Close(context.Background())
-	key, err := padlock.KeyFor("theirs", token)
+	key, err := padlock.KeyFor("theirs", token, padlock.ModeExclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func phpIsKilled(t *testing.T, p *pair) {
 	}
 	foreign(t, s, request("name"), false)
 	php.kill()
-	l := padlock.NewShared(s)
+	l := padlock.New(s, padlock.KeepStoreOpen())
 	defer l.Close(context.Background())
 	lock, err := l.Acquire(t.Context(), "name", padlock.Wait(patience))
 	if err != nil {
@@ -298,7 +298,7 @@ func phpIsKilled(t *testing.T, p *pair) {
 
 func eachWaitsForTheOther(t *testing.T, p *pair) {
 	php, s := p.php(), p.store()
-	l := padlock.NewShared(s)
+	l := padlock.New(s, padlock.KeepStoreOpen())
 	defer l.Close(context.Background())
 	for range 3 {
 		other := php.lock("name")
@@ -329,7 +329,7 @@ func eachWaitsForTheOther(t *testing.T, p *pair) {
 // PHP gets a name that goroutines of one process use without a pause.
 func phpGetsItsTurn(t *testing.T, p *pair) {
 	php, s := p.php(), p.store()
-	l := padlock.NewShared(s)
+	l := padlock.New(s, padlock.KeepStoreOpen())
 	defer l.Close(context.Background())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int)

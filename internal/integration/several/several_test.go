@@ -206,7 +206,7 @@ func (s site) skupper1646(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range led {
 		e := election.New(s.locker(t), name("scheduler"), s.backOff(t),
-			election.LockOptions(padlock.MaxHold(100*time.Millisecond)))
+			election.LockOptions(padlock.HoldAtMost(100*time.Millisecond)))
 		wg.Go(func() {
 			err := e.Run(ctx, func(lead context.Context) error {
 				if leading.Add(1) != 1 {

@@ -295,7 +295,7 @@ func (e *etcd) idle(p *plan) (measure.Figures, error) {
 	}
 	lost := 0
 	for _, l := range locks {
-		if l.Expired() {
+		if l.Remaining() == 0 {
 			lost++
 		}
 	}

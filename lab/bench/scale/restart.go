@@ -68,5 +68,5 @@ func (t *heldTrial) awaitRenewals(ends []time.Time, ready time.Time) (busiest, s
 
 // settledSince reports whether a hold is lost, or has been renewed beyond its old end.
 func settledSince(l *padlock.Lock, oldEnd time.Time) bool {
-	return l.Expired() || time.Now().Add(min(l.Remaining(), time.Hour)).Sub(oldEnd) > minShift && l.Remaining() < time.Hour
+	return l.Remaining() == 0 || time.Now().Add(min(l.Remaining(), time.Hour)).Sub(oldEnd) > minShift && l.Remaining() < time.Hour
 }

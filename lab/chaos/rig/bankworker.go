@@ -70,7 +70,7 @@ func openBank(ctx context.Context, words []string, with func(*sqlstore.Store) tx
 		return nil, errors.Join(err, store.Close(), db.Close())
 	}
 	c := &clerk{Store: store, in: with(store), db: db, worker: worker, entries: entries, stopped: make(chan struct{})}
-	c.locker = padlock.NewShared(c.in)
+	c.locker = padlock.New(c.in, padlock.KeepStoreOpen())
 	work, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	go c.work(work)

@@ -77,7 +77,7 @@ func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.
 	if err != nil {
 		return err
 	}
-	other := padlock.New(store, padlock.OnEvent(func(e padlock.Event) {
+	other := padlock.New(store, padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
 		if e.Kind != padlock.EventContended {
 			return
 		}
@@ -85,7 +85,7 @@ func (v *visit) handOver(ctx context.Context, l *padlock.Locker, first *padlock.
 		case waits <- struct{}{}:
 		default:
 		}
-	}))
+	})))
 	defer v.close(other)
 	result := make(chan error, 1)
 	go func() {
