@@ -138,8 +138,8 @@ func (r *Reply) Unsure() bool {
 	return r.Status >= 500 && r.Status != http.StatusNotImplemented
 }
 
-// Err returns nil if the status is 2xx, driver.ErrUncertain if the status leaves open what was done,
-// and driver.ErrUnavailable otherwise.
+// Err returns nil if the status is 2xx, driver.ErrUncertain if the status leaves open what was
+// done, and driver.ErrUnavailable otherwise.
 func (r *Reply) Err() error {
 	if r.Status >= 200 && r.Status < 300 {
 		return nil

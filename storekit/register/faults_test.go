@@ -17,7 +17,7 @@ import (
 
 func openOn(s *shelf) (*register.Store, *front) {
 	f := s.open()
-	return register.New(f, register.Options{Name: "shelf", Clock: s.clock, Place: fmt.Sprintf("%p", s)}), f
+	return register.New(f, register.Options{Name: "shelf", Clock: s.clock, Where: fmt.Sprintf("%p", s)}), f
 }
 
 func request(name string) driver.Request {

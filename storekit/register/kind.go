@@ -51,7 +51,7 @@ type Target struct {
 	Path     string            // of the URL, without a slash at its beginning, and with one at its end unless it is empty
 	Params   map[string]string // those of Kind.Params that the URL has
 	Endpoint *url.URL          // http or https with a host and nothing else; nil without the parameter
-	Options  Options           // those of the Kind, with the Place and the Prefix of the URL
+	Options  Options           // those of the Kind, with Where and the Prefix of the URL
 	Lazy     bool
 }
 
@@ -64,17 +64,17 @@ func (k *Kind) Read(u *url.URL) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	params := map[string]storeurl.Param[func(*Target)]{
-		"endpoint": storeurl.Keep[func(*Target)],
-		"lazy":     storeurl.IfYes(func(t *Target) { t.Lazy = true }),
+	params := map[string]storeurl.Param[Option]{
+		"endpoint": storeurl.Keep[Option],
+		"lazy":     storeurl.IfYes(Lazy()),
 	}
 	if !k.Clock.Observed {
-		params["skew"] = storeurl.Duration(func(d time.Duration) func(*Target) { return func(t *Target) { t.Options.Clock.Skew = d } })
+		params["skew"] = storeurl.Duration(Skew)
 	}
 	for _, name := range k.Params {
-		params[name] = storeurl.Keep[func(*Target)]
+		params[name] = storeurl.Keep[Option]
 	}
-	form := storeurl.Form[func(*Target)]{Schemes: []string{k.Name}, Example: k.Example, Hosts: usual.Host != "", Params: params}
+	form := storeurl.Form[Option]{Schemes: []string{k.Name}, Example: k.Example, Hosts: usual.Host != "", Params: params}
 	r, err := form.Read(u)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (k *Kind) Read(u *url.URL) (*Target, error) {
 	if t.Path != "" {
 		t.Path += "/"
 	}
-	t.Options.Place = k.Name + "://" + u.Host + "/" + t.Path
+	t.Options.Where = k.Name + "://" + u.Host + "/" + t.Path
 	if t.Options.Keys != nil {
 		t.Options.Prefix = t.Path
 	}
@@ -91,7 +91,7 @@ func (k *Kind) Read(u *url.URL) (*Target, error) {
 		if t.Endpoint, err = ParseEndpoint(endpoint); err != nil {
 			return nil, err
 		}
-		t.Options.Place += " at " + endpoint
+		t.Options.Where += " at " + endpoint
 	}
 	for _, set := range r.Opts {
 		set(t)
@@ -109,19 +109,31 @@ func ParseEndpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Open opens the store that a URL names.
-func (k *Kind) Open(ctx context.Context, u *url.URL) (*Store, error) { return k.open(ctx, u, false) }
+// An Option changes how a store is opened.
+type Option func(t *Target)
 
-func (k *Kind) open(ctx context.Context, u *url.URL, lazy bool) (*Store, error) {
+// Lazy opens the store without a request to the service, which may be down.
+func Lazy() Option { return func(t *Target) { t.Lazy = true } }
+
+// Skew says how far the clocks of two front ends of the service may differ, up to a minute. All
+// processes that share locks must use the same value. The shortest lease is three times the sum of
+// Skew and the grain of the clock.
+func Skew(d time.Duration) Option { return func(t *Target) { t.Options.Clock.Skew = d } }
+
+// FromURL opens the store that a URL names. opts are applied after the parameters of the URL.
+func (k *Kind) FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	t, err := k.Read(u)
 	if err != nil {
 		return nil, err
+	}
+	for _, set := range opts {
+		set(t)
 	}
 	r, err := k.Connect(t)
 	if err != nil {
 		return nil, err
 	}
-	return Open(ctx, r, t.Options, lazy || t.Lazy)
+	return Open(ctx, r, t.Options, t.Lazy)
 }
 
 // Scheme describes the kind to package open.
@@ -129,14 +141,8 @@ func (k *Kind) Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names: []string{k.Name}, Help: k.Help, Example: k.Example,
 		Guarantees: k.guarantees,
-		Open: func(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
-			s, err := k.open(ctx, u, o.Lenient || o.Lazy && !u.Query().Has("lazy"))
-			if err != nil {
-				return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil
-			}
-			return s, nil
-		},
-		Servers: servers, At: withAddress,
+		Open:       storeurl.Opens(k.FromURL, Lazy()),
+		Servers:    servers, At: withAddress,
 		Schema: k.Schema, Upgrade: k.Upgrade,
 	}
 }
@@ -144,7 +150,7 @@ func (k *Kind) Scheme() driver.Scheme {
 // guarantees returns the promises of a store with the usual settings.
 func (k *Kind) guarantees() driver.Guarantees {
 	o := k.Options
-	o.Place = k.Name // any: each URL names a place
+	o.Where = k.Name // any: each URL names a place
 	return o.guarantees(k.Type)
 }
 

@@ -87,10 +87,10 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 // Location implements driver.Places.
 func (s *Store) Location(name string) (string, error) { return name, driver.CheckName(name, &s.g) }
 
-// SamePlace implements driver.Places: it compares Options.Place.
+// SamePlace implements driver.Places: it compares Options.Where.
 func (s *Store) SamePlace(other driver.Store) bool {
 	o, ok := other.(*Store)
-	return ok && s.opts.Place != "" && o.opts.Place == s.opts.Place && o.opts.Name == s.opts.Name
+	return ok && s.opts.Where != "" && o.opts.Where == s.opts.Where && o.opts.Name == s.opts.Name
 }
 
 // Status asks the service how it is; see driver.Reporter.
@@ -105,8 +105,8 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, storekit.Patience/2)
 	defer cancel()
 	var all []driver.Finding
-	if s.opts.Place != "" {
-		all = append(all, driver.Finding{Name: "place", Value: s.opts.Place})
+	if s.opts.Where != "" {
+		all = append(all, driver.Finding{Name: "place", Value: s.opts.Where})
 	}
 	if s.opts.NoVersion != "" {
 		all = append(all, conditions)

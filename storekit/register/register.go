@@ -7,9 +7,13 @@
 //
 //	store := register.New(bucket{…}, register.Options{Name: "bucket", Clock: register.Clock{Grain: time.Second}})
 //
-// The store has leases, fences, shared locks, promotion, cool-downs, Inspect and Break. It has no
-// queue: waiters come in any order. If the register is a [Watcher], waiters are woken; otherwise
-// they poll. If it is a [Lister], names can be listed.
+// A [Kind] adds what package open needs: URLs, parameters and promises. Package
+// storekit/overhttp sends the requests if the service speaks HTTP. With both, a whole store has
+// some sixty lines of code; the example of package drivertest is one.
+//
+// The store has leases, fences, shared locks, promotion, cool-downs, Inspect, Break and an id. It
+// has no queue: waiters come in any order. If the register is a [Watcher], waiters are woken;
+// otherwise they poll. If it is a [Lister], names can be listed.
 //
 // # Time
 //
@@ -123,8 +127,8 @@ type Options struct {
 	Name  string
 	Clock Clock
 
-	// Place says where the values are: two stores with the same Place are in the same place.
-	Place string
+	// Where says where the values are. Two stores with the same text are in the same place.
+	Where string
 	// NoVersion is a version that no value ever has, in the form of the service. If it is set, Open
 	// checks that the service refuses a Put whose condition is not met. Leave it out if every
 	// service behind the register is known to know conditions.
@@ -136,9 +140,9 @@ type Options struct {
 	// MaxName is the length of the longest name in bytes; 0 means driver.MaxName.
 	MaxName int
 
-	// Keys makes keys of names, if the service does not take every byte. The register gets the keys,
-	// each behind Prefix, instead of the names. MaxKey is the length of the longest key, if not 0;
-	// MaxName follows from it.
+	// Keys makes keys of names, if the service does not take every byte. The register gets the
+	// keys, each behind Prefix, instead of the names. MaxKey is the length of the longest key, if
+	// not 0; MaxName follows from it.
 	Keys   *storekit.Escaping
 	Prefix string
 	MaxKey int
@@ -194,7 +198,7 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 	if _, ok := r.(Lister); !ok {
 		g.Lacks |= driver.AbilityList
 	}
-	if o.Place == "" {
+	if o.Where == "" {
 		g.Lacks |= driver.AbilitySamePlace
 	}
 	switch late := o.Clock.Grain + o.Clock.Skew; {
