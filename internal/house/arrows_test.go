@@ -32,7 +32,7 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
-var storeTests = []string{".", "driver", "drivertest", "internal/server"}
+var storeTests = []string{".", "driver", "drivertest", "internal/server", "storekit/overhttp/overhttptest"}
 
 // everyStore lists the packages of stores. These are the packages that package open and its module
 // open/all import. So a new store gets its row as soon as one of the two imports it.
@@ -95,6 +95,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit", "storekit/decide", "storekit/storeurl"}, tests: storeTests}, // a store over compare-and-set
 		arrowRow{dir: "storekit/overhttp", code: []string{"driver", "storekit"}, tests: storeTests},                                         // requests to services over HTTP
 		arrowRow{dir: "storekit/aws"},                                                                                                       // the signature of AWS
+		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{"driver", "drivertest"}},                                             // front ends that misbehave
 		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                                                        // the URLs of the stores
 		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                                                         // storekit's functions for sqlstore, until sqlstore imports storekit
 		arrowRow{dir: "internal/login"},                                                                                                     // hides users and passwords in errors, for the stores in databases
@@ -170,7 +171,7 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
-		case "stores/s3store":
+		case "stores/s3store", "stores/dynamostore":
 			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":
 			code = append(code, "internal/calls", "storekit/decide")

@@ -31,6 +31,9 @@ type Client struct {
 	// Sign adds to a request what shows who asks; nil adds nothing. If it returns an error, nothing
 	// is sent.
 	Sign func(q *http.Request, body []byte) error
+	// Judge may change the status of a reply before anything else looks at it, for a service that
+	// says in the body what other services say by the status; nil changes nothing.
+	Judge func(r *Reply)
 }
 
 // New returns a client for the service at base. A nil transport means one like that of
@@ -108,7 +111,11 @@ func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
 	if err != nil {
 		return nil, &storekit.NoReply{Err: err}
 	}
-	return &Reply{Status: reply.StatusCode, Header: reply.Header, Body: data}, nil
+	out := &Reply{Status: reply.StatusCode, Header: reply.Header, Body: data}
+	if c.Judge != nil {
+		c.Judge(out)
+	}
+	return out, nil
 }
 
 // Read sends a request that changes nothing. It repeats the request if there is no reply, or if the

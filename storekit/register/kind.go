@@ -39,10 +39,6 @@ type Kind struct {
 	// Type is a register of the type that Connect makes, such as a nil pointer. It shows which
 	// abilities the stores have, and nothing is called.
 	Type Register
-
-	// Schema and Upgrade are fields of driver.Scheme, if the service needs a table.
-	Schema  func(u *url.URL) ([]string, error)
-	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
 // A Target is what a URL says.
@@ -143,7 +139,6 @@ func (k *Kind) Scheme() driver.Scheme {
 		Guarantees: k.guarantees,
 		Open:       storeurl.Opens(k.FromURL, Lazy()),
 		Servers:    servers, At: withAddress,
-		Schema: k.Schema, Upgrade: k.Upgrade,
 	}
 }
 
