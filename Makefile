@@ -94,6 +94,10 @@ fuzz: ## Every fuzz target for FUZZTIME (10s)
 test-windows: ## What needs no server, as Windows programs under Debian's wine (docs/windows.md)
 	@.ci/test-windows
 
+.PHONY: test-dynalite
+test-dynalite: ## The suite of dynamostore on dynalite, which npm brings
+	@.ci/test-dynalite
+
 .PHONY: golden
 golden: ## Accept changes of the API: what go doc prints, in internal/house/testdata/api
 	@go test ./internal/house -run 'TestAPI$$' -count=1 -args -update

@@ -1,92 +1,24 @@
 package drivertest_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	"os"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
-	"github.com/padlock-go/padlock/storekit/register"
+	"github.com/padlock-go/padlock/open"
 )
 
-// bucketStore keeps locks in a bucket of an object storage: one small object for each name.
-func bucketStore(base string, c *http.Client) driver.Store {
-	return register.New(&bucket{base, c}, register.Options{
-		Name:  "bucket",
-		Clock: register.Clock{Grain: time.Millisecond}, // of the header Now; S3's Date would have time.Second, and a Skew
-		Notes: []string{"This store is an example."},
-	})
-}
-
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
-
-// bucket is the register: conditional requests, and the service's own time.
-type bucket struct {
-	base   string
-	client *http.Client
-}
-
-func (b *bucket) do(ctx context.Context, method, name, header, value string, data []byte) (*http.Response, []byte, error) {
-	q, err := http.NewRequestWithContext(ctx, method, b.base+url.PathEscape(name)+"/lock", bytes.NewReader(data))
-	if err != nil {
-		return nil, nil, err
-	}
-	q.GetBody = nil // net/http must not repeat a PUT
-	if header != "" {
-		q.Header.Set(header, value)
-	}
-	a, err := b.client.Do(q)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer a.Body.Close()
-	body, err := io.ReadAll(a.Body)
-	return a, body, err
-}
-
-func (b *bucket) Get(ctx context.Context, name string) (v register.Value, err error) {
-	a, body, err := b.do(ctx, http.MethodGet, name, "", "", nil)
-	if err != nil {
-		return v, err
-	}
-	switch v.Now, err = time.Parse(milliseconds, a.Header.Get("Now")); a.StatusCode {
-	case http.StatusOK:
-		v.Data, v.Version = body, a.Header.Get("ETag")
-	case http.StatusNotFound:
-	default:
-		err = errors.New(a.Status)
-	}
-	return v, err
-}
-
-func (b *bucket) Put(ctx context.Context, name string, data []byte, version string) error {
-	header := "If-Match"
-	if version == "" {
-		header, version = "If-None-Match", "*"
-	}
-	a, _, err := b.do(ctx, http.MethodPut, name, header, version, data)
-	switch {
-	case err != nil:
-		return err // nobody knows
-	case a.StatusCode == http.StatusPreconditionFailed:
-		return register.ErrChanged
-	case a.StatusCode >= 400 && a.StatusCode < 500:
-		return fmt.Errorf("%w: %s", driver.ErrUnavailable, a.Status)
-	case a.StatusCode >= 500:
-		return errors.New(a.Status)
-	}
-	return nil
-}
-
-func (b *bucket) Close() error { b.client.CloseIdleConnections(); return nil }
 
 // storage is a fake object storage: conditional writes, and versions as ETags.
 type storage struct {
@@ -99,10 +31,12 @@ type storage struct {
 func (s *storage) ServeHTTP(rw http.ResponseWriter, q *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := q.URL.EscapedPath()
+	key := q.URL.Path
 	etag, exists := s.etags[key]
 	rw.Header().Set("Now", time.Now().UTC().Format(milliseconds))
 	switch {
+	case q.Method == http.MethodGet && q.URL.Query().Has("prefix"):
+		s.list(rw, key+q.URL.Query().Get("prefix"), key)
 	case q.Method == http.MethodGet && !exists:
 		rw.WriteHeader(http.StatusNotFound)
 	case q.Method == http.MethodGet:
@@ -117,18 +51,47 @@ func (s *storage) ServeHTTP(rw http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// A store for a service with conditional writes is a register of two methods. Package register does
-// the rest, and the suite checks it.
+// list sends the keys below a bucket that begin with a text.
+func (s *storage) list(rw http.ResponseWriter, prefix, bucket string) {
+	keys := []string{}
+	for key := range s.objects {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, strings.TrimPrefix(key, bucket))
+		}
+	}
+	json.NewEncoder(rw).Encode(keys)
+}
+
+// A store for a service with conditional writes is a register of two or three methods. Package
+// register does the rest, and the suite checks it. The store is in example_bucketstore_test.go.
 func Example_register() {
 	server := httptest.NewServer(&storage{objects: map[string]string{}, etags: map[string]string{}})
 	defer server.Close()
 
 	failures := drivertest.Check(drivertest.Harness{
 		Slow: true,
-		Open: func(context.Context) (driver.Store, error) {
-			return bucketStore(server.URL+"/locks/", &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}), nil
+		Open: func(ctx context.Context) (driver.Store, error) {
+			return open.Store(ctx, "bucket://shop/locks?endpoint="+server.URL, open.Schemes(bucketScheme()))
 		},
 	})
 	fmt.Println(failures)
 	// Output: []
+}
+
+// The store of the example stays short.
+func TestExampleIsShort(t *testing.T) {
+	const most = 70 // lines of code
+	text, err := os.ReadFile("example_bucketstore_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	if n > most {
+		t.Errorf("the store over a fake object storage has %d lines of code, more than %d: move what other stores repeat into storekit/register", n, most)
+	}
 }

@@ -49,6 +49,7 @@ require (
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/session/redissession v0.0.0
+	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
@@ -91,6 +92,8 @@ require (
 )
 
 replace github.com/padlock-go/padlock => ..
+
+replace github.com/padlock-go/padlock/stores/dynamostore => ../stores/dynamostore
 
 replace github.com/padlock-go/padlock/stores/etcdstore => ../stores/etcdstore
 

@@ -15,9 +15,11 @@ type system struct {
 var unserved = []system{
 	{"SQL Server", []string{"mssql", "sqlsrv"}},
 	{"Oracle", []string{"oci", "oci8"}},
-	{"DynamoDB", []string{"dynamodb"}},
 	{"Consul", []string{"consul"}},
 }
+
+// unshared are the systems in which padlock has locks, but cannot share those of Symfony.
+var unshared = map[string]string{"dynamodb": "DynamoDB"}
 
 // unservedName returns the name of the system that a scheme means, or "".
 func unservedName(scheme string) string {
@@ -43,7 +45,11 @@ func (o *opener) unknownScheme(scheme string) error {
 
 // unknownDSN returns the error for a DSN of PHP's Symfony whose locks padlock cannot share.
 func (o *opener) unknownDSN(scheme string) error {
-	switch name := unservedName(scheme); {
+	name := unservedName(scheme)
+	if name == "" {
+		name = unshared[scheme]
+	}
+	switch {
 	case scheme == "flock+remove":
 		return invalid("PHP removes the files of flock+remove while others wait for them; give PHP flock:///DIRECTORY, and padlock symfony+flock:///DIRECTORY")
 	case scheme == "in-memory" || scheme == "null":

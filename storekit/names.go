@@ -13,6 +13,12 @@ type Escaping struct {
 	NotFirst string
 }
 
+// ObjectKeys makes keys that every object storage takes, and that stand in the path of a URL.
+var ObjectKeys = Escaping{
+	Plain:    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.",
+	NotFirst: ".",
+}
+
 // Escape returns the key of a name.
 func (e Escaping) Escape(name string) string {
 	const digits = "0123456789ABCDEF"

@@ -7,6 +7,8 @@
 //
 //   - storeurl reads the URLs of stores;
 //   - decide makes the decision about one lock;
+//   - overhttp sends requests to a service over HTTP;
+//   - aws signs them for services of Amazon;
 //   - register is a whole store over a register with compare-and-set;
 //   - advisory is a whole store over locks that end with their connection.
 package storekit

@@ -32,7 +32,7 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
-var storeTests = []string{".", "driver", "drivertest", "internal/server"}
+var storeTests = []string{".", "driver", "drivertest", "internal/server", "storekit/overhttp/overhttptest"}
 
 // everyStore lists the packages of stores. These are the packages that package open and its module
 // open/all import. So a new store gets its row as soon as one of the two imports it.
@@ -87,16 +87,19 @@ func arrowTable() []arrowRow {
 	return append(storeRows(),
 		arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "driver", tests: rootTests},
-		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: rootTests},
+		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: append([]string{"open", "storekit", "storekit/overhttp"}, rootTests...)},
 		arrowRow{dir: "internal/server"},
-		arrowRow{dir: "storekit", code: []string{"driver"}},                                                // what most stores need besides their server
-		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},        // a store over locks that end with their connection
-		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                      // the decision about one lock
-		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit/decide"}, tests: storeTests}, // a store over compare-and-set
-		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                       // the URLs of the stores
-		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                        // storekit's functions for sqlstore, until sqlstore imports storekit
-		arrowRow{dir: "internal/login"},                                                                    // hides users and passwords in errors, for the stores in databases
-		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},                 // the URLs and connections of redisstore and redissession
+		arrowRow{dir: "storekit", code: []string{"driver"}},                                                                                 // what most stores need besides their server
+		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},                                         // a store over locks that end with their connection
+		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                                                       // the decision about one lock
+		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit", "storekit/decide", "storekit/storeurl"}, tests: storeTests}, // a store over compare-and-set
+		arrowRow{dir: "storekit/overhttp", code: []string{"driver", "storekit"}, tests: storeTests},                                         // requests to services over HTTP
+		arrowRow{dir: "storekit/aws"},                                                                                                       // the signature of AWS
+		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{"driver", "drivertest"}},                                             // front ends that misbehave
+		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                                                        // the URLs of the stores
+		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                                                         // storekit's functions for sqlstore, until sqlstore imports storekit
+		arrowRow{dir: "internal/login"},                                                                                                     // hides users and passwords in errors, for the stores in databases
+		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},                                                  // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
@@ -168,8 +171,8 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
-		case "stores/s3store":
-			code = append(code, "storekit/register")
+		case "stores/s3store", "stores/dynamostore":
+			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":
 			code = append(code, "internal/calls", "storekit/decide")
 		case "stores/sqlstore/symfony": // another table in the same databases

@@ -46,6 +46,7 @@ require (
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
+	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
@@ -77,6 +78,7 @@ require (
 replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/open/all => ../../open/all
+	github.com/padlock-go/padlock/stores/dynamostore => ../../stores/dynamostore
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory

@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/stores/dynamostore"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 	"github.com/padlock-go/padlock/stores/mongostore"
@@ -37,6 +38,7 @@ func Schemes() []driver.Scheme {
 		etcdstore.Scheme(),
 		mongostore.Scheme(),
 		s3store.Scheme(),
+		dynamostore.Scheme(),
 	}
 }
 

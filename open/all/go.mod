@@ -56,6 +56,7 @@ require (
 )
 
 require (
+	github.com/padlock-go/padlock/stores/dynamostore v0.0.0
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0
@@ -66,6 +67,7 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/stores/dynamostore => ../../stores/dynamostore
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory

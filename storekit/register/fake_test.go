@@ -21,6 +21,7 @@ type shelf struct {
 	wakes   map[string]chan struct{} // closed at the next write of the name; wake its watchers
 	overdue atomic.Bool              // a request came after its time limit: the machine is busy
 	clock   register.Clock
+	tells   bool          // a refusal has the value
 	rounds  int           // to give front ends different clocks
 	resume  chan struct{} // closed when the service goes on; nil if it does not stand still
 }
@@ -31,7 +32,7 @@ type item struct {
 }
 
 func newShelf(clock register.Clock) *shelf {
-	return &shelf{items: map[string]item{}, wakes: map[string]chan struct{}{}, clock: clock}
+	return &shelf{items: map[string]item{}, wakes: map[string]chan struct{}{}, clock: clock, tells: clock.Grain > 0}
 }
 
 // A front is a front end of the service: it may lose replies, and carry out a Put late or twice.
@@ -42,6 +43,7 @@ type front struct {
 	mu     sync.Mutex
 	broken bool
 	fault  func(apply func() error) error // of the next Put
+	gets   atomic.Int64
 	closed bool
 }
 
@@ -99,6 +101,11 @@ func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
 	if f.isCut() {
 		return register.Value{}, errCut
 	}
+	f.gets.Add(1)
+	return f.value(name), nil
+}
+
+func (f *front) value(name string) register.Value {
 	f.shelf.mu.Lock()
 	defer f.shelf.mu.Unlock()
 	v := register.Value{Now: time.Now().Add(f.ahead)}
@@ -108,7 +115,7 @@ func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
 	if it, ok := f.items[name]; ok {
 		v.Data, v.Version = []byte(it.data), strconv.Itoa(it.version)
 	}
-	return v, nil
+	return v
 }
 
 func (f *front) Put(ctx context.Context, name string, data []byte, version string) error {
@@ -116,7 +123,13 @@ func (f *front) Put(ctx context.Context, name string, data []byte, version strin
 		f.overdue.Store(true)
 		return errors.Join(driver.ErrUnavailable, err)
 	}
-	apply := func() error { return f.apply(name, string(data), version) }
+	apply := func() error {
+		err := f.apply(name, string(data), version)
+		if err != nil && f.tells {
+			return &register.Changed{Value: f.value(name)}
+		}
+		return err
+	}
 	select {
 	case <-f.stand():
 	case <-ctx.Done():

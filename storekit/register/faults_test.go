@@ -15,9 +15,9 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-func openOn(s *shelf) (driver.Store, *front) {
+func openOn(s *shelf) (*register.Store, *front) {
 	f := s.open()
-	return register.New(f, register.Options{Name: "shelf", Clock: s.clock}), f
+	return register.New(f, register.Options{Name: "shelf", Clock: s.clock, Where: fmt.Sprintf("%p", s)}), f
 }
 
 func request(name string) driver.Request {
@@ -78,7 +78,7 @@ func TestLostReplies(t *testing.T) {
 					t.Errorf("the next Acquire: %+v, %v", last, err)
 				}
 				f.next(lost(effect))
-				if fence, err := store.(driver.Admin).Break(t.Context(), "job", last.Fence); err != nil || fence <= last.Fence {
+				if fence, err := store.Break(t.Context(), "job", last.Fence); err != nil || fence <= last.Fence {
 					t.Errorf("Break: %d, %v", fence, err)
 				}
 			})
@@ -116,7 +116,7 @@ func TestLateEffects(t *testing.T) {
 						t.Errorf("the late Put: %v", err)
 					}
 				}
-				if st, err := store.(driver.Admin).Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
+				if st, err := store.Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
 					t.Errorf("after the late Put: %+v, %v", st, err)
 				}
 				if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrLost) {
@@ -297,8 +297,109 @@ func TestNoRefusalAfterAnUnknownOutcome(t *testing.T) {
 			}
 			return errCut
 		})
-		if _, err := store.(driver.Admin).Break(t.Context(), "break", g.Fence); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
+		if _, err := store.Break(t.Context(), "break", g.Fence); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
 			t.Errorf("Break: %v", err)
 		}
 	})
+}
+
+// A refusal that has the record spares the Get.
+func TestRefusalWithTheRecord(t *testing.T) {
+	for _, tells := range []bool{true, false} {
+		perClock(t, func(t *testing.T, s *shelf) {
+			s.tells = tells
+			store, f := openOn(s)
+			defer store.Close()
+			rival, _ := openOn(s)
+			defer rival.Close()
+			first := request("job")
+			f.next(func(apply func() error) error {
+				if _, err := rival.Acquire(t.Context(), first); err != nil {
+					t.Error(err)
+				}
+				return apply()
+			})
+			before := f.gets.Load()
+			_, err := store.Acquire(t.Context(), request("job"))
+			if held := (*driver.HeldError)(nil); !errors.As(err, &held) || len(held.Holds) != 1 {
+				t.Fatalf("Acquire: %v", err)
+			}
+			want := map[bool]int64{true: 1, false: 2}[tells]
+			if n := f.gets.Load() - before; n != want {
+				t.Errorf("tells=%v: %d Gets, want %d", tells, n, want)
+			}
+		})
+	}
+}
+
+// The id of a store comes with its data.
+func TestStoreID(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		a, f := openOn(s)
+		defer a.Close()
+		b, _ := openOn(s)
+		defer b.Close()
+		f.next(lost(true))
+		id, err := a.StoreID(t.Context())
+		if err != nil || id == "" {
+			t.Fatal(id, err)
+		}
+		if other, err := b.StoreID(t.Context()); err != nil || other != id {
+			t.Errorf("another process has the id %q, not %q: %v", other, id, err)
+		}
+		s.restart(false)
+		if anew, err := b.StoreID(t.Context()); err != nil || anew == id {
+			t.Errorf("the id %q was lost with the data, and is %q again: %v", id, anew, err)
+		}
+		if states, err := a.List(t.Context(), ""); err != nil || len(states) != 0 {
+			t.Errorf("List: %v, %v", states, err)
+		}
+	})
+}
+
+// Open takes no service that carries out a Put whose condition is not met, and no impossible skew.
+func TestOpen(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		for _, c := range []struct {
+			name string
+			r    register.Register
+			skew time.Duration
+			lazy bool
+			want error
+		}{
+			{name: "honest", r: s.open()},
+			{name: "careless", r: careless{s.open()}, want: driver.ErrInvalid},
+			{name: "careless, lazily", r: careless{s.open()}, lazy: true},
+			{name: "skew", r: s.open(), skew: time.Hour, want: driver.ErrInvalid},
+		} {
+			o := register.Options{Name: "shelf", Clock: s.clock, NoVersion: "-1"}
+			o.Clock.Skew = max(o.Clock.Skew, c.skew)
+			store, err := register.Open(t.Context(), c.r, o, c.lazy)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("%s: %v, want %v", c.name, err, c.want)
+			}
+			if err == nil {
+				if found, err := store.Status(t.Context()); err != nil || (found[0].Advice != "") != c.lazy {
+					t.Errorf("%s: %+v, %v", c.name, found, err)
+				}
+				store.Close()
+			}
+		}
+		f := s.open()
+		f.cut()
+		if _, err := register.Open(t.Context(), f, register.Options{Name: "shelf", Clock: s.clock}, false); !errors.Is(err, driver.ErrUnavailable) || !f.closed {
+			t.Errorf("a service that is down: %v, closed=%v", err, f.closed)
+		}
+	})
+}
+
+// careless is a service that ignores conditions.
+type careless struct{ *front }
+
+func (c careless) Put(ctx context.Context, name string, data []byte, _ string) error {
+	v, err := c.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.front.Put(ctx, name, data, v.Version)
 }

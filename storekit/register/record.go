@@ -19,7 +19,8 @@ const format = 1
 // Clock.Observed, they count from the moment at which the record was written.
 type record struct {
 	Format int    `json:"padlock"`
-	Nonce  string `json:"nonce"` // no two records are equal: a version may be a hash of the data
+	Nonce  string `json:"nonce"`        // no two records are equal: a version may be a hash of the data
+	ID     string `json:"id,omitempty"` // of the store; only in the record of ""
 	decide.State
 }
 

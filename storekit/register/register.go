@@ -7,9 +7,13 @@
 //
 //	store := register.New(bucket{…}, register.Options{Name: "bucket", Clock: register.Clock{Grain: time.Second}})
 //
-// The store has leases, fences, shared locks, promotion, cool-downs, Inspect and Break. It has no
-// queue: waiters come in any order. If the register is a [Watcher], waiters are woken; otherwise
-// they poll. If it is a [Lister], names can be listed.
+// A [Kind] adds what package open needs: URLs, parameters and promises. Package
+// storekit/overhttp sends the requests if the service speaks HTTP. With both, a whole store has
+// some sixty lines of code; the example of package drivertest is one.
+//
+// The store has leases, fences, shared locks, promotion, cool-downs, Inspect, Break and an id. It
+// has no queue: waiters come in any order. If the register is a [Watcher], waiters are woken;
+// otherwise they poll. If it is a [Lister], names can be listed.
 //
 // # Time
 //
@@ -39,9 +43,11 @@ package register
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A Register keeps a value for each name. It is safe for concurrent use. Get and Put end soon after
@@ -50,13 +56,17 @@ type Register interface {
 	// Get returns the value of a name. A name without a value has the zero Version. Every Get
 	// must see the Put that ended last before it (strong consistency). Every error
 	// counts as driver.ErrUnavailable, since a Get changes nothing.
+	//
+	// The name "" is that of no lock. Its value belongs to the store as a whole. With Options.Keys,
+	// the register gets keys instead of names.
 	Get(ctx context.Context, name string) (Value, error)
 
 	// Put replaces the value of name if its version is still the given one; "" means that there
 	// must be no value. The possible results:
 	//
 	//   - nil: the value was written.
-	//   - ErrChanged: the value has another version. Nothing was written.
+	//   - ErrChanged: the value has another version. Nothing was written. If the service says which
+	//     value it has, return a *Changed.
 	//   - driver.ErrUnavailable: nothing was written, and nothing will be.
 	//   - any other error: nobody knows. A register must not repeat such a Put by itself, so switch
 	//     off what the client of the service repeats.
@@ -76,6 +86,15 @@ type Value struct {
 // ErrChanged means that Put found another version.
 var ErrChanged = errors.New("the value has changed")
 
+// Changed is an ErrChanged with the value that Put found. It spares the store a Get.
+type Changed struct{ Value }
+
+// Error returns the text of ErrChanged.
+func (*Changed) Error() string { return ErrChanged.Error() }
+
+// Is makes a Changed an ErrChanged.
+func (*Changed) Is(target error) bool { return target == ErrChanged }
+
 // A Watcher can tell when a value changes.
 type Watcher interface {
 	// Watch returns when the value of name may have another version than the given one. It returns
@@ -85,9 +104,12 @@ type Watcher interface {
 
 // A Lister knows the names that have a value.
 type Lister interface {
-	// Names returns the names that have a value and begin with prefix, in any order.
+	// Names returns the names that have a value and begin with prefix, in any order. It may return
+	// "" and, with Options.Keys, the keys of other programs.
 	Names(ctx context.Context, prefix string) ([]string, error)
 }
+
+// A register can also be a driver.Reporter: Status of the store then has its findings, too.
 
 // A Clock says what the times of a register are worth. The zero Clock is exact and shared by all.
 type Clock struct {
@@ -105,11 +127,25 @@ type Options struct {
 	Name  string
 	Clock Clock
 
+	// Where says where the values are. Two stores with the same text are in the same place.
+	Where string
+	// NoVersion is a version that no value ever has, in the form of the service. If it is set, Open
+	// checks that the service refuses a Put whose condition is not met. Leave it out if every
+	// service behind the register is known to know conditions.
+	NoVersion string
+
 	// SurvivesRestart, SurvivesFailover and SafeClockJump are the promises of the service; see
 	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes.
 	SurvivesRestart, SurvivesFailover, SafeClockJump driver.Promise
 	// MaxName is the length of the longest name in bytes; 0 means driver.MaxName.
 	MaxName int
+
+	// Keys makes keys of names, if the service does not take every byte. The register gets the
+	// keys, each behind Prefix, instead of the names. MaxKey is the length of the longest key, if
+	// not 0; MaxName follows from it.
+	Keys   *storekit.Escaping
+	Prefix string
+	MaxKey int
 	// Notes are further conditions, one sentence each.
 	Notes []string
 
@@ -117,12 +153,53 @@ type Options struct {
 	Local driver.Clock
 }
 
-func (o *Options) guarantees() driver.Guarantees {
+// maxSkew is the greatest Clock.Skew. Without an end, a typing error would keep names for days.
+const maxSkew = time.Minute
+
+// ownKey is the key of the record of the store, behind Prefix. It is the key of no name, since an
+// Escaping writes two digits behind a percent sign.
+const ownKey = "%padlock"
+
+// key returns what stands for a name in calls of the register.
+func (o *Options) key(name string) string {
+	switch {
+	case o.Keys == nil:
+		return name
+	case name == "":
+		return o.Prefix + ownKey
+	}
+	return o.Prefix + o.Keys.Escape(name)
+}
+
+// name returns the name of a key. If another program has made the key, ok is false.
+func (o *Options) name(key string) (name string, ok bool) {
+	if o.Keys == nil {
+		return key, key != ""
+	}
+	if key, ok = strings.CutPrefix(key, o.Prefix); !ok {
+		return "", false
+	}
+	return o.Keys.Unescape(key)
+}
+
+func (o *Options) guarantees(r Register) driver.Guarantees {
 	g := driver.Guarantees{
 		Store: o.Name, Lease: true, Shared: true, CoolDown: true, Promotion: driver.Atomic,
 		Fence: driver.DurableFence, SharedFence: driver.Yes, SafeEviction: driver.Yes,
 		SurvivesRestart: o.SurvivesRestart, SurvivesFailover: o.SurvivesFailover, SafeClockJump: o.SafeClockJump,
 		MaxName: o.MaxName, Notes: o.Notes,
+	}
+	if o.MaxKey > 0 {
+		g.MaxName = (o.MaxKey - len(o.Prefix)) / 3
+	}
+	if _, ok := r.(Watcher); !ok {
+		g.Lacks |= driver.AbilityWaiter
+	}
+	if _, ok := r.(Lister); !ok {
+		g.Lacks |= driver.AbilityList
+	}
+	if o.Where == "" {
+		g.Lacks |= driver.AbilitySamePlace
 	}
 	switch late := o.Clock.Grain + o.Clock.Skew; {
 	case o.Clock.Observed:

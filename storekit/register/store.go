@@ -26,28 +26,25 @@ type Store struct {
 	seen map[string]sighting // by name; only with Clock.Observed
 }
 
-// New makes a store of a register. Close closes the register, too. If the register is a Watcher,
-// the store is a driver.Waiter.
-func New(r Register, o Options) driver.Store {
-	s := &Store{r: r, opts: o, g: o.guarantees(), local: o.Local, seen: map[string]sighting{}}
+// New makes a store of a register. It sends nothing. Close closes the register, too. If the
+// register is no Watcher, the store lacks driver.AbilityWaiter.
+func New(r Register, o Options) *Store {
+	s := &Store{r: r, opts: o, g: o.guarantees(r), local: o.Local, seen: map[string]sighting{}}
 	if s.local == nil {
 		s.local = driver.SystemClock()
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	if _, ok := r.(Lister); !ok {
-		s.g.Lacks |= driver.AbilityList
-	}
-	if w, ok := r.(Watcher); ok {
-		return &watching{s, w}
-	}
 	return s
 }
 
 var _ interface {
 	driver.Store
+	driver.Waiter
 	driver.Converter
 	driver.Admin
 	driver.FenceRaiser
+	driver.Places
+	driver.Reporter
 } = (*Store)(nil)
 
 // Guarantees returns what the store promises.
@@ -88,7 +85,7 @@ func (c *call) get() (*view, error) {
 	ctx, cancel := context.WithDeadline(c.ctx, c.until)
 	defer cancel()
 	from := c.local.Now()
-	v, err := c.r.Get(ctx, c.name)
+	v, err := c.r.Get(ctx, c.opts.key(c.name))
 	if err != nil {
 		return nil, errors.Join(c.cause(), driver.ErrUnavailable, err) // a Get changes nothing
 	}
@@ -121,7 +118,8 @@ type decision[T any] func(w *view) (write bool, value T, err error)
 //	state     what is known                       next
 //	deciding  the record                          writing, or done if nothing changes
 //	writing   a Put is under way                  done, raced or unknown
-//	raced     somebody else wrote                 a pause, then reading
+//	raced     somebody else wrote                 deciding, once, if the refusal has the record;
+//	                                              otherwise a pause, then reading
 //	unknown   the reply to the Put was lost       a pause, then reading
 //	reading   the record is one of this call      done, with the answer of that Put
 //	          the record is another one           deciding
@@ -134,10 +132,12 @@ type decision[T any] func(w *view) (write bool, value T, err error)
 func change[T any](c *call, decide decision[T]) (value T, err error) {
 	tried := map[string]answer[T]{} // by the number of the record
 	uncertain := false
+	var w *view // of a refusal
 	for n := 0; ; n++ {
-		w, err := c.get()
-		if err != nil {
-			return value, c.lost(uncertain, err)
+		if w == nil {
+			if w, err = c.get(); err != nil {
+				return value, c.lost(uncertain, err)
+			}
 		}
 		if a, mine := tried[w.Nonce]; mine {
 			c.wrote(w.Nonce, a.at)
@@ -154,16 +154,20 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 		if err != nil {
 			return value, err
 		}
-		err = c.put(data, w.version)
+		at := w.now.At
+		w, err = c.put(data, w.version)
 		switch {
 		case err == nil:
-			c.wrote(nonce, w.now.At)
+			c.wrote(nonce, at)
 			return ifNil(result, failure)
+		case errors.Is(err, ErrChanged) && w != nil && n == 0:
+			continue
 		case errors.Is(err, ErrChanged):
+			w = nil
 		case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain):
 			return value, c.lost(uncertain, err)
 		default:
-			uncertain, tried[nonce] = true, answer[T]{result, failure, w.now.At}
+			uncertain, tried[nonce] = true, answer[T]{result, failure, at}
 			if c.cause() != nil || time.Now().After(c.until) {
 				return value, errors.Join(c.cause(), driver.ErrUncertain, err)
 			}
@@ -183,14 +187,21 @@ func (c *call) lost(uncertain bool, err error) error {
 	return errors.Join(c.cause(), driver.ErrUncertain, errors.New(err.Error()))
 }
 
-func (c *call) put(data []byte, version string) error {
+// put writes a record. If the service refuses and says what the record is, put returns that one. A
+// record that cannot be read is left to the next Get.
+func (c *call) put(data []byte, version string) (now *view, err error) {
 	ctx, cancel := context.WithDeadline(c.ctx, c.until)
 	defer cancel()
-	err := c.r.Put(ctx, c.name, data, version)
+	from := c.local.Now()
+	err = c.r.Put(ctx, c.opts.key(c.name), data, version)
 	if err == nil || errors.Is(err, ErrChanged) {
 		c.until = time.Now().Add(maxRequest)
 	}
-	return err
+	var changed *Changed
+	if errors.As(err, &changed) {
+		now, _ = c.decode(c.name, changed.Value, from)
+	}
+	return now, err
 }
 
 // pause waits for a random time, which doubles with each try up to a second. So callers that write
@@ -376,12 +387,20 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	}
 	listing, cancel := context.WithDeadline(ctx, c.until)
 	defer cancel()
-	names, err := l.Names(listing, prefix)
+	from := prefix
+	if s.opts.Keys != nil {
+		from = s.opts.Prefix + s.opts.Keys.Escape(prefix)
+	}
+	keys, err := l.Names(listing, from)
 	if err != nil {
 		return nil, errors.Join(c.cause(), driver.ErrUnavailable, err)
 	}
 	var all []driver.State
-	for _, name := range names {
+	for _, key := range keys {
+		name, ours := s.opts.name(key)
+		if !ours {
+			continue
+		}
 		if c, err = s.begin(ctx, name); err != nil {
 			return all, err
 		}

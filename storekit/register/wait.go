@@ -8,16 +8,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// watching is a Store whose register wakes waiters.
-type watching struct {
-	*Store
-	w Watcher
-}
-
-var _ driver.Waiter = (*watching)(nil)
-
 // Wait returns when another try may succeed; see driver.Waiter. There is no queue.
-func (s *watching) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
+func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
+	watcher, ok := s.r.(Watcher)
+	if !ok {
+		return driver.Grant{}, errors.ErrUnsupported
+	}
 	if err := r.Validate(&s.g); err != nil {
 		return driver.Grant{}, err
 	}
@@ -30,18 +26,18 @@ func (s *watching) Wait(ctx context.Context, r driver.Request, _ bool) (driver.G
 		if err != nil || !w.Excludes(hash(r.Token), r.Shared, w.now) {
 			return driver.Grant{}, err
 		}
-		if err := s.watch(ctx, r.Name, w); err != nil {
+		if err := s.watch(ctx, watcher, r.Name, w); err != nil {
 			return driver.Grant{}, err
 		}
 	}
 }
 
 // watch returns nil when the record may have changed, or when the next hold ends.
-func (s *watching) watch(ctx context.Context, name string, w *view) error {
+func (s *Store) watch(ctx context.Context, by Watcher, name string, w *view) error {
 	bounded, cancel := context.WithTimeout(ctx, w.NextEnd(w.now).Sub(w.now.At)+time.Millisecond)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	err := s.w.Watch(bounded, name, w.version)
+	err := by.Watch(bounded, s.opts.key(name), w.version)
 	switch {
 	case s.closed.Load():
 		return driver.ErrClosed
@@ -54,4 +50,4 @@ func (s *watching) watch(ctx context.Context, name string, w *view) error {
 }
 
 // JoinFirst implements driver.Waiter: there is no queue.
-func (s *watching) JoinFirst(string) bool { return false }
+func (s *Store) JoinFirst(string) bool { return false }

@@ -18,6 +18,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/signer"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
@@ -204,7 +205,7 @@ func TestURLs(t *testing.T) {
 				seen = r
 				return nil, errors.New("the test answers nothing")
 			})
-			store, err := s3store.FromURL(t.Context(), u, s3store.Lazy(), s3store.Through(wire))
+			store, err := s3store.Through(t.Context(), u, wire)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +255,7 @@ func TestWrongURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store, err := s3store.FromURL(t.Context(), u, s3store.Lazy())
+		store, err := s3store.FromURL(t.Context(), u, register.Lazy())
 		if err == nil {
 			store.Close()
 		}

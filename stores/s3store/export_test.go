@@ -1,6 +1,23 @@
 package s3store
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+	"net/url"
 
-// Through sends the requests through t.
-func Through(t http.RoundTripper) Option { return func(c *config) { c.Transport = t } }
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// Through opens the store of a URL lazily, and sends its requests through transport.
+func Through(ctx context.Context, u *url.URL, transport http.RoundTripper) (*register.Store, error) {
+	t, err := kind.Read(u)
+	if err != nil {
+		return nil, err
+	}
+	c, err := config(t)
+	if err != nil {
+		return nil, err
+	}
+	c.Transport = transport
+	return Open(ctx, c, register.Lazy())
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
@@ -25,7 +26,7 @@ func inMemory(t *testing.T, f func(t *testing.T, s *service)) {
 }
 
 // open opens a store, which the test closes at its end.
-func (s *service) open(t *testing.T, opts ...s3store.Option) (*s3store.Store, *front) {
+func (s *service) open(t *testing.T, opts ...register.Option) (*register.Store, *front) {
 	t.Helper()
 	store, f, err := s.openOn(t.Context(), s3store.DefaultSkew, opts...)
 	if err != nil {
@@ -220,7 +221,7 @@ func TestServiceWithoutConditions(t *testing.T) {
 			if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrInvalid) {
 				t.Errorf("Open without %s: %v", header, err)
 			}
-			lazy, _ := s.open(t, s3store.Lazy())
+			lazy, _ := s.open(t, register.Lazy())
 			defer lazy.Close()
 			if f := finding(t, lazy, "conditional writes"); f.Advice == "" {
 				t.Errorf("without %s: %+v", header, f)
@@ -229,7 +230,7 @@ func TestServiceWithoutConditions(t *testing.T) {
 	}
 }
 
-func finding(t *testing.T, store *s3store.Store, name string) driver.Finding {
+func finding(t *testing.T, store *register.Store, name string) driver.Finding {
 	t.Helper()
 	all, err := store.Status(t.Context())
 	if err != nil {

@@ -2,10 +2,10 @@ package s3store
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/aws"
+	"github.com/padlock-go/padlock/storekit/overhttp"
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
@@ -38,28 +40,82 @@ type Config struct {
 	Transport http.RoundTripper
 }
 
-// Option changes what Open does.
-type Option func(*config)
-
-type config struct {
-	Config
-	lazy bool
-	skew time.Duration
-}
-
-// DefaultSkew is how far two front ends of the service may differ, unless the option Skew says
-// another time.
+// DefaultSkew is how far two front ends of the service may differ, unless register.Skew or the URL
+// says another time.
 const DefaultSkew = time.Second
 
-// Lazy opens the store without a request to the service, which may be down.
-func Lazy() Option { return func(c *config) { c.lazy = true } }
+var kind = register.Kind{
+	Options: register.Options{
+		Name: "s3", Clock: register.Clock{Grain: time.Second, Skew: DefaultSkew},
+		Keys: &storekit.ObjectKeys, MaxKey: 1024,
+		NoVersion:       `"00000000000000000000000000000000"`,
+		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+	},
+	Help:    "a bucket of Amazon S3, or of a service that speaks like it",
+	Example: "s3://bucket/locks",
+	Login:   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write a profile into ~/.aws",
+	Params:  []string{"region", "path-style"},
+	Type:    &bucket{},
+	Connect: func(t *register.Target) (register.Register, error) {
+		c, err := config(t)
+		if err != nil {
+			return nil, err
+		}
+		return connect(c, &t.Options)
+	},
+}
 
-// Skew says how far the clocks of two front ends of the service may differ. All processes that
-// share locks must use the same value. The shortest lease is three times the sum of Skew and a
-// second.
-func Skew(d time.Duration) Option { return func(c *config) { c.skew = d } }
+// Scheme describes the URLs of S3 for package open. [FromURL] lists these URLs.
+func Scheme() driver.Scheme { return kind.Scheme() }
 
-const maxKey = 1024 // bytes, of S3
+// FromURL opens the store that a URL names:
+//
+//	s3://BUCKET[/PREFIX]
+//
+// A PREFIX without a slash at its end gets one. The access key, and what the URL does not say, come
+// from where the tools of AWS find them. The URL may have these parameters:
+//
+//	region=NAME     Config.Region
+//	endpoint=URL    Config.Endpoint
+//	path-style=no   Config.HostStyle
+//	skew=DURATION   register.Skew
+//	lazy=yes        register.Lazy
+//
+// For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
+// of the URL. ctx bounds only the opening.
+func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*register.Store, error) {
+	return kind.FromURL(ctx, u, opts...)
+}
+
+// Open opens a store. Unless the store is lazy, Open checks with three requests that the service
+// refuses a write whose condition is not met.
+func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
+	t := &register.Target{Options: kind.Options}
+	for _, set := range opts {
+		set(t)
+	}
+	b, err := connect(c, &t.Options)
+	if err != nil {
+		return nil, err
+	}
+	return register.Open(ctx, b, t.Options, t.Lazy)
+}
+
+// config returns what a URL says.
+func config(t *register.Target) (Config, error) {
+	c := Config{Bucket: t.URL.Host, Prefix: t.Path, Region: t.Params["region"]}
+	switch t.Params["path-style"] {
+	case "no":
+		c.HostStyle = true
+	case "", "yes":
+	default:
+		return c, storekit.Invalidf("path-style: it is yes or no")
+	}
+	if t.Endpoint != nil {
+		c.Endpoint = t.Endpoint.String()
+	}
+	return c, nil
+}
 
 var (
 	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
@@ -67,18 +123,42 @@ var (
 	numeric    = regexp.MustCompile(`^[0-9.]+$`)
 )
 
+// connect makes the register, and says in o what it promises.
+func connect(c Config, o *register.Options) (*bucket, error) {
+	base, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	o.Prefix, o.Where = c.Prefix, base.String()+c.Prefix
+	if c.Endpoint != "" {
+		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
+		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
+	}
+	b := &bucket{Client: overhttp.New(base, c.Transport), prefix: c.Prefix}
+	if c.Credentials == nil {
+		c.Credentials = awsCredentials(&http.Client{Transport: b.HTTP.Transport})
+	}
+	b.Sign = func(q *http.Request, body []byte) error {
+		id, secret, session, err := c.Credentials(q.Context())
+		if err != nil {
+			return fmt.Errorf("the access key: %w", err)
+		}
+		aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Session: session}, c.Region, "s3")
+		return nil
+	}
+	return b, nil
+}
+
 // complete checks the configuration, and takes what is missing from the environment.
-func (c *config) complete() (base *url.URL, err error) {
+func (c *Config) complete() (base *url.URL, err error) {
 	switch {
 	case !bucketForm.MatchString(c.Bucket) || numeric.MatchString(c.Bucket) || strings.Contains(c.Bucket, ".."):
 		return nil, storekit.Invalidf("the bucket: it has 3 to 63 lower-case letters, digits, dots and hyphens")
-	case !prefixForm.MatchString(c.Prefix) || len(c.Prefix) > maxKey/2:
-		return nil, storekit.Invalidf("the prefix: it is a path such as shop/locks/, of letters, digits and the characters - _ . in at most %d bytes", maxKey/2)
-	case c.skew < 0 || c.skew > time.Minute:
-		return nil, storekit.Invalidf("skew: it is a duration from 0s to 1m")
+	case !prefixForm.MatchString(c.Prefix):
+		return nil, storekit.Invalidf("the prefix: it is a path such as shop/locks/, of letters, digits and the characters - _ .")
 	}
 	first(&c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
-	first(&c.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), profileRegion())
+	first(&c.Region, aws.Region())
 	if c.Endpoint == "" {
 		if c.Region == "" {
 			return nil, storekit.Invalidf("the region of the bucket is not known; write region=eu-central-1, or set AWS_REGION")
@@ -86,9 +166,9 @@ func (c *config) complete() (base *url.URL, err error) {
 		return hosted("https", "s3."+c.Region+".amazonaws.com", c.Bucket), nil
 	}
 	first(&c.Region, "us-east-1") // most other services ignore it
-	u, err := url.Parse(c.Endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		return nil, storekit.Invalidf("the endpoint: it is a URL such as https://s3.example.com, without a path")
+	u, err := register.ParseEndpoint(c.Endpoint)
+	if err != nil {
+		return nil, err
 	}
 	if c.HostStyle {
 		return hosted(u.Scheme, u.Host, c.Bucket), nil
@@ -114,27 +194,6 @@ func first(text *string, others ...string) {
 	}
 }
 
-// profileRegion reads the region of the profile from the configuration file of the AWS tools.
-func profileRegion() (region string) {
-	file := os.Getenv("AWS_CONFIG_FILE")
-	if home, err := os.UserHomeDir(); err == nil {
-		first(&file, filepath.Join(home, ".aws", "config"))
-	}
-	profile := os.Getenv("AWS_PROFILE")
-	first(&profile, "default")
-	data, _ := os.ReadFile(file) // a missing file is usual
-	inside := false
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "[") {
-			section := strings.TrimSpace(strings.Trim(line, "[]"))
-			inside = strings.TrimSpace(strings.TrimPrefix(section, "profile ")) == profile
-		} else if name, value, ok := strings.Cut(line, "="); ok && inside && strings.TrimSpace(name) == "region" {
-			region = strings.TrimSpace(value)
-		}
-	}
-	return region
-}
-
 // awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
 // ~/.aws, or as the role of a container, a pod or a machine.
 func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {
@@ -150,18 +209,4 @@ func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, 
 		}
 		return v.AccessKeyID, v.SecretAccessKey, v.SessionToken, err
 	}
-}
-
-// register returns the settings of the store over the register.
-func (c *config) register() register.Options {
-	o := register.Options{
-		Name: "s3", Clock: register.Clock{Grain: time.Second, Skew: c.skew},
-		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
-		MaxName: (maxKey - len(c.Prefix)) / 3,
-	}
-	if c.Endpoint != "" {
-		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
-		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
-	}
-	return o
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
@@ -232,11 +233,11 @@ func say(status int, code string, effect bool) func(http.ResponseWriter, func() 
 func key(context.Context) (id, secret, session string, err error) { return "AKID", "secret", "", nil }
 
 // openOn opens a store on a front end of its own.
-func (s *service) openOn(ctx context.Context, skew time.Duration, opts ...s3store.Option) (*s3store.Store, *front, error) {
+func (s *service) openOn(ctx context.Context, skew time.Duration, opts ...register.Option) (*register.Store, *front, error) {
 	f := s.newFront(skew)
 	store, err := s3store.Open(ctx, s3store.Config{
 		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://memory", Credentials: key,
 		Transport: &http.Transport{DialContext: f.dial, DisableCompression: true},
-	}, append([]s3store.Option{s3store.Skew(skew)}, opts...)...)
+	}, append([]register.Option{register.Skew(skew)}, opts...)...)
 	return store, f, err
 }

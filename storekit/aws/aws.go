@@ -1,0 +1,100 @@
+// Package aws has what stores in services of Amazon share: the signature of a request, and the
+// region that the tools of AWS would use. It is for authors of stores.
+package aws
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Key is an access key. Session is empty for a lasting key.
+type Key struct{ ID, Secret, Session string }
+
+// Sign signs a request with a body, by AWS Signature Version 4. All headers that the request has by
+// then are signed, except for Content-Type. The path must have only characters that need no
+// escape, or that package net/url escapes as AWS does.
+func Sign(q *http.Request, body []byte, k Key, region, service string) {
+	now := time.Now().UTC().Format("20060102T150405Z")
+	q.Header.Set("X-Amz-Date", now)
+	q.Header.Set("X-Amz-Content-Sha256", sum(body))
+	if k.Session != "" {
+		q.Header.Set("X-Amz-Security-Token", k.Session)
+	}
+	headers, names := canonicalHeaders(q)
+	query := strings.ReplaceAll(q.URL.Query().Encode(), "+", "%20")
+	request := strings.Join([]string{q.Method, q.URL.EscapedPath(), query, headers, names, sum(body)}, "\n")
+	scope := now[:8] + "/" + region + "/" + service + "/aws4_request"
+	key := []byte("AWS4" + k.Secret)
+	for part := range strings.SplitSeq(scope, "/") {
+		key = mac(key, part)
+	}
+	signature := mac(key, "AWS4-HMAC-SHA256\n"+now+"\n"+scope+"\n"+sum([]byte(request)))
+	q.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+k.ID+"/"+scope+", SignedHeaders="+names+", Signature="+hex.EncodeToString(signature))
+}
+
+// canonicalHeaders returns the signed headers, a line each, and their names.
+func canonicalHeaders(q *http.Request) (lines, names string) {
+	host := q.Host
+	if host == "" {
+		host = q.URL.Host
+	}
+	all := []string{"host:" + host}
+	for name, values := range q.Header {
+		if name != "Content-Type" && name != "Authorization" {
+			all = append(all, strings.ToLower(name)+":"+strings.Join(values, ","))
+		}
+	}
+	slices.Sort(all)
+	var sorted []string
+	for _, line := range all {
+		name, _, _ := strings.Cut(line, ":")
+		sorted = append(sorted, name)
+	}
+	return strings.Join(all, "\n") + "\n", strings.Join(sorted, ";")
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+func mac(key []byte, text string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// Region returns the region in the environment, or in the profile of the configuration file of the
+// tools of AWS, or "".
+func Region() string {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+		if region := os.Getenv(name); region != "" {
+			return region
+		}
+	}
+	file, profile := os.Getenv("AWS_CONFIG_FILE"), os.Getenv("AWS_PROFILE")
+	if home, err := os.UserHomeDir(); err == nil && file == "" {
+		file = filepath.Join(home, ".aws", "config")
+	}
+	if profile == "" {
+		profile = "default"
+	}
+	data, _ := os.ReadFile(file) // a missing file is usual
+	inside := false
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "[") {
+			section := strings.TrimSpace(strings.Trim(line, "[]"))
+			inside = strings.TrimSpace(strings.TrimPrefix(section, "profile ")) == profile
+		} else if name, value, ok := strings.Cut(line, "="); ok && inside && strings.TrimSpace(name) == "region" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

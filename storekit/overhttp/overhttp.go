@@ -1,0 +1,180 @@
+// Package overhttp sends the requests of a store to a service over HTTP. It bounds each request in
+// time, and says what a failed one means: if nothing was sent, driver.ErrUnavailable; if the
+// service may have carried the request out, driver.ErrUncertain.
+//
+// It is for authors of stores, most of all for registers; see package register.
+package overhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+)
+
+// A Client sends requests to one service. It is safe for concurrent use.
+type Client struct {
+	// Base is the URL that the paths of requests are put behind. It ends with a slash.
+	Base *url.URL
+	// HTTP sends the requests. It must not follow redirections, which would lose the signature.
+	// New makes one.
+	HTTP *http.Client
+	// Sign adds to a request what shows who asks; nil adds nothing. If it returns an error, nothing
+	// is sent.
+	Sign func(q *http.Request, body []byte) error
+	// Judge may change the status of a reply before anything else looks at it, for a service that
+	// says in the body what other services say by the status; nil changes nothing.
+	Judge func(r *Reply)
+}
+
+// New returns a client for the service at base. A nil transport means one like that of
+// package net/http, with enough connections for many goroutines.
+func New(base *url.URL, transport http.RoundTripper) *Client {
+	if transport == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.DisableCompression = true // a compressed reply may have another ETag
+		t.MaxIdleConnsPerHost = 64
+		transport = t
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{Base: base, HTTP: &http.Client{Transport: transport, CheckRedirect: stay}}
+}
+
+// Close closes the idle connections.
+func (c *Client) Close() error {
+	c.HTTP.CloseIdleConnections()
+	return nil
+}
+
+// A Request is what a Client sends. The zero Request is a GET of Base.
+type Request struct {
+	Method string // "" is GET
+	Path   string // behind Base, not escaped
+	Query  url.Values
+	Header map[string]string
+	Body   []byte
+}
+
+// A Reply is what the service has answered.
+type Reply struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+const maxReply = 8 << 20
+
+// Do sends a request once, and returns the reply with whatever status it has. An error is
+// driver.ErrUnavailable if nothing was sent, and driver.ErrUncertain otherwise.
+func (c *Client) Do(ctx context.Context, r Request) (*Reply, error) {
+	out, err := c.send(ctx, r)
+	return out, storekit.Failure(err)
+}
+
+// send sends a request. Its error is a storekit.NoReply.
+func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
+	defer cancel()
+	u := *c.Base
+	u.Path, u.RawQuery = u.Path+r.Path, r.Query.Encode()
+	q, err := http.NewRequestWithContext(ctx, r.Method, u.String(), bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, &storekit.NoReply{Err: err, Unsent: true}
+	}
+	if q.Method != http.MethodGet {
+		q.GetBody = nil // net/http must not repeat a request that may have arrived
+	}
+	for name, value := range r.Header {
+		q.Header.Set(name, value)
+	}
+	if c.Sign != nil {
+		if err := c.Sign(q, r.Body); err != nil {
+			return nil, &storekit.NoReply{Err: err, Unsent: true}
+		}
+	}
+	reply, err := c.HTTP.Do(q)
+	if err != nil {
+		var dial *net.OpError
+		return nil, &storekit.NoReply{Err: err, Unsent: errors.As(err, &dial) && dial.Op == "dial"}
+	}
+	defer reply.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
+	if err != nil {
+		return nil, &storekit.NoReply{Err: err}
+	}
+	out := &Reply{Status: reply.StatusCode, Header: reply.Header, Body: data}
+	if c.Judge != nil {
+		c.Judge(out)
+	}
+	return out, nil
+}
+
+// Read sends a request that changes nothing. It repeats the request if there is no reply, or if the
+// service is too busy to answer. An error is driver.ErrUnavailable.
+func (c *Client) Read(ctx context.Context, r Request) (*Reply, error) {
+	for n := 0; ; n++ {
+		reply, err := c.send(ctx, r)
+		if err == nil && !reply.Unsure() {
+			return reply, nil
+		}
+		if err == nil {
+			err = errors.New(reply.text())
+		}
+		if n == 4 || ctx.Err() != nil || !storekit.Sleep(ctx, 20*time.Millisecond<<n+rand.N(50*time.Millisecond<<n)) {
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+		}
+	}
+}
+
+// Unsure reports whether the status leaves open what the service has done: it has failed, or has
+// too much to do.
+func (r *Reply) Unsure() bool {
+	switch r.Status {
+	case http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return true
+	}
+	return r.Status >= 500 && r.Status != http.StatusNotImplemented
+}
+
+// Err returns nil if the status is 2xx, driver.ErrUncertain if the status leaves open what was
+// done, and driver.ErrUnavailable otherwise.
+func (r *Reply) Err() error {
+	if r.Status >= 200 && r.Status < 300 {
+		return nil
+	}
+	if r.Unsure() {
+		return fmt.Errorf("%w: %s", driver.ErrUncertain, r.text())
+	}
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, r.text())
+}
+
+func (r *Reply) text() string {
+	return fmt.Sprintf("the service answers %d %s: %.200q", r.Status, http.StatusText(r.Status), r.Body)
+}
+
+// IfMatch returns the header of a conditional write: the thing must have this ETag, or must not
+// exist if version is "".
+func IfMatch(version string) map[string]string {
+	if version == "" {
+		return map[string]string{"If-None-Match": "*"}
+	}
+	return map[string]string{"If-Match": version}
+}
+
+// Date returns the time at which the service has replied, in whole seconds, rounded down.
+func (r *Reply) Date() (time.Time, error) {
+	t, err := http.ParseTime(r.Header.Get("Date"))
+	if err != nil {
+		return t, fmt.Errorf("%w: the reply of the service has no Date", driver.ErrUnavailable)
+	}
+	return t, nil
+}

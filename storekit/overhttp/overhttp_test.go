@@ -1,0 +1,130 @@
+package overhttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp"
+)
+
+// service answers as the path says, and counts requests.
+type service struct{ requests atomic.Int64 }
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := s.requests.Add(1)
+	body, _ := io.ReadAll(r.Body)
+	switch r.URL.Path {
+	case "/base/lost":
+		panic(http.ErrAbortHandler)
+	case "/base/busy-once":
+		if n == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	case "/base/busy":
+		w.WriteHeader(http.StatusTooManyRequests)
+	case "/base/refused":
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, "you may not")
+	case "/base/moved":
+		http.Redirect(w, r, "/base/", http.StatusTemporaryRedirect)
+	default:
+		io.WriteString(w, r.Header.Get("If-Match")+r.Header.Get("If-None-Match")+string(body)+r.URL.RawQuery)
+	}
+}
+
+func start(t *testing.T) (*overhttp.Client, *service) {
+	t.Helper()
+	s := &service{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL + "/base/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := overhttp.New(base, nil)
+	t.Cleanup(func() { c.Close() })
+	return c, s
+}
+
+// The outcome of a request: what the service may have done, and how often it was asked.
+func TestOutcomes(t *testing.T) {
+	for path, want := range map[string]struct {
+		do, read  error
+		doN, getN int64
+	}{
+		"fine":      {nil, nil, 1, 1},
+		"lost":      {driver.ErrUncertain, driver.ErrUnavailable, 1, 5},
+		"busy":      {driver.ErrUncertain, driver.ErrUnavailable, 1, 5},
+		"busy-once": {driver.ErrUncertain, nil, 1, 2},
+		"refused":   {driver.ErrUnavailable, driver.ErrUnavailable, 1, 1},
+		"moved":     {driver.ErrUnavailable, driver.ErrUnavailable, 1, 1},
+	} {
+		c, s := start(t)
+		r, err := c.Do(t.Context(), overhttp.Request{Method: http.MethodPut, Path: path, Body: []byte("x")})
+		if err == nil {
+			err = r.Err()
+		}
+		if !errors.Is(err, want.do) || (err == nil) != (want.do == nil) || s.requests.Load() != want.doN {
+			t.Errorf("Do of %s: %v after %d requests, want %v after %d", path, err, s.requests.Load(), want.do, want.doN)
+		}
+		s.requests.Store(0)
+		r, err = c.Read(t.Context(), overhttp.Request{Path: path})
+		if err == nil {
+			err = r.Err()
+		}
+		// A lost GET is repeated once more by package net/http.
+		if n := s.requests.Load(); !errors.Is(err, want.read) || errors.Is(err, driver.ErrUncertain) || n < want.getN || n > 2*want.getN {
+			t.Errorf("Read of %s: %v after %d requests, want %v after %d", path, err, n, want.read, want.getN)
+		}
+	}
+}
+
+// A request that certainly has not been sent is unavailable: nobody listens, or it was not signed.
+func TestUnsent(t *testing.T) {
+	c, s := start(t)
+	c.Sign = func(*http.Request, []byte) error { return errors.New("no key") }
+	if _, err := c.Do(t.Context(), overhttp.Request{Method: http.MethodPut}); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || !strings.Contains(err.Error(), "no key") {
+		t.Errorf("without a key: %v", err)
+	}
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("%d requests without a key", n)
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	base, _ := url.Parse(gone.URL + "/")
+	if _, err := overhttp.New(base, nil).Do(t.Context(), overhttp.Request{Method: http.MethodPut}); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := overhttp.New(base, nil).Read(ctx, overhttp.Request{}); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// A conditional write has one of two headers.
+func TestIfMatch(t *testing.T) {
+	c, _ := start(t)
+	for version, want := range map[string]string{"": "*", `"1"`: `"1"`} {
+		r, err := c.Do(t.Context(), overhttp.Request{Method: http.MethodPut, Path: "a/b%2Fc", Query: url.Values{"q": {"1"}}, Header: overhttp.IfMatch(version), Body: []byte("body")})
+		if err != nil || string(r.Body) != want+"bodyq=1" {
+			t.Errorf("%q: %v, %v", version, r, err)
+			continue
+		}
+		if _, err := r.Date(); err != nil {
+			t.Error(err)
+		}
+		r.Header.Del("Date")
+		if _, err := r.Date(); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("without a Date: %v", err)
+		}
+	}
+}

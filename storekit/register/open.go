@@ -1,0 +1,139 @@
+package register
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+)
+
+// Open makes a store of a register, and closes the register if there is an error. Unless the store
+// is lazy, Open asks the service for something, so that wrong settings show at once. If
+// Options.NoVersion is set, it checks with three Puts that the service refuses a Put whose
+// condition is not met.
+func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error) {
+	s := New(r, o)
+	var err error
+	switch {
+	case o.Clock.Skew < 0 || o.Clock.Skew > maxSkew:
+		err = storekit.Invalidf("skew: it is a duration from 0s to 1m")
+	case o.MaxKey > 0 && len(o.Prefix) > o.MaxKey/2:
+		err = storekit.Invalidf("the prefix is longer than %d bytes", o.MaxKey/2)
+	case !lazy:
+		err = s.checkService(ctx)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkService returns driver.ErrInvalid if the service carries out a Put whose condition is not
+// met, as services do that do not know conditional writes. Any other error is
+// driver.ErrUnavailable.
+func (s *Store) checkService(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, storekit.Patience/2)
+	defer cancel()
+	data, _, err := (&view{record: record{ID: rand.Text()}}).encode(s.opts.Clock.Observed)
+	if err != nil {
+		return err
+	}
+	tries := []string{"", "", s.opts.NoVersion} // the first one may make the record of the store
+	if s.opts.NoVersion == "" {
+		tries = nil
+		_, err = s.r.Get(limited, s.opts.key(""))
+	}
+	for n, version := range tries {
+		if err = s.r.Put(limited, s.opts.key(""), data, version); err == nil && n > 0 {
+			return storekit.Invalidf("the service carries out a write whose condition is not met: it cannot keep locks")
+		}
+		if err != nil && !errors.Is(err, ErrChanged) {
+			break
+		}
+		err = nil
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, driver.ErrInvalid):
+		return err
+	}
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
+}
+
+// StoreID returns the number in the record of the store, and makes that record if there is none;
+// see driver.Places.
+func (s *Store) StoreID(ctx context.Context) (string, error) {
+	c, err := s.begin(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	return change(c, func(w *view) (bool, string, error) {
+		known := w.ID != ""
+		if !known {
+			w.ID = rand.Text()
+		}
+		return !known, w.ID, nil
+	})
+}
+
+// Location implements driver.Places.
+func (s *Store) Location(name string) (string, error) { return name, driver.CheckName(name, &s.g) }
+
+// SamePlace implements driver.Places: it compares Options.Where.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	return ok && s.opts.Where != "" && o.opts.Where == s.opts.Where && o.opts.Name == s.opts.Name
+}
+
+// Status asks the service how it is; see driver.Reporter.
+func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	conditions := driver.Finding{Name: "conditional writes", Value: "refused if the condition is not met"}
+	switch err := s.checkService(ctx); {
+	case errors.Is(err, driver.ErrInvalid) && s.opts.NoVersion != "":
+		conditions.Value, conditions.Advice = "carried out although the condition is not met", "two processes can hold one lock: keep the locks in another service"
+	case err != nil:
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, storekit.Patience/2)
+	defer cancel()
+	var all []driver.Finding
+	if s.opts.Where != "" {
+		all = append(all, driver.Finding{Name: "place", Value: s.opts.Where})
+	}
+	if s.opts.NoVersion != "" {
+		all = append(all, conditions)
+	}
+	if !s.opts.Clock.Observed {
+		all = append(all, s.clock(ctx))
+	}
+	if r, ok := s.r.(driver.Reporter); ok {
+		more, err := r.Status(ctx)
+		return append(all, more...), err
+	}
+	return all, nil
+}
+
+// clock compares the clock of this machine with that of the service.
+func (s *Store) clock(ctx context.Context) driver.Finding {
+	f := driver.Finding{Name: "clock", Value: driver.Unknown}
+	before := time.Now()
+	v, err := s.r.Get(ctx, s.opts.key(""))
+	if err != nil {
+		return f
+	}
+	late, early := before.Sub(v.Now.Add(s.opts.Clock.Grain)), time.Until(v.Now)
+	f.Value = "this machine agrees with the service"
+	if off := max(late, early); off > time.Second {
+		f.Value = "this machine differs from the service by " + off.Round(time.Second).String()
+		f.Advice = "set this machine's clock: the locks do not depend on it, but many services refuse requests if it is off by some minutes"
+	}
+	return f
+}

@@ -1,0 +1,28 @@
+package dynamostore_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
+)
+
+// The store passes the suite, over front ends whose clocks differ by the skew, and whose Date has
+// whole seconds.
+func TestContract(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+		h := s.Harness("PutItem", func(ctx context.Context, front *overhttptest.Front) (driver.Store, error) {
+			return openOn(ctx, front)
+		}, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			clear(f.items)
+		})
+		h.Logf = t.Logf
+		for _, failure := range drivertest.Check(h) {
+			t.Error(failure)
+		}
+	})
+}

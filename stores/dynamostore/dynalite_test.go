@@ -1,0 +1,41 @@
+//go:build dynalite
+
+package dynamostore_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/stores/dynamostore"
+)
+
+// The store passes the suite on dynalite, which padlock has not written. It checks the expressions
+// of requests, but does not know ReturnValuesOnConditionCheckFailure. See make test-dynalite.
+func TestDynalite(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	u, err := url.Parse("dynamodb://padlock-test/" + t.Name() + "?skew=0s&endpoint=" + os.Getenv("DYNALITE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := dynamostore.Scheme()
+	for _, want := range [][2]int{{0, 1}, {1, 1}} {
+		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || [2]int{from, to} != want {
+			t.Fatalf("Upgrade: from %d to %d, %v; want %v", from, to, err, want)
+		}
+	}
+	h := drivertest.Harness{
+		Slow: true,
+		Open: func(ctx context.Context) (driver.Store, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return scheme.Open(ctx, u, driver.Opening{})
+		},
+	}
+	drivertest.Run(t, h)
+}

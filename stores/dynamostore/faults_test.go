@@ -1,0 +1,168 @@
+package dynamostore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second}
+}
+
+// open opens a store on a front end of its own.
+func open(t *testing.T, s *overhttptest.Service, opts ...register.Option) (*register.Store, *overhttptest.Front) {
+	t.Helper()
+	f := s.Front()
+	store, err := openOn(t.Context(), f, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store, f
+}
+
+// A lost reply and throttling are repaired by reading and, if nothing was written, by writing
+// again. The caller gets what it has asked for, once.
+func TestDisturbances(t *testing.T) {
+	throttled := overhttptest.Say(400, failure("ThrottlingException"), false)
+	all := map[string]overhttptest.Answer{
+		"throttled":   throttled,
+		"provisioned": overhttptest.Say(400, failure("ProvisionedThroughputExceededException"), false),
+		"conflict":    overhttptest.Say(400, failure("TransactionConflictException"), false),
+	}
+	for _, effect := range []bool{true, false} {
+		all[fmt.Sprint("lost, effect=", effect)] = overhttptest.Lose(effect)
+		all[fmt.Sprint("500, effect=", effect)] = overhttptest.Say(500, failure("InternalServerError"), effect)
+		all[fmt.Sprint("503, effect=", effect)] = overhttptest.Say(503, "no JSON", effect)
+	}
+	for name, answer := range all {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+				store, f := open(t, s)
+				r := request("job")
+				disturb := func() {
+					f.Next("GetItem", 3, throttled)
+					f.Next("PutItem", 1, answer)
+				}
+				disturb()
+				g, err := store.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				disturb()
+				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence {
+					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
+				}
+				disturb()
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+					t.Errorf("Release: %v, %v", out, err)
+				}
+				if n, err := store.Acquire(t.Context(), request("job")); err != nil || n.Fence <= g.Fence {
+					t.Errorf("the next Acquire: %+v, %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// Errors by which the service refuses for good: nothing was written, and to repeat it does not
+// help.
+func TestRefusals(t *testing.T) {
+	for _, kind := range []string{"AccessDeniedException", "ValidationException", "ResourceNotFoundException", "UnrecognizedClientException"} {
+		inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+			store, f := open(t, s)
+			s.Counts()
+			f.Next("PutItem", 2, overhttptest.Say(400, failure(kind), false))
+			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+				t.Errorf("%s: %v", kind, err)
+			}
+			if n := s.Counts()["PutItem"]; n != 1 {
+				t.Errorf("%s: %d writes", kind, n)
+			}
+		})
+	}
+}
+
+// A process that is too late learns the holder from the refusal of its write, without a read.
+func TestHolderInTheRefusal(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+		store, f := open(t, s)
+		rival, _ := open(t, s)
+		s.Counts()
+		f.Next("PutItem", 1, func(w http.ResponseWriter, carryOut func() *httptest.ResponseRecorder) {
+			r := request("job")
+			r.Holder = driver.Holder{Host: "rival"}
+			if _, err := rival.Acquire(context.Background(), r); err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+			out := carryOut()
+			w.WriteHeader(out.Code)
+			w.Write(out.Body.Bytes())
+		})
+		var held *driver.HeldError
+		if _, err := store.Acquire(t.Context(), request("job")); !errors.As(err, &held) || len(held.Holds) != 1 || held.Holds[0].Host != "rival" {
+			t.Errorf("Acquire: %v", err)
+		}
+		if n := s.Counts()["GetItem"]; n != 2 {
+			t.Errorf("%d reads by two processes", n)
+		}
+	})
+}
+
+// The effect of a write arrives after its caller has given up and cleaned up.
+func TestLateEffect(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+		store, front := open(t, s)
+		other, _ := open(t, s)
+		sent := make(chan func() *httptest.ResponseRecorder, 1)
+		front.Next("PutItem", 1, func(_ http.ResponseWriter, carryOut func() *httptest.ResponseRecorder) {
+			sent <- carryOut
+			<-time.After(driver.MaxSilence)
+			panic(http.ErrAbortHandler)
+		})
+		r := request("job")
+		if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("Acquire: %v", err)
+		}
+		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Gone || err != nil {
+			t.Errorf("the clean-up: %v, %v", out, err)
+		}
+		if code := (<-sent)().Code; code != http.StatusBadRequest {
+			t.Errorf("the late write is answered %d", code)
+		}
+		if _, err := other.Acquire(t.Context(), request("job")); err != nil {
+			t.Errorf("the next caller: %v", err)
+		}
+		<-time.After(driver.MaxSilence) // until the service has given the lost request up
+	})
+}
+
+// A list has several pages, and leaves out the items of others.
+func TestList(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+		store, _ := open(t, s)
+		for i := range 7 {
+			if _, err := store.Acquire(t.Context(), request(fmt.Sprint("n", i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.page = 2
+		f.items["other/n9"] = map[string]text{"key": {"S": "other/n9"}}
+		for prefix, want := range map[string]int{"": 7, "n": 7, "n3": 1, "o": 0} {
+			if states, err := store.List(t.Context(), prefix); err != nil || len(states) != want {
+				t.Errorf("List(%q): %v, %v", prefix, states, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/aws"
+	"github.com/padlock-go/padlock/storekit/overhttp"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// Config says where the locks are, and who asks for them. Only Table is required. An empty field is
+// filled from where the tools of AWS look: the environment and the files in ~/.aws.
+type Config struct {
+	// Table is the name of the table.
+	Table string
+	// Prefix is the beginning of the keys of all items, such as "locks/".
+	Prefix string
+	// Region is the region of the table.
+	Region string
+	// Endpoint is the URL of a service other than Amazon's, such as http://localhost:8000.
+	Endpoint string
+	// Credentials returns the access key for a request. session is empty for a lasting key.
+	// Credentials is called often, so it should remember its results.
+	Credentials func(ctx context.Context) (id, secret, session string, err error)
+	// Transport sends the requests. It must not repeat a request that may have arrived.
+	Transport http.RoundTripper
+}
+
+// DefaultSkew is how far two front ends of the service may differ, unless register.Skew or the URL
+// says another time.
+const DefaultSkew = time.Second
+
+var kind = register.Kind{
+	Options: register.Options{
+		Name: "dynamodb", Clock: register.Clock{Grain: time.Second, Skew: DefaultSkew},
+		Keys: &storekit.ObjectKeys, MaxKey: 2048,
+		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+	},
+	Help:    "a table of Amazon DynamoDB, or of a service that speaks like it",
+	Example: "dynamodb://padlock/shop",
+	Login:   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write a profile into ~/.aws",
+	Params:  []string{"region"},
+	Type:    &table{},
+	Connect: func(t *register.Target) (register.Register, error) {
+		return connect(config(t), &t.Options)
+	},
+}
+
+// config returns what a URL says.
+func config(t *register.Target) Config {
+	c := Config{Table: t.URL.Host, Prefix: t.Path, Region: t.Params["region"]}
+	if t.Endpoint != nil {
+		c.Endpoint = t.Endpoint.String()
+	}
+	return c
+}
+
+var tableForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+
+// connect makes the register, and says in o what it promises.
+func connect(c Config, o *register.Options) (*table, error) {
+	if !tableForm.MatchString(c.Table) {
+		return nil, storekit.Invalidf("the table: its name has 3 to 255 letters, digits and the characters _ . -")
+	}
+	base, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+"/"+c.Prefix+" in "+c.Region
+	if c.Endpoint != "" {
+		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
+		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}
+	}
+	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table}
+	t.Judge = judge
+	if c.Credentials == nil {
+		c.Credentials = awsCredentials(&http.Client{Transport: t.HTTP.Transport})
+	}
+	t.Sign = func(q *http.Request, body []byte) error {
+		id, secret, session, err := c.Credentials(q.Context())
+		if err != nil {
+			return fmt.Errorf("the access key: %w", err)
+		}
+		aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Session: session}, c.Region, "dynamodb")
+		return nil
+	}
+	return t, nil
+}
+
+// complete takes what is missing from the environment, and returns the URL of the service.
+func (c *Config) complete() (base *url.URL, err error) {
+	for _, name := range []string{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"} {
+		if c.Endpoint == "" {
+			c.Endpoint = os.Getenv(name)
+		}
+	}
+	if c.Region == "" {
+		c.Region = aws.Region()
+	}
+	if c.Endpoint == "" {
+		if c.Region == "" {
+			return nil, storekit.Invalidf("the region of the table is not known; write region=eu-central-1, or set AWS_REGION")
+		}
+		return &url.URL{Scheme: "https", Host: "dynamodb." + c.Region + ".amazonaws.com", Path: "/"}, nil
+	}
+	if c.Region == "" {
+		c.Region = "us-east-1" // most other services ignore it
+	}
+	u, err := register.ParseEndpoint(c.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return u.JoinPath("/"), nil
+}
+
+// awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
+// ~/.aws, or as the role of a container, a pod or a machine.
+func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {
+	chain := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}})
+	return func(ctx context.Context) (string, string, string, error) {
+		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
+		if err == nil && v.AccessKeyID == "" {
+			err = storekit.Invalidf("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
+		}
+		return v.AccessKeyID, v.SecretAccessKey, v.SessionToken, err
+	}
+}

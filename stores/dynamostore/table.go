@@ -1,0 +1,126 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// A table is a register: the value of a key is an item with these attributes.
+//
+//	key      string, the partition key
+//	version  string, a random number for each write
+//	record   string, the value
+//	expires  seconds since 1970: DynamoDB may delete the item then, if the table has this setting
+type table struct {
+	*overhttp.Client
+	name string
+	date atomic.Int64 // the Date of the last reply, in seconds since 1970
+}
+
+// keepFor is how long an item stays after its last change. A lease or a cool-down lasts for a day
+// at most. Later, the clock has passed the fence.
+const keepFor = 8 * 24 * time.Hour
+
+// read sends an operation that changes nothing.
+func (t *table) read(ctx context.Context, name string, op any) (a answer, now time.Time, err error) {
+	q, err := request(name, op)
+	if err != nil {
+		return a, now, err
+	}
+	r, err := t.Read(ctx, q)
+	if err != nil {
+		return a, now, err
+	}
+	if now, err = r.Date(); err != nil {
+		return a, now, err
+	}
+	t.date.Store(now.Unix())
+	return answerOf(r), now, t.failure(r)
+}
+
+// failure returns the error of a reply, or nil.
+func (t *table) failure(r *overhttp.Reply) error {
+	if r.Status == http.StatusNotFound {
+		return fmt.Errorf("%w: there is no table %s: make it with padlock schema", driver.ErrUnavailable, t.name)
+	}
+	return r.Err()
+}
+
+// Get reads an item, and the Date of the reply.
+func (t *table) Get(ctx context.Context, key string) (register.Value, error) {
+	a, now, err := t.read(ctx, "GetItem", operation{TableName: t.name, Key: item{"key": {S: key}}, ConsistentRead: true})
+	if err != nil {
+		return register.Value{}, err
+	}
+	return valueOf(a.Item, now), nil
+}
+
+func valueOf(it item, now time.Time) register.Value {
+	return register.Value{Data: []byte(it["record"].S), Version: it["version"].S, Now: now}
+}
+
+// Put writes an item if it still has the version. A refusal has the item as it is now.
+func (t *table) Put(ctx context.Context, key string, data []byte, version string) error {
+	expires := time.Unix(t.date.Load(), 0).Add(keepFor)
+	op := operation{
+		TableName: t.name,
+		Item: item{
+			"key": {S: key}, "version": {S: rand.Text()}, "record": {S: string(data)},
+			"expires": {N: strconv.FormatInt(expires.Unix(), 10)},
+		},
+		ConditionExpression:                 "attribute_not_exists(#version)",
+		ExpressionAttributeNames:            map[string]string{"#version": "version"},
+		ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+	}
+	if version != "" {
+		op.ConditionExpression = "#version = :version"
+		op.ExpressionAttributeValues = item{":version": {S: version}}
+	}
+	q, err := request("PutItem", op)
+	if err != nil {
+		return err
+	}
+	r, err := t.Do(ctx, q)
+	if err != nil {
+		return err
+	}
+	if r.Status != http.StatusPreconditionFailed {
+		return t.failure(r)
+	}
+	a := answerOf(r)
+	now, err := r.Date()
+	if err != nil || a.Item["version"].S == "" {
+		return register.ErrChanged
+	}
+	return &register.Changed{Value: valueOf(a.Item, now)}
+}
+
+// Names reads the whole table, and returns the keys that begin with prefix.
+func (t *table) Names(ctx context.Context, prefix string) (keys []string, err error) {
+	op := operation{TableName: t.name, ConsistentRead: true}
+	if prefix != "" {
+		op.FilterExpression, op.ExpressionAttributeValues = "begins_with(#key, :prefix)", item{":prefix": {S: prefix}}
+		op.ExpressionAttributeNames = map[string]string{"#key": "key"}
+	}
+	for {
+		a, _, err := t.read(ctx, "Scan", op)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range a.Items {
+			keys = append(keys, it["key"].S)
+		}
+		if op.ExclusiveStartKey = a.LastEvaluatedKey; op.ExclusiveStartKey == nil {
+			return keys, nil
+		}
+	}
+}

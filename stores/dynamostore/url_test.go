@@ -1,0 +1,166 @@
+package dynamostore_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
+	"github.com/padlock-go/padlock/stores/dynamostore"
+)
+
+func parse(t *testing.T, rawURL string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// noEnvironment lets the store find nothing in the environment.
+func noEnvironment(t *testing.T) {
+	t.Helper()
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "missing"))
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "FROMENV")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_SESSION_TOKEN", "for-a-while")
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A request goes to the service of the region, and is signed with the key of the environment.
+func TestSigned(t *testing.T) {
+	noEnvironment(t)
+	for _, c := range []struct {
+		c            dynamostore.Config
+		host, region string
+	}{
+		{dynamostore.Config{Table: "locks", Region: "eu-west-1"}, "dynamodb.eu-west-1.amazonaws.com", "eu-west-1"},
+		{dynamostore.Config{Table: "locks", Endpoint: "http://localhost:8000"}, "localhost:8000", "us-east-1"},
+	} {
+		var seen *http.Request
+		c.c.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			seen = r
+			return nil, errors.New("the test answers nothing")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := dynamostore.Open(ctx, c.c); err == nil {
+			t.Fatal("opened without a service")
+		}
+		if seen == nil || seen.URL.Host != c.host || seen.URL.Path != "/" {
+			t.Fatalf("asked %+v", seen)
+		}
+		auth := seen.Header.Get("Authorization")
+		if !strings.Contains(auth, "Credential=FROMENV/") || !strings.Contains(auth, "/"+c.region+"/dynamodb/") || !strings.Contains(auth, ";x-amz-target,") || seen.Header.Get("X-Amz-Security-Token") != "for-a-while" {
+			t.Errorf("signed %q", auth)
+		}
+	}
+}
+
+// A URL that is wrong is driver.ErrInvalid, and the message says what to write.
+func TestWrongURLs(t *testing.T) {
+	noEnvironment(t)
+	for rawURL, want := range map[string]string{
+		"dynamodb://locks":                                            "write region=",
+		"dynamodb://ab?region=r":                                      "the table",
+		"dynamodb:///locks?region=r":                                  "the form",
+		"dynamodb://key:secret@locks?region=r":                        "AWS_ACCESS_KEY_ID",
+		"dynamodb://locks?region=r&skew=-1s":                          "skew",
+		"dynamodb://locks?region=r&skew=2m":                           "skew",
+		"dynamodb://locks?region=":                                    "needs a value",
+		"dynamodb://locks?endpoint=http://x/path":                     "the endpoint",
+		"dynamodb://locks?region=r&readonly=yes":                      "no parameter",
+		"dynamodb://locks/" + strings.Repeat("a", 1500) + "?region=r": "the prefix",
+	} {
+		u := parse(t, rawURL)
+		q := u.Query()
+		q.Set("lazy", "yes")
+		u.RawQuery = q.Encode()
+		store, err := dynamostore.FromURL(t.Context(), u)
+		if err == nil {
+			store.Close()
+		}
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v; want %q", rawURL, err, want)
+		}
+	}
+}
+
+// The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do.
+func TestSchema(t *testing.T) {
+	noEnvironment(t)
+	scheme := dynamostore.Scheme()
+	statements, err := scheme.Schema(parse(t, "dynamodb://locks/shop?region=eu-west-1"))
+	if err != nil || len(statements) != 3 || !strings.Contains(statements[0], "create-table --table-name locks ") || !strings.Contains(statements[2], "AttributeName=expires --region eu-west-1") {
+		t.Errorf("%q, %v", statements, err)
+	}
+	f := newFake()
+	f.made = false
+	server := serve(t, f)
+	u := parse(t, "dynamodb://locks-table/shop?endpoint="+server)
+	if _, err := dynamostore.FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "padlock schema") {
+		t.Errorf("without a table: %v", err)
+	}
+	for _, want := range [][2]int{{0, 1}, {1, 1}} {
+		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || [2]int{from, to} != want {
+			t.Errorf("Upgrade: from %d to %d, %v; want %v", from, to, err, want)
+		}
+	}
+	store, err := dynamostore.FromURL(t.Context(), u)
+	if err != nil || !f.ttl {
+		t.Fatalf("with a table whose items expire (%v): %v", f.ttl, err)
+	}
+	store.Close()
+}
+
+// The findings tell the clock and whether the table deletes old items.
+func TestStatus(t *testing.T) {
+	for _, ttl := range []bool{true, false} {
+		inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+			f.ttl = ttl
+			store, front := open(t, s)
+			front.Ahead = time.Hour
+			found, err := store.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := map[string]driver.Finding{}
+			for _, one := range found {
+				all[one.Name] = one
+			}
+			want := map[bool]string{true: "deleted", false: "for ever"}[ttl]
+			if !strings.Contains(all["expiry"].Value, want) || !strings.Contains(all["clock"].Advice, "clock") || !strings.Contains(all["place"].Value, "locks-table") {
+				t.Errorf("ttl=%v: %+v", ttl, found)
+			}
+		})
+	}
+}
+
+// An item lives for a week longer than any lease, by the clock of the service.
+func TestExpiry(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+		store, front := open(t, s)
+		front.Ahead = 1000 * time.Hour
+		if _, err := store.Acquire(t.Context(), request("job")); err != nil {
+			t.Fatal(err)
+		}
+		seconds, err := strconv.ParseInt(f.items["locks/job"]["expires"]["N"], 10, 64)
+		if left := time.Until(time.Unix(seconds, 0)) - front.Ahead; err != nil || left < 7*24*time.Hour+driver.MaxTTL-2*time.Second || left > 9*24*time.Hour {
+			t.Errorf("the item expires after %v: %v", left, err)
+		}
+	})
+}
