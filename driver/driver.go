@@ -35,18 +35,19 @@
 // A token is an opaque string of 1 to [MaxToken] bytes that stands for one hold. It is a secret and
 // never appears in an error, a log or a String method. It is spent when
 //
-//   - Acquire returned a *HeldError for it,
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it, or
-//   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it.
+//   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it, or
+//   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
 // The caller never sends a spent token to Acquire, Wait or Convert. Only a composite store, such as
 // a quorum, may send it to a member at which it has not released it. So an Acquire that arrives
 // after the Release of its token was sent before it. If that Release found nothing, the store may
 // refuse with ErrLost.
 //
-// If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
-// error was [ErrSpent].
+// A refused token has nothing, and a later Acquire of the same name with it is a new try. If the
+// outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the error
+// was [ErrSpent]. Any process may repeat.
 //
 // # Errors
 //

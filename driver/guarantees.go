@@ -42,6 +42,8 @@ type Guarantees struct {
 	// TTL after that process has first looked at the name.
 	Observed bool
 
+	RefusedIsSpent bool // a token is spent when Acquire returned a *HeldError for it; see Tokens
+
 	SlotsAtOnce int  // the greatest n of SlotTaker; 0 means MaxSlots
 	Shared      bool // there are shared holds
 	Promotion   Promotion
