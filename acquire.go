@@ -117,6 +117,8 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 		return h, err
 	case waiting.takesPermit():
 		return waiting.takePermit(name)
+	case waiting.set.token != nil:
+		return waiting.waitWithToken(name)
 	}
 	return waiting.done(name, waiting.waitForLock())
 }

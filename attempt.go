@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ type attempt struct {
 	call
 	part     bool // of a permitCall, which counts and reports the call
 	gate     bool // takes the gate of a name with slots; see permitCall
+	standIn  bool // waits for an attempt with Token; see waitWithToken
 	anySlot  bool // takes any permit of a name with slots
 	overtake bool // with anySlot: may overtake callers that wait for the gate
 
@@ -47,7 +49,7 @@ func (a *attempt) check(name string) error {
 	if a.outer != nil && a.replaces == nil && !a.anySlot && a.outer.covers(a.l, name) {
 		return ErrAlreadyHeld
 	}
-	if err := a.set.check(&a.l.guarantees); err != nil {
+	if err := cmp.Or(a.set.check(&a.l.guarantees), a.checkToken()); err != nil {
 		return err
 	}
 	if a.replaces != nil {
@@ -66,8 +68,8 @@ func (a *attempt) prepare(name string) error {
 	}
 	l, set := a.l, &a.set
 	l.mu.Lock()
-	token, closed := l.newToken(), l.closed
-	a.inLine = l.queues[name] != nil || l.mayPark(name)
+	token, closed := a.newToken(), l.closed
+	a.inLine = set.token == nil && (l.queues[name] != nil || l.mayPark(name))
 	if !closed {
 		l.attempts++
 		a.counted = true
@@ -133,7 +135,7 @@ const shortWait = time.Second
 // joinsFirst reports whether the caller joins the store's queue before it has made any try.
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
-	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part &&
+	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part && a.set.token == nil &&
 		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
 		(a.set.wait < 0 || a.set.wait >= shortWait) && l.waiter.JoinFirst(r.Name)
 }
@@ -258,7 +260,7 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 	if l.handover.holders != nil && a.mayPassOn() {
 		l.handover.holders[a.h.name] = a.h
-		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
+		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil && a.set.token == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
 			a.h.batch = l.newBatch(now)
 		}
 	}
@@ -302,7 +304,7 @@ func (a *attempt) announce() {
 // drop ends an attempt that failed, and returns its error.
 func (a *attempt) drop(err error) error {
 	err = callerError(a.ctx, err)
-	if a.unsure {
+	if a.unsure || a.cleanUp && a.set.token != nil { // with Token there is no clean-up
 		err = withUncertain(err)
 	}
 	a.giveUpToken()
@@ -329,9 +331,10 @@ func (a *attempt) noteHeld(err error) {
 // granted the request, or may grant it later.
 func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
-// giveUpToken begins a clean-up if the store may have granted something to the token.
+// giveUpToken begins a clean-up if the store may have granted something to the token. With Token it
+// does not: a repeat of the call, perhaps in another process, may have the lock now.
 func (a *attempt) giveUpToken() {
-	if a.cleanUp {
+	if a.cleanUp && a.set.token == nil {
 		what := cleanUp{name: a.h.name, token: a.request.Token, acquire: true, events: a.events}
 		if a.anySlot && a.h.name == a.request.Name {
 			what.permits = a.set.slots
@@ -344,8 +347,11 @@ func (a *attempt) giveUpToken() {
 // renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
 // last few tokens of the attempt. (A store in this process does not need that list.) If a composite
 // store (quorum) finds a hold with one of these tokens, it knows that the hold is left over from an
-// earlier try of the same caller.
+// earlier try of the same caller. With Token, the attempt keeps its token.
 func (a *attempt) renewToken() {
+	if a.set.token != nil {
+		return
+	}
 	a.giveUpToken()
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()

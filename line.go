@@ -179,7 +179,7 @@ func (p *parking) endParking() {
 
 // mayPassOn reports whether this attempt's lock may be passed on later.
 func (a *attempt) mayPassOn() bool {
-	return !a.h.shared && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
+	return !a.h.shared && !a.standIn && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
 }
 
 // unlist removes h from the holds that may be passed on. The head of the line may be parked to wait
@@ -336,6 +336,6 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 // attempt must not need anything that only the store can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
-	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
+	return !n.shared && !n.detached && !a.standIn && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
 		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence
 }

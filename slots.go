@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (p *permitCall) check() error {
 			return ErrAlreadyHeld
 		}
 	}
-	if err := p.set.check(&p.l.guarantees); err != nil {
+	if err := cmp.Or(p.set.check(&p.l.guarantees), p.checkToken()); err != nil {
 		return err
 	}
 	return p.checkPlaces()
