@@ -32,13 +32,13 @@ import (
 // Acquire returns ErrUnavailable at once. If the store becomes unreachable during the wait, Acquire
 // waits up to 30 s for the store to come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.acquireLock(ctx, name, method{op: OpAcquire}, opts)
+	return lockOf(l.acquire(ctx, name, method{op: OpAcquire}, opts))
 }
 
 // TryAcquire takes the lock on name if it is free. It never waits: if the name is held it returns
 // ErrHeld at once. The option Wait has no effect.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.acquireLock(ctx, name, method{op: OpAcquire, once: true}, opts)
+	return lockOf(l.acquire(ctx, name, method{op: OpAcquire, once: true}, opts))
 }
 
 // Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
@@ -96,61 +96,29 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	if key.token == "" {
 		return nil, failed(OpAdopt, key.name, errEmptyKey)
 	}
-	return l.acquireLock(ctx, key.name, method{op: OpAdopt, once: true, replaces: &key}, opts)
+	return lockOf(l.acquire(ctx, key.name, method{op: OpAdopt, once: true, replaces: &key}, opts))
 }
 
-// acquireLock does the work of the methods that return a Lock.
-func (l *Locker) acquireLock(ctx context.Context, name string, m method, opts []Option) (*Lock, error) {
-	h, err := l.acquire(ctx, name, m, opts)
-	if err != nil {
-		return nil, err
-	}
-	return h.handle(), nil
-}
-
-// acquire takes the lock on name. Thousands of goroutines may wait in acquire, so its stack frame
-// is small.
+// acquire takes the lock on name. It is the layer call: it reads the options, and reports to the
+// observers how the call begins and, if it fails, how it ends. Most calls have no options and no
+// observers.
 func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Option) (*hold, error) {
-	h, waiting, err := l.tryAtOnce(ctx, name, &m, opts)
-	switch {
-	case waiting == nil:
-		return h, err
-	case waiting.takesPermit():
-		return waiting.takePermit(name)
-	case waiting.set.token != nil:
-		return waiting.waitWithToken(name)
-	}
-	return waiting.done(name, waiting.waitForLock())
-}
-
-// tryAtOnce makes the first try, without waiting. Usually the call is then done. In two cases
-// acquire must go on: the caller has to wait, or tryAtOnce could not try every permit of a name
-// with Slots. Then tryAtOnce moves the attempt to the heap and returns it.
-//
-//go:noinline
-func (l *Locker) tryAtOnce(ctx context.Context, name string, m *method, opts []Option) (*hold, *attempt, error) {
-	var a attempt // a composite literal would be made in other memory and then copied
-	a.method, a.l, a.ctx, a.set = *m, l, ctx, l.cfg.defaults
+	a := &attempt{call: call{method: m, l: l, ctx: ctx, set: l.cfg.defaults}}
 	if len(opts) > 0 {
-		a.set = a.set.withOptions(opts)
+		a.set = l.withOptions(opts)
 	}
 	if a.once {
 		a.set.wait = 0
 	}
-	if a.takesPermit() {
-		return a.beginPermit(name)
-	}
 	if l.cfg.observers != nil {
 		a.observe(name)
 	}
-	wait, err := false, a.prepare(name)
-	if err == nil {
-		wait, err = a.askOnce()
+	if a.set.slots != 0 && a.replaces == nil {
+		return a.takePermit(name)
 	}
-	if wait {
-		onHeap := a
-		return nil, &onHeap, nil
+	h, err := a.take(name)
+	if err != nil {
+		return nil, a.refuse(name, err)
 	}
-	h, err := a.done(name, err)
-	return h, nil, err
+	return h, nil
 }

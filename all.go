@@ -38,7 +38,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	all.locks = make([]*Lock, len(all.set.holds))
 	for i, h := range all.set.holds {
-		all.locks[i] = h.handle()
+		all.locks[i], _ = lockOf(h, nil)
 	}
 	return all, nil
 }

@@ -387,7 +387,8 @@ func TestAcquireAllOfManyNames(t *testing.T) {
 	})
 }
 
-// Several names cost three allocations together, and two for each name: its hold and its token.
+// Several names cost three allocations together, and three for each name: its attempt, its hold and
+// its token.
 func TestAllocationsOfSeveralNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
@@ -402,8 +403,8 @@ func TestAllocationsOfSeveralNames(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := testing.AllocsPerRun(1000, once); n > 9 {
-			t.Errorf("three names make %v allocations, want at most 9", n)
+		if n := testing.AllocsPerRun(1000, once); n > 12 {
+			t.Errorf("three names make %v allocations, want at most 12", n)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,13 +15,13 @@ import (
 // at a time, whose outcome may remain unknown.
 type attempt struct {
 	call
-	part     bool // of a permitCall, which counts and reports the call
-	gate     bool // takes the gate of a name with slots; see permitCall
-	standIn  bool // waits for an attempt with Token; see waitWithToken
-	anySlot  bool // takes any permit of a name with slots
-	overtake bool // with anySlot: may overtake callers that wait for the gate
+	part bool // of a permitCall, which checks, counts and reports the call
+	gate bool // takes the gate of a name with slots; see permitCall
+
+	standIn bool // waits for an attempt with Token; see waitWithToken
 
 	request driver.Request
+	taker   taker // sends the request
 	outer   *hold // the hold inside of which this one is taken; prepare finds it in ctx if it is nil
 	h       *hold
 	held    error    // the last *HeldError
@@ -38,6 +39,34 @@ type attempt struct {
 	stopTimer func() bool
 }
 
+// taker sends the request of an attempt. It is the store, or anyPermit for a name with Slots.
+type taker interface {
+	Acquire(ctx context.Context, r driver.Request) (driver.Grant, error)
+}
+
+// take makes the attempt: it checks the call, makes the first try, and waits if that is necessary
+// and allowed. Thousands of goroutines may wait here, so the attempt is on the heap, and the stack
+// frame is small.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	switch {
+	case wait && a.set.token != nil:
+		err = a.waitWithToken(name)
+	case wait:
+		err = a.waitForLock()
+	}
+	if err != nil {
+		return nil, a.drop(err)
+	}
+	if a.events != nil {
+		a.announce()
+	}
+	return a.h, nil
+}
+
 // check finds the errors that concern the call, and not the request.
 func (a *attempt) check(name string) error {
 	if err := a.ctx.Err(); err != nil {
@@ -46,10 +75,10 @@ func (a *attempt) check(name string) error {
 	if a.outer == nil {
 		a.outer = lockFrom(a.ctx)
 	}
-	if a.outer != nil && a.replaces == nil && !a.anySlot && a.outer.covers(a.l, name) {
+	if a.outer != nil && a.replaces == nil && !a.part && a.outer.covers(a.l, name) {
 		return ErrAlreadyHeld
 	}
-	if err := cmp.Or(a.set.check(&a.l.guarantees), a.checkToken()); err != nil {
+	if err := cmp.Or(a.set.wrong, a.checkToken()); err != nil {
 		return err
 	}
 	if a.replaces != nil {
@@ -69,7 +98,7 @@ func (a *attempt) prepare(name string) error {
 	l, set := a.l, &a.set
 	l.mu.Lock()
 	token, closed := a.newToken(), l.closed
-	a.inLine = set.token == nil && (l.queues[name] != nil || l.mayPark(name))
+	a.inLine = set.token == nil && (l.queues[name] != nil || l.handover.holders[name] != nil)
 	if !closed {
 		l.attempts++
 		a.counted = true
@@ -80,7 +109,7 @@ func (a *attempt) prepare(name string) error {
 	}
 	a.request = driver.Request{
 		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plannedHold()},
+		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan},
 	}
 	if l.cfg.trace != nil {
 		a.request.Holder.Trace = l.traceOf(a.ctx)
@@ -100,7 +129,11 @@ func (a *attempt) prepare(name string) error {
 	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
 	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
 	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
+	h.lasting = set.holdAtLeast != 0
 	a.h = h
+	if a.taker == nil {
+		a.taker = l.store
+	}
 	return nil
 }
 
@@ -114,8 +147,8 @@ func (a *attempt) prepare(name string) error {
 // The first rule that applies to a call decides how the call begins:
 //
 //  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
-//  2. A call joins the line if other callers wait there, or if a holder of this Locker may pass
-//     its lock on.
+//  2. A call joins the line if other callers wait there, or if this Locker holds the name and can
+//     pass locks on.
 //  3. A call joins the line and the store's queue if Waiter.JoinFirst returns true. The
 //     store has then just handed the name to another process.
 //  4. Every other call makes a try.
@@ -143,14 +176,12 @@ func (a *attempt) joinsFirst() bool {
 // askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
 // queue without a try, askOnce sends nothing and returns true.
 func (a *attempt) askOnce() (mustWait bool, err error) {
-	sent := a.l.sendTime()
+	now := a.l.clock.Now()
 	if a.start == 0 { // otherwise this attempt is a part of a longer call
-		if a.start = sent; sent == 0 && a.set.wait > 0 {
-			a.start = a.l.clock.Now()
-		}
+		a.start = now
 	}
 	if a.set.wait == 0 || a.set.skip || !a.inLine && !a.joinsFirst() {
-		err := a.tryStore(sent)
+		err := a.tryStore(now)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err
 		}
@@ -162,9 +193,6 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 	} else {
 		a.noteHeld(nil)
 	}
-	if a.start == 0 && a.events != nil {
-		a.start = a.l.clock.Now()
-	}
 	return true, nil
 }
 
@@ -173,7 +201,7 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 // the lock. Then giveUpToken begins a clean-up, which releases that lock.
 func (a *attempt) tryStore(sentAt driver.Instant) error {
 	for i := 0; ; i++ {
-		g, err := a.sendRequest()
+		g, err := a.taker.Acquire(a.ctx, a.request)
 		if err == nil {
 			err = a.acceptGrant(sentAt, g)
 		}
@@ -198,21 +226,8 @@ func (a *attempt) tryStore(sentAt driver.Instant) error {
 		if errors.Is(err, driver.ErrSpent) {
 			a.renewToken()
 		}
-		sentAt = a.l.sendTime()
+		sentAt = a.l.clock.Now()
 	}
-}
-
-// sendRequest sends the request to the store.
-func (a *attempt) sendRequest() (driver.Grant, error) {
-	if !a.anySlot {
-		return a.l.store.Acquire(a.ctx, a.request)
-	}
-	a.h.name = a.request.Name
-	slot, g, err := a.l.slotTaker.AcquireSlot(a.ctx, a.request, a.set.slots, a.overtake)
-	if err == nil {
-		a.h.name = driver.SlotName(a.request.Name, slot)
-	}
-	return g, err
 }
 
 // A quorum is a store made of several member stores. splitVote reports whether err is the error of
@@ -227,10 +242,7 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	if err := a.ctx.Err(); err != nil {
 		return err // the caller no longer waits; the grant is cleaned up like an uncertain one
 	}
-	l, now := a.l, g.From
-	if !l.guarantees.InProcess || now == 0 {
-		now = l.clock.Now()
-	}
+	l, now := a.l, a.l.clock.Now()
 	l.mu.Lock()
 	err := l.checkLease(a.h.detached, &g)
 	switch {
@@ -249,7 +261,9 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 // settle completes an attempt that has just got the lock. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
-	if !a.gate {
+	if a.gate {
+		l.renewer.gates++
+	} else {
 		l.stats.acquired++
 	}
 	// Locker.attempts counts the calls that Close waits for. A call of Do is counted until its
@@ -258,7 +272,7 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}
-	if l.handover.holders != nil && a.mayPassOn() {
+	if l.handover.holders != nil && !a.h.shared && !a.standIn {
 		l.handover.holders[a.h.name] = a.h
 		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil && a.set.token == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
 			a.h.batch = l.newBatch(now)
@@ -278,26 +292,13 @@ var (
 	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
 )
 
-// done ends the call and reports its result to the observers. err is nil if the call has the lock.
-func (a *attempt) done(name string, err error) (*hold, error) {
-	if err != nil {
-		return nil, a.refuse(name, a.drop(err))
-	}
-	if a.events != nil {
-		a.announce()
-	}
-	return a.h, nil
-}
-
 // announce delivers EventAcquired. The goroutine that called Acquire calls announce. If another
 // goroutine passes a lock on to this one, it does not call announce.
 func (a *attempt) announce() {
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
 	e := Event{Kind: EventAcquired, Mode: modeOf(a.h.shared), Fence: a.h.fence, HandOver: a.by}
-	if a.start != 0 {
-		e.Took = max(0, a.h.grantedAt.Sub(a.start))
-	}
+	e.Took = max(0, a.h.grantedAt.Sub(a.start))
 	a.h.from = a.events.announce(&e)
 }
 
@@ -336,7 +337,7 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 func (a *attempt) giveUpToken() {
 	if a.cleanUp && a.set.token == nil {
 		what := cleanUp{name: a.h.name, token: a.request.Token, acquire: true, events: a.events}
-		if a.anySlot && a.h.name == a.request.Name {
+		if _, any := a.taker.(*anyPermit); any && a.h.name == a.request.Name {
 			what.permits = a.set.slots
 		}
 		a.l.cleaner.add(what, max(a.set.ttl, a.set.holdAtLeast))

@@ -46,15 +46,6 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// sendTime returns the time for a request that is about to be sent. A store in this process sets
-// Grant.From, so the clock is not read for such a store.
-func (l *Locker) sendTime() driver.Instant {
-	if l.guarantees.InProcess {
-		return 0
-	}
-	return l.clock.Now()
-}
-
 // Tokens come from ChaCha8. The system's random generator provides its key, and a new key after
 // each tokensPerSeed tokens. An acquire from a memstore would be a quarter slower if each token
 // came from the system's generator. A token identifies a hold and is used for nothing else.

@@ -29,9 +29,6 @@ type call struct {
 	timeout bool           // the time of Wait is over
 }
 
-// takesPermit reports whether the call takes a permit of a name with Slots.
-func (c *call) takesPermit() bool { return c.set.slots != 0 && c.replaces == nil }
-
 // observe delivers EventAcquiring.
 //
 //go:noinline

@@ -136,7 +136,7 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 	for range min(len(held), maxRenewers) {
 		go func() {
 			for i := next.Add(1); i <= int64(len(held)) && ctx.Err() == nil; i = next.Add(1) {
-				errs <- held[i-1].giveBack(ctx, held[i-1].coolDown, nil)
+				errs <- held[i-1].giveUp(ctx, nil)
 			}
 		}()
 	}

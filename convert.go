@@ -151,7 +151,7 @@ func (h *hold) beginConversion(ctx context.Context) error {
 		other := h.converting
 		if other == nil {
 			h.converting = make(chan struct{})
-			h.locker.unlist(h, true)
+			h.locker.unlist(h)
 		}
 		h.locker.unlock()
 		if other == nil {
@@ -260,7 +260,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant, start
 	}
 	h.shared, h.convertedAt, h.fence = shared, h.locker.clock.Now(), g.Fence
 	h.locker.renewer.watch(h, g.Bound)
-	h.recordExtension(sent, g, h.locker.renewer.newOffset())
+	h.recordExtension(sent, g)
 	h.noteConverted(start)
 	return nil
 }

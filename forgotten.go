@@ -48,16 +48,16 @@ const (
 	maxGroupLocks  = 128                    // how many locks share one cleanup, at most
 )
 
-// watchedHandle returns the Lock that the program gets for h. A cleanup (runtime.AddCleanup)
-// notices if the program drops the Lock without releasing it. The caller of watchedHandle holds mu.
-func (h *hold) watchedHandle() *Lock {
+// watchedLock returns the Lock that the program gets for h. A cleanup (runtime.AddCleanup) notices
+// if the program drops the Lock without releasing it. The caller of watchedLock holds mu.
+func (h *hold) watchedLock() *Lock {
 	c := &h.locker.cleanupGroups
 	if h.grantedAt.Sub(c.since) > groupPeriod {
 		c.since, c.added, c.unusedLocks = h.grantedAt, 0, nil
 	}
 	if len(c.unusedLocks) == 0 {
 		if c.added++; c.added <= maxOwnCleanups {
-			return h.handleAlone()
+			return h.lockAlone()
 		}
 		c.beginGroup(h.locker)
 	}
@@ -68,8 +68,8 @@ func (h *hold) watchedHandle() *Lock {
 	return k
 }
 
-// handleAlone returns a Lock that has a cleanup of its own.
-func (h *hold) handleAlone() *Lock {
+// lockAlone returns a Lock that has a cleanup of its own.
+func (h *hold) lockAlone() *Lock {
 	h.cleanupGroup = &cleanupGroup{l: h.locker, open: 1, alone: h}
 	k := &Lock{h: h}
 	runtime.AddCleanup(k, (*cleanupGroup).forgotten, h.cleanupGroup)

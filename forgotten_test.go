@@ -112,9 +112,9 @@ func TestAllocationsOfObservers(t *testing.T) {
 		opts []padlock.LockerOption
 		most float64
 	}{
-		"no observer": {nil, 2},
-		"an observer": {[]padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}, 4},
-		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 4},
+		"no observer": {nil, 3},
+		"an observer": {[]padlock.LockerOption{padlock.OnEvent(func(padlock.Event) {})}, 5},
+		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 5},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := padlock.New(memstore.New(), c.opts...)

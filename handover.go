@@ -125,7 +125,7 @@ func (h *hold) handHoldTo(t *turn, usableUntil driver.Instant) {
 	if n.renewAt = h.renewAt; n.renewAt == farFuture {
 		n.renewAt = now
 	}
-	l.renewer.push(n)
+	l.renewer.plan(n)
 	if h.bond != nil {
 		l.renewer.watch(n, h.bond.Context)
 	}

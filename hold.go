@@ -58,7 +58,7 @@ import (
 // The hold becomes released when the store has replied, or when the cleaner has taken over. After
 // that, Release returns the result of the first Release. Every other call fails with ErrReleased.
 type hold struct {
-	self     Lock // the Lock that the caller gets if there is no observer; see handle
+	self     Lock // the Lock that the caller gets if there is no observer; see lockOf
 	locker   *Locker
 	name     string
 	token    string // a secret
@@ -77,6 +77,7 @@ type hold struct {
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
 	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
+	lasting   bool // taken with HoldAtLeast
 	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
 
 	// Guarded by locker.mu.
@@ -225,7 +226,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
-	h.recordExtension(sent, g, h.locker.renewer.newOffset())
+	h.recordExtension(sent, g)
 	h.noteRenewal(sent, slack)
 	return nil
 }
@@ -274,7 +275,7 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 		return Key{}, failed(OpExport, h.name, ErrClosed)
 	}
 	h.exported = true
-	h.locker.unlist(h, true)
+	h.locker.unlist(h)
 	return Key{h.name, h.token, store, h.shared}, nil
 }
 
@@ -290,7 +291,7 @@ func (h *hold) file() (*os.File, error) {
 		return nil, failed(OpFile, h.name, err)
 	}
 	h.locker.mu.Lock()
-	h.locker.unlist(h, true)
+	h.locker.unlist(h)
 	h.locker.unlock()
 	f, err := p.File(h.name, h.token)
 	if err != nil {

@@ -148,7 +148,7 @@ const parkFor = 2 * time.Millisecond
 type handoverState struct {
 	passer  driver.Passer      // nil if the store cannot pass locks on
 	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
-	holders map[string]*hold   // the holds that may be passed on, by name; nil if this Locker never passes locks on
+	holders map[string]*hold   // the exclusive holds, by name; nil if this Locker never passes locks on
 }
 
 func (l *Locker) initHandover() {
@@ -177,20 +177,14 @@ func (p *parking) endParking() {
 	}
 }
 
-// mayPassOn reports whether this attempt's lock may be passed on later.
-func (a *attempt) mayPassOn() bool {
-	return !a.h.shared && !a.standIn && a.set.holdAtLeast == 0 && a.h.coolDown == 0 && a.set.slots == 0 && !a.h.detached
-}
+// mayPassOn reports whether a Release of h may pass the lock on, if it begins no cool-down.
+func (h *hold) mayPassOn() bool { return !h.lasting && h.coolDown == 0 && !h.detached }
 
-// unlist removes h from the holds that may be passed on. The head of the line may be parked to wait
-// for the lock of h. If wake is true, unlist wakes the head, which then asks the store. Otherwise
-// the caller of unlist must wake the head or pass h on to it. The caller holds mu.
-func (l *Locker) unlist(h *hold, wake bool) {
-	if l.handover.holders == nil || l.handover.holders[h.name] != h {
-		return
-	}
-	delete(l.handover.holders, h.name)
-	if wake {
+// unlist removes h from the holders, so that it is not passed on. If the head of the line is parked to wait
+// for the lock of h, the head now asks the store. The caller holds mu.
+func (l *Locker) unlist(h *hold) {
+	if l.handover.holders[h.name] == h {
+		delete(l.handover.holders, h.name)
 		l.wakeHead(h.name)
 	}
 }
@@ -203,13 +197,13 @@ func (l *Locker) unlist(h *hold, wake bool) {
 // waits for that.
 func (h *hold) nextInLine(keep time.Duration) *turn {
 	l := h.locker
-	if l.handover.holders == nil || l.handover.holders[h.name] != h {
+	if l.handover.holders[h.name] != h {
 		return nil
 	}
 	delete(l.handover.holders, h.name)
 	q := l.queues[h.name]
 	switch {
-	case !q.headParked():
+	case q == nil || !q.headParked():
 		return nil
 	case keep != 0 || l.closed:
 		q.callHead()
@@ -235,26 +229,14 @@ func (l *Locker) passingOver(t *turn, newState turnState) {
 // wakeHead wakes the first waiter in the line for name, if that waiter is parked. The waiter then
 // asks the store. The caller holds mu.
 func (l *Locker) wakeHead(name string) {
-	if q := l.queues[name]; q.headParked() {
+	if q := l.queues[name]; q != nil && q.headParked() {
 		q.callHead()
 	}
 }
 
 // headParked reports whether the head of q is parked and no Release has chosen it. The caller holds
 // mu.
-func (q *queue) headParked() bool {
-	return q != nil && len(q.line) > 0 && q.line[0].state == turnParked
-}
-
-// mayPark reports whether this Locker has a lock on name that may be passed on to a waiter. If so,
-// a new caller joins the line at once. The caller of mayPark holds mu.
-func (l *Locker) mayPark(name string) bool {
-	if l.handover.holders == nil {
-		return false
-	}
-	h := l.handover.holders[name]
-	return h != nil && (l.handover.passer != nil || h.batch.hasRoom(l.clock.Now()))
-}
+func (q *queue) headParked() bool { return len(q.line) > 0 && q.line[0].state == turnParked }
 
 // parkHead parks the head of q if a holder of this Locker may pass its lock on to the head. It
 // reports whether it has parked the head. The caller holds mu.
@@ -264,17 +246,19 @@ func (l *Locker) parkHead(q *queue) bool {
 	if h == nil {
 		return false
 	}
+	if q.holder != h {
+		q.held, q.holder = nil, h
+	}
 	now := l.clock.Now()
 	switch {
+	case !h.mayPassOn():
+		return false
 	case h.batch.hasRoom(now) && a.canTakeOver(h):
 		q.askAt = h.batch.until
 	case l.handover.passer != nil && !a.request.Shared:
 		q.askAt = now.Add(parkFor)
 	default:
 		return false
-	}
-	if q.holder != h {
-		q.held, q.holder = nil, h
 	}
 	q.line[0].state = turnParked
 	l.setAlarm(q, a.h.name, now)

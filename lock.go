@@ -35,17 +35,20 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// handle returns the Lock of a hold. Without an observer, the Lock is a part of the hold. With an
-// observer, the Lock is a separate allocation. Then the garbage collector can find that the caller
-// dropped the Lock, although the Locker keeps the hold alive for renewal; see forgotten.go.
-func (h *hold) handle() *Lock {
+// lockOf returns the Lock of a hold, or err. Without an observer, the Lock is a part of the hold.
+// With an observer, the Lock is a separate allocation. Then the garbage collector can find that the
+// caller dropped the Lock, although the Locker keeps the hold alive for renewal; see forgotten.go.
+func lockOf(h *hold, err error) (*Lock, error) {
+	if err != nil {
+		return nil, err
+	}
 	if h.events != nil {
 		h.locker.mu.Lock()
 		defer h.locker.mu.Unlock()
-		return h.watchedHandle()
+		return h.watchedLock(), nil
 	}
 	h.self.h = h
-	return &h.self
+	return &h.self, nil
 }
 
 // holdOf returns the hold of k, or noHold if k is nil or the zero Lock. The methods are on *Lock,

@@ -90,6 +90,7 @@ func newLocker(store Store, opts []LockerOption) *Locker {
 		}
 	}
 	l.invalid = l.cfg.check()
+	l.cfg.defaults.complete(&l.guarantees)
 	if l.clock = l.cfg.clock; l.clock == nil {
 		l.clock = driver.SystemClock()
 	}

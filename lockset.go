@@ -34,7 +34,7 @@ type taking struct {
 func (s *lockSet) takeAll(names []string, opts []Option) error {
 	t := taking{lockSet: s, set: s.l.cfg.defaults}
 	if len(opts) > 0 {
-		t.set = t.set.withOptions(opts)
+		t.set = s.l.withOptions(opts)
 	}
 	var room [4]string // memory for the sorted names; usually there are few
 	names = append(room[:0], names...)
@@ -106,8 +106,8 @@ func (t *taking) check(names []string) error {
 	case t.set.slots != 0:
 		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)
 	}
-	if err := t.set.check(&t.l.guarantees); err != nil {
-		return err
+	if t.set.wrong != nil {
+		return t.set.wrong
 	}
 	where := t.l.places
 	if where == nil || !t.l.guarantees.Hashed {
@@ -129,9 +129,8 @@ func (t *taking) check(names []string) error {
 
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
-	var a attempt // a composite literal would be made in other memory and then copied
-	a.method = method{op: OpAcquire, within: t.within}
-	a.l, a.ctx, a.set, a.outer = t.l, t.ctx, t.set, t.innermost()
+	a := &attempt{call: call{method: method{op: OpAcquire, within: t.within}, l: t.l, ctx: t.ctx, set: t.set}}
+	a.outer = t.innermost()
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}
@@ -147,24 +146,24 @@ func (t *taking) takeNext(name string) error {
 	if wait {
 		return t.waitFor(a, name)
 	}
-	return t.addTaken(&a, name, err)
+	return t.addTaken(a, name, err)
 }
 
 // waitFor lets the attempt wait in the line. The wait also ends when a hold of t is over.
-func (t *taking) waitFor(a attempt, name string) error {
+func (t *taking) waitFor(a *attempt, name string) error {
 	waiting, stop := t.until(a.ctx)
 	defer stop(nil)
 	a.ctx = waiting
 	err := a.waitForLock()
 	if err == nil {
-		return t.addTaken(&a, name, nil)
+		return t.addTaken(a, name, nil)
 	}
 	// If a hold of t is over, its end may have ended the wait, even if ctx has ended since.
 	lost := t.firstLoss()
 	if errors.Is(lost, ErrClosed) || lost == nil && t.within && t.l.closing.Err() != nil {
 		err, lost = ErrClosed, nil
 	}
-	if err = t.addTaken(&a, name, err); lost != nil {
+	if err = t.addTaken(a, name, err); lost != nil {
 		return lost
 	}
 	return err
@@ -173,11 +172,13 @@ func (t *taking) waitFor(a attempt, name string) error {
 // addTaken adds the hold of the attempt a to t. If err is not nil, the attempt has failed, and
 // addTaken ends it and returns the error for the caller.
 func (t *taking) addTaken(a *attempt, name string, err error) error {
-	h, err := a.done(name, err)
 	if err != nil {
-		return err
+		return a.refuse(name, a.drop(err))
 	}
-	t.holds = append(t.holds, h)
+	if a.events != nil {
+		a.announce()
+	}
+	t.holds = append(t.holds, a.h)
 	if t.set.holdAtLeast != 0 {
 		t.requests = append(t.requests, a.request)
 	}
@@ -352,13 +353,16 @@ func (t *taking) notAllMinima(n int, err error) error {
 // enough for a caller whose time is over.
 const rollBackPatience = 250 * time.Millisecond
 
+// withoutCoolDown is for the release of a hold that its caller never had.
+var withoutCoolDown = []ReleaseOption{CoolDown(0)}
+
 // abandon releases the holds of a call that failed. The cleaner releases those for which there is
 // no reply after rollBackPatience.
 func (s *lockSet) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), rollBackPatience)
 	defer cancel()
 	for i := len(s.holds) - 1; i >= 0; i-- {
-		s.holds[i].giveBack(ctx, 0, nil)
+		s.holds[i].giveUp(ctx, withoutCoolDown)
 		if s.within {
 			s.l.mu.Lock()
 			s.l.attemptOver()

@@ -47,6 +47,10 @@ type settings struct {
 	detached    bool
 	token       *string // nil without Token
 	slots       int     // 0 without Slots; below 0 if the parameter of Slots is invalid
+
+	// These follow from the other fields; see complete.
+	plan  time.Duration // the planned length of the hold; 0 if there is no plan
+	wrong error         // the first error in the options
 }
 
 type config struct {
@@ -243,16 +247,22 @@ func (c *config) check() error {
 	return nil
 }
 
-// withOptions returns a copy of s, changed by opts. The copy is on the heap, because the options
-// get a pointer to it. A call without options does not call withOptions, so it allocates nothing.
-func (s *settings) withOptions(opts []Option) settings {
-	changed := *s
+// withOptions returns the settings of a call with opts.
+func (l *Locker) withOptions(opts []Option) settings {
+	set := l.cfg.defaults
 	for _, o := range opts {
 		if o != nil {
-			o.apply(&changed)
+			o.apply(&set)
 		}
 	}
-	return changed
+	set.complete(&l.guarantees)
+	return set
+}
+
+// complete sets the fields that follow from the others. It is called when all options are applied,
+// so a call without options checks nothing again.
+func (s *settings) complete(g *driver.Guarantees) {
+	s.plan, s.wrong = s.plannedHold(), s.check(g)
 }
 
 // plannedHold is the planned length of the hold, which other clients can see. 0 means that there is

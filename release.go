@@ -9,9 +9,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// giveUp implements Lock.Release. If ctx has ended, giveUp sends nothing, and the cleaner releases
-// h.
+// giveUp releases h. It is the only way to release a hold. If another release of h has begun
+// earlier, giveUp waits for that release and returns its result. If ctx ends, the requests to the
+// store end too, and the cleaner releases h. The wait for another release ends with ctx as well.
+// ctx is never the caller's context, because a program must be able to release its locks when its
+// own context has ended.
 func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
+	if !h.released.CompareAndSwap(nil, releaseBegun) {
+		return h.awaitRelease(ctx)
+	}
 	keep, wrong := h.coolDown, error(nil)
 	if len(opts) > 0 {
 		keep, wrong = h.locker.coolDownOf(keep, opts)
@@ -19,7 +25,15 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	if keep != 0 {
 		h.claimToRelease(ctx)
 	}
-	return h.giveBack(ctx, keep, wrong)
+	done := releasedWell
+	if err := h.release(ctx, keep); err != nil || wrong != nil {
+		done = &releaseState{err: failed(OpRelease, h.name, err, wrong)}
+	}
+	if others := h.released.Swap(done); others != releaseBegun {
+		others.err = done.err
+		close(others.done)
+	}
+	return done.err
 }
 
 // claimToRelease claims h before a release that begins a cool-down. It ignores errors, because the
@@ -61,26 +75,6 @@ func nearestKeep(keep time.Duration, g *driver.Guarantees) (time.Duration, error
 		return 0, err
 	}
 	return min(max(keep, driver.MinTTL, g.MinTTL), driver.MaxTTL), err
-}
-
-// giveBack releases h. If another release of h has begun earlier, giveBack waits for that release
-// and returns its result. If wrong is not nil, it is joined to the result. If ctx ends, the
-// requests to the store end too, and the cleaner releases h. The wait for another release ends with
-// ctx as well. ctx is never the caller's context, because a program must be able to release its
-// locks when its own context has ended.
-func (h *hold) giveBack(ctx context.Context, keep time.Duration, wrong error) error {
-	if !h.released.CompareAndSwap(nil, releaseBegun) {
-		return h.awaitRelease(ctx)
-	}
-	done := releasedWell
-	if err := h.release(ctx, keep); err != nil || wrong != nil {
-		done = &releaseState{err: failed(OpRelease, h.name, err, wrong)}
-	}
-	if others := h.released.Swap(done); others != releaseBegun {
-		others.err = done.err
-		close(others.done)
-	}
-	return done.err
 }
 
 // releaseState is the state of the release of a lock. No mutex guards it, because in a test with

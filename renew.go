@@ -19,7 +19,7 @@ type renewer struct {
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them
 	batcher  driver.BatchExtender // nil if the store cannot renew many holds with one request
-	offset   float64              // the random part of planned times; see schedule.go
+	offset   float64              // the random part of the next planned time; see schedule.go
 	workers  int
 	starting int // workers that have not begun yet
 	stopped  bool
@@ -51,8 +51,8 @@ func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant,
 	}
 	h.fence, h.grantedAt, h.shared = g.Fence, now, h.shared || g.Shared
 	h.usable.Store(int64(min(usable, h.maxHoldAt)))
-	h.scheduleRenewal(sent, g, k.newOffset())
-	k.push(h)
+	h.scheduleRenewal(sent, g)
+	k.plan(h)
 	if g.Bound != nil {
 		k.watch(h, g.Bound)
 	}
@@ -75,7 +75,7 @@ func (h *hold) limit(at driver.Instant) {
 	}
 	h.maxHoldAt = at
 	h.usable.Store(min(h.usable.Load(), int64(at)))
-	h.locker.renewer.restoreOrder(h)
+	h.locker.renewer.plan(h)
 }
 
 // watch ends h when boundCtx ends. boundCtx is Grant.Bound, which ends together with the
@@ -101,7 +101,7 @@ func (k *renewer) watch(h *hold, boundCtx context.Context) {
 
 // recordExtension moves the end of the lease to a later time. A late reply never moves it to an
 // earlier time, and never revives a lock that is over. The caller holds mu.
-func (h *hold) recordExtension(sent driver.Instant, g driver.Grant, offset float64) {
+func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
 	}
@@ -110,15 +110,15 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant, offset float
 	if usable > driver.Instant(h.usable.Load()) {
 		h.usable.Store(int64(usable))
 	}
-	h.scheduleRenewal(sent, g, offset)
-	h.locker.renewer.restoreOrder(h)
+	h.scheduleRenewal(sent, g)
+	h.locker.renewer.plan(h)
 }
 
 // recordClaim records that the store has confirmed a claim of h. The claim was sent at the given
 // instant. The caller holds mu.
 func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
 	h.unclaimed = false
-	h.recordExtension(sent, g, h.locker.renewer.newOffset())
+	h.recordExtension(sent, g)
 }
 
 // noticeMode notices that another program, which knows the token, demoted the lock. If the request
@@ -126,7 +126,7 @@ func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true
-		h.locker.unlist(h, true)
+		h.locker.unlist(h)
 		h.noteHold(Event{Kind: EventConverted})
 	}
 }
@@ -137,23 +137,27 @@ func (l *Locker) endHold(h *hold, why error) {
 		return
 	}
 	h.cause = why
-	kind := h.endKind(why)
-	if kind == EventLost && !h.gate {
-		l.stats.lost++
+	if why != ErrReleased {
+		l.unlist(h) // a Release has passed h on, or has woken the head of the line
+		if h.endKind(why) == EventLost && !h.gate {
+			l.stats.lost++
+		}
 	}
 	if h.events != nil {
 		h.leaveCleanupGroup()
-		h.noteEnd(kind, why)
+		h.noteEnd(why)
 	}
 	h.usable.Store(0)
-	l.renewer.remove(h)
+	l.renewer.heap.remove(h)
+	if h.gate {
+		l.renewer.gates--
+	}
 	if h.bond != nil {
 		h.bond.unwatch()
 	}
 	if h.cancel != nil {
 		h.cancel(failed(OpHold, h.name, why))
 	}
-	l.unlist(h, why != ErrReleased)
 }
 
 // endKind is the kind of the event that reports the end of h.
@@ -171,9 +175,9 @@ func (h *hold) endKind(why error) EventKind {
 func (h *hold) ranOut() bool { return h.locker.clock.Now() >= driver.Instant(h.usable.Load()) }
 
 // noteEnd puts the event that reports the end of h into the queue.
-func (h *hold) noteEnd(kind EventKind, why error) {
-	e := Event{Kind: kind, Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
-	if kind != EventReleasing {
+func (h *hold) noteEnd(why error) {
+	e := Event{Kind: h.endKind(why), Outcome: holdOutcome(why), Took: h.locker.clock.Now().Sub(h.grantedAt)}
+	if e.Kind != EventReleasing {
 		e.Err = why
 	} else {
 		e.Err = h.events.result
@@ -245,7 +249,7 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 			h.renewing = &renewal{}
 			k.renewSoon(h)
 		}
-		k.restoreOrder(h)
+		k.plan(h)
 	}
 }
 
@@ -289,14 +293,15 @@ func (k *renewer) renew(holds []*hold) {
 	if b.incomplete {
 		k.batcher = nil
 	}
+	k.drawOffset()
 	for i, h := range holds {
 		h.renewing.brokenOff = h.renewing.brokenOff || brokenOff
-		h.renewing.offset = k.offsetAt(i)
 		k.recordRenewal(h, b.claims, sent, answers[i].Grant, answers[i].Err)
 		if d := h.renewing.done; d != nil {
 			close(d)
 		}
 		h.renewing = nil
+		k.offset += offsetStep
 	}
 }
 
@@ -319,7 +324,7 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 		h.recordClaim(sent, g)
 	case err == nil:
 		slack := h.slack()
-		h.recordExtension(sent, g, r.offset)
+		h.recordExtension(sent, g)
 		if leased {
 			h.noteRenewal(sent, slack)
 		}
@@ -327,13 +332,13 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 		k.l.endHold(h, lost)
 	case r.brokenOff:
 		h.renewAt = k.l.clock.Now() // the Release may be of another hold
-		k.restoreOrder(h)
+		k.plan(h)
 	default:
 		// The outcome is not known. The lease is still good until it ends.
 		k.l.stats.renewalErrors++
 		h.noteHold(Event{Kind: EventRenewFailed, Outcome: holdOutcome(err), Slack: h.slack(), Err: err})
-		h.renewAt = h.renewAgain(k.l.clock.Now(), r.offset)
-		k.restoreOrder(h)
+		h.renewAt = h.renewAgain(k.l.clock.Now())
+		k.plan(h)
 	}
 }
 
@@ -389,28 +394,9 @@ func (h *hold) joinRenewal(ctx context.Context) {
 	h.locker.mu.Lock()
 }
 
-func (k *renewer) push(h *hold) {
-	k.heap.add(h, h.nextLook())
-	if h.gate {
-		k.gates++
-	}
+// plan puts h into the heap, or moves it there after its times have changed. The renewer looks at h
+// when it ends or when its renewal is due, whichever is earlier. h is not over. The caller holds mu.
+func (k *renewer) plan(h *hold) {
+	k.heap.put(scheduled{min(driver.Instant(h.usable.Load()), h.renewAt), h})
 	k.arm()
-}
-
-// restoreOrder restores the order of the heap after the times of h have changed.
-func (k *renewer) restoreOrder(h *hold) {
-	if h.index >= 0 {
-		k.heap.change(h, h.nextLook())
-		k.arm()
-	}
-}
-
-func (k *renewer) remove(h *hold) {
-	if h.index < 0 {
-		return
-	}
-	k.heap.remove(h)
-	if h.gate {
-		k.gates--
-	}
 }

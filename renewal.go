@@ -13,7 +13,6 @@ type renewal struct {
 	cancel    context.CancelFunc // nil until the request is sent
 	done      chan struct{}      // closed when the renewal ends; made by a Release that waits for that
 	brokenOff bool               // a Release cancelled the renewal
-	offset    float64            // the random part of the next planned time
 }
 
 // mostTogether is the largest number of holds that one request renews. A store may divide a batch

@@ -55,7 +55,7 @@ func (a *attempt) takeHandOver(g driver.Grant) error {
 			return err
 		}
 	}
-	return a.tryStore(a.l.sendTime())
+	return a.tryStore(a.l.clock.Now())
 }
 
 // mayUse reports whether this attempt may use the reservation g before it is claimed. A reservation

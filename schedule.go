@@ -72,37 +72,23 @@ func (l *Locker) checkLease(detached bool, g *driver.Grant) error {
 // checks are needed because, for example, a lock file may be removed or replaced while it is held.
 const lookEvery = 2 * time.Second
 
-// In one request, the random part of each hold is larger by placeStep than that of the hold before.
-// So the holds are renewed together next time too, in the same order. Holds that were taken one
-// after the other are near each other in memory. In that order, the processor reads them faster.
-const placeStep = 1e-8
+// renewer.offset is the random part of the next planned time: 0 stands for the earliest time, and 1
+// for the latest. If the store renews many leases with one request, all holds that are granted
+// between two such requests get the same random part. So they are renewed in the order in which
+// they were taken.
 
-// drawOffset draws a new random part for planned times. 0 stands for the earliest planned time, and
-// 1 for the latest. The caller holds mu.
-func (k *renewer) drawOffset() float64 {
-	k.offset = float64(k.l.random.Uint64()>>11) / (1 << 53)
-	return k.offset
-}
+// In one request, the random part of each hold is larger by offsetStep than that of the hold
+// before. So the holds are renewed together next time too, in the same order. Holds that were taken
+// one after the other are near each other in memory. In that order, the processor reads them
+// faster.
+const offsetStep = 1e-8
 
-// newOffset returns the random part for a hold that is granted or extended, but not in a batch. If
-// the store renews many leases with one request, all holds that are granted between two such
-// requests get the same random part. So these holds are renewed in the order in which they were
-// taken. The caller holds mu.
-func (k *renewer) newOffset() float64 {
-	if k.batcher == nil {
-		return k.drawOffset()
-	}
-	return k.offset
-}
+// offsetRange is so much less than 1 that the random part stays below 1 for all holds of a request.
+const offsetRange = 1 - (mostTogether+1)*offsetStep
 
-// offsetAt returns the random part of the next planned time for hold number i of a request. If the
-// store renews many leases with one request, offsetAt draws a random part once for each request.
-// Otherwise it does so for each hold. The caller holds mu.
-func (k *renewer) offsetAt(i int) float64 {
-	if i == 0 || k.batcher == nil {
-		return k.drawOffset()
-	}
-	return k.offset*(1-mostTogether*placeStep) + float64(i)*placeStep // below 1 for each i
+// drawOffset draws a new random part. The caller holds mu.
+func (k *renewer) drawOffset() {
+	k.offset = float64(k.l.random.Uint64()>>11) / (1 << 53) * offsetRange
 }
 
 // renewEarlyBy returns how much earlier than planned a lease may be renewed, if other leases are
@@ -130,14 +116,13 @@ func (e scheduled) goesAlong(now driver.Instant) bool {
 // withoutLease reports whether h has no lease, or MaxHold ends h before its lease ends.
 func (h *hold) withoutLease() bool { return driver.Instant(h.usable.Load()) == h.maxHoldAt }
 
-// scheduleRenewal plans the next renewal of h; see the table above. offset is the random part of
-// the planned time. Without the random part, processes that began at the same time would renew
-// their locks at the same time.
+// scheduleRenewal chooses the time of the next renewal of h; see the table above. Without the
+// random part, processes that began at the same time would renew their locks at the same time.
 //
 // If the lease is longer than the TTL, the renewal is planned later. At the planned time, two
 // thirds of the TTL are left until the holder must stop. If the lease is shorter than the TTL, as
 // after a hand-over, the renewal is planned after a third of the lease.
-func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant, offset float64) {
+func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	h.renewAt = farFuture
 	if g.From != 0 {
 		sent = g.From
@@ -163,11 +148,14 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant, offset float
 	if k.batcher == nil {
 		width = third/5 - k.renewEarlyBy(ttl)
 	}
-	h.renewAt = at.Add(third/10 - time.Duration((1-offset)*float64(width)))
+	h.renewAt = at.Add(third/10 - time.Duration((1-k.offset)*float64(width)))
+	if k.batcher == nil {
+		k.drawOffset()
+	}
 }
 
 // renewAgain is called when a renewal of h has failed. It returns the time of the next attempt.
-func (h *hold) renewAgain(now driver.Instant, offset float64) driver.Instant {
+func (h *hold) renewAgain(now driver.Instant) driver.Instant {
 	again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
 	if h.withoutLease() {
 		again = lookEvery
@@ -175,7 +163,7 @@ func (h *hold) renewAgain(now driver.Instant, offset float64) driver.Instant {
 	if h.unclaimed {
 		again = claimAfter
 	}
-	return now.Add(again + time.Duration((2*offset-1)*float64(again/10)))
+	return now.Add(again + time.Duration((2*h.locker.renewer.offset-1)*float64(again/10)))
 }
 
 // schedule is a heap of holds, ordered by the time at which the renewer looks at each hold next.
@@ -189,19 +177,14 @@ type scheduled struct {
 	h  *hold
 }
 
-func (s *schedule) add(h *hold, at driver.Instant) {
-	*s = append(*s, scheduled{})
-	s.moveUp(len(*s)-1, scheduled{at, h})
-}
-
-// change gives h a new time, and moves it to the place for that time.
-func (s schedule) change(h *hold, at driver.Instant) {
-	i, before := int(h.index), s[h.index].at
-	if at < before {
-		s.moveUp(i, scheduled{at, h})
-	} else {
-		s.moveDown(i, scheduled{at, h})
+// put puts e into the heap. If the hold of e has an entry there, e replaces that entry.
+func (s *schedule) put(e scheduled) {
+	i := int(e.h.index)
+	if i < 0 {
+		i = len(*s)
+		*s = append(*s, e)
 	}
+	s.sift(i, e)
 }
 
 func (s *schedule) remove(h *hold) {
@@ -211,37 +194,20 @@ func (s *schedule) remove(h *hold) {
 	(*s)[last] = scheduled{}
 	*s = (*s)[:last]
 	if i < last {
-		(*s)[i] = e
-		e.h.index = int32(i)
-		if i > 0 && (*s)[(i-1)/4].at > e.at {
-			s.moveUp(i, e)
-		} else {
-			s.moveDown(i, e)
-		}
+		s.sift(i, e)
 	}
 }
 
-// moveUp puts e at index i, or higher in the heap: parents that are due later than e move down.
-func (s schedule) moveUp(i int, e scheduled) {
-	for i > 0 {
-		parent := (i - 1) / 4
-		if s[parent].at <= e.at {
-			break
-		}
-		s.put(i, s[parent])
-		i = parent
+// sift puts e at index i, or where it belongs: parents that are due later than e move down, or
+// children that are due earlier move up.
+func (s schedule) sift(i int, e scheduled) {
+	for i > 0 && s[(i-1)/4].at > e.at {
+		s.set(i, s[(i-1)/4])
+		i = (i - 1) / 4
 	}
-	s.put(i, e)
-}
-
-// moveDown puts e at index i or lower in the heap. Children that are due earlier than e move up.
-func (s schedule) moveDown(i int, e scheduled) {
-	for {
-		child := 4*i + 1
-		if child >= len(s) {
-			break
-		}
-		for other := child + 1; other < min(4*i+5, len(s)); other++ {
+	for first := 4*i + 1; first < len(s); first = 4*i + 1 {
+		child := first
+		for other := first + 1; other < min(first+4, len(s)); other++ {
 			if s[other].at < s[child].at {
 				child = other
 			}
@@ -249,18 +215,13 @@ func (s schedule) moveDown(i int, e scheduled) {
 		if s[child].at >= e.at {
 			break
 		}
-		s.put(i, s[child])
+		s.set(i, s[child])
 		i = child
 	}
-	s.put(i, e)
+	s.set(i, e)
 }
 
-func (s schedule) put(i int, e scheduled) {
+func (s schedule) set(i int, e scheduled) {
 	s[i] = e
 	e.h.index = int32(i)
-}
-
-// nextLook returns the instant at which h ends or its renewal is due, whichever is earlier.
-func (h *hold) nextLook() driver.Instant {
-	return min(driver.Instant(h.usable.Load()), h.renewAt)
 }

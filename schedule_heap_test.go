@@ -17,8 +17,8 @@ func TestSchedule(t *testing.T) {
 		at := driver.Instant(random.IntN(1000))
 		switch n := random.IntN(4); {
 		case n < 2 && len(s) < 200:
-			h := &hold{}
-			s.add(h, at)
+			h := &hold{index: -1}
+			s.put(scheduled{at, h})
 			times[h] = at
 		case len(s) == 0:
 		case n == 2:
@@ -29,7 +29,7 @@ func TestSchedule(t *testing.T) {
 			}
 		default:
 			h := s[random.IntN(len(s))].h
-			s.change(h, at)
+			s.put(scheduled{at, h})
 			times[h] = at
 		}
 		if len(s) != len(times) {

@@ -28,11 +28,13 @@ func TestBoundsOfPlans(t *testing.T) {
 			for _, lease := range []time.Duration{ttl, ttl / 7} {
 				l := &Locker{}
 				l.renewer.l, l.renewer.batcher = l, c.batcher
+				l.reseed()
 				h := &hold{locker: l, ttl: ttl, index: -1}
 				early := l.renewer.renewEarlyBy(lease)
 				before := driver.Instant(0)
 				for _, offset := range []float64{0, 0.25, 0.5, 1} {
-					h.scheduleRenewal(1, driver.Grant{TTL: lease}, offset)
+					l.renewer.offset = offset
+					h.scheduleRenewal(1, driver.Grant{TTL: lease})
 					after, third := float64(h.renewAt-1), float64(lease)/3
 					what := fmt.Sprintf("%s, TTL %v, lease %v, offset %v", c.store, ttl, lease, offset)
 					if after < third*(c.first-tooFar) || after > third*(1.1+tooFar) {
@@ -54,13 +56,12 @@ func TestBoundsOfPlans(t *testing.T) {
 // Even with the greatest random part, the holds of a full request have different offsets, in the
 // order of the request. Otherwise the next request would not have the same order.
 func TestOffsetsOfARequest(t *testing.T) {
-	k := &renewer{batcher: anyBatcher{}, offset: math.Nextafter(1, 0)}
-	before := 0.0
-	for i := 1; i < mostTogether; i++ {
-		offset := k.offsetAt(i)
-		if offset <= before || offset > 1 {
-			t.Fatalf("the offset at place %d is %v, after %v", i, offset, before)
+	offset := math.Nextafter(1, 0) * offsetRange
+	for i := range mostTogether {
+		next := offset + offsetStep
+		if next <= offset || next > 1 {
+			t.Fatalf("the offset after place %d is %v, after %v", i, next, offset)
 		}
-		before = offset
+		offset = next
 	}
 }

@@ -65,53 +65,13 @@ type permitCall struct {
 	poll poller
 }
 
-// beginPermit does the work of tryAtOnce for a call with Slots. It tries all permits of name in one
-// step, if the store can do that and nothing else needs to be checked.
-func (a *attempt) beginPermit(name string) (*hold, *attempt, error) {
-	l := a.l
-	if !l.takesAnySlot(&a.set) || l.guarantees.Hashed || a.set.shared || lockFrom(a.ctx) != nil {
-		onHeap := *a
-		return nil, &onHeap, nil
-	}
-	if l.cfg.observers != nil {
-		a.observe(name)
-	}
-	a.anySlot, a.overtake = true, a.set.wait == 0
-	err := driver.CheckSlots(name, a.set.slots, &l.guarantees)
-	if err == nil {
-		err = a.prepare(name)
-	}
-	if err == nil {
-		sent := l.sendTime()
-		a.start = sent
-		err = a.tryStore(sent)
-	}
-	refused := errors.Is(err, ErrHeld) || splitVote(err)
-	if refused {
-		a.noteHeld(err)
-	}
-	if !refused || a.set.wait == 0 {
-		h, err := a.done(name, err)
-		return h, nil, err
-	}
-	a.drop(err)
-	onHeap := *a
-	return nil, &onHeap, nil
-}
-
-// takePermit takes one of the permits of name. The attempt already has the options of the call. If
-// beginPermit has tried every permit, a.held is the error.
-//
-//go:noinline
+// takePermit takes one of the permits of name. The attempt has the options of the call.
 func (a *attempt) takePermit(name string) (*hold, error) {
 	p := &permitCall{call: a.call, name: name, poll: poller{l: a.l}}
-	if p.l.cfg.observers != nil && p.events == nil {
-		p.observe(name)
-	}
 	err := p.check()
 	if err == nil {
 		var h *hold
-		if h, err = p.runStates(a.held); err == nil {
+		if h, err = p.runStates(); err == nil {
 			return h, nil
 		}
 	}
@@ -134,7 +94,7 @@ func (p *permitCall) check() error {
 			return ErrAlreadyHeld
 		}
 	}
-	if err := cmp.Or(p.set.check(&p.l.guarantees), p.checkToken()); err != nil {
+	if err := cmp.Or(p.set.wrong, p.checkToken()); err != nil {
 		return err
 	}
 	return p.checkPlaces()
@@ -159,9 +119,8 @@ func (p *permitCall) checkPlaces() error {
 }
 
 // runStates takes a permit. It goes through the states that the comment at permitCall describes,
-// until the call is done or refused. triedErr is nil, or the error of beginPermit after it has
-// tried every permit.
-func (p *permitCall) runStates(triedErr error) (*hold, error) {
+// until the call is done or refused.
+func (p *permitCall) runStates() (*hold, error) {
 	l := p.l
 	l.mu.Lock()
 	if l.closed {
@@ -176,12 +135,10 @@ func (p *permitCall) runStates(triedErr error) (*hold, error) {
 		l.attemptOver()
 		l.mu.Unlock()
 	}()
-	if p.start == 0 {
-		p.start = l.clock.Now()
-	}
+	p.start = l.clock.Now()
 	p.held = make([]error, p.set.slots)
-	if wait := p.set.wait != 0; triedErr != nil || !wait || !crowded || p.set.skip {
-		h, err := p.firstScan(triedErr)
+	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip {
+		h, err := p.scan(!wait)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
 			return h, err
 		}
@@ -190,15 +147,6 @@ func (p *permitCall) runStates(triedErr error) (*hold, error) {
 	p.noteContended(nil)
 	l.unlock()
 	return p.queueForPermit()
-}
-
-// firstScan makes the first scan. If triedErr is not nil, beginPermit has already tried every
-// permit. Then firstScan only returns a *HeldError made from triedErr.
-func (p *permitCall) firstScan(triedErr error) (*hold, error) {
-	if triedErr != nil {
-		return nil, p.heldAll(triedErr)
-	}
-	return p.scan(p.set.wait == 0)
 }
 
 // gateTTL is the lease of the gate, the lock of the first waiting caller. If that caller dies, the
@@ -233,7 +181,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	defer stop()
 	h, err := p.watch(ctx)
 	// The call does not wait for the store's reply. Close does, because the gate is a hold.
-	go gate.giveBack(context.Background(), 0, nil)
+	go gate.giveUp(context.Background(), nil)
 	return h, err
 }
 

@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 
@@ -13,6 +14,23 @@ func (l *Locker) takesAnySlot(set *settings) bool {
 	return l.slotTaker != nil && (most == 0 || set.slots <= most) && set.holdAtLeast == 0 && set.fenceAbove == 0
 }
 
+// anyPermit takes any permit of a name with one request.
+type anyPermit struct {
+	a        *attempt
+	overtake bool // may overtake the callers that wait for the gate
+}
+
+// Acquire notes in the attempt which permit it has. The name of the attempt is that of all permits
+// as long as the permit is not known.
+func (p *anyPermit) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	p.a.h.name = r.Name
+	slot, g, err := p.a.l.slotTaker.AcquireSlot(ctx, r, p.a.set.slots, p.overtake)
+	if err == nil {
+		p.a.h.name = driver.SlotName(r.Name, slot)
+	}
+	return g, err
+}
+
 // scan tries each permit once, with one request if possible. If overtake is true, this call may
 // overtake the callers that wait for the gate.
 func (p *permitCall) scan(overtake bool) (*hold, error) {
@@ -23,7 +41,7 @@ func (p *permitCall) scan(overtake bool) (*hold, error) {
 		return p.scanSingly()
 	}
 	a := p.attempt()
-	a.anySlot, a.overtake = true, overtake
+	a.taker = &anyPermit{a, overtake}
 	h, err := a.take(p.name)
 	switch {
 	case err == nil:
@@ -122,20 +140,4 @@ func (p *permitCall) attempt() *attempt {
 	a := &attempt{call: p.call, part: true}
 	a.noted, a.set.wait = true, 0
 	return a
-}
-
-// take takes the lock on name, which is a permit or the gate. It waits for the lock if the settings
-// allow that.
-func (a *attempt) take(name string) (*hold, error) {
-	wait, err := false, a.prepare(name)
-	if err == nil {
-		wait, err = a.askOnce()
-	}
-	if wait {
-		err = a.waitForLock()
-	}
-	if err != nil {
-		return nil, a.drop(err)
-	}
-	return a.done(name, nil)
 }

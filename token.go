@@ -105,22 +105,23 @@ func (a *attempt) newToken() string {
 // waitWithToken waits for the lock on name, after the first try of the caller's token was refused.
 //
 //go:noinline
-func (a *attempt) waitWithToken(name string) (*hold, error) {
+func (a *attempt) waitWithToken(name string) error {
 	asked := a.request
 	for {
 		w, err := a.sendStandIn(name)
 		if err != nil {
-			if a.timeout = w.timeout; a.timeout && a.tryStore(a.l.sendTime()) == nil {
-				err = nil
+			if a.timeout = w.timeout; a.timeout && a.tryStore(a.l.clock.Now()) == nil {
+				return nil
 			}
-			return a.done(name, err)
+			return err
 		}
-		a.request.Replaces, a.request.AtLeast, a.request.FenceAbove = w.h.token, 0, 0 // the stand-in's request had them
+		// The stand-in's request had AtLeast and FenceAbove.
+		a.request.Replaces, a.request.AtLeast, a.request.FenceAbove = w.h.token, 0, 0
 		a.by = w.by
-		err = a.tryStore(a.l.sendTime())
+		err = a.tryStore(a.l.clock.Now())
 		w.standBack(err)
 		if !errors.Is(err, ErrLost) {
-			return a.done(name, err)
+			return err
 		}
 		a.request = asked
 	}
@@ -129,7 +130,7 @@ func (a *attempt) waitWithToken(name string) (*hold, error) {
 // sendStandIn waits for the lock on name with a token of the Locker's own.
 func (a *attempt) sendStandIn(name string) (*attempt, error) {
 	w := &attempt{call: call{l: a.l, ctx: a.ctx, set: a.set, start: a.start, noted: true}, part: true, gate: true, standIn: true}
-	w.set.token = nil
+	w.set.token, w.set.coolDown = nil, 0 // the lock itself is not released
 	a.l.countWaiting(1)
 	defer a.l.countWaiting(-1)
 	err := w.prepare(name)
@@ -156,7 +157,7 @@ func (l *Locker) countWaiting(n int) {
 func (w *attempt) standBack(err error) {
 	l, h := w.l, w.h
 	if err != nil || h.isShared() {
-		go h.giveBack(context.Background(), 0, nil) // Close waits for it
+		go h.giveUp(context.Background(), nil) // Close waits for it
 		return
 	}
 	if h.released.CompareAndSwap(nil, releasedWell) {

@@ -181,7 +181,7 @@ func (a *attempt) askStore(ctx context.Context, poll *poller) error {
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
 		}
-		return a.tryStore(a.l.sendTime())
+		return a.tryStore(a.l.clock.Now())
 	}
 	g, err := waiter.Wait(ctx, a.request, true)
 	if err != nil {
@@ -223,8 +223,8 @@ func (a *attempt) withdraw() {
 	switch a.place.state {
 	case turnGiven:
 		if a.h.released.CompareAndSwap(nil, releasedWell) {
+			l.unlist(a.h)
 			l.endHold(a.h, ErrReleased)
-			l.wakeHead(a.h.name)
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
 		if a.events != nil { // the caller does not get this lock

@@ -29,7 +29,6 @@ type otherMeaning struct{ dir, name, instead string }
 var otherMeanings = []otherMeaning{
 	{".", "Locker.places", "locations"},
 	{".", "permitCall.checkPlaces", "checkLocations"},
-	{".", "placeStep", "offsetStep: the random part grows by it, from one hold to the next"},
 	{".", "attempt.settle", "begin, or what fits the layer hold: it completes an attempt"},
 	{".", "eventQueue.settle", "awaitDelivery"},
 	{".", "Locker.unlockSettled", "unlockDelivered"},
