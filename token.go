@@ -151,12 +151,13 @@ func (l *Locker) countWaiting(n int) {
 	l.stats.waiting += n
 }
 
-// standBack ends the hold of a stand-in after the caller's token should have replaced its token. If
-// err is nil, an exclusive hold is replaced for certain. A shared one is not, if the caller's token
-// had a hold already. So it is released, as it is after an error.
+// standBack ends the hold of a stand-in after the caller's token should have replaced its token.
+// After ErrLost nothing is left of the hold. If err is nil, an exclusive hold is replaced for
+// certain. A shared one is not, if the caller's token had a hold already. So it is released, as it
+// is after every other error.
 func (w *attempt) standBack(err error) {
 	l, h := w.l, w.h
-	if err != nil || h.isShared() {
+	if gone := errors.Is(err, ErrLost) || err == nil && !h.isShared(); !gone {
 		go h.giveUp(context.Background(), nil) // Close waits for it
 		return
 	}
