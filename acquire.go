@@ -9,13 +9,16 @@ import (
 
 // A lock goes down through these files. Each of them calls only files that stand below it:
 //
+//	do.go, claim.go           the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
+//	token.go                  the wait of a caller with a token of its own
 //	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
 //	attempt.go                one token, one try at a time, its unknown outcome
 //	call.go                   the options, the time and the observers of a call
+//	join.go                   the locks of a context
 //	hold.go                   the state of a lock that is held
 //	renew.go, schedule.go     the leases of all holds of the Locker
 //	line.go                   the places of the waiters, and which waiter is next

@@ -125,6 +125,17 @@ func (k *Locks) Context() context.Context {
 	return k.set.context()
 }
 
+// Join returns a context that ends when ctx ends, or as soon as one of the locks ends. In all other
+// respects, it is like Lock.Join. FenceFrom returns the fence of the last name in alphabetical
+// order; Fences has all of them.
+func (k *Locks) Join(ctx context.Context) (context.Context, context.CancelFunc) {
+	h := noHold
+	if locks := k.list(); len(locks) > 0 {
+		h = locks[len(locks)-1].holdOf()
+	}
+	return joinContexts(&joinedContext{ctx, h}, k.Context())
+}
+
 // Remaining calls Lock.Remaining for each lock, and returns the shortest time.
 func (k *Locks) Remaining() time.Duration {
 	left := time.Duration(1<<63 - 1)
@@ -164,16 +175,18 @@ func (k *Locks) Release(opts ...ReleaseOption) error {
 	return err
 }
 
-// FencesFrom returns the fences of all locks in ctx. A lock is in ctx if ctx is the lock's context,
-// or was made from it. The keys of the map are the names of the locks. If two locks have the same
-// name, the map has the fence of the inner one. Locks without a fence are left out.
+// FencesFrom returns the fences of all locks in ctx, for the function of DoAll. A lock is in ctx if
+// ctx is the lock's context, comes from its Join, or was made from one of these. The keys of the
+// map are the names of the locks. If two locks have the same name, the map has the fence of the
+// inner one. Locks without a fence are left out.
 func FencesFrom(ctx context.Context) map[string]uint64 {
 	fences := make(map[string]uint64)
-	for h := lockFrom(ctx); h != nil; h = h.outer {
+	locksIn(ctx, lockFrom(ctx), func(h *hold) bool {
 		name := withoutSlot(h.name)
 		if fence := h.fencing(); fence != 0 && fences[name] == 0 {
 			fences[name] = fence
 		}
-	}
+		return false
+	})
 	return fences
 }

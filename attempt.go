@@ -75,7 +75,7 @@ func (a *attempt) check(name string) error {
 	if a.outer == nil {
 		a.outer = lockFrom(a.ctx)
 	}
-	if a.outer != nil && a.replaces == nil && !a.part && a.outer.covers(a.l, name) {
+	if a.outer != nil && a.replaces == nil && !a.part && a.l.heldIn(a.ctx, a.outer, name) {
 		return ErrAlreadyHeld
 	}
 	if err := cmp.Or(a.set.wrong, a.checkToken()); err != nil {

@@ -125,6 +125,17 @@ func (k *Lock) Expired() bool { return k.holdOf().expired() }
 // context given to Do ends, whichever is first.
 func (k *Lock) Context() context.Context { return k.holdOf().context() }
 
+// Join returns a context that ends when ctx ends or the lock ends, whichever is first, and its
+// cancel function. It is for work that has a context of its own, such as an HTTP request, and must
+// stop when the lock is lost. The context has the values of ctx, and FenceFrom returns the fence of
+// the lock from it. If the lock has ended it, context.Cause returns the reason, as for Context.
+//
+// The cancel function frees what Join has allocated, and does not release the lock. Call it when
+// the work is done.
+func (k *Lock) Join(ctx context.Context) (context.Context, context.CancelFunc) {
+	return joinContexts(&joinedContext{ctx, k.holdOf()}, k.Context())
+}
+
 // Check asks the store whether the lock is still held. The reply may be outdated when it arrives:
 // use it as advice, and rely on Fence. Nil means that the lock is held. ErrLost, ErrExpired and
 // ErrReleased mean that it is not; see Release for the difference between ErrLost and ErrExpired.

@@ -66,6 +66,33 @@ func (e *HeldError) Foreign() bool {
 	return false
 }
 
+// RetryAfter returns the time until the planned end of the holds or cool-down, or of the first
+// permit, and def if that is unknown.
+func (e *HeldError) RetryAfter(def time.Duration) time.Duration {
+	var first, last time.Duration
+	known := 0
+	for i := range e.Holds {
+		h := &e.Holds[i]
+		end := h.PlannedEnd
+		if h.Cooling {
+			end = h.Until
+		}
+		if d := time.Until(end); !end.IsZero() && d > 0 {
+			if known++; known == 1 {
+				first = d
+			}
+			first, last = min(first, d), max(last, d)
+		}
+	}
+	switch permits := len(e.Holds) > 1 && !e.Holds[0].Shared; {
+	case known > 0 && permits:
+		return first
+	case known > 0 && known == len(e.Holds):
+		return last
+	}
+	return def
+}
+
 func (e *HeldError) Error() string {
 	if len(e.Holds) == 0 {
 		return ErrHeld.Error() + until(e.Until)

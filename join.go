@@ -1,0 +1,58 @@
+package padlock
+
+import "context"
+
+// joinContexts returns a context with the values of ctx, which ends when ctx or over ends.
+func joinContexts(ctx, over context.Context) (context.Context, context.CancelFunc) {
+	joined, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(over, func() { cancel(context.Cause(over)) })
+	if over.Err() != nil { // AfterFunc calls its function in a goroutine, which may be late
+		cancel(context.Cause(over))
+	}
+	return joined, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// joinedContext is the context that was given to Join, together with the lock. Both may come from
+// locks: lockFrom finds the one of Join, and heldIn finds all of them.
+type joinedContext struct {
+	context.Context
+	lock *hold
+}
+
+type joinKey struct{}
+
+func (c *joinedContext) Value(key any) any {
+	switch key {
+	case lockKey{}:
+		return c.lock
+	case joinKey{}:
+		return c.Context
+	}
+	return c.Context.Value(key)
+}
+
+// locksIn calls f for each lock of ctx, until f returns true, and then returns true. It begins with
+// inner, which is the innermost lock.
+func locksIn(ctx context.Context, inner *hold, f func(*hold) bool) bool {
+	for {
+		for h := inner; h != nil; h = h.outer {
+			if f(h) {
+				return true
+			}
+		}
+		before, ok := ctx.Value(joinKey{}).(context.Context)
+		if !ok {
+			return false
+		}
+		ctx, inner = before, lockFrom(before)
+	}
+}
+
+// heldIn reports whether ctx comes from a lock of l on name that is not over. inner is the
+// innermost lock of ctx.
+func (l *Locker) heldIn(ctx context.Context, inner *hold, name string) bool {
+	return locksIn(ctx, inner, func(h *hold) bool { return h.locker == l && h.name == name && h.endCause() == nil })
+}
