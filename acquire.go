@@ -106,9 +106,10 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 // observers how the call begins and, if it fails, how it ends. Most calls have no options and no
 // observers.
 func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Option) (*hold, error) {
-	a := &attempt{call: call{method: m, l: l, ctx: ctx, set: l.cfg.defaults}}
+	a := new(attempt)
+	a.method, a.l, a.ctx, a.set = m, l, ctx, l.cfg.defaults
 	if len(opts) > 0 {
-		a.set = l.withOptions(opts)
+		a.set.change(opts, &l.guarantees)
 	}
 	if a.once {
 		a.set.wait = 0
@@ -119,7 +120,11 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	if a.set.slots != 0 && a.replaces == nil {
 		return a.takePermit(name)
 	}
-	h, err := a.take(name)
+	take := a.take
+	if a.set.token != nil && a.set.wait != 0 {
+		take = a.takeWithToken
+	}
+	h, err := take(name)
 	if err != nil {
 		return nil, a.refuse(name, err)
 	}

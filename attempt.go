@@ -18,7 +18,7 @@ type attempt struct {
 	part bool // of a permitCall, which checks, counts and reports the call
 	gate bool // takes the gate of a name with slots; see permitCall
 
-	standIn bool // waits for an attempt with Token; see waitWithToken
+	standIn bool // waits for a call with Token; see takeWithToken
 
 	request driver.Request
 	taker   taker // sends the request
@@ -52,10 +52,7 @@ func (a *attempt) take(name string) (*hold, error) {
 	if err == nil {
 		wait, err = a.askOnce()
 	}
-	switch {
-	case wait && a.set.token != nil:
-		err = a.waitWithToken(name)
-	case wait:
+	if wait {
 		err = a.waitForLock()
 	}
 	if err != nil {
@@ -98,7 +95,7 @@ func (a *attempt) prepare(name string) error {
 	l, set := a.l, &a.set
 	l.mu.Lock()
 	token, closed := a.newToken(), l.closed
-	a.inLine = set.token == nil && (l.queues[name] != nil || l.handover.holders[name] != nil)
+	a.inLine = l.queues[name] != nil || l.handover.holders[name] != nil
 	if !closed {
 		l.attempts++
 		a.counted = true
@@ -168,7 +165,7 @@ const shortWait = time.Second
 // joinsFirst reports whether the caller joins the store's queue before it has made any try.
 func (a *attempt) joinsFirst() bool {
 	l, r := a.l, &a.request
-	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part && a.set.token == nil &&
+	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part &&
 		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
 		(a.set.wait < 0 || a.set.wait >= shortWait) && l.waiter.JoinFirst(r.Name)
 }
@@ -343,6 +340,14 @@ func (a *attempt) giveUpToken() {
 		a.l.cleaner.add(what, max(a.set.ttl, a.set.holdAtLeast))
 	}
 	a.cleanUp, a.unsure = false, false
+}
+
+// newToken returns the first token of the attempt. The caller holds mu.
+func (a *attempt) newToken() string {
+	if a.set.token != nil {
+		return *a.set.token
+	}
+	return a.l.newToken()
 }
 
 // renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the

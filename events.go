@@ -21,11 +21,10 @@ const (
 	EventAcquiring EventKind = iota
 	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
 	// has at most one EventContended. Err is the *HeldError. It is nil if the caller joins a queue
-	// without asking the store. That happens if other callers of its Locker already wait, or if its
-	// Locker has just handed the lock to another process.
+	// without asking the store. That happens if its Locker holds the lock, if other callers of its
+	// Locker already wait, or if its Locker has just handed the lock to another process.
 	EventContended
-	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began. It is 0
-	// if a store in this process granted the lock at once.
+	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began.
 	EventAcquired
 	// EventRefused: an acquire failed. Err and Outcome tell the reason. Event.Took is the time
 	// since the acquire began.

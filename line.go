@@ -189,24 +189,15 @@ func (l *Locker) unlist(h *hold) {
 	}
 }
 
-// nextInLine returns the turn of the waiter that gets the lock of h, which is being released. It
-// returns nil if h is not passed on: a lock that is over is not, nor is one that cools down. Then
-// the head of the line, if it is parked for h, asks the store. The caller holds mu.
+// nextInLine returns the turn of the waiter in q that gets the lock of h, which is being released.
+// It returns nil if h is not passed on: if h is over or cools down, or if Close has begun. Then the
+// head of the line, if it is parked for h, asks the store when h ends. The caller holds mu.
 //
 // The turn is in the state turnPassing. The caller must end that state with passingOver, and Close
 // waits for that.
-func (h *hold) nextInLine(keep time.Duration) *turn {
+func (h *hold) nextInLine(q *queue, keep time.Duration) *turn {
 	l := h.locker
-	if l.handover.holders[h.name] != h {
-		return nil
-	}
-	delete(l.handover.holders, h.name)
-	q := l.queues[h.name]
-	switch {
-	case q == nil || !q.headParked():
-		return nil
-	case keep != 0 || l.closed:
-		q.callHead()
+	if keep != 0 || l.closed || l.handover.holders[h.name] != h || !q.headParked() {
 		return nil
 	}
 	t := q.line[0]

@@ -34,7 +34,9 @@ type taking struct {
 func (s *lockSet) takeAll(names []string, opts []Option) error {
 	t := taking{lockSet: s, set: s.l.cfg.defaults}
 	if len(opts) > 0 {
-		t.set = s.l.withOptions(opts)
+		set := t.set // a copy on the heap, because the options get a pointer to it
+		set.change(opts, &s.l.guarantees)
+		t.set = set
 	}
 	var room [4]string // memory for the sorted names; usually there are few
 	names = append(room[:0], names...)
@@ -129,8 +131,9 @@ func (t *taking) check(names []string) error {
 
 // takeNext takes the lock on name, in addition to the locks that t has.
 func (t *taking) takeNext(name string) error {
-	a := &attempt{call: call{method: method{op: OpAcquire, within: t.within}, l: t.l, ctx: t.ctx, set: t.set}}
-	a.outer = t.innermost()
+	a := new(attempt)
+	a.method = method{op: OpAcquire, within: t.within}
+	a.l, a.ctx, a.set, a.outer = t.l, t.ctx, t.set, t.innermost()
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}

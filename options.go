@@ -247,20 +247,18 @@ func (c *config) check() error {
 	return nil
 }
 
-// withOptions returns the settings of a call with opts.
-func (l *Locker) withOptions(opts []Option) settings {
-	set := l.cfg.defaults
+// change applies opts, the options of a call, to the defaults of the Locker.
+func (s *settings) change(opts []Option, g *driver.Guarantees) {
 	for _, o := range opts {
 		if o != nil {
-			o.apply(&set)
+			o.apply(s)
 		}
 	}
-	set.complete(&l.guarantees)
-	return set
+	s.complete(g)
 }
 
-// complete sets the fields that follow from the others. It is called when all options are applied,
-// so a call without options checks nothing again.
+// complete sets the fields that follow from the others. The defaults are completed once, so a call
+// without options checks nothing again.
 func (s *settings) complete(g *driver.Guarantees) {
 	s.plan, s.wrong = s.plannedHold(), s.check(g)
 }

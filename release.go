@@ -119,7 +119,11 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = h.cause // the renewal found that the lock is lost, or its time was over meanwhile
 		}
 	}
-	next, bond := h.nextInLine(keep), h.bond
+	var next *turn
+	if q := l.queues[h.name]; q != nil {
+		next = h.nextInLine(q, keep)
+	}
+	bond := h.bond
 	events := h.events
 	l.endHold(h, ErrReleased)
 	exported := h.exported

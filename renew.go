@@ -137,11 +137,8 @@ func (l *Locker) endHold(h *hold, why error) {
 		return
 	}
 	h.cause = why
-	if why != ErrReleased {
-		l.unlist(h) // a Release has passed h on, or has woken the head of the line
-		if h.endKind(why) == EventLost && !h.gate {
-			l.stats.lost++
-		}
+	if why != ErrReleased && !h.gate && h.endKind(why) == EventLost {
+		l.stats.lost++
 	}
 	if h.events != nil {
 		h.leaveCleanupGroup()
@@ -158,6 +155,7 @@ func (l *Locker) endHold(h *hold, why error) {
 	if h.cancel != nil {
 		h.cancel(failed(OpHold, h.name, why))
 	}
+	l.unlist(h)
 }
 
 // endKind is the kind of the event that reports the end of h.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -48,35 +47,6 @@ var errTokenOfAll = fmt.Errorf("%w: Token is given to New, and all callers of th
 // errTokenOfSeveral is the error of AcquireAll and DoAll with Token.
 var errTokenOfSeveral = fmt.Errorf("%w: Token and several names cannot be combined", ErrInvalid)
 
-// checkToken finds the errors in the option Token.
-func (c *call) checkToken() error {
-	g := &c.l.guarantees
-	switch t := c.set.token; {
-	case t == nil:
-		return nil
-	case g.RefusedIsSpent:
-		return fmt.Errorf("Token: a store of the kind %q grants nothing for a token that it has refused; use one of its members: %w", g.Store, errors.ErrUnsupported)
-	case g.Bound != driver.ToNothing && !g.Detached:
-		return fmt.Errorf("Token: the locks of this store end with their %v, so no other process can repeat a call: %w", g.Bound, errors.ErrUnsupported)
-	case g.Bound != driver.ToNothing && !c.set.detached && c.replaces == nil:
-		return fmt.Errorf("Token: this lock would end with its %v; give Detached too: %w", g.Bound, errors.ErrUnsupported)
-	case strings.ContainsFunc(*t, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Errorf("%w: token has a character that is not printable ASCII, or a space", ErrInvalid)
-	case c.replaces != nil && c.replaces.token == *t:
-		return fmt.Errorf("%w: Token is the token of the key, which ends when the lock is adopted; use another one", ErrInvalid)
-	default:
-		return driver.CheckToken(*t)
-	}
-}
-
-// newToken returns the token for the attempt. The caller holds mu.
-func (a *attempt) newToken() string {
-	if a.set.token != nil {
-		return *a.set.token
-	}
-	return a.l.newToken()
-}
-
 // A token that was sent to Wait is spent afterwards, and a token that waits may be released by the
 // store in the background. So the caller's token never waits. A call with Token has one of these
 // states:
@@ -102,46 +72,58 @@ func (a *attempt) newToken() string {
 //
 // Calls with Slots never wait for a permit in a queue, and need no stand-in.
 
-// waitWithToken waits for the lock on name, after the first try of the caller's token was refused.
-//
-//go:noinline
-func (a *attempt) waitWithToken(name string) error {
-	asked := a.request
+// takeWithToken takes the lock on name for a call with Token that may wait.
+func (c *call) takeWithToken(name string) (*hold, error) {
+	c.start = c.l.clock.Now()
+	h, err := c.tryToken(name, nil, NoHandOver)
+	if !errors.Is(err, ErrHeld) || c.outlived(err) {
+		return h, err
+	}
+	unsure := errors.Is(err, ErrUncertain) // the token may have the lock, whatever comes later
 	for {
-		w, err := a.sendStandIn(name)
-		if err != nil {
-			if a.timeout = w.timeout; a.timeout && a.tryStore(a.l.clock.Now()) == nil {
-				return nil
+		w := c.standIn()
+		waited, err := w.take(name)
+		c.l.countWaiting(-1)
+		switch {
+		case err == nil:
+			key := Key{name: name, token: waited.token, shared: w.set.shared}
+			h, err = c.tryToken(name, &key, w.by)
+			waited.standBack(err)
+			if errors.Is(err, ErrLost) {
+				continue
 			}
-			return err
+		case w.timeout:
+			var last error
+			c.timeout = true
+			if h, last = c.tryToken(name, nil, NoHandOver); last == nil {
+				return h, nil
+			}
+			unsure = unsure || errors.Is(last, ErrUncertain)
 		}
-		// The stand-in's request had AtLeast and FenceAbove.
-		a.request.Replaces, a.request.AtLeast, a.request.FenceAbove = w.h.token, 0, 0
-		a.by = w.by
-		err = a.tryStore(a.l.clock.Now())
-		w.standBack(err)
-		if !errors.Is(err, ErrLost) {
-			return err
+		if err != nil && unsure {
+			err = withUncertain(err)
 		}
-		a.request = asked
+		return h, err
 	}
 }
 
-// sendStandIn waits for the lock on name with a token of the Locker's own.
-func (a *attempt) sendStandIn(name string) (*attempt, error) {
-	w := &attempt{call: call{l: a.l, ctx: a.ctx, set: a.set, start: a.start, noted: true}, part: true, gate: true, standIn: true}
+// tryToken makes one try with the caller's token. If standIn is not nil, the caller's token replaces
+// that of the stand-in.
+func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
+	a := &attempt{call: *c, by: by}
+	a.set.wait, a.replaces = 0, standIn
+	h, err := a.take(name)
+	c.noted = a.noted
+	return h, err
+}
+
+// standIn returns an attempt that waits for this call with a token of the Locker's own, and counts
+// its wait until countWaiting is called.
+func (c *call) standIn() *attempt {
+	w := &attempt{call: call{l: c.l, ctx: c.ctx, set: c.set, start: c.start, noted: true}, part: true, gate: true, standIn: true}
 	w.set.token, w.set.coolDown = nil, 0 // the lock itself is not released
-	a.l.countWaiting(1)
-	defer a.l.countWaiting(-1)
-	err := w.prepare(name)
-	if err == nil {
-		w.held = a.held
-		err = w.waitForLock()
-	}
-	if err != nil {
-		return w, w.drop(err)
-	}
-	return w, nil
+	c.l.countWaiting(1)
+	return w
 }
 
 // countWaiting counts a caller whose stand-in waits; see takePlace.
@@ -155,8 +137,8 @@ func (l *Locker) countWaiting(n int) {
 // After ErrLost nothing is left of the hold. If err is nil, an exclusive hold is replaced for
 // certain. A shared one is not, if the caller's token had a hold already. So it is released, as it
 // is after every other error.
-func (w *attempt) standBack(err error) {
-	l, h := w.l, w.h
+func (h *hold) standBack(err error) {
+	l := h.locker
 	if gone := errors.Is(err, ErrLost) || err == nil && !h.isShared(); !gone {
 		go h.giveUp(context.Background(), nil) // Close waits for it
 		return

@@ -223,7 +223,6 @@ func (a *attempt) withdraw() {
 	switch a.place.state {
 	case turnGiven:
 		if a.h.released.CompareAndSwap(nil, releasedWell) {
-			l.unlist(a.h)
 			l.endHold(a.h, ErrReleased)
 			a.request.Token, a.cleanUp = a.h.token, true
 		}
