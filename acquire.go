@@ -12,6 +12,7 @@ import (
 //	do.go, claim.go           the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
+//	token.go                  the wait of a caller with a token of its own
 //	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
@@ -119,7 +120,11 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	if a.set.slots != 0 && a.replaces == nil {
 		return a.takePermit(name)
 	}
-	h, err := a.take(name)
+	take := a.take
+	if a.set.token != nil && a.set.wait != 0 {
+		take = a.takeWithToken
+	}
+	h, err := take(name)
 	if err != nil {
 		return nil, a.refuse(name, err)
 	}

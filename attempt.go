@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ type attempt struct {
 	call
 	part bool // of a permitCall, which checks, counts and reports the call
 	gate bool // takes the gate of a name with slots; see permitCall
+
+	standIn bool // waits for a call with Token; see takeWithToken
 
 	request driver.Request
 	taker   taker // sends the request
@@ -72,8 +75,8 @@ func (a *attempt) check(name string) error {
 	if a.outer != nil && a.replaces == nil && !a.part && a.l.heldIn(a.ctx, a.outer, name) {
 		return ErrAlreadyHeld
 	}
-	if a.set.wrong != nil {
-		return a.set.wrong
+	if err := cmp.Or(a.set.wrong, a.checkToken()); err != nil {
+		return err
 	}
 	if a.replaces != nil {
 		if err := a.l.checkStore(a.ctx, a.replaces); err != nil {
@@ -91,7 +94,7 @@ func (a *attempt) prepare(name string) error {
 	}
 	l, set := a.l, &a.set
 	l.mu.Lock()
-	token, closed := l.newToken(), l.closed
+	token, closed := a.newToken(), l.closed
 	a.inLine = l.queues[name] != nil || l.handover.holders[name] != nil
 	if !closed {
 		l.attempts++
@@ -266,9 +269,9 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}
-	if l.handover.holders != nil && !a.h.shared {
+	if l.handover.holders != nil && !a.h.shared && !a.standIn {
 		l.handover.holders[a.h.name] = a.h
-		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
+		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil && a.set.token == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
 			a.h.batch = l.newBatch(now)
 		}
 	}
@@ -299,7 +302,7 @@ func (a *attempt) announce() {
 // drop ends an attempt that failed, and returns its error.
 func (a *attempt) drop(err error) error {
 	err = callerError(a.ctx, err)
-	if a.unsure {
+	if a.unsure || a.cleanUp && a.set.token != nil { // with Token there is no clean-up
 		err = withUncertain(err)
 	}
 	a.giveUpToken()
@@ -326,9 +329,10 @@ func (a *attempt) noteHeld(err error) {
 // granted the request, or may grant it later.
 func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 
-// giveUpToken begins a clean-up if the store may have granted something to the token.
+// giveUpToken begins a clean-up if the store may have granted something to the token. With Token it
+// does not: a repeat of the call, perhaps in another process, may have the lock now.
 func (a *attempt) giveUpToken() {
-	if a.cleanUp {
+	if a.cleanUp && a.set.token == nil {
 		what := cleanUp{name: a.h.name, token: a.request.Token, acquire: true, events: a.events}
 		if _, any := a.taker.(*anyPermit); any && a.h.name == a.request.Name {
 			what.permits = a.set.slots
@@ -338,11 +342,22 @@ func (a *attempt) giveUpToken() {
 	a.cleanUp, a.unsure = false, false
 }
 
+// newToken returns the first token of the attempt. The caller holds mu.
+func (a *attempt) newToken() string {
+	if a.set.token != nil {
+		return *a.set.token
+	}
+	return a.l.newToken()
+}
+
 // renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
 // last few tokens of the attempt. (A store in this process does not need that list.) If a composite
 // store (quorum) finds a hold with one of these tokens, it knows that the hold is left over from an
-// earlier try of the same caller.
+// earlier try of the same caller. With Token, the attempt keeps its token.
 func (a *attempt) renewToken() {
+	if a.set.token != nil {
+		return
+	}
 	a.giveUpToken()
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()

@@ -3,6 +3,8 @@ package padlock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -27,6 +29,27 @@ type call struct {
 	events  *eventQueue    // nil if there is no observer
 	noted   bool           // EventContended was noted
 	timeout bool           // the time of Wait is over
+}
+
+// checkToken finds the errors in the option Token.
+func (c *call) checkToken() error {
+	g := &c.l.guarantees
+	switch t := c.set.token; {
+	case t == nil:
+		return nil
+	case g.RefusedIsSpent:
+		return fmt.Errorf("Token: a store of the kind %q grants nothing for a token that it has refused; use one of its members: %w", g.Store, errors.ErrUnsupported)
+	case g.Bound != driver.ToNothing && !g.Detached:
+		return fmt.Errorf("Token: the locks of this store end with their %v, so no other process can repeat a call: %w", g.Bound, errors.ErrUnsupported)
+	case g.Bound != driver.ToNothing && !c.set.detached && c.replaces == nil:
+		return fmt.Errorf("Token: this lock would end with its %v; give Detached too: %w", g.Bound, errors.ErrUnsupported)
+	case strings.ContainsFunc(*t, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Errorf("%w: token has a character that is not printable ASCII, or a space", ErrInvalid)
+	case c.replaces != nil && c.replaces.token == *t:
+		return fmt.Errorf("%w: Token is the token of the key, which ends when the lock is adopted; use another one", ErrInvalid)
+	default:
+		return driver.CheckToken(*t)
+	}
 }
 
 // observe delivers EventAcquiring.

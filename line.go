@@ -306,6 +306,6 @@ func (l *Locker) newBatch(now driver.Instant) *batch {
 // attempt must not need anything that only the store can grant.
 func (a *attempt) canTakeOver(h *hold) bool {
 	n := a.h
-	return !n.shared && !n.detached && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
+	return !n.shared && !n.detached && !a.standIn && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
 		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence
 }

@@ -45,7 +45,8 @@ type settings struct {
 	fenceAbove  uint64
 	label       string
 	detached    bool
-	slots       int // 0 without Slots; below 0 if the parameter of Slots is invalid
+	token       *string // nil without Token
+	slots       int     // 0 without Slots; below 0 if the parameter of Slots is invalid
 
 	// These follow from the other fields; see complete.
 	plan  time.Duration // the planned length of the hold; 0 if there is no plan
@@ -232,6 +233,8 @@ func PassLocally(n int, d time.Duration) LockerOption {
 // check returns the error in the parameters of MaxWaiters and PassLocally, or nil.
 func (c *config) check() error {
 	switch {
+	case c.defaults.token != nil:
+		return errTokenOfAll
 	case c.maxWaiters < 0:
 		return fmt.Errorf("%w: MaxWaiters is %d, 0 or more is allowed", ErrInvalid, c.maxWaiters)
 	case c.passes && (c.passMost < 2 || c.passMost > 100_000 || c.passFor <= 0 || c.passFor > time.Hour):

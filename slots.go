@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,8 +94,8 @@ func (p *permitCall) check() error {
 			return ErrAlreadyHeld
 		}
 	}
-	if p.set.wrong != nil {
-		return p.set.wrong
+	if err := cmp.Or(p.set.wrong, p.checkToken()); err != nil {
+		return err
 	}
 	return p.checkPlaces()
 }

@@ -82,8 +82,11 @@ func (p *permitCall) gateTaken() bool {
 // scanSingly tries one permit after the other. If there are many permits, it begins with a random
 // one, because the first ones are more likely to be held.
 func (p *permitCall) scanSingly() (*hold, error) {
-	first := 0
-	if len(p.held) > watchMost {
+	first, err := p.findPermit()
+	if err != nil {
+		return nil, err
+	}
+	if first = max(first, 0); len(p.held) > watchMost && p.set.token == nil {
 		first = rand.IntN(len(p.held))
 	}
 	for i := range p.held {
@@ -97,7 +100,7 @@ func (p *permitCall) scanSingly() (*hold, error) {
 		}
 		p.held[i] = err
 	}
-	err := p.refusal()
+	err = p.refusal()
 	p.poll.until(err)
 	return nil, err
 }

@@ -6,7 +6,7 @@
 // # Writing a store
 //
 // Implement the five methods of [Store] and test them with package drivertest. Its example is a
-// whole store to copy. Then add optional interfaces. The caller finds them with [As]:
+// whole store to copy. Then add optional interfaces, which the caller finds with [As]:
 //
 //   - [Waiter]: the store wakes waiters. Without it the caller polls.
 //   - [Admin]: people see who holds a name, and can end a hold.
@@ -35,15 +35,14 @@
 // A token is an opaque string of 1 to [MaxToken] bytes that stands for one hold. It is a secret and
 // never appears in an error, a log or a String method. It is spent when
 //
-//   - Acquire returned a *HeldError for it,
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it, or
-//   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it.
+//   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it, or
+//   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
-// The caller never sends a spent token to Acquire, Wait or Convert. Only a composite store, such as
-// a quorum, may send it to a member at which it has not released it. So an Acquire that arrives
-// after the Release of its token was sent before it. If that Release found nothing, the store may
-// refuse with ErrLost.
+// The caller never sends a spent token to Acquire, Wait or Convert. Only a composite store may send
+// it to a member at which it has not released it. If an Acquire arrives after a Release of its
+// token that found nothing, the store may refuse it with ErrLost.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
@@ -80,16 +79,18 @@ type Store interface {
 	// Acquire makes one try to take r.Name for r.Token. It never queues.
 	//
 	// While the token has a live hold, Acquire is a repeat: the grant has the same fence, and a
-	// full lease that counts from the repeat. The hold keeps its mode. After the lease it is a new
-	// try, with a new fence. If holds are bound to a connection, only the same process can repeat,
-	// and the error is ErrUncertain while an earlier connection may hold the name for this token.
+	// full lease that counts from the repeat. The hold keeps its mode. After the lease, and after a
+	// refusal, it is a new try, with a new fence. If holds are bound to a connection, only the same
+	// process can repeat, and the error is ErrUncertain while an earlier connection may hold the
+	// name for this token.
 	//
 	// The error is a *HeldError if others hold the name, if it cools down, or if others wait in the
-	// store's queue ahead of this caller. A waiter's token claims its reservation; see [Waiter].
+	// store's queue ahead of this caller. The token then has nothing. A waiter's token claims its
+	// reservation; see [Waiter].
 	//
 	// A shared request is granted only together with shared holds, and is errors.ErrUnsupported
-	// without shared mode. A composite store may abandon a try that some members granted, with the
-	// error [ErrSpent]. It releases them in the background.
+	// without shared mode. A composite store may abandon a try with the error [ErrSpent], and release
+	// it at its members in the background.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Guarantees are the promises of a store with its configuration. The zero value promises nothing.
+// Guarantees are the promises of a store with its configuration.
 type Guarantees struct {
 	Store string // the kind of store: "memory", "redis", …
 
@@ -42,6 +42,8 @@ type Guarantees struct {
 	// TTL after that process has first looked at the name.
 	Observed bool
 
+	RefusedIsSpent bool // see Tokens
+
 	SlotsAtOnce int  // the greatest n of SlotTaker; 0 means MaxSlots
 	Shared      bool // there are shared holds
 	Promotion   Promotion
@@ -56,9 +58,9 @@ type Guarantees struct {
 type Promise int
 
 const (
-	No     Promise = iota // it is not kept
-	Partly                // it is kept under the conditions in Notes
-	Yes                   // it is always kept
+	No     Promise = iota // not kept
+	Partly                // kept under the conditions in Notes
+	Yes                   // always kept
 )
 
 // Bound says what ends a hold.

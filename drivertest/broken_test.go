@@ -51,7 +51,7 @@ var broken = map[bug]string{
 	everyWaitTakesAPlace: "wait/cooldown-in-time wait/missed-wake-up wait/release-wakes wait/without-a-place",
 	exclusiveLooksShared: "extend/mode shared/told",
 	expiredForLost:       "extend/after-taken extend/foreign-token replaces/swap",
-	extendAfterRelease:   "extend/after-release",
+	extendAfterRelease:   "extend/after-release lost-reply/refused",
 	extendAnybody:        "extend/foreign-token tokens/one-name",
 	extendCutsAtLeast:    "atleast/extend",
 	extendDoesNothing:    "extend/abandoned extend/own held/until-moves",
@@ -63,7 +63,7 @@ var broken = map[bug]string{
 	fenceAboveIgnored:    "fence/above fence/above-joining fence/highest wait/above",
 	fenceAboveOnce:       "fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared",
 	fenceCounts:          "fence/over-restart fence/scale",
-	fenceForgotten: "break/another-hold~ fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
+	fenceForgotten: "acquire/refused-again~ lost-reply/refused~ break/another-hold~ fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/shared " +
 		"promote/sole-reader~ raisefence/raises raisefence/used-up",
 	fenceTooBig: "answers/fence break/fence fence/above fence/above-joining fence/highest fence/over-cooldown fence/over-expiry fence/over-release fence/scale fence/shared " +
 		"raisefence/lost raisefence/raises raisefence/used-up shared/one-fence wait/above",
@@ -141,10 +141,10 @@ var broken = map[bug]string{
 	releaseFreesAllReaders: "acquire/repeat-mode cooldown/with-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
 		"release/one-reader shared/longest-lease shared/one-fence wait/promotion",
 	repeatConverts: "acquire/repeat-mode",
-	repeatIsRefused: "acquire/repeat acquire/repeat-full-lease acquire/repeat-mode atleast/repeat fence/above lost-reply/acquire " +
+	repeatIsRefused: "acquire/refused-again acquire/repeat acquire/repeat-full-lease acquire/repeat-mode atleast/repeat fence/above lost-reply/acquire " +
 		"raisefence/raises replaces/repeat",
 	repeatKeepsLease:          "acquire/repeat-full-lease",
-	repeatMints:               "acquire/repeat fence/above replaces/repeat reserve/fence",
+	repeatMints:               "acquire/refused-again acquire/repeat fence/above replaces/repeat reserve/fence",
 	replacesAndKeeps:          "replaces/atleast replaces/swap",
 	replacesConverts:          "replaces/mode shared/told",
 	replacesForgetsAtLeast:    "replaces/atleast",
@@ -204,7 +204,7 @@ var broken = map[bug]string{
 	heldAndUncertain:        "held/nothing-else",
 	pathPerProcess:          "inspect/path",
 	leaseAfterAll:           "limits/ttl-ignored",
-	errorBecomesLoss:        "lost-reply/extend",
+	errorBecomesLoss:        "lost-reply/extend lost-reply/refused",
 	errorBecomesUnavailable: "lost-reply/acquire lost-reply/release",
 	namesHaveSlots:          "names/any-bytes names/own-data",
 	promotionPromised:       "promote/promised",
@@ -269,6 +269,11 @@ var broken = map[bug]string{
 	slotOvertakes:          "slots/queue",
 	slotRepeatTakesAnother: "slots/repeat",
 	slotUnchecked:          "slots/invalid",
+	slotRefusedForEver:     "slots/refused-again slots/takes",
+	refusedForEver:         "acquire/refused-again lost-reply/refused",
+	refusedKeepsFence:      "acquire/refused-again lost-reply/refused",
+	refusalComesBack:       "lost-reply/refused",
+	refusalIsCleanedUp:     "lost-reply/refused",
 }
 
 // With -real, TestBrokenStores runs by the real clock, and each case as on the machine that it is.

@@ -205,7 +205,7 @@ func begin(t *testing.T, h Harness) *run {
 // mayRunAgain are the cases that find some bugs only because something comes too late, or in the
 // wrong order. On a busy machine these cases run again. All other cases show that a store is wrong
 // even if the machine stands still all the time.
-const mayRunAgain = `acquire/never-queues break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
+const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
 	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
 	giveup/during-a-long-wait giveup/silence
 	pass/place-absent pass/place-given-up pass/place pass/place-again pass/above pass/queue-first

@@ -72,8 +72,8 @@ func (c *check) try(cl *client, r driver.Request) (*lease, error) {
 	return c.leased(cl, r, g, sent), nil
 }
 
-// tryAnew makes one try. The store may refuse it with ErrHeld but must not fail. A refused token is
-// spent, so r gets a new one.
+// tryAnew makes one try. The store may refuse it with ErrHeld but must not fail. On some
+// stores a refused token is spent, so r gets a new one.
 func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, error) {
 	l, err := c.try(cl, *r)
 	if err != nil && !errors.Is(err, driver.ErrHeld) {

@@ -30,6 +30,8 @@ var (
 	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.ToConnection })
 	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.Yes })
 
+	repeatsRefused = promised("refused tokens that are not spent", func(g *driver.Guarantees) bool { return !g.RefusedIsSpent })
+
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
 	waits      = able("Waiter", func(a *abilities) bool { return a.wait })

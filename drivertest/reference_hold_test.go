@@ -206,6 +206,7 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 		e.intent = ""
 	}
 	w.drop(e, h.token, driver.Released)
+	s.carryOutLost(e)
 	switch {
 	case s.is(releaseFreesAllReaders) && h.shared:
 		e.holds = nil

@@ -14,7 +14,7 @@ const (
 	slotUnchecked          bug = "AcquireSlot does not check its request"
 )
 
-var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked}
+var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotRefusedForEver}
 
 // AcquireSlot implements driver.SlotTaker.
 func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
@@ -64,7 +64,10 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 	}
 	gate := w.entry(driver.SlotGate(name, n))
 	shut := len(gate.queue) > 0 || !w.free(gate, &r)
-	if free < 0 || shut && !ahead && !s.is(slotOvertakes) {
+	first := w.entry(driver.SlotName(name, 0))
+	_, refused := first.refusals[r.Token]
+	if free < 0 || shut && !ahead && !s.is(slotOvertakes) || refused && s.is(slotRefusedForEver) {
+		s.noteRefusal(first, &r)
 		return 0, driver.Grant{}, all
 	}
 	r.Name = driver.SlotName(name, free)

@@ -41,18 +41,20 @@ type world struct {
 
 // entry is one name.
 type entry struct {
-	name    string
-	holds   []*hold
-	fence   uint64
-	cooling time.Time
-	intent  string
-	intends time.Time // when the intent lapses
-	queue   []*waiting
-	refused int                       // Acquires that were refused
-	uses    map[*ref]int              // how often each client has taken the name
-	past    map[string]driver.Outcome // how the hold of each token ended
-	changed chan struct{}             // closed at each change
-	handed  time.Time                 // when a waiter last got the name
+	name     string
+	holds    []*hold
+	fence    uint64
+	cooling  time.Time
+	intent   string
+	intends  time.Time // when the intent lapses
+	queue    []*waiting
+	refused  int                       // Acquires that were refused
+	refusals map[string]uint64         // the fence of the name when each token was refused, for bugs
+	lostOne  *driver.Request           // a refused request whose reply was lost, for a bug
+	uses     map[*ref]int              // how often each client has taken the name
+	past     map[string]driver.Outcome // how the hold of each token ended
+	changed  chan struct{}             // closed at each change
+	handed   time.Time                 // when a waiter last got the name
 }
 
 type hold struct {
@@ -324,8 +326,8 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		<-time.After(time.Microsecond)
 		w.mu.Lock()
 	}
-	if !free || len(e.queue) > 0 && !s.is(overtakes) {
-		e.refused++
+	if !free || s.refusalLasts(e, r.Token) || len(e.queue) > 0 && !s.is(overtakes) {
+		s.noteRefusal(e, r)
 		return driver.Grant{}, err
 	}
 	if w.full {
@@ -380,6 +382,9 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	}
 	if w.newGeneration(e, r) && !(s.is(firstReaderIsStale) && r.Shared && e.fence > 0 && r.FenceAbove < e.fence) {
 		h.fence = w.mint(e, r.FenceAbove)
+	}
+	if f, refused := e.refusals[r.Token]; refused && s.is(refusedKeepsFence) {
+		h.fence = f
 	}
 	if r.Shared && s.is(readersFenceOld) {
 		h.fence--

@@ -28,6 +28,7 @@ func (s *Store) combine() driver.Guarantees {
 		MaxTTL:           smallestLimit(s, func(m *member) time.Duration { return m.g.MaxTTL }),
 		MaxName:          smallestLimit(s, func(m *member) int { return m.g.MaxName }),
 		DeadWaiter:       slices.Max(each(s, func(m *member) time.Duration { return m.g.DeadWaiter })),
+		RefusedIsSpent:   true, // after a refusal, the members that granted the try release its token
 		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,
 		Shared:           every(func(m *member) bool { return m.g.Shared }),
 		CoolDown:         every(func(m *member) bool { return m.g.CoolDown }),

@@ -1,0 +1,51 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+const (
+	refusedForEver     bug = "a token that was refused once is refused for ever"
+	refusedKeepsFence  bug = "a token that was refused gets the fence of that time"
+	refusalComesBack   bug = "a request whose refusal was lost takes the name when it is free"
+	refusalIsCleanedUp bug = "a late clean-up, after a refusal was lost, ends the next hold of the token"
+	slotRefusedForEver bug = "AcquireSlot refuses a token for ever after one refusal"
+)
+
+// refusalLasts reports whether a token stays refused, if that is the bug.
+func (s *ref) refusalLasts(e *entry, token string) bool {
+	_, refused := e.refusals[token]
+	return refused && s.is(refusedForEver)
+}
+
+// noteRefusal notes that r was refused. The world is locked.
+func (s *ref) noteRefusal(e *entry, r *driver.Request) {
+	e.refused++
+	if e.refusals == nil {
+		e.refusals = make(map[string]uint64)
+	}
+	e.refusals[r.Token] = e.fence
+	if !s.lose.Load() {
+		return
+	}
+	switch late := *r; {
+	case s.is(refusalComesBack):
+		e.lostOne = &late
+	case s.is(refusalIsCleanedUp):
+		time.AfterFunc(100*time.Millisecond, func() {
+			s.w.mu.Lock()
+			defer s.w.mu.Unlock()
+			s.w.drop(e, late.Token, driver.Gone)
+		})
+	}
+}
+
+// carryOutLost carries out a request whose refusal was lost, after a release, if that is the bug.
+func (s *ref) carryOutLost(e *entry) {
+	if r := e.lostOne; r != nil && s.w.free(e, r) {
+		e.lostOne = nil
+		s.add(e, r, r.TTL)
+	}
+}

@@ -1,0 +1,169 @@
+package padlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// Token takes the lock with the caller's own token t, which makes the call repeatable: while the
+// lock is held, another call with the same name and token, in any process, returns the same hold
+// with the same fence. It is for callers whose own reply may get lost: a server that takes locks for
+// clients, or a job whose id stays the same when it starts again. By default, each call makes a new
+// token.
+//
+// t is 1 to 128 printable ASCII characters without spaces, and does not begin with "padlock:";
+// otherwise the error is ErrInvalid. It is a secret, as a [Key] is: whoever knows it can take or
+// release the lock. Calls with the same token are one caller. They do not exclude each other, and
+// the first Release ends the lock for all of them. The same token with another name is another
+// lock. Each Locker that has the lock renews it.
+//
+// The caller may repeat a call with the same token after any error. In particular:
+//
+//   - After ErrHeld the token has nothing, and a repeat is a new try.
+//   - After ErrUncertain, or after the end of a process, the token may have the lock. Otherwise the
+//     Locker would release such a lock in the background. With Token it does not, because a repeat
+//     in another process may have the lock by then. So repeat the call, or call Locker.ReleaseKey
+//     with the key from KeyFor. If you do neither, the lock ends with its lease.
+//   - After Release the token is spent. A repeat that arrives later may take the lock anew, or get
+//     ErrLost. So make a new token for each piece of work.
+//
+// A caller with Token has its place among the waiting callers, and needs one more request when it
+// gets the lock. With Slots, a repeat returns the same permit. If the store cannot take any permit
+// in one step (driver.SlotTaker), each try asks for every permit whether the token has it. Two calls
+// that begin at the same time may then get a permit each. With Adopt, t is the token that the lock
+// gets.
+//
+// The error is errors.ErrUnsupported on a quorum (driver.Guarantees.RefusedIsSpent), and on a store
+// whose locks are bound to a process or a connection, unless the store can detach the lock and
+// Detached is given. It is ErrInvalid for several names, and if Token is given to New.
+func Token(t string) Option { return option(func(s *settings) { s.token = &t }) }
+
+// errTokenOfAll is the error of every call if Token is given to New.
+var errTokenOfAll = fmt.Errorf("%w: Token is given to New, and all callers of the Locker would be one caller; give it to Acquire", ErrInvalid)
+
+// errTokenOfSeveral is the error of AcquireAll and DoAll with Token.
+var errTokenOfSeveral = fmt.Errorf("%w: Token and several names cannot be combined", ErrInvalid)
+
+// A token that was sent to Wait is spent afterwards, and a token that waits may be released by the
+// store in the background. So the caller's token never waits. A call with Token has one of these
+// states:
+//
+//   - asking: The caller's token makes one try. The attempt is the caller's.
+//   - waiting: A stand-in waits in line and in the store's queue. It is another attempt, with a
+//     token of the Locker's own, and is cleaned up like any other attempt.
+//   - replacing: The stand-in has the lock. The caller's token replaces the stand-in's.
+//
+// The transitions are:
+//
+//	state      event                          what happens
+//	asking     The token gets the lock.       The call is done.
+//	asking     The name is held.              The call is waiting, or refused if it does not wait.
+//	asking     There is another error.        The call is refused.
+//	waiting    The stand-in gets the lock.    The call is replacing.
+//	waiting    The time of Wait is over.      The caller's token makes a last try: a repeat of this
+//	                                          call may have got the lock meanwhile.
+//	waiting    There is another error.        The call is refused.
+//	replacing  The store replaces the token.  The call is done.
+//	replacing  The stand-in's lock is lost.   The call is waiting.
+//	replacing  There is another error.        The stand-in is released, and the call is refused.
+//
+// Calls with Slots never wait for a permit in a queue, and need no stand-in.
+
+// takeWithToken takes the lock on name for a call with Token that may wait.
+func (c *call) takeWithToken(name string) (*hold, error) {
+	c.start = c.l.clock.Now()
+	h, err := c.tryToken(name, nil, NoHandOver)
+	if !errors.Is(err, ErrHeld) || c.outlived(err) {
+		return h, err
+	}
+	unsure := errors.Is(err, ErrUncertain) // the token may have the lock, whatever comes later
+	for {
+		w := c.standIn()
+		waited, err := w.take(name)
+		c.l.countWaiting(-1)
+		switch {
+		case err == nil:
+			key := Key{name: name, token: waited.token, shared: w.set.shared}
+			h, err = c.tryToken(name, &key, w.by)
+			waited.standBack(err)
+			if errors.Is(err, ErrLost) {
+				continue
+			}
+		case w.timeout:
+			var last error
+			c.timeout = true
+			if h, last = c.tryToken(name, nil, NoHandOver); last == nil {
+				return h, nil
+			}
+			unsure = unsure || errors.Is(last, ErrUncertain)
+		}
+		if err != nil && unsure {
+			err = withUncertain(err)
+		}
+		return h, err
+	}
+}
+
+// tryToken makes one try with the caller's token. If standIn is not nil, the caller's token replaces
+// that of the stand-in.
+func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
+	a := &attempt{call: *c, by: by}
+	a.set.wait, a.replaces = 0, standIn
+	h, err := a.take(name)
+	c.noted = a.noted
+	return h, err
+}
+
+// standIn returns an attempt that waits for this call with a token of the Locker's own, and counts
+// its wait until countWaiting is called.
+func (c *call) standIn() *attempt {
+	w := &attempt{call: call{l: c.l, ctx: c.ctx, set: c.set, start: c.start, noted: true}, part: true, gate: true, standIn: true}
+	w.set.token, w.set.coolDown = nil, 0 // the lock itself is not released
+	c.l.countWaiting(1)
+	return w
+}
+
+// countWaiting counts a caller whose stand-in waits; see takePlace.
+func (l *Locker) countWaiting(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stats.waiting += n
+}
+
+// standBack ends the hold of a stand-in after the caller's token should have replaced its token.
+// After ErrLost nothing is left of the hold. If err is nil, an exclusive hold is replaced for
+// certain. A shared one is not, if the caller's token had a hold already. So it is released, as it
+// is after every other error.
+func (h *hold) standBack(err error) {
+	l := h.locker
+	if gone := errors.Is(err, ErrLost) || err == nil && !h.isShared(); !gone {
+		go h.giveUp(context.Background(), nil) // Close waits for it
+		return
+	}
+	if h.released.CompareAndSwap(nil, releasedWell) {
+		l.mu.Lock()
+		l.endHold(h, ErrReleased)
+		l.unlock()
+	}
+}
+
+// findPermit returns the permit that the caller's token has, or -1. A store that cannot take any
+// permit in one step would grant the token a second permit.
+func (p *permitCall) findPermit() (int, error) {
+	if p.set.token == nil {
+		return -1, nil
+	}
+	for i := range p.set.slots {
+		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), *p.set.token, 0)
+		switch {
+		case err == nil:
+			return i, nil
+		case !errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
+			return -1, err
+		}
+	}
+	return -1, nil
+}
