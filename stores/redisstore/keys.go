@@ -23,89 +23,34 @@ type keyer struct {
 	tags   *[hashSlots][3]byte
 }
 
-// lock has the key of one lock, and the beginning of its companion keys.
+// lock has the keys of one lock.
 type lock struct {
-	key  string // as other programs see it
-	stem string // "padlock:{tag}", with the prefix before it
-	name string
+	keys [6]string // in the order of KEYS in the full scripts; the fast scripts need the first two or four
+	stem string    // "padlock:{tag}", with the prefix before it
 }
 
 func (k *keyer) lock(name string) lock {
-	key := name
-	if k.prefix != "" {
-		key = k.prefix + name
-	}
+	key := k.prefix + name
 	whole := key
 	base, _, permit := driver.SplitSlot(name)
 	if permit {
 		whole = k.prefix + base
 	}
 	tag := &k.tags[hashSlotOf(whole)]
-	l := lock{key: key, name: name}
-	l.stem = k.prefix + companionPrefix + string(tag[:]) + "}"
+	stem := k.prefix + companionPrefix + string(tag[:]) + "}"
 	if permit || strings.HasPrefix(name, companionPrefix) || strings.HasPrefix(key, companionPrefix) {
-		l.key = l.stem + "n:" + name
+		key = stem + "n:" + name
 	}
-	return l
+	return lock{[6]string{key, stem + "f:" + name, stem + "h:" + name, stem + "q:" + name, stem + "b:" + name, stem + "x:" + name}, stem}
 }
 
-// valid checks a request for a lock. Other programs do not see a lock whose name looks like a
-// companion key. So with the option Foreign, such a lock would keep nobody out.
-func (s *Store) valid(r *driver.Request) error {
-	if s.config.foreign && strings.HasPrefix(s.keys.prefix+r.Name, companionPrefix) && !isSlot(r.Name) {
+// seen refuses a name whose lock other programs would not see, because it looks like a companion
+// key. With the option Foreign, such a lock would keep nobody out.
+func (s *Store) seen(name string) error {
+	if _, _, permit := driver.SplitSlot(name); s.config.foreign && !permit && strings.HasPrefix(s.keys.prefix+name, companionPrefix) {
 		return invalid("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
 	}
-	return r.Validate(&s.guarantees)
-}
-
-func (k *keyer) key(name string) string {
-	if k.plain(name) {
-		return name
-	}
-	return k.lock(name).key
-}
-
-// isSlot reports whether a name is that of a permit or of a gate.
-func isSlot(name string) bool {
-	_, _, ok := driver.SplitSlot(name)
-	return ok
-}
-
-// plain reports whether the key of a name is the name itself.
-func (k *keyer) plain(name string) bool {
-	return k.prefix == "" && !strings.HasPrefix(name, companionPrefix) && !isSlot(name)
-}
-
-// pair makes the two keys that the fast scripts need. The method called lock could make them too,
-// but it needs one more allocation.
-func (k *keyer) pair(name string) (key, note string) {
-	var b strings.Builder
-	return k.pairIn(&b, name)
-}
-
-// pairIn does the same as pair, but builds the new texts in b. A caller with many names passes the
-// same b each time, which saves allocations.
-func (k *keyer) pairIn(b *strings.Builder, name string) (key, note string) {
-	if !k.plain(name) {
-		l := k.lock(name)
-		return l.key, l.stem + "f:" + name
-	}
-	tag := &k.tags[hashSlotOf(name)]
-	begin := b.Len()
-	b.Grow(len(companionPrefix) + len(tag) + len("}f:") + len(name))
-	b.WriteString(companionPrefix)
-	b.Write(tag[:])
-	b.WriteString("}f:")
-	b.WriteString(name)
-	return name, b.String()[begin:]
-}
-
-// allKeys returns the keys in the order of KEYS in the full scripts.
-func (l lock) allKeys() [6]string {
-	return [6]string{
-		l.key, l.stem + "f:" + l.name, l.stem + "h:" + l.name,
-		l.stem + "q:" + l.name, l.stem + "b:" + l.name, l.stem + "x:" + l.name,
-	}
+	return nil
 }
 
 // id is the key of the store's id. No lock uses this key, because all other keys that begin with

@@ -39,9 +39,9 @@ func (s *Store) runScript(ctx context.Context, c *connected, sc *script, name st
 }
 
 func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, sc *script, name string, args []string) rueidis.RedisResult {
-	keys := s.keys.lock(name).allKeys()
+	l := s.keys.lock(name)
 	all := append(make([]string, 0, 9), setting)
-	return sc.do(ctx, c, keys[:], append(all, args...))
+	return sc.do(ctx, c, l.keys[:], append(all, args...))
 }
 
 // readAnswer reads the reply of a full script.
