@@ -113,7 +113,7 @@ const (
 // was ended. If it was not, a full script is needed.
 func (s *Store) fastRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
 	l := s.keys.lock(name)
-	args := append(make([]string, 0, 8), token, millis(driver.MaxReservation+s.keep), c.counts, digit(s.config.alone))
+	args := append(append(make([]string, 0, 8), token), c.endings...)
 	own := s.subscriber.firstWaiter(name)
 	if own != nil && own.r.TTL > driver.MaxReservation {
 		args = s.successor(args, own.r)

@@ -45,6 +45,22 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
+// callerFence returns the fence for the caller. With NoFences it is 0, although the scripts still
+// assign fences.
+func (s *Store) callerFence(fence int64) uint64 {
+	if !s.config.fences {
+		return 0
+	}
+	return uint64(fence)
+}
+
+// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
+// last for longer than the longest lease. But the restart guard waits for the longest lease only,
+// so no caller may work for longer without extending the hold.
+func (s *Store) lease(ms int64) time.Duration {
+	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
+}
+
 // fullAcquire runs the full script. With the option Foreign, padlock sometimes leaves a name free
 // for a short time, so that programs that poll can get it. This time is called a gap. In a gap, the
 // script does not grant the name. If nobody has the name, fullAcquire waits until the gap ends, and

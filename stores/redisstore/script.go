@@ -5,10 +5,13 @@ import (
 	"crypto/sha1" // the server identifies a script by the hash of its text
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
 )
 
@@ -102,6 +105,43 @@ func (sc *script) doAll(ctx context.Context, c rueidis.CoreClient, calls []scrip
 		}
 	}
 	return all
+}
+
+// The texts of arguments.
+
+// holderText returns h as JSON.
+func holderText(h *driver.Holder) string {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return "" // cannot happen: strings and numbers can always be written
+	}
+	return string(text)
+}
+
+// millis rounds up, so that a lease is never shorter than the caller asked for.
+func millis(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func mode(shared bool) string {
+	if shared {
+		return "s"
+	}
+	return "x"
+}
+
+func fence(f uint64) string {
+	if f == 0 {
+		return "0"
+	}
+	return strconv.FormatUint(f, 10)
+}
+
+func digit(yes bool) string {
+	if yes {
+		return "1"
+	}
+	return "0"
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -40,7 +40,7 @@ type serverChecks struct {
 type connected struct {
 	rueidis.Client
 	setting string         // the first argument of the full scripts
-	counts  string         // how scripts send messages; see messagesToAll
+	endings []string       // arguments of the scripts that end a hold; see handover.lua
 	owners  hashSlotOwners // nil if messages go to all servers
 }
 

@@ -55,7 +55,12 @@ func (s *Store) connected(c rueidis.Client, owners hashSlotOwners) *connected {
 	case c.Mode() == rueidis.ClientModeCluster:
 		counts = messagesToAll
 	}
-	return &connected{c, millis(s.keep) + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts, owners}
+	alone := digit(s.config.alone)
+	return &connected{
+		Client: c, owners: owners,
+		setting: millis(s.keep) + " " + counts + " " + digit(s.config.foreign) + " " + alone,
+		endings: []string{millis(driver.MaxReservation + s.keep), counts, alone},
+	}
 }
 
 // shareMessages decides how messages are sent in a cluster. The caller holds the mu of
