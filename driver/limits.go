@@ -149,8 +149,11 @@ func CheckFence(fence uint64) error {
 
 // CheckTTL checks the length of a lease. The error names param.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
-	low, high := ttlRange(g)
-	err := checkRange(param, ttl, low, high)
+	high := MaxTTL
+	if g.MaxTTL > 0 {
+		high = min(MaxTTL, g.MaxTTL)
+	}
+	err := checkRange(param, ttl, max(MinTTL, g.MinTTL), high)
 	if err != nil && ttl > high && ttl <= MaxTTL {
 		return fmt.Errorf("%w; to raise the limit of the store, set its MaxTTL (max-ttl=%v in its URL)", err, ttl)
 	}
@@ -162,15 +165,6 @@ func checkRange(param string, d, low, high time.Duration) error {
 		return invalid(param, fmt.Sprintf("is %v, allowed are %v to %v", d, low, high))
 	}
 	return nil
-}
-
-// ttlRange returns the shortest and the longest lease that CheckTTL allows.
-func ttlRange(g *Guarantees) (low, high time.Duration) {
-	low, high = max(MinTTL, g.MinTTL), MaxTTL
-	if g.MaxTTL > 0 {
-		high = min(MaxTTL, g.MaxTTL)
-	}
-	return low, high
 }
 
 // CheckKeep checks a cool-down or an AtLeast: 0, or at least the shortest lease and at most MaxTTL.

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/padlock-go/padlock/driver"
@@ -36,10 +35,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 			}
 		}
 	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -49,80 +45,56 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	return out, nil
 }
 
-// textOfOne is roughly how many bytes of text the keys and arguments of one hold need. It only
-// decides how much memory is reserved.
-const textOfOne = 96
-
-// batchOf is one part of a batch. Its holds are sent in one request.
-type batchOf struct {
-	index []int // the positions of the part's holds in the whole batch
-	keys  []string
-	args  []string
-}
-
-// batches divides holds into parts of at most mostExtended holds. In a cluster, all holds of a part
-// are in the same slot.
-func (s *Store) batches(holds []driver.Extension) (all []*batchOf) {
-	room := min(len(holds), mostExtended)
-	open := map[uint16]*batchOf{}
-	var texts strings.Builder
-	texts.Grow(len(holds) * textOfOne)
-	for i := range holds {
+// batches divides the holds at the positions which into parts of at most most holds. In a cluster,
+// all holds of a part are in the same slot. A part is one run of a script, with this number of keys
+// for each hold. It returns the parts, and the positions of the holds of each part.
+func (s *Store) batches(holds []driver.Extension, which []int, most, keys int, first string) (calls []scriptCall, index [][]int) {
+	open := map[uint16]int{} // the last part of each slot
+	for _, i := range which {
 		h := &holds[i]
-		key, note := s.keys.pairIn(&texts, h.Name)
+		l := s.keys.lock(h.Name)
 		var slot uint16
 		if s.server.Cluster {
-			slot, room = hashSlotOf(key), 1
+			slot = hashSlotOf(l.keys[0])
 		}
-		b := open[slot]
-		if b == nil || len(b.index) == mostExtended {
-			b = &batchOf{make([]int, 0, room), make([]string, 0, 2*room), append(make([]string, 0, 1+2*room), s.keepArg)}
-			open[slot] = b
-			all = append(all, b)
+		part, ok := open[slot]
+		if !ok || len(index[part]) == most {
+			part = len(calls)
+			open[slot] = part
+			calls, index = append(calls, scriptCall{args: []string{first}}), append(index, nil)
 		}
-		b.index = append(b.index, i)
-		b.keys = append(b.keys, key, note)
-		token := h.Token
-		if !s.config.strings {
-			token = countedIn(&texts, token)
-		}
-		b.args = append(b.args, token, s.formats.ttl(h.TTL).lease)
+		index[part] = append(index[part], i)
+		a := &calls[part]
+		a.keys, a.args = append(a.keys, l.keys[:keys]...), append(a.args, h.Token, millis(h.TTL))
 	}
-	return all
+	return calls, index
 }
 
 // extendBatches sends the fast scripts. A hold that needs the full script gets the error errSlow.
 func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
-	sc, all := bothBatchScripts[s.config.strings](), s.batches(holds)
-	if len(all) == 1 {
-		s.readExtended(ctx, all[0], sc.do(ctx, c, all[0].keys, all[0].args), out)
-		return
+	which := make([]int, len(holds))
+	for i := range which {
+		which[i] = i
 	}
-	cmds := make(rueidis.Commands, len(all))
-	for i, b := range all {
-		cmds[i] = sc.command(c, b.keys, b.args)
-	}
-	for i, resp := range c.DoMulti(ctx, cmds...) {
-		if forgotten(resp) {
-			resp = sc.do(ctx, c, all[i].keys, all[i].args)
-		}
-		s.readExtended(ctx, all[i], resp, out)
+	calls, index := s.batches(holds, which, mostExtended, 2, millis(s.keep))
+	for i, resp := range bothBatchScripts[s.config.strings]().doAll(ctx, c, calls) {
+		s.readExtended(ctx, index[i], resp, out)
 	}
 }
 
 var errSlow = errors.New("the full script is needed")
 
-// readExtended reads the reply of a fast script that has extended the holds of b. It stores the
+// readExtended reads the reply of a fast script that has extended the holds at the positions index. It stores the
 // result of each hold in out.
-func (s *Store) readExtended(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+func (s *Store) readExtended(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
 	numbers, err := resp.AsIntSlice()
 	switch {
 	case err != nil:
 		err = s.failure(ctx, err)
-	case len(numbers) != 3*len(b.index):
+	case len(numbers) != 3*len(index):
 		err = unreadable()
 	}
-	for i, at := range b.index {
+	for i, at := range index {
 		switch {
 		case err != nil:
 			out[at].Err = err
@@ -148,64 +120,36 @@ func newSlowScript(layout string) *script {
 	return newScript("slot_begin", "prelude", layout, "publish", "queue", "extend", "extend_rest")
 }
 
-// slowBatches divides the holds that got errSlow into parts of at most mostSlow holds. In a
-// cluster, all holds of a part are in the same slot.
-func (s *Store) slowBatches(c *connected, holds []driver.Extension, out []driver.Extended) (all []*batchOf) {
-	open := map[uint16]*batchOf{}
-	for i := range out {
-		if out[i].Err != errSlow {
-			continue
-		}
-		h := &holds[i]
-		keys := s.keys.lock(h.Name).allKeys()
-		var slot uint16
-		if s.server.Cluster {
-			slot = hashSlotOf(keys[0])
-		}
-		b := open[slot]
-		if b == nil || len(b.index) == mostSlow {
-			b = &batchOf{args: []string{c.setting}}
-			open[slot] = b
-			all = append(all, b)
-		}
-		b.index = append(b.index, i)
-		b.keys = append(b.keys, keys[:]...)
-		b.args = append(b.args, h.Token, millis(h.TTL))
-	}
-	return all
-}
-
 // extendRest extends the holds that need the full script, such as shared holds. Usually there are
 // few of them. But after a server has lost its data, all holds of the process need the full script.
 // So each request extends several holds.
 func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
-	all := s.slowBatches(c, holds, out)
-	if len(all) == 0 {
+	var which []int
+	for i := range out {
+		if out[i].Err == errSlow {
+			which = append(which, i)
+		}
+	}
+	if len(which) == 0 {
 		return
 	}
-	sc, cmds := bothSlowScripts[s.config.strings](), make(rueidis.Commands, len(all))
-	for i, b := range all {
-		cmds[i] = sc.command(c, b.keys, b.args)
-	}
-	for i, resp := range c.DoMulti(ctx, cmds...) {
-		if forgotten(resp) {
-			resp = sc.do(ctx, c, all[i].keys, all[i].args)
-		}
-		s.readFullReply(ctx, all[i], resp, out)
+	calls, index := s.batches(holds, which, mostSlow, 6, c.setting)
+	for i, resp := range bothSlowScripts[s.config.strings]().doAll(ctx, c, calls) {
+		s.readFullReply(ctx, index[i], resp, out)
 	}
 }
 
-// readFullReply reads the reply of a full script that has extended the holds of b. It stores the
+// readFullReply reads the reply of a full script that has extended the holds at the positions index. It stores the
 // result of each hold in out.
-func (s *Store) readFullReply(ctx context.Context, b *batchOf, resp rueidis.RedisResult, out []driver.Extended) {
+func (s *Store) readFullReply(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
 	replies, err := resp.ToArray()
 	switch {
 	case err != nil:
 		err = s.failure(ctx, err)
-	case len(replies) != len(b.index):
+	case len(replies) != len(index):
 		err = unreadable()
 	}
-	for i, at := range b.index {
+	for i, at := range index {
 		out[at].Err = err
 		if err != nil {
 			continue

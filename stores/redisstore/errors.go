@@ -44,7 +44,7 @@ func (s *Store) failure(ctx context.Context, err error) error {
 		return &joined{driver.ErrUnavailable, err}
 	case ctx.Err() != nil:
 		return &joined{ctx.Err(), driver.ErrUncertain}
-	case errors.Is(err, rueidis.ErrClosing) && s.closed():
+	case errors.Is(err, rueidis.ErrClosing) && s.done.Load():
 		return &joined{driver.ErrClosed, driver.ErrUncertain}
 	case errors.Is(err, rueidis.ErrNoSlot):
 		return unavailable("no node of the cluster serves this name's slot")

@@ -11,13 +11,10 @@ import (
 
 // Acquire implements driver.Store.
 func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := s.valid(&r); err != nil {
+	if err := r.Validate(&s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	c, err := s.readyClient(ctx, true)
+	c, err := s.ready(ctx, true)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -48,11 +45,30 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
+// callerFence returns the fence for the caller. With NoFences it is 0, although the scripts still
+// assign fences.
+func (s *Store) callerFence(fence int64) uint64 {
+	if !s.config.fences {
+		return 0
+	}
+	return uint64(fence)
+}
+
+// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
+// last for longer than the longest lease. But the restart guard waits for the longest lease only,
+// so no caller may work for longer without extending the hold.
+func (s *Store) lease(ms int64) time.Duration {
+	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
+}
+
 // fullAcquire runs the full script. With the option Foreign, padlock sometimes leaves a name free
 // for a short time, so that programs that poll can get it. This time is called a gap. In a gap, the
 // script does not grant the name. If nobody has the name, fullAcquire waits until the gap ends, and
 // tries again.
 func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
+	if err := s.seen(r.Name); err != nil {
+		return driver.Grant{}, err
+	}
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
 	if errors.As(err, &gap) {
@@ -73,7 +89,7 @@ const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name, r.Token,
-		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), s.formats.holder(&r.Holder).text, r.Replaces)
+		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), holderText(&r.Holder), r.Replaces)
 }
 
 // Extend implements driver.Store.
@@ -86,10 +102,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 			return driver.Grant{}, err
 		}
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -109,19 +122,12 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
 		return driver.Gone, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Gone, err
-	}
-	return s.release(ctx, name, token, keep)
-}
-
-func (s *Store) release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return driver.Gone, err
 	}
 	if keep == 0 && !s.config.foreign {
-		if done, err := s.quickRelease(ctx, c, name, token); done || err != nil {
+		if done, err := s.fastRelease(ctx, c, name, token); done || err != nil {
 			return driver.Released, err
 		}
 	}
@@ -138,23 +144,18 @@ func (s *Store) release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
-// quickRelease tries to end a hold without the full script. It reports whether the hold was ended.
-func (s *Store) quickRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
-	if s.handed.take(token) || s.subscriber.firstWaiter(name) != nil {
-		return s.passHold(ctx, c, name, token)
-	}
-	return s.fastRelease(ctx, c, name, token)
-}
-
-// leave releases the hold of a waiter that gave up, if there is one, or removes its place from the
-// queue. It uses a context of its own, because the caller's may have ended. If the server does not
-// answer for too long, the place stays. When the name is later handed over to it, this process gets
-// the message, and leave is called again.
+// leave removes the place of a waiter that gave up from the queue, or releases its hold, if there is
+// one. It works during Close too, and uses a context of its own, because the caller's may have
+// ended. If the server does not answer for too long, the place stays. When the name is later handed
+// over to it, this process gets the message, and leave is called again.
 func (s *Store) leave(w *waiter) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
-		_, err := s.release(ctx, w.r.Name, w.r.Token, 0)
+		err := s.prepare(ctx, false)
+		if err == nil {
+			_, err = s.runScript(ctx, s.checks.client.Load(), s.scripts.release, w.r.Name, w.r.Token, "0")
+		}
 		if err == nil {
 			s.subscriber.hasLeft(w)
 		}
@@ -166,13 +167,10 @@ func (s *Store) leave(w *waiter) {
 
 // Convert implements driver.Converter.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if err := s.valid(&r); err != nil {
+	if err := r.Validate(&s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -190,10 +188,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 	if err := driver.CheckFence(to); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -206,10 +201,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return 0, err
 	}

@@ -20,10 +20,7 @@ type identity struct {
 // store's prefix before it. The first call of StoreID writes this key, without an expiry. Stores
 // with another prefix or another database have another key, so they have another id.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	if err := s.enter(ctx); err != nil {
-		return "", err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return "", err
 	}

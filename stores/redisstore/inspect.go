@@ -13,10 +13,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.State{}, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -26,7 +23,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	state, err := s.state(&a, name)
 	if err == nil && len(state.Holds) == 0 {
-		_, err = s.readyClient(ctx, true) // fails if the server may have lost the hold in a restart
+		_, err = s.ready(ctx, true) // fails if the server may have lost the hold in a restart
 	}
 	return state, err
 }
@@ -45,10 +42,7 @@ func (s *Store) state(a *answer, name string) (driver.State, error) {
 // List implements driver.Admin. It scans all keys that begin with the prefix, in portions. With
 // PlainStrings, any string with an expiry counts as a lock.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +58,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			}
 		}
 	}
-	_, err = s.readyClient(ctx, true) // fails if the server may have lost holds in a restart
+	_, err = s.ready(ctx, true) // fails if the server may have lost holds in a restart
 	return l.states, err
 }
 
@@ -112,7 +106,7 @@ func (l *lister) scan(ctx context.Context, node rueidis.Client, pattern string) 
 // together, so it needs one round trip.
 func (l *lister) inspect(ctx context.Context, keys []string) error {
 	var names []string
-	var cmds []rueidis.Completed
+	var calls []scriptCall
 	for _, key := range keys {
 		name, ok := l.s.keys.nameOf(key)
 		if !ok || l.seen[name] || !strings.HasPrefix(name, l.prefix) || len(name) > driver.MaxName {
@@ -120,14 +114,18 @@ func (l *lister) inspect(ctx context.Context, keys []string) error {
 		}
 		l.seen[name] = true
 		names = append(names, name)
-		all := l.s.keys.lock(name).allKeys()
-		cmds = append(cmds, l.s.scripts.inspect.command(l.c, all[:], []string{l.c.setting}))
+		of := l.s.keys.lock(name)
+		calls = append(calls, scriptCall{of.keys[:], []string{l.c.setting}})
 	}
-	if len(cmds) == 0 {
+	if len(calls) == 0 {
 		return nil
 	}
-	for i, resp := range l.c.DoMulti(ctx, cmds...) {
-		st, err := l.one(ctx, names[i], resp)
+	for i, resp := range l.s.scripts.inspect.doAll(ctx, l.c, calls) {
+		a, err := l.s.readAnswer(ctx, resp)
+		if err != nil {
+			return err
+		}
+		st, err := l.s.state(&a, names[i])
 		if err != nil {
 			return err
 		}
@@ -136,19 +134,4 @@ func (l *lister) inspect(ctx context.Context, keys []string) error {
 		}
 	}
 	return nil
-}
-
-func (l *lister) one(ctx context.Context, name string, resp rueidis.RedisResult) (driver.State, error) {
-	if forgotten(resp) {
-		a, err := l.s.runScript(ctx, l.c, l.s.scripts.inspect, name)
-		if err != nil {
-			return driver.State{}, err
-		}
-		return l.s.state(&a, name)
-	}
-	a, err := l.s.readAnswer(ctx, resp)
-	if err != nil {
-		return driver.State{}, err
-	}
-	return l.s.state(&a, name)
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -23,89 +24,37 @@ type keyer struct {
 	tags   *[hashSlots][3]byte
 }
 
-// lock has the key of one lock, and the beginning of its companion keys.
+// lock has the keys of one lock.
 type lock struct {
-	key  string // as other programs see it
-	stem string // "padlock:{tag}", with the prefix before it
-	name string
+	keys [6]string // in the order of KEYS in the full scripts; the fast scripts need the first two or four
+	stem string    // "padlock:{tag}", with the prefix before it
 }
 
 func (k *keyer) lock(name string) lock {
-	key := name
-	if k.prefix != "" {
-		key = k.prefix + name
-	}
+	key := k.prefix + name
 	whole := key
 	base, _, permit := driver.SplitSlot(name)
 	if permit {
 		whole = k.prefix + base
 	}
 	tag := &k.tags[hashSlotOf(whole)]
-	l := lock{key: key, name: name}
-	l.stem = k.prefix + companionPrefix + string(tag[:]) + "}"
+	stem := k.prefix + companionPrefix + string(tag[:]) + "}"
 	if permit || strings.HasPrefix(name, companionPrefix) || strings.HasPrefix(key, companionPrefix) {
-		l.key = l.stem + "n:" + name
+		key = stem + "n:" + name
 	}
-	return l
+	// The companion keys are equally long, and share their memory.
+	all := stem + "f:" + name + stem + "h:" + name + stem + "q:" + name + stem + "b:" + name + stem + "x:" + name
+	n := len(all) / 5
+	return lock{[6]string{key, all[:n], all[n : 2*n], all[2*n : 3*n], all[3*n : 4*n], all[4*n:]}, stem}
 }
 
-// valid checks a request for a lock. Other programs do not see a lock whose name looks like a
-// companion key. So with the option Foreign, such a lock would keep nobody out.
-func (s *Store) valid(r *driver.Request) error {
-	if s.config.foreign && strings.HasPrefix(s.keys.prefix+r.Name, companionPrefix) && !isSlot(r.Name) {
+// seen refuses a name whose lock other programs would not see, because it looks like a companion
+// key. With the option Foreign, such a lock would keep nobody out.
+func (s *Store) seen(name string) error {
+	if _, _, permit := driver.SplitSlot(name); s.config.foreign && !permit && strings.HasPrefix(s.keys.prefix+name, companionPrefix) {
 		return invalid("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
 	}
-	return r.Validate(&s.guarantees)
-}
-
-func (k *keyer) key(name string) string {
-	if k.plain(name) {
-		return name
-	}
-	return k.lock(name).key
-}
-
-// isSlot reports whether a name is that of a permit or of a gate.
-func isSlot(name string) bool {
-	_, _, ok := driver.SplitSlot(name)
-	return ok
-}
-
-// plain reports whether the key of a name is the name itself.
-func (k *keyer) plain(name string) bool {
-	return k.prefix == "" && !strings.HasPrefix(name, companionPrefix) && !isSlot(name)
-}
-
-// pair makes the two keys that the fast scripts need. The method called lock could make them too,
-// but it needs one more allocation.
-func (k *keyer) pair(name string) (key, note string) {
-	var b strings.Builder
-	return k.pairIn(&b, name)
-}
-
-// pairIn does the same as pair, but builds the new texts in b. A caller with many names passes the
-// same b each time, which saves allocations.
-func (k *keyer) pairIn(b *strings.Builder, name string) (key, note string) {
-	if !k.plain(name) {
-		l := k.lock(name)
-		return l.key, l.stem + "f:" + name
-	}
-	tag := &k.tags[hashSlotOf(name)]
-	begin := b.Len()
-	b.Grow(len(companionPrefix) + len(tag) + len("}f:") + len(name))
-	b.WriteString(companionPrefix)
-	b.Write(tag[:])
-	b.WriteString("}f:")
-	b.WriteString(name)
-	return name, b.String()[begin:]
-}
-
-// allKeys returns the keys in the order of KEYS in the full scripts.
-func (l lock) allKeys() [6]string {
-	return [6]string{
-		l.key, l.stem + "f:" + l.name, l.stem + "h:" + l.name,
-		l.stem + "q:" + l.name, l.stem + "b:" + l.name, l.stem + "x:" + l.name,
-	}
+	return nil
 }
 
 // id is the key of the store's id. No lock uses this key, because all other keys that begin with
@@ -146,3 +95,68 @@ func checkPrefix(prefix string) error {
 	}
 	return nil
 }
+
+// A cluster keeps a key in the slot that is the CRC16 (XMODEM) of its hash tag. The hash tag is the
+// text between the first { and the next }, or the whole key if there is no such text. All keys of a
+// lock must be in one slot. So each companion key contains a hash tag of three letters that belongs
+// to the slot of the lock's key. A table has such a tag for each slot. Single servers use the same
+// keys.
+
+const hashSlots = 16384
+
+var crcTable = sync.OnceValue(func() *[256]uint16 {
+	var table [256]uint16
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return &table
+})
+
+func crc16(s string) uint16 {
+	table := crcTable()
+	var crc uint16
+	for i := range len(s) {
+		crc = crc<<8 ^ table[byte(crc>>8)^s[i]]
+	}
+	return crc
+}
+
+// hashSlotOf is the slot of a key.
+func hashSlotOf(key string) uint16 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
+			key = key[open+1 : open+1+length]
+		}
+	}
+	return crc16(key) % hashSlots
+}
+
+const tagLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+
+// hashSlotTags has a hash tag for each slot of a cluster: the first text of three letters whose
+// hash gives that slot. There is such a text for every slot. The table is made once, in about 2 ms.
+var hashSlotTags = sync.OnceValue(func() *[hashSlots][3]byte {
+	var tags [hashSlots][3]byte
+	table := crcTable()
+	missing := hashSlots
+	for i := 0; missing > 0 && i < len(tagLetters)*len(tagLetters)*len(tagLetters); i++ {
+		word := [3]byte{tagLetters[i>>12], tagLetters[i>>6&63], tagLetters[i&63]}
+		var crc uint16
+		for _, b := range word {
+			crc = crc<<8 ^ table[byte(crc>>8)^b]
+		}
+		if slot := crc % hashSlots; tags[slot][0] == 0 {
+			tags[slot] = word
+			missing--
+		}
+	}
+	return &tags
+})

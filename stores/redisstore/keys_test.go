@@ -47,8 +47,8 @@ func TestSlotTags(t *testing.T) {
 }
 
 func (k *keyer) lockKeys(name string) []string {
-	all := k.lock(name).allKeys()
-	return all[:]
+	l := k.lock(name)
+	return l.keys[:]
 }
 
 // TestKeys checks that the keys of a name are in one slot, that no key belongs to two names, and
@@ -75,10 +75,6 @@ func TestKeys(t *testing.T) {
 					t.Errorf("prefix %q: nameOf(%q) is %q, %v", prefix, key, got, isName)
 				}
 			}
-			key, note := k.pair(name)
-			if key != keys[0] || note != keys[1] || k.key(name) != key {
-				t.Errorf("prefix %q: the fast keys of %q are %q, %q", prefix, name, key, note)
-			}
 		}
 	}
 	for _, prefix := range []string{"{", "a{", "a{}", "}{", strings.Repeat("x", 257), "padlock:", "padlock:a", "padlock:{a}", "padlock:{000}f:"} {
@@ -104,13 +100,10 @@ func TestKeysOfOtherPrefixes(t *testing.T) {
 				t.Errorf("prefix %q: the key %q of %q is one of padlock's own without a prefix", prefix, key, name)
 			}
 		}
-		if key, note := k.pair(name); key != k.lockKeys(name)[0] || note != k.lockKeys(name)[1] {
-			t.Errorf("prefix %q: the fast keys are %q, %q", prefix, key, note)
-		}
 		if name, isName := k.nameOf(theirs); isName {
 			t.Errorf("prefix %q: a companion of another store is taken for the name %q", prefix, name)
 		}
-		if got, isName := k.nameOf(k.lock(name).key); !isName || got != name {
+		if got, isName := k.nameOf(k.lock(name).keys[0]); !isName || got != name {
 			t.Errorf("prefix %q: the key of %q is taken for %q, %v", prefix, name, got, isName)
 		}
 	}
@@ -127,24 +120,20 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// TestFormats compares cached texts with new ones.
+// TestFormats checks the texts in which scripts get holders and leases.
 func TestFormats(t *testing.T) {
-	f := formats{keep: 1}
 	for i := range 6 {
 		h := driver.Holder{Host: "h", PID: i / 2, Label: "é\x00\n"}
-		if got := readHolder(f.holder(&h).text); got != h {
+		if got := readHolder(holderText(&h)); got != h {
 			t.Errorf("a holder comes back as %+v, it was %+v", got, h)
 		}
 		d := driver.MinTTL * 3 / 2 * (1 + 2*1000*1000)
-		if got := f.ttl(d + 1); got.lease != strconv.FormatInt(d.Milliseconds()+1, 10) {
-			t.Errorf("a lease of %v is written %s ms", d+1, got.lease)
+		if got := millis(d + 1); got != strconv.FormatInt(d.Milliseconds()+1, 10) {
+			t.Errorf("a lease of %v is written %s ms", d+1, got)
 		}
 	}
 	if h := readHolder("not JSON"); h != (driver.Holder{}) {
 		t.Errorf("what is no holder is read as %+v", h)
-	}
-	if got := counted(strings.Repeat("t", 128)); got[:3] != "128" {
-		t.Errorf("a token of 128 bytes begins %q", got[:3])
 	}
 }
 
@@ -157,9 +146,9 @@ func TestSlotsOfNames(t *testing.T) {
 			if len(name) > driver.MaxName-11 {
 				continue
 			}
-			want := hashSlotOf(k.lock(name).key)
-			if isSlot(name) { // permits of a permit share a slot with each other only
-				want = hashSlotOf(k.lock(driver.SlotName(name, 7)).key)
+			want := hashSlotOf(k.lock(name).keys[0])
+			if _, _, permit := driver.SplitSlot(name); permit { // permits of a permit share a slot with each other only
+				want = hashSlotOf(k.lock(driver.SlotName(name, 7)).keys[0])
 			}
 			for _, derived := range []string{driver.SlotName(name, 0), driver.SlotName(name, 1023), driver.SlotGate(name, 3)} {
 				for _, key := range k.lockKeys(derived) {

@@ -80,7 +80,6 @@ var scriptWords = map[string]string{
 	"NOTE_TOKEN":      strconv.Itoa(tokenAt + 1),
 	"NOTE_STATE":      strconv.Itoa(stateBytes),
 	"NOTE_TIME":       strconv.Itoa(timeBytes),
-	"COUNTED_TOKEN":   strconv.Itoa(lengthBytes + 1), // where the token begins in a text that starts with the token's length
 	"NOTE_SIMPLE":     "'" + string(flagSimple) + "'",
 	"NOTE_MORE":       "'" + string(flagMore) + "'",
 	"BYTE_SIMPLE":     strconv.Itoa(flagSimple),
@@ -122,23 +121,6 @@ var speller = sync.OnceValue(func() *strings.Replacer {
 // spell replaces the words of scriptWords in a script. A test finds words of scripts that
 // scriptWords lacks.
 func spell(text string) string { return speller().Replace(text) }
-
-// counted returns the length of a token, followed by the token. A note contains its token in the
-// same form.
-func counted(token string) string {
-	var b strings.Builder
-	return countedIn(&b, token)
-}
-
-// countedIn is like counted, but builds the text in b. If a caller has many tokens and passes the
-// same b each time, this saves allocations.
-func countedIn(b *strings.Builder, token string) string {
-	n, begin := len(token), b.Len()
-	b.Grow(lengthBytes + n)
-	b.Write([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
-	b.WriteString(token)
-	return b.String()[begin:]
-}
 
 // versionOf is the version of a note with this flag, or 0 if no version has it.
 func versionOf(flag string) int {

@@ -62,14 +62,12 @@ func newStore(c config) *Store {
 	if s.config.runIDs == nil {
 		s.config.runIDs = processRunIDs
 	}
-	s.formats.keep = time.Minute
+	s.keep = time.Minute
 	if c.fences {
-		s.formats.keep = c.keep
+		s.keep = c.keep
 	}
-	s.keepArg = millis(s.formats.keep)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.subscriber.init(s)
-	s.handed.m = map[string]bool{}
 	return s
 }
 

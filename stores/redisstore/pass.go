@@ -26,10 +26,7 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 	if next.Shared || next.Replaces != "" || next.Token == token {
 		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
 	}
-	if err := s.enter(ctx); err != nil {
-		return driver.Gone, driver.Grant{}, err
-	}
-	c, err := s.readyClient(ctx, true)
+	c, err := s.ready(ctx, true)
 	if err != nil {
 		return driver.Gone, driver.Grant{}, err
 	}
@@ -47,7 +44,7 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 	if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrExpired) {
 		return driver.Gone, driver.Grant{}, err
 	}
-	out, err := s.release(ctx, next.Name, token, 0)
+	out, err := s.Release(ctx, next.Name, token, 0)
 	return out, driver.Grant{}, err
 }
 
@@ -55,19 +52,18 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 // the queue is empty, to the caller that the argument next describes. The result done reports
 // whether the hold was ended.
 func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
-	s.handed.take(token)
-	keys, ttl := s.keys.lock(next.Name).allKeys(), s.formats.ttl(next.TTL)
-	n, err := s.scripts.swap.do(ctx, c, keys[:], []string{counted(token), s.formats.ttl(driver.MaxReservation).note, c.counts,
-		counted(next.Token), ttl.lease, ttl.note, s.formats.holder(&next.Holder).note}).ToInt64()
+	l := s.keys.lock(next.Name)
+	args := append(append(make([]string, 0, 8), token), c.endings...)
+	n, err := s.scripts.swap.do(ctx, c, l.keys[:], s.successor(args, next)).ToInt64()
 	switch {
 	case err != nil:
 		return driver.Gone, g, false, s.failure(ctx, err)
-	case n == 1:
+	case n == handedOver:
 		s.handOvers.add(next.Name, s.clock.Now())
-	case n == 2:
+	case n == firstGone:
 		s.handOver(ctx, c, next.Name)
-	case n > 2:
-		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: ceilMillis(next.TTL)}, nil)
+	case n > firstGone:
+		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: next.TTL}, nil)
 	}
 	return driver.Released, g, n > 0, err
 }

@@ -15,7 +15,7 @@ import (
 
 // records returns the key of a name's records. The value at that key is a hash from the IDs of the
 // records to their texts.
-func (l lock) records() string { return l.stem + recordsMark + l.name }
+func (k *keyer) records(name string) string { return k.lock(name).stem + recordsMark + name }
 
 const recordsMark = "r:"
 
@@ -25,7 +25,7 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 	if err := cmp.Or(driver.CheckName(name, &s.guarantees), driver.CheckRecords(records)); err != nil {
 		return err
 	}
-	c, err := s.forRecords(ctx)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -33,17 +33,10 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 	for _, r := range records {
 		args = append(args, r.ID, r.Text)
 	}
-	if err := s.scripts.record.do(ctx, c, []string{s.keys.lock(name).records()}, args).Error(); err != nil {
+	if err := s.scripts.record.do(ctx, c, []string{s.keys.records(name)}, args).Error(); err != nil {
 		return s.failure(ctx, err)
 	}
 	return nil
-}
-
-func (s *Store) forRecords(ctx context.Context) (*connected, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	return s.readyClient(ctx, false)
 }
 
 // Records implements driver.Recorder.
@@ -51,11 +44,11 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return nil, err
 	}
-	c, err := s.forRecords(ctx)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	flat, err := s.scripts.records.do(ctx, c, []string{s.keys.lock(name).records()}, nil).AsStrSlice()
+	flat, err := s.scripts.records.do(ctx, c, []string{s.keys.records(name)}, nil).AsStrSlice()
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
@@ -69,7 +62,7 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 
 // RecordedNames implements driver.Recorder. It scans all keys of the records, in portions.
 func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
-	c, err := s.forRecords(ctx)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -39,9 +40,9 @@ func (s *Store) runScript(ctx context.Context, c *connected, sc *script, name st
 }
 
 func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, sc *script, name string, args []string) rueidis.RedisResult {
-	keys := s.keys.lock(name).allKeys()
+	l := s.keys.lock(name)
 	all := append(make([]string, 0, 9), setting)
-	return sc.do(ctx, c, keys[:], append(all, args...))
+	return sc.do(ctx, c, l.keys[:], append(all, args...))
 }
 
 // readAnswer reads the reply of a full script.
@@ -84,22 +85,6 @@ func number(m *rueidis.RedisMessage) int64 {
 		return 0
 	}
 	return n
-}
-
-// callerFence returns the fence for the caller. With NoFences it is 0, although the scripts still
-// assign fences.
-func (s *Store) callerFence(fence int64) uint64 {
-	if !s.config.fences {
-		return 0
-	}
-	return uint64(fence)
-}
-
-// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
-// last for longer than the longest lease. But the restart guard waits for the longest lease only,
-// so no caller may work for longer without extending the hold.
-func (s *Store) lease(ms int64) time.Duration {
-	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
 }
 
 // grant reads a grant, or returns the reason why there is none.
@@ -210,6 +195,14 @@ func readNote(note string) (h driver.Holder, since int64, mayWait, ok bool) {
 		since = atoi(note[holder-timeBytes : holder])
 	}
 	return readHolder(note[holder:]), since, note[0] != flagSimple, true
+}
+
+// readHolder reads the JSON text of a holder. Any other text is read as an unknown holder.
+func readHolder(text string) (h driver.Holder) {
+	if text == "" || json.Unmarshal([]byte(text), &h) != nil {
+		return driver.Holder{}
+	}
+	return h
 }
 
 func finishHold(h *driver.Hold) {

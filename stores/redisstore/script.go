@@ -5,10 +5,13 @@ import (
 	"crypto/sha1" // the server identifies a script by the hash of its text
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
 )
 
@@ -36,7 +39,7 @@ func newScript(files ...string) *script {
 // scripts has the scripts of one layout.
 type scripts struct {
 	fastAcquire, fastRelease, fastExtend *script
-	fastClaim, join, pass, swap          *script
+	join, swap                           *script
 	acquire, extend, release, wait       *script
 	convert, raise, break_, inspect      *script
 	identify, record, records            *script
@@ -46,14 +49,12 @@ func newScripts(layout string) *scripts {
 	full := func(name string) *script { return newScript("prelude", layout, "publish", "queue", name) }
 	return &scripts{
 		fastAcquire: newScript("fast_acquire_" + layout),
-		fastRelease: newScript("fast_release_" + layout),
+		fastRelease: newScript("fast_release_"+layout, "handover", "key_"+layout, "publish", "pass"),
 		fastExtend:  newScript("fast_extend_" + layout),
-		fastClaim:   newScript("fast_claim_" + layout),
 		join:        newScript("slot_begin", "fast_acquire_"+layout, "join"),
 		identify:    newScript("identify"),
 		record:      newScript("record"),
 		records:     newScript("records"),
-		pass:        newScript("handover", "key_"+layout, "publish", "pass"),
 		swap:        newScript("handover", "key_"+layout, "publish", "swap", "pass"),
 		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
 		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
@@ -74,32 +75,73 @@ var bothSlotScripts = map[bool]func() *script{
 	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "fast_acquire_string", "slot_acquire") }),
 }
 
-// call runs a script with two keys.
-func (sc *script) call(ctx context.Context, c rueidis.CoreClient, key, note string, args ...string) rueidis.RedisResult {
-	return sc.do(ctx, c, []string{key, note}, args)
-}
-
-// do runs a script with any number of keys, which must all be in one slot. The slices keys and args
-// do not escape to the heap.
+// do runs a script. Its keys must all be in one slot. The slices keys and args do not escape to the
+// heap.
 func (sc *script) do(ctx context.Context, c rueidis.CoreClient, keys, args []string) rueidis.RedisResult {
-	resp := c.Do(ctx, sc.command(c, keys, args))
-	if forgotten(resp) {
-		resp = c.Do(ctx, c.B().Arbitrary("EVAL", sc.text, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build())
+	n := strconv.Itoa(len(keys))
+	resp := c.Do(ctx, c.B().Arbitrary("EVALSHA", sc.sha, n).Keys(keys...).Args(args...).Build())
+	if e, ok := rueidis.IsRedisErr(resp.Error()); ok && e.IsNoScript() {
+		resp = c.Do(ctx, c.B().Arbitrary("EVAL", sc.text, n).Keys(keys...).Args(args...).Build())
 	}
 	return resp
 }
 
-func (sc *script) command(c rueidis.CoreClient, keys, args []string) rueidis.Completed {
-	return c.B().Arbitrary("EVALSHA", sc.sha, strconv.Itoa(len(keys))).Keys(keys...).Args(args...).Build()
+// scriptCall has the keys and arguments of one run of a script.
+type scriptCall struct{ keys, args []string }
+
+// doAll runs a script several times, and sends the requests together.
+func (sc *script) doAll(ctx context.Context, c rueidis.CoreClient, calls []scriptCall) []rueidis.RedisResult {
+	if len(calls) == 1 {
+		return []rueidis.RedisResult{sc.do(ctx, c, calls[0].keys, calls[0].args)}
+	}
+	cmds := make(rueidis.Commands, len(calls))
+	for i, a := range calls {
+		cmds[i] = c.B().Arbitrary("EVALSHA", sc.sha, strconv.Itoa(len(a.keys))).Keys(a.keys...).Args(a.args...).Build()
+	}
+	all := c.DoMulti(ctx, cmds...)
+	for i, resp := range all {
+		if e, ok := rueidis.IsRedisErr(resp.Error()); ok && e.IsNoScript() {
+			all[i] = sc.do(ctx, c, calls[i].keys, calls[i].args)
+		}
+	}
+	return all
 }
 
-func forgotten(resp rueidis.RedisResult) bool {
-	err := resp.Error()
-	if err == nil {
-		return false
+// The texts of arguments.
+
+// holderText returns h as JSON.
+func holderText(h *driver.Holder) string {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return "" // cannot happen: strings and numbers can always be written
 	}
-	reply, ok := rueidis.IsRedisErr(err)
-	return ok && reply.IsNoScript()
+	return string(text)
+}
+
+// millis rounds up, so that a lease is never shorter than the caller asked for.
+func millis(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func mode(shared bool) string {
+	if shared {
+		return "s"
+	}
+	return "x"
+}
+
+func fence(f uint64) string {
+	if f == 0 {
+		return "0"
+	}
+	return strconv.FormatUint(f, 10)
+}
+
+func digit(yes bool) string {
+	if yes {
+		return "1"
+	}
+	return "0"
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -40,7 +40,7 @@ type serverChecks struct {
 type connected struct {
 	rueidis.Client
 	setting string         // the first argument of the full scripts
-	counts  string         // how scripts send messages; see messagesToAll
+	endings []string       // arguments of the scripts that end a hold; see handover.lua
 	owners  hashSlotOwners // nil if messages go to all servers
 }
 
@@ -57,9 +57,16 @@ func (g *serverChecks) countTurn() {
 	g.valid.Store(false)
 }
 
-// readyClient does the same as prepare, and returns the client. It costs nothing while the checks
-// are valid.
-func (s *Store) readyClient(ctx context.Context, grants bool) (*connected, error) {
+// ready begins each call of the store. It does the same as prepare, and returns the client. It
+// refuses a call that comes after Close, or whose context has ended. It costs nothing while the
+// checks are valid.
+func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
+	if s.done.Load() {
+		return nil, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if !s.checks.valid.Load() {
 		if err := s.prepare(ctx, grants); err != nil {
 			return nil, err

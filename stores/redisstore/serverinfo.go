@@ -55,7 +55,12 @@ func (s *Store) connected(c rueidis.Client, owners hashSlotOwners) *connected {
 	case c.Mode() == rueidis.ClientModeCluster:
 		counts = messagesToAll
 	}
-	return &connected{c, s.keepArg + " " + counts + " " + digit(s.config.foreign) + " " + digit(s.config.alone), counts, owners}
+	alone := digit(s.config.alone)
+	return &connected{
+		Client: c, owners: owners,
+		setting: millis(s.keep) + " " + counts + " " + digit(s.config.foreign) + " " + alone,
+		endings: []string{millis(driver.MaxReservation + s.keep), counts, alone},
+	}
 }
 
 // shareMessages decides how messages are sent in a cluster. The caller holds the mu of
@@ -95,7 +100,7 @@ func ownersOf(nodes []node) (all hashSlotOwners) {
 // unreached makes the error for a failed check of the servers. The request that needed the check
 // was not sent.
 func (s *Store) unreached(ctx context.Context, err error) error {
-	if s.closed() {
+	if s.done.Load() {
 		return driver.ErrClosed
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {

@@ -22,10 +22,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overta
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return 0, driver.Grant{}, err
-	}
-	c, err := s.readyClient(ctx, true)
+	c, err := s.ready(ctx, true)
 	if err != nil {
 		return 0, driver.Grant{}, err
 	}
@@ -46,20 +43,20 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 }
 
 func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, overtake bool) (int, driver.Grant, error) {
-	gate, ttl := s.keys.lock(driver.SlotGate(r.Name, n)).allKeys(), s.formats.ttl(r.TTL)
+	gate := s.keys.lock(driver.SlotGate(r.Name, n)).keys
 	keys := append(make([]string, 0, 2+2*n), gate[0], gate[3])
 	for i := range n {
-		key, note := s.keys.pair(driver.SlotName(r.Name, i))
-		keys = append(keys, key, note)
+		permit := s.keys.lock(driver.SlotName(r.Name, i)).keys
+		keys = append(keys, permit[0], permit[1])
 	}
 	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().do(ctx, c, keys,
-		[]string{counted(r.Token), ttl.lease, ttl.note, s.formats.holder(&r.Holder).note, digit(overtake)}))
+		[]string{r.Token, millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder), digit(overtake)}))
 	if err != nil {
 		return 0, driver.Grant{}, err
 	}
 	switch a.kind {
 	case replyGranted:
-		return int(a.number(0)), driver.Grant{Fence: s.callerFence(a.number(1)), TTL: ceilMillis(r.TTL)}, nil
+		return int(a.number(0)), driver.Grant{Fence: s.callerFence(a.number(1)), TTL: r.TTL}, nil
 	case replySlow:
 		return s.slowSlot(ctx, c, r, int(a.number(0)))
 	case replyHeld, replyBehind:

@@ -11,10 +11,7 @@ import (
 
 // Status implements driver.Reporter. It asks every server.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	c, err := s.readyClient(ctx, false)
+	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
 	}

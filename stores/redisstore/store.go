@@ -18,13 +18,11 @@ type Store struct {
 	guarantees driver.Guarantees
 	scripts    *scripts
 	keys       keyer
-	keepArg    string
+	keep       time.Duration // how long a note outlives its lease
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	handed     handed
 	handOvers  handOvers
-	formats    formats
 	samples    samples
 	identity   identity
 
@@ -54,16 +52,6 @@ func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
 // String names the store. The name contains no secret.
 func (s *Store) String() string { return "redis" }
-
-func (s *Store) closed() bool { return s.done.Load() }
-
-// enter refuses a call that comes after Close, or whose context has ended.
-func (s *Store) enter(ctx context.Context) error {
-	if s.done.Load() {
-		return driver.ErrClosed
-	}
-	return ctx.Err()
-}
 
 // background runs a clean-up that Close waits for. It returns false after Close.
 func (s *Store) background(job func()) bool {

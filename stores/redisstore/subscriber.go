@@ -73,12 +73,11 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	defer sub.mu.Unlock()
 	primary := ""
 	if c.owners != nil && !sub.hasRefused(c.owners) {
-		_, note := sub.s.keys.pair(w.r.Name)
-		primary = c.owners.primaryOf(hashSlotOf(note))
+		primary = c.owners.primaryOf(hashSlotOf(sub.s.keys.lock(w.r.Name).keys[0]))
 	}
 	n := sub.subscriptions[primary]
 	if n == nil {
-		if sub.s.closed() {
+		if sub.s.done.Load() {
 			return nil, driver.ErrClosed
 		}
 		if n = newSubscription(sub, primary, c.owners); n == nil {

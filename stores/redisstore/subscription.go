@@ -103,7 +103,7 @@ func (n *subscription) subscribe() error {
 	}
 	n.clock.clear()
 	turns := s.checks.turns.Load()
-	c, err := s.readyClient(s.ctx, false)
+	c, err := s.ready(s.ctx, false)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,6 @@ type wait struct {
 	w       *waiter
 	sent    bool           // the token may be in the queue
 	joined  bool           // the fast script was tried
-	free    bool           // the fast script granted the name, which was free
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
 	down    driver.Instant // when the server was first found unreachable, or 0
@@ -31,16 +30,22 @@ type wait struct {
 // Wait implements driver.Waiter. The queue is first come, first served across all processes, and a
 // release hands the name over to the first waiter directly.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if err := s.valid(&r); err != nil {
+	if err := r.Validate(&s.guarantees); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.seen(r.Name); err != nil {
 		return driver.Grant{}, err
 	}
 	if r.Shared && s.config.strings {
 		return driver.Grant{}, errShared
 	}
-	s.mu.Lock()
-	if err := s.enter(ctx); err != nil {
-		s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
+	}
+	s.mu.Lock()
+	if s.done.Load() {
+		s.mu.Unlock()
+		return driver.Grant{}, driver.ErrClosed
 	}
 	s.subscriber.waits.Add(1)
 	s.mu.Unlock()
@@ -56,9 +61,6 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		a.w.giveUp = func() { s.leave(a.w) }
 		s.subscriber.leaves(a.w)
 		s.jobs.Go(a.w.giveUp)
-	}
-	if err == nil && g.TTL > 0 && !a.free {
-		s.handed.add(r.Token)
 	}
 	return g, err
 }
@@ -100,7 +102,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	r := a.r
 	began := a.s.beginSample()
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.formats.holder(&r.Holder).text, on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
+		holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
@@ -127,7 +129,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 // listening makes sure that the waiter receives messages. If that takes a new connection, the store
 // also checks the server again.
 func (a *wait) listening(grants bool) (*connected, *subscription, error) {
-	c, err := a.s.readyClient(a.ctx, grants)
+	c, err := a.s.ready(a.ctx, grants)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +139,7 @@ func (a *wait) listening(grants bool) (*connected, *subscription, error) {
 	}
 	// The subscriber may have made a new connection. Its server is checked now, so that the check
 	// does not delay a hand-over later.
-	if c, err = a.s.readyClient(a.ctx, true); err != nil {
+	if c, err = a.s.ready(a.ctx, true); err != nil {
 		return nil, nil, err
 	}
 	a.w.forget(msgLook) // drops earlier messages that asked for a look
@@ -160,12 +162,11 @@ func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.D
 	if !a.reserve || r.Shared || s.config.foreign {
 		return g, 0, nil
 	}
-	keys := s.keys.lock(r.Name).allKeys()
+	keys := s.keys.lock(r.Name).keys
 	args := append(make([]string, 0, 4), r.Token,
-		on.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.formats.holder(&r.Holder).text)
+		on.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+holderText(&r.Holder))
 	if s.fast(r) && s.joinGrants() && r.TTL > driver.MaxReservation {
-		ttl := s.formats.ttl(r.TTL)
-		args = append(args, ttl.lease, ttl.note)
+		args = append(args, millis(r.TTL), millis(r.TTL+s.keep))
 	}
 	began := s.beginSample()
 	m, err := s.scripts.join.do(a.ctx, c, keys[:4], args).ToMessage()
@@ -186,10 +187,9 @@ func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.D
 // joinGranted returns the grant of a name that was free.
 func (a *wait) joinGranted(began sample, fence int64) (g driver.Grant, next time.Duration, err error) {
 	s := a.s
-	a.free = true
 	s.handOvers.remove(a.r.Name)
 	s.samples.addSample(began, fence) // here the fence is also the server's time, because the name was free
-	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: began.sent, TTL: ceilMillis(a.r.TTL)}, nil)
+	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: began.sent, TTL: a.r.TTL}, nil)
 	return g, 0, err
 }
 
@@ -243,7 +243,7 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 			case msgHandedOver:
 				return a.s.reservation(&m), true, nil
 			case msgGranted:
-				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: ceilMillis(a.r.TTL)}, true, nil
+				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: a.r.TTL}, true, nil
 			case msgTry:
 				return g, true, nil
 			case msgLookBy:

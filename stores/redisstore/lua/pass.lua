@@ -4,14 +4,14 @@
 -- Usually the first waiter belongs to another process. Then the script makes a reservation for the
 -- waiter, and sends a message to it.
 --
--- If ARGV 4 is the token of the first waiter, the waiter belongs to the process that runs this
+-- If ARGV 5 is the token of the first waiter, the waiter belongs to the process that runs this
 -- script. Then the waiter gets a hold with the whole lease at once. It needs no message, because
 -- the script returns the new fence.
 --
 -- Returns
---   1              if the name was handed over to a waiter of another process
+--   2              if the name was handed over to a waiter of another process
 --   the new fence  if the first waiter belongs to the process that runs this script
---   2              if the hold has ended, but the process of the first waiter is gone
+--   3              if the hold has ended, but the process of the first waiter is gone
 --   0              if release.lua must run
 if last >= f or not held() then return 0 end
 local first = call('ZPOPMIN', Q)
@@ -24,21 +24,20 @@ if not seen or seen + MS_ALIVE < ms then -- it goes back to its place, because r
   return 0
 end
 call('HDEL', H, 'w' .. head)
-local own = ARGV[4] and string.sub(ARGV[4], COUNTED_TOKEN) == head
+local own = ARGV[5] == head
 if own then
-  replace(head, ARGV[5])
-  call('SET', F, NOTE_MORE .. f .. ARGV[4] .. ARGV[7], 'PX', ARGV[6])
+  replace(head, ARGV[6])
+  call('SET', F, NOTE_MORE .. f .. counted(head) .. NOTE_HELD_NOW .. ARGV[8], 'PX', ARGV[7])
 else
   replace(head, 'MS_RESERVE')
-  local counted = string.format(FORMAT_LENGTH, #head) .. head
-  call('SET', F, NOTE_MORE .. f .. counted .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
+  call('SET', F, NOTE_MORE .. f .. counted(head) .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
 -- The message has two numbers: the fence of the reservation, and the time of the hand-over on the
 -- server's clock. Here both numbers are the same, because the present time is the new fence.
 if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
   remove(head)
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
-  return 2
+  return 3
 end
 
 -- If the waiter that got the reservation never claims it, another waiter must notice when the
@@ -50,7 +49,7 @@ end
 -- waiters, the waiter in the middle of the queue, and the last waiter. The middle and the last
 -- waiter are asked because the processes of the next three may be gone.
 local recent = us - came < MS_RESERVE * 1000
-if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 1 end
+if recent or math.floor(us / 250000) == math.floor(last / 250000) then return own and us or 2 end
 local n = call('ZCARD', Q)
 local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
 for i = 1, 5 do
@@ -58,4 +57,4 @@ for i = 1, 5 do
   local chan, id = string.match(other and call('HGET', H, 'w' .. other) or '', '^%d+ %d+ (%x+) (%d+)')
   if chan then publish(chan, 'f ' .. id .. ' ' .. MS_RESERVE - 10 + 10 * i) end
 end
-return own and us or 1
+return own and us or 2
