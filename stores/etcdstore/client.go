@@ -236,16 +236,27 @@ func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, othe
 	return reply, nil
 }
 
-// get reads a key. The result is nil if the key does not exist.
-func (c *connection) get(ctx context.Context, key string) (*mvccpb.KeyValue, error) {
-	reply, err := c.commit(ctx, nil, []*pb.RequestOp{getKeys(key, "")}, nil)
+// read reads keys. If the connection is lost meanwhile, the client of etcd repeats the request,
+// which it does not do with a transaction.
+func (c *connection) read(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	client, err := c.getClient(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, kv := range reply.Responses[0].GetResponseRange().Kvs {
-		return kv, nil
+	reply, err := client.kv.Range(ctx, r)
+	if err = c.checkReply(client, reply.GetHeader(), err); err != nil {
+		return nil, failure(ctx, err, false)
 	}
-	return nil, nil
+	return reply, nil
+}
+
+// readHold returns the key of a hold, or nil if the key does not belong to the hold any more.
+func (c *connection) readHold(ctx context.Context, h *hold) (*mvccpb.KeyValue, error) {
+	reply, err := c.read(ctx, &pb.RangeRequest{Key: []byte(h.key)})
+	if err != nil || len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
+		return nil, err
+	}
+	return reply.Kvs[0], nil
 }
 
 // grantLease makes a lease, and returns its ID and its length in seconds. The server chooses the ID

@@ -94,8 +94,8 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 // renewAlone renews the current lease of the hold, even if other holds share it. It is for a server
 // that has no space for a new lease.
 func (s *Store) renewAlone(ctx context.Context, h *hold) error {
-	kv, err := s.conn.get(ctx, h.key)
-	if err != nil || kv == nil || !h.isValue(string(kv.Value)) {
+	kv, err := s.conn.readHold(ctx, h)
+	if err != nil || kv == nil {
 		return err // if the key is gone, extend calls verify, which finds out why
 	}
 	l, err := s.leases.renew(ctx, clientv3.LeaseID(kv.Lease))
@@ -112,11 +112,11 @@ func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 // verify asks the server whether the key of the hold still exists.
 func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	now := s.cfg.clock.Now()
-	kv, err := s.conn.get(ctx, h.key)
+	kv, err := s.conn.readHold(ctx, h)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if kv == nil || !h.isValue(string(kv.Value)) {
+	if kv == nil {
 		return s.explain(ctx, h)
 	}
 	h.mu.Lock()

@@ -81,16 +81,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 func (s *Store) list(ctx context.Context, from string) (states []*state, err error) {
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	client, err := s.conn.getClient(ctx)
-	if err != nil {
-		return nil, err
-	}
 	stem, end := s.cfg.prefix+"l/", clientv3.GetPrefixRangeEnd(from)
 	var last *state
 	for {
-		reply, err := client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(listPage))
+		reply, err := s.conn.read(ctx, &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(end), Limit: listPage})
 		if err != nil {
-			return nil, failure(ctx, err, false)
+			return nil, err
 		}
 		for _, kv := range reply.Kvs {
 			escaped, _, _ := strings.Cut(string(kv.Key)[len(stem):], "/")
