@@ -25,9 +25,10 @@ type attempt struct {
 
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
-	ownPlace keyVersion // the place in the queue that the hold keeps, or zero
-	next     string     // the waiters behind ownPlace; see waitersBehind
-	revision int64      // of the last change
+	ownPlace keyVersion     // the place in the queue that the hold keeps, or zero
+	next     string         // the waiters behind ownPlace; see waitersBehind
+	end      driver.Instant // the hold does not end before
+	revision int64          // of the last change
 	since    time.Time
 }
 
@@ -64,16 +65,13 @@ func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*att
 		if err == nil {
 			err = try(a)
 		}
-		switch {
-		case isLeaseGone(err) && tries < 3:
-			s.leases.forget()
-		case isLeaseGone(err):
-			return driver.Grant{}, unavailable("the server does not keep a lease that it made")
-		case err != nil:
-			return driver.Grant{}, err
-		default:
+		if err == nil {
 			return a.grant(), nil
 		}
+		if !isLeaseGone(err) || tries == 3 {
+			return driver.Grant{}, err
+		}
+		s.leases.forget()
 	}
 }
 
@@ -82,92 +80,69 @@ func (a *attempt) prepare(ctx context.Context) (err error) {
 	l := a.s.leases
 	a.sent, a.since = a.s.cfg.clock.Now(), time.Now()
 	if a.lease, err = l.forHold(ctx, max(a.r.TTL, a.r.AtLeast)); err != nil {
-		return failure(ctx, err, false)
+		return err
 	}
+	a.end = a.lease.end
 	if a.keeper, err = l.forFence(ctx); err != nil {
-		return failure(ctx, err, false)
+		return err
 	}
 	if a.r.AtLeast > 0 {
 		guard, err := l.grant(ctx, seconds(a.r.AtLeast))
 		if err != nil {
-			return failure(ctx, err, false)
+			return err
 		}
 		a.guard = guard.id
 	}
 	return nil
 }
 
-func (a *attempt) kind() kind {
-	if a.r.Shared {
-		return shared
-	}
-	return exclusive
-}
-
 // addHold adds the operations that make a hold with the given key.
 func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 	a.granted = true
-	a.entry = entry{kind: k, key: key, lease: a.lease.id,
+	a.entry = entry{kind: k, key: key,
 		record: record{Fence: fence, ID: a.id, Since: a.since.UnixMicro(), Holder: a.r.Holder}}
-	todo.addOps(putKey(a.entry.key, a.s.holders.holdText(&a.entry.record), a.lease.id))
-	a.atLeast(todo, k)
+	todo.ops = append(todo.ops, putKey(a.entry.key, a.entry.text(), a.lease.id))
+	if a.guard != 0 {
+		a.atLeast(todo, k)
+	}
 }
 
 // atLeast does what Request.AtLeast asks for: the name stays taken for that time, even if its hold
 // is released earlier. For this, atLeast adds an operation that writes the key of a cool-down, with
 // a lease of that length.
 func (a *attempt) atLeast(todo *change, k kind) {
-	if a.guard != 0 {
-		guard := record{Follows: a.id, Holder: a.r.Holder}
-		todo.addOps(putKey(a.keys.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
-	}
-}
-
-// addFence adds the operation that stores a fence.
-func (a *attempt) addFence(todo *change, fence uint64) {
-	todo.addOps(putFence(&a.keys, fence, a.keeper))
+	guard := record{Follows: a.id, Holder: a.r.Holder}
+	todo.ops = append(todo.ops, putKey(a.keys.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
 }
 
 // takeFree takes the name in one transaction. The transaction succeeds if the name has no keys,
-// except for a stored fence that is smaller than the new fence. Otherwise takeFree reads the state
-// and goes on like other attempts; see acquireChange.
+// except for a stored fence that is smaller than the new fence. Otherwise takeFree goes on from the
+// state of the name, like other attempts; see acquireChange.
 func (a *attempt) takeFree(ctx context.Context) error {
 	fence, err := nextFence(0, a.r.FenceAbove)
 	if err != nil {
 		return err
 	}
-	key := a.keys.key(exclusive, "")
-	if a.r.Shared {
-		key = a.keys.key(shared, ownPart(a.s.id, 0))
-	}
 	var todo change
-	a.addHold(&todo, a.kind(), key, fence)
-	a.addFence(&todo, fence)
-	// If the name has no stored fence, the comparison valueBelow is false. So for a name that may
-	// be new, a nested transaction checks that there is no fence, and then takes the name.
-	free, otherwise := noKeys(a.keys.dir, a.keys.end()), a.keys.reads()[:1]
-	if !a.s.holds.wasHeld(a.r.Name) {
-		otherwise = []*pb.RequestOp{nested([]*pb.Compare{free, noKey(a.keys.fence)}, todo.ops, a.keys.reads())}
+	if a.r.Shared {
+		a.addHold(&todo, shared, a.keys.key(shared, ownPart(a.s.id, 0)), fence)
+	} else {
+		a.addHold(&todo, exclusive, a.keys.key(exclusive, ""), fence)
 	}
-	reply, err := a.s.conn.commit(ctx, []*pb.Compare{free, valueBelow(a.keys.fence, fenceText(fence))}, todo.ops, otherwise)
-	switch {
-	case isLeaseGone(err):
+	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
+	// If the name has no stored fence, the comparison valueBelow is false. The nested transaction
+	// is for this case: it takes the name if there is no fence, and reads the state otherwise.
+	free := noKeys(a.keys.dir, a.keys.end)
+	otherwise := nested([]*pb.Compare{free, noKeys(a.keys.fence, "")}, todo.ops, a.keys.reads())
+	reply, err := a.s.conn.commit(ctx, []*pb.Compare{free, valueBelow(a.keys.fence, fenceText(fence))}, todo.ops, []*pb.RequestOp{otherwise})
+	if err != nil {
 		return err
-	case err != nil:
-		return failure(ctx, err, true)
-	case reply.Succeeded || reply.Responses[0].GetResponseTxn().GetSucceeded():
+	}
+	if reply.Succeeded || reply.Responses[0].GetResponseTxn().GetSucceeded() {
 		a.entry.modified = reply.Header.Revision
 		return nil
 	}
-	st := stateOf(a.keys, a.r.Name, reply)
-	// A grant needs the stored fence. If the transaction above has not read it, read the state
-	// again.
-	if !a.isRefused(st) {
-		if st, err = a.s.conn.readState(ctx, a.keys, a.r.Name); err != nil {
-			return err
-		}
-	}
-	return a.apply(ctx, st, a.acquireChange)
+	return a.apply(ctx, stateOf(a.keys, a.r.Name, reply), a.acquireChange)
 }
 
 // isRefused reports whether the caller has no hold and cannot be granted one now.
@@ -178,7 +153,8 @@ func (a *attempt) isRefused(st *state) bool {
 // apply carries out the change that makeChange returns, and records the result in the attempt.
 func (a *attempt) apply(ctx context.Context, st *state, makeChange func(*state) (*change, error)) error {
 	revision, err := a.s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
-		a.granted, a.ownPlace, a.next, a.entry = false, keyVersion{}, "", entry{} // forget an earlier decision, which was not carried out
+		// Forget an earlier decision, which was not carried out.
+		a.granted, a.ownPlace, a.next, a.end, a.entry = false, keyVersion{}, "", a.lease.end, entry{}
 		return makeChange(st)
 	})
 	a.revision = revision
@@ -220,13 +196,13 @@ func (a *attempt) takeName(st *state) (*change, error) {
 		if fence, err = nextFence(st.fence, a.r.FenceAbove); err != nil {
 			return nil, err
 		}
-		a.addFence(&todo, fence)
+		todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
 	}
-	key := st.key(exclusive, "")
 	if a.r.Shared {
-		key = st.freeKey(shared, a.s.id)
+		a.addHold(&todo, shared, st.freeKey(shared, a.s.id), fence)
+	} else {
+		a.addHold(&todo, exclusive, st.key(exclusive, ""), fence)
 	}
-	a.addHold(&todo, a.kind(), key, fence)
 	return &todo, nil
 }
 
@@ -242,22 +218,31 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 	place := st.find(waiting, e.ID)
 	if place != nil && e.kind == exclusive {
 		a.ownPlace = keyVersion{place.key, place.modified}
+		// Release can pass the name on only if the hold has a place in the queue and no AtLeast. Only
+		// then does the hold need the list of waiters.
+		if h != nil && h.fencing() == e.Fence && a.guard == 0 {
+			a.next = h.next
+		}
 	}
-	if h == nil || h.lastWrite() != e.modified || h.endsAt() < a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
-		todo.addOps(putKey(e.key, e.value, a.lease.id))
-		a.entry.lease, a.entry.modified = a.lease.id, 0
+	if h != nil && h.modified.Load() == e.modified && h.endsAt() >= a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
+		a.end = h.endsAt()
+	} else {
+		todo.ops = append(todo.ops, putKey(e.key, e.value, a.lease.id))
+		a.entry.modified = 0
 		if a.ownPlace.key != "" {
 			todo.requireEntry(place)
-			todo.addOps(putKey(place.key, place.value, a.lease.id))
+			todo.ops = append(todo.ops, putKey(place.key, place.value, a.lease.id))
 			a.ownPlace.modified = 0
 		}
 	}
 	for i := range st.entries {
 		if told := &st.entries[i]; told.PassedTo == e.ID {
-			todo.addOps(deleteKey(told.key))
+			todo.ops = append(todo.ops, deleteKey(told.key))
 		}
 	}
-	a.atLeast(todo, e.kind)
+	if a.guard != 0 {
+		a.atLeast(todo, e.kind)
+	}
 	return todo
 }
 
@@ -277,11 +262,11 @@ func (a *attempt) replace(st *state) (*change, error) {
 	todo.requireEntry(e)
 	st.deleteOthers(&todo, old)
 	a.addHold(&todo, e.kind, e.key, fence)
-	a.addFence(&todo, fence)
+	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Follows == old {
 			g.Follows = a.id
-			todo.addOps(putKey(g.key, g.text(), g.lease))
+			todo.ops = append(todo.ops, putKey(g.key, g.text(), g.lease))
 		}
 	}
 	return &todo, nil
@@ -292,20 +277,9 @@ func (a *attempt) grant() driver.Grant {
 	if !a.granted {
 		return driver.Grant{}
 	}
-	e, now := &a.entry, a.s.cfg.clock.Now()
-	h := &hold{name: a.r.Name, id: a.id, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared,
-		ownPlace: a.ownPlace, next: a.next, since: a.sent, seen: a.sent, extended: now}
-	old := a.s.holds.find(a.r.Name, a.id)
-	// Release can pass the name on only if the hold has a place in the queue and no AtLeast. Only
-	// then does the hold need the list of waiters. A reader's hold has no place.
-	if old != nil && old.fencing() == h.fence && a.guard == 0 && h.ownPlace.key != "" {
-		h.next = old.next
-	}
-	if e.lease == a.lease.id {
-		h.end = a.lease.endTime()
-	} else if old != nil {
-		h.end = old.endsAt()
-	}
+	h := &hold{name: a.r.Name, id: a.id, key: a.entry.key, fence: a.entry.Fence, reader: a.entry.kind == shared,
+		ownPlace: a.ownPlace, next: a.next, since: a.sent, seen: a.sent, end: a.end, extended: a.sent}
+	h.modified.Store(a.entry.modified)
 	a.s.holds.remember(h)
-	return driver.Grant{Fence: e.Fence, TTL: h.end.Sub(a.sent), Shared: a.r.Replaces != "" && h.reader}
+	return driver.Grant{Fence: h.fence, TTL: h.end.Sub(a.sent), Shared: a.r.Replaces != "" && h.reader}
 }

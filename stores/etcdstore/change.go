@@ -15,8 +15,6 @@ type change struct {
 
 func (c *change) requireEntry(e *entry) { c.conds = append(c.conds, createdAt(e.key, e.created)) }
 
-func (c *change) addOps(ops ...*pb.RequestOp) { c.ops = append(c.ops, ops...) }
-
 // maxTries is how often a change is tried while others change the same name.
 const maxTries = 200
 
@@ -24,7 +22,7 @@ const maxTries = 200
 func (c *connection) readState(ctx context.Context, p nameKeys, name string) (*state, error) {
 	reply, err := c.commit(ctx, nil, p.reads(), nil)
 	if err != nil {
-		return nil, failure(ctx, err, false)
+		return nil, err
 	}
 	return stateOf(p, name, reply), nil
 }
@@ -35,8 +33,6 @@ func (c *connection) readState(ctx context.Context, p nameKeys, name string) (*s
 // applyChange then reads the new state and calls makeChange again.
 //
 // The result is the revision of the transaction, or that of the state if there was nothing to do.
-// If the server has lost a lease, the error is the server's own error, which isLeaseGone
-// recognises.
 func (c *connection) applyChange(ctx context.Context, st *state, makeChange func(*state) (*change, error)) (int64, error) {
 	for range maxTries {
 		todo, err := makeChange(st)
@@ -45,12 +41,10 @@ func (c *connection) applyChange(ctx context.Context, st *state, makeChange func
 		}
 		conds := append(st.unchanged(), todo.conds...)
 		reply, err := c.commit(ctx, conds, todo.ops, st.reads())
-		switch {
-		case isLeaseGone(err):
+		if err != nil {
 			return 0, err
-		case err != nil:
-			return 0, failure(ctx, err, true)
-		case reply.Succeeded:
+		}
+		if reply.Succeeded {
 			return reply.Header.Revision, nil
 		}
 		st = stateOf(st.nameKeys, st.name, reply)
@@ -62,7 +56,7 @@ func (c *connection) applyChange(ctx context.Context, st *state, makeChange func
 // was read.
 func (st *state) unchanged() []*pb.Compare {
 	return []*pb.Compare{
-		notWrittenAfter(st.dir, st.end(), st.revision),
+		notWrittenAfter(st.dir, st.end, st.revision),
 		notWrittenAfter(st.nameKeys.fence, "", st.revision),
 	}
 }
@@ -74,13 +68,13 @@ func (st *state) deleteOthers(todo *change, id string) {
 	for i := range st.entries {
 		e := &st.entries[i]
 		if (e.kind == waiting || e.kind == intending) && e.ID == id || e.kind == waiting && e.PassedTo == id {
-			todo.addOps(deleteKey(e.key))
+			todo.ops = append(todo.ops, deleteKey(e.key))
 		}
 	}
 }
 
 func (st *state) deleteIntent(todo *change, id string) {
 	if e := st.find(intending, id); e != nil {
-		todo.addOps(deleteKey(e.key))
+		todo.ops = append(todo.ops, deleteKey(e.key))
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -16,6 +18,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 const (
@@ -114,6 +117,11 @@ func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 		MinConnectTimeout: maxCallTime / 2,
 	})}
+	if dial := c.server.Dial; dial != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dial(ctx, "tcp", address)
+		}))
+	}
 	if config := c.server.TLS; config != nil && config.ServerName != "" {
 		options = append(options, grpc.WithAuthority(config.ServerName)) // gRPC ignores the name in config
 	}
@@ -134,12 +142,23 @@ func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 	return out, nil
 }
 
-// dropOldLogin drops a client if err says that the server does not accept its password any more and
-// if Config.Credentials can return another one. The next call then makes a new client.
-func (c *connection) dropOldLogin(client *etcdClient, err error) {
-	if err != nil && c.server.Credentials != nil && isRefusal(err, rpctypes.ErrAuthFailed) {
-		c.drop(client)
+// checkReply looks at the reply to a request, or at its error. It drops the client if the server
+// does not accept its password any more and Config.Credentials can return another one. It also drops
+// the client, and returns an error, if the reply came from another cluster than earlier replies.
+func (c *connection) checkReply(client *etcdClient, h *pb.ResponseHeader, err error) error {
+	if err != nil {
+		if c.server.Credentials != nil && isRefusal(err, rpctypes.ErrAuthFailed) {
+			c.drop(client)
+		}
+		return err
 	}
+	client.cluster.CompareAndSwap(0, h.ClusterId)
+	if client.cluster.Load() != h.ClusterId {
+		c.drop(client)
+		return errOtherCluster
+	}
+	c.cluster.Store(h.ClusterId)
+	return nil
 }
 
 // drop closes a client, so that the next call makes a new one. Waiters open a new watch. Requests
@@ -152,7 +171,7 @@ func (c *connection) drop(client *etcdClient) {
 	}
 	c.client = nil
 	c.background.Go(func() {
-		pause(c.ctx, closeLater)
+		storekit.Sleep(c.ctx, closeLater)
 		_ = client.Close() // the error only says that the context was cancelled
 	})
 }
@@ -191,19 +210,6 @@ func (c *connection) lookForSilence() {
 
 var errOtherCluster = errors.New("a member of another cluster replied")
 
-// checkCluster returns an error if a reply came from another cluster than earlier replies.
-func (c *connection) checkCluster(client *etcdClient, h *pb.ResponseHeader) error {
-	if client.cluster.Load() == 0 {
-		client.cluster.CompareAndSwap(0, h.ClusterId)
-	}
-	if client.cluster.Load() != h.ClusterId {
-		c.drop(client)
-		return errOtherCluster
-	}
-	c.cluster.Store(h.ClusterId)
-	return nil
-}
-
 func (c *connection) close() {
 	c.mu.Lock()
 	c.cancel()
@@ -216,18 +222,41 @@ func (c *connection) close() {
 	}
 }
 
-// commit sends one transaction.
+// commit sends one transaction. Like the other methods that send a request, it returns an error of
+// package driver; see failure.
 func (c *connection) commit(ctx context.Context, conds []*pb.Compare, then, otherwise []*pb.RequestOp) (*pb.TxnResponse, error) {
 	client, err := c.getClient(ctx)
 	if err != nil {
 		return nil, err
 	}
 	reply, err := client.kv.Txn(ctx, &pb.TxnRequest{Compare: conds, Success: then, Failure: otherwise})
-	c.dropOldLogin(client, err)
-	if err == nil {
-		err = c.checkCluster(client, reply.Header)
+	if err = c.checkReply(client, reply.GetHeader(), err); err != nil {
+		return nil, failure(ctx, err, changes(then))
 	}
-	return reply, err
+	return reply, nil
+}
+
+// read reads keys. If the connection is lost meanwhile, the client of etcd repeats the request,
+// which it does not do with a transaction.
+func (c *connection) read(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	client, err := c.getClient(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := client.kv.Range(ctx, r)
+	if err = c.checkReply(client, reply.GetHeader(), err); err != nil {
+		return nil, failure(ctx, err, false)
+	}
+	return reply, nil
+}
+
+// readHold returns the key of a hold, or nil if the key does not belong to the hold any more.
+func (c *connection) readHold(ctx context.Context, h *hold) (*mvccpb.KeyValue, error) {
+	reply, err := c.read(ctx, &pb.RangeRequest{Key: []byte(h.key)})
+	if err != nil || len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
+		return nil, err
+	}
+	return reply.Kvs[0], nil
 }
 
 // grantLease makes a lease, and returns its ID and its length in seconds. The server chooses the ID
@@ -238,19 +267,18 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 		return 0, 0, err
 	}
 	reply, err := clientv3.RetryLeaseClient(client.Client).LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: int64(id), TTL: seconds})
-	c.dropOldLogin(client, err)
 	if id != 0 && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCLeaseExist) {
 		return id, seconds, nil
 	}
-	if err != nil {
-		return 0, 0, err
+	if err = c.checkReply(client, reply.GetHeader(), err); err != nil {
+		return 0, 0, failure(ctx, err, false)
 	}
-	return clientv3.LeaseID(reply.ID), reply.TTL, c.checkCluster(client, reply.Header)
+	return clientv3.LeaseID(reply.ID), reply.TTL, nil
 }
 
-// keepAlive renews a lease, and returns its new length in seconds. It returns
-// rpctypes.ErrLeaseNotFound if the lease is gone. It sends one request. The method KeepAliveOnce of
-// clientv3 would repeat the request without a pause while the server is down.
+// keepAlive renews a lease, and returns its new length in seconds. If the lease is gone, isLeaseGone
+// recognises the error. keepAlive sends one request. The method KeepAliveOnce of clientv3 would
+// repeat the request without a pause while the server is down.
 func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	client, err := c.getClient(ctx)
 	if err != nil {
@@ -258,24 +286,20 @@ func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64,
 	}
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
+	reply := &pb.LeaseKeepAliveResponse{}
 	stream, err := clientv3.RetryLeaseClient(client.Client).LeaseKeepAlive(ctx)
-	if err != nil {
-		c.dropOldLogin(client, err)
-		return 0, err
-	}
-	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
-		return 0, err
-	}
-	reply, err := stream.Recv()
-	c.dropOldLogin(client, err)
 	if err == nil {
-		err = c.checkCluster(client, reply.Header)
+		err = stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)})
 	}
+	if err == nil {
+		reply, err = stream.Recv()
+	}
+	err = c.checkReply(client, reply.GetHeader(), err)
 	if err == nil && reply.TTL <= 0 {
 		err = rpctypes.ErrLeaseNotFound
 	}
 	if err != nil {
-		return 0, err
+		return 0, failure(ctx, err, true)
 	}
 	return reply.TTL, nil
 }
@@ -291,13 +315,4 @@ func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) time.Dur
 		return 0
 	}
 	return time.Duration(max(0, reply.TTL)) * time.Second
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -61,7 +61,7 @@ func (a *attempt) convert(ctx context.Context) error {
 			return nil, err
 		}
 		todo := a.changeMode(st, e, exclusive, fence)
-		a.addFence(todo, fence)
+		todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
 		return todo, nil
 	})
 	if err == nil && refused != nil {
@@ -99,15 +99,15 @@ func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *chan
 	todo := &change{}
 	todo.requireEntry(e)
 	a.granted = true
-	a.entry = entry{kind: mode, key: st.key(exclusive, ""), lease: a.lease.id, record: e.record}
+	a.entry = entry{kind: mode, key: st.key(exclusive, ""), record: e.record}
 	if a.entry.Fence = fence; mode == shared {
 		a.entry.key = st.freeKey(shared, a.s.id)
 	}
 	st.deleteOthers(todo, a.id)
-	todo.addOps(deleteKey(e.key), putKey(a.entry.key, a.entry.text(), a.lease.id))
+	todo.ops = append(todo.ops, deleteKey(e.key), putKey(a.entry.key, a.entry.text(), a.lease.id))
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Follows == a.id {
-			todo.addOps(deleteKey(g.key), putKey(st.key(coolingOf(mode), g.part), g.value, g.lease))
+			todo.ops = append(todo.ops, deleteKey(g.key), putKey(st.key(coolingOf(mode), g.part), g.value, g.lease))
 		}
 	}
 	return todo
@@ -122,11 +122,11 @@ func (a *attempt) intend(ctx context.Context, st *state, e *entry, refused error
 	}
 	l, err := a.s.leases.grant(ctx, int64(driver.MaxIntent/time.Second))
 	if err != nil {
-		return nil, failure(ctx, err, false)
+		return nil, err
 	}
 	todo := &change{}
 	todo.requireEntry(e)
 	intent := record{ID: a.id}
-	todo.addOps(putKey(st.key(intending, e.part), intent.text(), l.id))
+	todo.ops = append(todo.ops, putKey(st.key(intending, e.part), intent.text(), l.id))
 	return todo, nil
 }

@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
-}
 
 func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: etcd: "+format, append([]any{driver.ErrUnavailable}, args...)...)
@@ -29,12 +27,20 @@ func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
-// refusals lists errors of the server, each with advice. Each error proves that the server changed
-// nothing.
-var refusals = []struct {
+// A refused is the error for a request that the server refused. isRefusal still recognises the
+// server's own error.
+type refused struct {
 	err    error
 	advice string
-}{
+}
+
+func (r *refused) Error() string { return unavailable("%s", r.advice).Error() }
+
+func (r *refused) Unwrap() []error { return []error{driver.ErrUnavailable, r.err} }
+
+// refusals lists errors of the server, each with advice. Each error proves that the server changed
+// nothing.
+var refusals = []refused{
 	{rpctypes.ErrNoSpace, "the server is out of space (alarm NOSPACE); compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"},
 	{rpctypes.ErrCorrupt, "the server has the alarm CORRUPT; restore the damaged member"},
 	{rpctypes.ErrTooManyRequests, "the server has too many requests waiting to be applied"},
@@ -58,9 +64,9 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	if own := ownError(err); own != nil {
 		return err
 	}
-	for _, r := range refusals {
-		if isRefusal(err, r.err) {
-			return unavailable("%s", r.advice)
+	for i := range refusals {
+		if r := &refusals[i]; isRefusal(err, r.err) {
+			return r
 		}
 	}
 	if advice := unreached(err); advice != "" {
@@ -81,6 +87,11 @@ func failure(ctx context.Context, err error, wrote bool) error {
 		return fmt.Errorf("%w: etcd: %s", driver.ErrUncertain, text)
 	}
 	return unavailable("%s", text)
+}
+
+// changes reports whether operations of a transaction may change something.
+func changes(ops []*pb.RequestOp) bool {
+	return slices.ContainsFunc(ops, func(op *pb.RequestOp) bool { return op.GetRequestRange() == nil })
 }
 
 // awaitDeadline waits for the end of ctx if err says that the deadline of ctx has passed. The

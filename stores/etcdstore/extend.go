@@ -82,53 +82,41 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 			return s.renewAlone(ctx, h)
 		}
 		if err != nil {
-			return failure(ctx, err, false)
+			return err
 		}
 	}
 	if err = g.extend(ctx, s.leases, h); err != nil && !g.isIn(h) {
 		h.leaveGroup()
 	}
-	return failure(ctx, err, true)
+	return err
 }
 
 // renewAlone renews the current lease of the hold, even if other holds share it. It is for a server
 // that has no space for a new lease.
 func (s *Store) renewAlone(ctx context.Context, h *hold) error {
-	client, err := s.conn.getClient(ctx)
-	if err != nil {
+	kv, err := s.conn.readHold(ctx, h)
+	if err != nil || kv == nil {
+		return err // if the key is gone, extend calls verify, which finds out why
+	}
+	l, err := s.leases.renew(ctx, clientv3.LeaseID(kv.Lease))
+	switch {
+	case isLeaseGone(err): // then the key goes, too
+		return nil
+	case err != nil:
 		return err
 	}
-	reply, err := client.Get(ctx, h.key)
-	s.conn.dropOldLogin(client, err)
-	if err != nil || len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
-		return failure(ctx, err, false) // if the key is gone, extend calls verify, which finds out why
-	}
-	l := lease{id: clientv3.LeaseID(reply.Kvs[0].Lease), from: s.cfg.clock.Now()}
-	left, err := s.conn.keepAlive(ctx, l.id)
-	if err != nil && !isLeaseGone(err) {
-		return failure(ctx, err, true)
-	}
-	l.ttl = time.Duration(left) * time.Second
-	h.setLease(&l)
+	h.setLease(l)
 	return nil
 }
 
 // verify asks the server whether the key of the hold still exists.
 func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
-	client, err := s.conn.getClient(ctx)
+	now := s.cfg.clock.Now()
+	kv, err := s.conn.readHold(ctx, h)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	now := s.cfg.clock.Now()
-	reply, err := client.Get(ctx, h.key)
-	s.conn.dropOldLogin(client, err)
-	if err == nil {
-		err = s.conn.checkCluster(client, reply.Header)
-	}
-	if err != nil {
-		return driver.Grant{}, failure(ctx, err, false)
-	}
-	if len(reply.Kvs) == 0 || !h.isValue(string(reply.Kvs[0].Value)) {
+	if kv == nil {
 		return s.explain(ctx, h)
 	}
 	h.mu.Lock()
@@ -136,7 +124,7 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	left := h.end.Sub(now)
 	h.mu.Unlock()
 	if left <= 0 { // another store extended the hold, or the hold is about to end
-		left = max(s.conn.timeLeft(ctx, clientv3.LeaseID(reply.Kvs[0].Lease)), time.Millisecond)
+		left = max(s.conn.timeLeft(ctx, clientv3.LeaseID(kv.Lease)), time.Millisecond)
 	}
 	return driver.Grant{Fence: h.fencing(), TTL: left, Shared: h.reader}, nil
 }
@@ -178,7 +166,8 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 // the hold ends. Extend needs that time: it must not move the hold to a lease that ends earlier.
 func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration) {
 	now := s.cfg.clock.Now()
-	h = &hold{name: name, id: e.ID, key: e.key, modified: e.modified, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}
+	h = &hold{name: name, id: e.ID, key: e.key, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}
+	h.modified.Store(e.modified)
 	if left = s.conn.timeLeft(ctx, e.lease); left > 0 {
 		h.end = now.Add(left)
 	}

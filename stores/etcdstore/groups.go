@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A group is a lease of etcd that several holds share, so that one request renews them all. A hold
@@ -64,12 +65,10 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 	if n := g.enter(h, length); n != nil {
 		return n, nil
 	}
-	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := storekit.Await(ctx, g.turn); err != nil {
+		return nil, failure(ctx, err, false)
 	}
+	defer func() { <-g.turn }()
 	if n := g.enter(h, length); n != nil {
 		return n, nil
 	}
@@ -97,7 +96,7 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 	for _, n := range g.all[length] {
 		n.mu.Lock()
 		young := now.Sub(n.lease.from) <= freshFor(length)
-		if in == nil && young && len(n.members) < maxMembers && n.lease.endTime() >= ends {
+		if in == nil && young && len(n.members) < maxMembers && n.lease.end >= ends {
 			in = n
 			n.members[h] = false
 			h.setGroup(n)
@@ -114,12 +113,10 @@ func (g *groups) enter(h *hold, length int64) (in *group) {
 // extend makes sure that the lease of a member has its whole length left. If the lease was just
 // renewed, a little less is enough; see freshFor.
 func (g *group) extend(ctx context.Context, s *leases, h *hold) error {
-	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := storekit.Await(ctx, g.turn); err != nil {
+		return failure(ctx, err, false)
 	}
+	defer func() { <-g.turn }()
 	now := s.clock.Now()
 	current, late := g.census(now)
 	switch {
@@ -164,20 +161,19 @@ func (g *group) census(now driver.Instant) (current []*hold, anyLate bool) {
 // renew renews the lease, and then checks the keys of all members. A member whose key was changed
 // by others leaves the group.
 func (g *group) renew(ctx context.Context, s *leases, current []*hold) error {
-	from := s.clock.Now()
-	ttl, err := s.conn.keepAlive(ctx, g.lease.id)
+	l, err := s.renew(ctx, g.lease.id)
 	if isLeaseGone(err) {
 		g.dissolve()
 		return nil
 	}
 	if err != nil {
-		return failure(ctx, err, true)
+		return err
 	}
 	stay, err := s.conn.checkAll(ctx, current, g.lease.id)
 	if err != nil {
 		return err
 	}
-	g.setLease(lease{id: g.lease.id, from: from, ttl: time.Duration(ttl) * time.Second}, stay, current)
+	g.setLease(*l, stay, current)
 	return nil
 }
 
@@ -189,7 +185,7 @@ func (g *group) moveOn(ctx context.Context, s *leases, current []*hold) error {
 		return g.renew(ctx, s, current)
 	}
 	if err != nil {
-		return failure(ctx, err, true)
+		return err
 	}
 	moved, err := s.conn.moveAll(ctx, current, l)
 	if err != nil {
@@ -321,15 +317,15 @@ func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clien
 		var conds []*pb.Compare
 		var moves, reads []*pb.RequestOp
 		for _, h := range all {
-			conds = append(conds, writtenAt(h.key, h.lastWrite()))
-			reads = append(reads, getKey(h.key))
+			conds = append(conds, writtenAt(h.key, h.modified.Load()))
+			reads = append(reads, getKeys(h.key, ""))
 			if newLease != nil {
 				moves = append(moves, putLease(h.key, newLease.id))
 			}
 		}
 		reply, err := c.commit(ctx, conds, moves, reads)
 		if err != nil {
-			return nil, failure(ctx, err, newLease != nil)
+			return nil, err
 		}
 		if reply.Succeeded {
 			if newLease != nil {
@@ -359,7 +355,7 @@ func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clien
 func newest(all []*hold) (out []*hold) {
 	last := make(map[string]*hold, len(all))
 	for _, h := range all {
-		if o := last[h.key]; o == nil || o.lastWrite() < h.lastWrite() {
+		if o := last[h.key]; o == nil || o.modified.Load() < h.modified.Load() {
 			last[h.key] = h
 		}
 	}

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -30,9 +31,10 @@ type hold struct {
 	// stop ends the timer that handOver has started.
 	stop func() bool
 
+	modified atomic.Int64 // the revision of the last write of the key
+
 	mu       sync.Mutex
 	fence    uint64
-	modified int64          // the revision of the last write of the key
 	since    driver.Instant // when the hold was granted
 	end      driver.Instant // the server keeps the key at least until then; 0 is unknown
 	extended driver.Instant // when Extend was last called
@@ -55,22 +57,11 @@ type holds struct {
 	clock      driver.Clock
 	mu         sync.Mutex
 	all        map[holdKey]*hold
-	afterSweep int             // number of holds after the last sweep
-	names      map[string]bool // some of the names that had a hold; the server has a fence for them
+	afterSweep int // number of holds after the last sweep
 }
 
 func newHolds(clock driver.Clock) *holds {
-	return &holds{clock: clock, all: make(map[holdKey]*hold), names: make(map[string]bool)}
-}
-
-// maxNames is how many names the field holds.names may contain before it is cleared.
-const maxNames = 4096
-
-// wasHeld reports whether the store remembers that the name had a hold.
-func (h *holds) wasHeld(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.names[name]
+	return &holds{clock: clock, all: make(map[holdKey]*hold)}
 }
 
 func (h *holds) find(name, id string) *hold {
@@ -90,10 +81,6 @@ func (h *holds) remember(n *hold) {
 		old.leaveGroup()
 	}
 	h.all[holdKey{n.name, n.id}] = n
-	if len(h.names) >= maxNames {
-		clear(h.names)
-	}
-	h.names[n.name] = true
 }
 
 // take removes a hold and returns it. It returns nil if the hold is not remembered.
@@ -160,13 +147,6 @@ func (n *hold) fencing() uint64 {
 	return n.fence
 }
 
-// lastWrite returns the revision of the last write of the hold's key.
-func (n *hold) lastWrite() int64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.modified
-}
-
 // isValue reports whether the hold's key still belongs to the hold. value is the value of the key.
 func (n *hold) isValue(value string) bool {
 	return strings.HasPrefix(value, identity(n.fencing(), n.id))
@@ -176,14 +156,14 @@ func (n *hold) isValue(value string) bool {
 func (n *hold) wroteAt(revision int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.modified = max(n.modified, revision)
+	n.modified.Store(max(n.modified.Load(), revision))
 }
 
 // setLease records that the hold's key has the lease l.
 func (n *hold) setLease(l *lease) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.end, n.seen, n.renewed = max(n.end, l.endTime()), max(n.seen, l.from), max(n.renewed, l.from)
+	n.end, n.seen, n.renewed = max(n.end, l.end), max(n.seen, l.from), max(n.renewed, l.from)
 }
 
 func (n *hold) endsAt() driver.Instant {

@@ -81,16 +81,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 func (s *Store) list(ctx context.Context, from string) (states []*state, err error) {
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	client, err := s.conn.getClient(ctx)
-	if err != nil {
-		return nil, err
-	}
 	stem, end := s.cfg.prefix+"l/", clientv3.GetPrefixRangeEnd(from)
 	var last *state
 	for {
-		reply, err := client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(listPage))
+		reply, err := s.conn.read(ctx, &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(end), Limit: listPage})
 		if err != nil {
-			return nil, failure(ctx, err, false)
+			return nil, err
 		}
 		for _, kv := range reply.Kvs {
 			escaped, _, _ := strings.Cut(string(kv.Key)[len(stem):], "/")
@@ -134,11 +130,11 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 		}
 		from, to := st.blockingKeys(false)
 		todo := &change{}
-		todo.addOps(deleteRange(from, to), putFence(&st.nameKeys, fence, keeper))
+		todo.ops = append(todo.ops, deleteRange(from, to), putFence(&st.nameKeys, fence, keeper))
 		for i := range st.entries {
 			if e := &st.entries[i]; e.kind == exclusive {
 				if place := st.find(waiting, e.ID); place != nil {
-					todo.addOps(deleteKey(place.key))
+					todo.ops = append(todo.ops, deleteKey(place.key))
 				}
 			}
 		}
@@ -172,9 +168,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		todo.requireEntry(e)
 		rec := e.record
 		rec.Fence = fence
-		todo.addOps(putValue(e.key, rec.text()))
+		todo.ops = append(todo.ops, putValue(e.key, rec.text()))
 		if fence > st.fence {
-			todo.addOps(putFence(&st.nameKeys, fence, keeper))
+			todo.ops = append(todo.ops, putFence(&st.nameKeys, fence, keeper))
 		}
 		return todo, nil
 	})
@@ -198,7 +194,7 @@ func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, c
 	for tries := 0; ; tries++ {
 		keeper, err := s.leases.forFence(ctx)
 		if err != nil {
-			return failure(ctx, err, false)
+			return err
 		}
 		st, err := s.conn.readState(ctx, s.cfg.keysOf(name), name)
 		if err != nil {
@@ -206,7 +202,7 @@ func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, c
 		}
 		_, err = s.conn.applyChange(ctx, st, func(st *state) (*change, error) { return makeChange(st, keeper) })
 		if !isLeaseGone(err) || tries == 3 {
-			return failure(ctx, err, true)
+			return err
 		}
 		s.leases.forget()
 	}
@@ -221,9 +217,9 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
 	key, id := s.cfg.prefix+"id", rand.Text()
-	reply, err := s.conn.commit(ctx, []*pb.Compare{noKey(key)}, []*pb.RequestOp{putKey(key, id, 0)}, []*pb.RequestOp{getKey(key)})
+	reply, err := s.conn.commit(ctx, []*pb.Compare{noKeys(key, "")}, []*pb.RequestOp{putKey(key, id, 0)}, []*pb.RequestOp{getKeys(key, "")})
 	if err != nil {
-		return "", failure(ctx, err, true)
+		return "", err
 	}
 	if !reply.Succeeded {
 		id = string(reply.Responses[0].GetResponseRange().Kvs[0].Value)

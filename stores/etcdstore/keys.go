@@ -73,18 +73,18 @@ const (
 type nameKeys struct {
 	// All keys of the name begin with dir, except the key of the last fence. dir ends with a slash.
 	dir   string
+	end   string // the end of the range of these keys: dir with 0, which follows the slash
 	fence string // the key of the last fence
 }
 
 func (c *config) keysOf(name string) nameKeys {
 	escaped := keyNames.Escape(name)
-	return nameKeys{dir: c.prefix + "l/" + escaped + "/", fence: c.prefix + "f/" + escaped}
+	stem := c.prefix + "l/" + escaped
+	return nameKeys{dir: stem + "/", end: stem + "0", fence: c.prefix + "f/" + escaped}
 }
 
 // key returns the key of the given kind. Its last part is an ownPart, the number of a lease, or "".
 func (p *nameKeys) key(k kind, last string) string { return p.dir + string(rune(k)) + "/" + last }
-
-func (p *nameKeys) end() string { return p.dir[:len(p.dir)-1] + "0" }
 
 func (p *nameKeys) after(k kind) string { return p.dir + string(rune(k+1)) }
 
@@ -101,7 +101,7 @@ func (p *nameKeys) blockingKeys(forReaders bool) (from, to string) {
 	if forReaders {
 		return p.after(waiting), p.after(exclusive)
 	}
-	return p.after(waiting), p.end()
+	return p.after(waiting), p.end
 }
 
 // idOf returns a hash of a token. The values of keys contain the hash, so the server never sees the

@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A slowKV holds requests back. A request that drop returns true for is not sent: it goes to the
@@ -228,6 +229,6 @@ func untilTrue(t *testing.T, f func() error) {
 		if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
-		pause(t.Context(), 20*time.Millisecond)
+		storekit.Sleep(t.Context(), 20*time.Millisecond)
 	}
 }

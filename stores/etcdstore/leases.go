@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A lease is what the store knows about a lease of etcd. Such a lease lasts a whole number of
@@ -20,11 +21,8 @@ import (
 type lease struct {
 	id   clientv3.LeaseID
 	from driver.Instant // when the request that made or renewed the lease was sent
-	ttl  time.Duration
+	end  driver.Instant // the earliest time at which the lease may end
 }
-
-// endTime returns the earliest time at which the lease may end.
-func (l *lease) endTime() driver.Instant { return l.from.Add(l.ttl) }
 
 // leases makes and keeps the leases that new holds get.
 type leases struct {
@@ -58,7 +56,17 @@ func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lease{id: id, from: from, ttl: time.Duration(ttl) * time.Second}, nil
+	return &lease{id, from, from.Add(time.Duration(ttl) * time.Second)}, nil
+}
+
+// renew renews a lease. If the lease is gone, isLeaseGone recognises the error.
+func (s *leases) renew(ctx context.Context, id clientv3.LeaseID) (*lease, error) {
+	from := s.clock.Now()
+	ttl, err := s.conn.keepAlive(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &lease{id, from, from.Add(time.Duration(ttl) * time.Second)}, nil
 }
 
 // forHold returns a lease for a new hold. From now on, the lease lasts at least for ttl.
@@ -67,12 +75,10 @@ func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error)
 	if l := s.known(length, ttl); l != nil {
 		return l, nil
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := storekit.Await(ctx, s.turn); err != nil {
+		return nil, failure(ctx, err, false)
 	}
+	defer func() { <-s.turn }()
 	if l := s.known(length, ttl); l != nil {
 		return l, nil
 	}
@@ -89,7 +95,7 @@ func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error)
 func (s *leases) known(length int64, ttl time.Duration) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l := s.spare[length]; l != nil && l.endTime() >= s.clock.Now().Add(ttl) {
+	if l := s.spare[length]; l != nil && l.end >= s.clock.Now().Add(ttl) {
 		return l
 	}
 	return nil

@@ -122,6 +122,11 @@ func TestPasswordChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer waiter.Close()
+	lister, err := etcdstore.Open(ctx, c) // it only lists, which must notice the change, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lister.Close()
 	r := request("job", "one")
 	r.TTL = 5 * time.Minute
 	take(t, holder, r)
@@ -148,6 +153,7 @@ func TestPasswordChange(t *testing.T) {
 	srv.Kill()
 	srv.Restart(true)
 	eventually(t, stays)
+	eventually(t, func() error { _, err := lister.List(ctx, ""); return err })
 	if o, err := holder.Release(ctx, "job", "one", 0); err != nil || o != driver.Released {
 		t.Errorf("Release: %v, %v", o, err)
 	}

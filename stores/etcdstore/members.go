@@ -5,6 +5,8 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // # Silent members
@@ -39,7 +41,7 @@ func (client *etcdClient) compareMembers(ctx context.Context) error {
 		case client.cluster.CompareAndSwap(0, a.cluster):
 			first = a.member
 		case client.cluster.Load() != a.cluster:
-			return invalid("the members %s and %s belong to different clusters", first, a.member)
+			return storekit.Invalidf("the members %s and %s belong to different clusters", first, a.member)
 		}
 	}
 	return nil

@@ -3,10 +3,12 @@ package etcdstore
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Config says where etcd is and how to log in. Endpoints is required; every other field may be left
@@ -24,6 +26,9 @@ type Config struct {
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
+	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is "tcp". With TLS,
+	// the store encrypts the connection that Dial returns.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Option changes what Open does.
@@ -54,11 +59,11 @@ func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = c
 func (c *config) check() error {
 	switch {
 	case c.prefix == "":
-		return invalid("prefix: it is empty; the keys of padlock need a beginning of their own")
+		return storekit.Invalidf("prefix: it is empty; the keys of padlock need a beginning of their own")
 	case len(c.prefix) > 256:
-		return invalid("prefix: it has %d bytes, at most 256 are allowed", len(c.prefix))
+		return storekit.Invalidf("prefix: it has %d bytes, at most 256 are allowed", len(c.prefix))
 	case strings.ContainsRune(c.prefix, 0):
-		return invalid("prefix: it contains a zero byte")
+		return storekit.Invalidf("prefix: it contains a zero byte")
 	}
 	return nil
 }

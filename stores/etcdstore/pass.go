@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A Release ends its hold and passes the name on to the next waiter, in one transaction. A hold
@@ -53,8 +54,10 @@ type waiterAt struct {
 // its result.
 func (p *nameKeys) listNext() *pb.RequestOp {
 	first, last := p.queue()
-	return get(&pb.RangeRequest{Key: []byte(first), RangeEnd: []byte(last), Limit: maxNext + 1,
-		SortTarget: pb.RangeRequest_CREATE, SortOrder: pb.RangeRequest_ASCEND})
+	list := getKeys(first, last)
+	r := list.GetRequestRange()
+	r.Limit, r.SortTarget, r.SortOrder = maxNext+1, pb.RangeRequest_CREATE, pb.RangeRequest_ASCEND
+	return list
 }
 
 // waitersBehind makes the list of the waiters behind a place in the queue, as a text. Each Release
@@ -104,7 +107,7 @@ func (s *Store) passOn(ctx context.Context, p *nameKeys, h *hold) (bool, error) 
 	}
 	grant := identity(fence, to.id) + `,"since":` + strconv.FormatInt(time.Now().UnixMicro(), 10) + "}"
 	conds := []*pb.Compare{
-		writtenAt(h.key, h.lastWrite()), writtenAt(h.ownPlace.key, h.ownPlace.modified), writtenAt(p.key(waiting, to.part), to.modified),
+		writtenAt(h.key, h.modified.Load()), writtenAt(h.ownPlace.key, h.ownPlace.modified), writtenAt(p.key(waiting, to.part), to.modified),
 	}
 	todo := []*pb.RequestOp{
 		putKey(h.ownPlace.key, handOverText(fence, to.id, rest), to.lease), putKey(h.key, grant, to.lease), putFence(p, fence, keeper),
@@ -118,7 +121,7 @@ func (s *Store) passOn(ctx context.Context, p *nameKeys, h *hold) (bool, error) 
 	case isLeaseGone(err), isNoSpace(err):
 		return false, nil
 	case err != nil:
-		return false, failure(ctx, err, true)
+		return false, err
 	}
 	return reply.Succeeded, nil
 }
@@ -158,11 +161,13 @@ func (w *wait) holdPassedOn(e *clientv3.Event, l *lease) (h *hold, passed bool) 
 	if l == nil || int64(l.id) != e.Kv.Lease {
 		return nil, true
 	}
-	return &hold{
-		name: w.r.Name, id: w.id, key: w.keys.key(exclusive, ""), modified: e.Kv.ModRevision, fence: told.Fence,
+	h = &hold{
+		name: w.r.Name, id: w.id, key: w.keys.key(exclusive, ""), fence: told.Fence,
 		ownPlace: keyVersion{w.key, w.created}, previousPlace: keyVersion{string(e.Kv.Key), e.Kv.ModRevision}, next: told.Waiters, shortRequest: w.r,
-		since: l.from, seen: l.from, renewed: l.from, end: l.endTime(),
-	}, true
+		since: l.from, seen: l.from, renewed: l.from, end: l.end,
+	}
+	h.modified.Store(e.Kv.ModRevision)
+	return h, true
 }
 
 // A hold that was passed on has a short lease at first. If less than minPassed of this lease is
@@ -191,7 +196,7 @@ func (s *Store) complete(h *hold) {
 		if !errors.Is(err, driver.ErrUncertain) && !errors.Is(err, driver.ErrUnavailable) {
 			return
 		}
-		pause(s.queueLease.ctx, 100*time.Millisecond)
+		storekit.Sleep(s.queueLease.ctx, 100*time.Millisecond)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Pass implements driver.Passer. It puts no caller into the queue.
@@ -27,7 +28,7 @@ func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request
 		return driver.Gone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
-		return driver.Gone, driver.Grant{}, invalid("request: only an exclusive hold of its own can follow")
+		return driver.Gone, driver.Grant{}, storekit.Invalidf("request: only an exclusive hold of its own can follow")
 	}
 	if err := s.beginCall(ctx); err != nil {
 		return driver.Gone, driver.Grant{}, err
@@ -68,25 +69,23 @@ func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out dri
 	g, err = s.withLeases(ctx, &next, func(a *attempt) error {
 		var todo change
 		a.addHold(&todo, exclusive, h.key, fence)
-		a.addFence(&todo, fence)
-		mine := []*pb.Compare{writtenAt(h.key, h.lastWrite())}
+		todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
+		mine := []*pb.Compare{writtenAt(h.key, h.modified.Load())}
 		own := []string{h.key}
 		todo.conds = append(mine, valueBelow(a.keys.fence, fenceText(fence)))
 		for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {
 			if k.key != "" {
 				own = append(own, k.key)
 				todo.conds = append(todo.conds, writtenAt(k.key, k.modified))
-				todo.addOps(deleteKey(k.key))
+				todo.ops = append(todo.ops, deleteKey(k.key))
 			}
 		}
 		todo.conds = append(todo.conds, a.keys.onlyKeys(own)...)
 		reply, err := s.conn.commit(ctx, todo.conds, todo.ops, []*pb.RequestOp{nested(mine, h.deletions(&a.keys), nil)})
 		switch {
-		case isLeaseGone(err):
-			return err
 		case isNoSpace(err): // a Release needs no space
 		case err != nil:
-			return failure(ctx, err, true)
+			return err
 		case reply.Succeeded:
 			out, a.entry.modified = driver.Released, reply.Header.Revision
 			return nil
@@ -107,5 +106,5 @@ func (p *nameKeys) onlyKeys(keys []string) (conds []*pb.Compare) {
 		conds = append(conds, noKeys(from, key))
 		from = key + "\x00"
 	}
-	return append(conds, noKeys(from, p.end()))
+	return append(conds, noKeys(from, p.end))
 }

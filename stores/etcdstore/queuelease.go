@@ -7,6 +7,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A queueLease manages the places of this store in all queues. These places share one lease. It
@@ -17,7 +19,7 @@ type queueLease struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	done   sync.WaitGroup
-	turn   chan struct{} // full while the lease is made, or its barrier is written; see begin
+	turn   chan struct{} // held while the lease is made, or its barrier is written
 
 	mu      sync.Mutex
 	waits   int
@@ -87,7 +89,7 @@ func (n *queueLease) keepRenewing(ctx context.Context) {
 	defer renewals.Wait()
 	room := make(chan struct{}, min(maxRenewals, len(n.leases.conn.server.Endpoints)))
 	for {
-		pause(ctx, n.untilRenewal())
+		storekit.Sleep(ctx, n.untilRenewal())
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
@@ -118,13 +120,12 @@ func (n *queueLease) renew(ctx context.Context, l *lease) {
 	defer cancel()
 	ctx, end := context.WithTimeout(ctx, placeLength*time.Second)
 	defer end()
-	from := n.leases.clock.Now()
-	ttl, err := n.leases.conn.keepAlive(ctx, l.id)
+	renewed, err := n.leases.renew(ctx, l.id)
 	switch {
 	case isLeaseGone(err):
 		n.drop(l)
 	case err == nil:
-		n.extend(&lease{id: l.id, from: from, ttl: time.Duration(ttl) * time.Second})
+		n.extend(renewed)
 	}
 }
 
@@ -132,8 +133,8 @@ func (n *queueLease) renew(ctx context.Context, l *lease) {
 // because a renewal is late, or may have ended, the method renews it first. A new lease would not
 // help the existing places: the server deletes them when the current lease ends.
 func (n *queueLease) ticket(ctx context.Context) (ticket, error) {
-	if !n.begin(ctx) {
-		return ticket{}, ctx.Err()
+	if err := storekit.Await(ctx, n.turn); err != nil {
+		return ticket{}, failure(ctx, err, false)
 	}
 	defer func() { <-n.turn }()
 	const enough = placeLength * time.Second / 2
@@ -173,8 +174,8 @@ func (n *queueLease) noteBarrier(t ticket) {
 // refuseLate makes sure that the server refuses every request for a place that was sent with the
 // ticket t and that it has not carried out yet.
 func (n *queueLease) refuseLate(ctx context.Context, t ticket) error {
-	if !n.begin(ctx) {
-		return ctx.Err()
+	if err := storekit.Await(ctx, n.turn); err != nil {
+		return failure(ctx, err, false)
 	}
 	defer func() { <-n.turn }()
 	if !n.renews(t) || n.newer(t) != t {
@@ -185,7 +186,7 @@ func (n *queueLease) refuseLate(ctx context.Context, t ticket) error {
 	case isLeaseGone(err): // without its lease, no place can be made
 		return nil
 	case err != nil:
-		return failure(ctx, err, true)
+		return err
 	}
 	n.noteBarrier(ticket{t.lease, reply.Header.Revision})
 	return nil
@@ -201,17 +202,6 @@ func (n *queueLease) renews(t ticket) bool {
 	return l != nil && l.id == t.lease && n.ctx.Err() == nil
 }
 
-// begin waits until no other goroutine makes the lease or writes its barrier. The caller must
-// receive from n.turn when it has finished. begin returns false if ctx ends first.
-func (n *queueLease) begin(ctx context.Context) bool {
-	select {
-	case n.turn <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // lease returns the lease of the places, or nil. The lease may have ended.
 func (n *queueLease) lease() *lease {
 	n.mu.Lock()
@@ -222,7 +212,7 @@ func (n *queueLease) lease() *lease {
 // currentLease returns the lease if it lasts at least for the given time, and nil otherwise.
 func (n *queueLease) currentLease(left time.Duration) *lease {
 	l := n.lease()
-	if l == nil || l.endTime() < n.leases.clock.Now().Add(left) {
+	if l == nil || l.end < n.leases.clock.Now().Add(left) {
 		return nil
 	}
 	return l

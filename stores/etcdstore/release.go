@@ -27,34 +27,32 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return s.release(ctx, name, idOf(token), keep)
 }
 
+// release ends a hold. Without a cool-down, a hold that was granted to this store ends in one
+// transaction, which compares only what the store remembers about it. Otherwise, and if somebody
+// else has changed the hold, endHold reads the keys of the name first.
 func (s *Store) release(ctx context.Context, name, id string, keep time.Duration) (driver.Outcome, error) {
 	p := s.cfg.keysOf(name)
 	h := s.holds.take(name, id)
-	ended := false
-	var err error
-	if h != nil && keep == 0 && h.next != "" {
-		ended, err = s.passOn(ctx, &p, h)
-	}
-	if h != nil && keep == 0 && !h.recalled && !ended && err == nil {
-		ended, err = s.erase(ctx, &p, h)
-	}
-	if err == nil && !ended {
+	if h == nil || h.recalled || keep > 0 {
 		return s.endHold(ctx, p, name, id, h, keep)
 	}
+	if h.next != "" {
+		passed, err := s.passOn(ctx, &p, h)
+		if err != nil {
+			return driver.Gone, err
+		}
+		if passed {
+			return driver.Released, nil
+		}
+	}
+	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.modified.Load())}, h.deletions(&p), nil)
 	if err != nil {
 		return driver.Gone, err
 	}
-	return driver.Released, nil
-}
-
-// erase deletes the keys of a hold that was granted to this store. If the key of the hold is gone,
-// or somebody else changed it, erase deletes nothing and returns false.
-func (s *Store) erase(ctx context.Context, p *nameKeys, h *hold) (bool, error) {
-	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.lastWrite())}, h.deletions(p), nil)
-	if err != nil {
-		return false, failure(ctx, err, true)
+	if reply.Succeeded {
+		return driver.Released, nil
 	}
-	return reply.Succeeded, nil
+	return s.endHold(ctx, p, name, id, h, 0)
 }
 
 // deletions returns the operations that delete the keys of a hold.
@@ -79,7 +77,7 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 	var err error
 	if keep > 0 {
 		if l, err = s.leases.grant(ctx, seconds(keep)); err != nil {
-			return driver.Gone, failure(ctx, err, false)
+			return driver.Gone, err
 		}
 	}
 	st, err := s.conn.readState(ctx, p, name)
@@ -95,10 +93,10 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 		case e != nil:
 			out = driver.Released
 			todo.requireEntry(e)
-			todo.addOps(deleteKey(e.key))
+			todo.ops = append(todo.ops, deleteKey(e.key))
 			if keep > 0 {
 				left := record{Holder: e.Holder, Follows: id}
-				todo.addOps(putKey(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
+				todo.ops = append(todo.ops, putKey(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
 			}
 		case h == nil || h.reader:
 			out = driver.Gone
@@ -112,10 +110,7 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 		}
 		return todo, nil
 	})
-	switch {
-	case isLeaseGone(err):
-		return driver.Gone, unavailable("the server does not keep a lease that it made")
-	case err != nil:
+	if err != nil {
 		return driver.Gone, err
 	}
 	return out, nil

@@ -57,7 +57,8 @@ func TestRenewalsWaitForReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.queueLease.set(&lease{id: 7, from: s.cfg.clock.Now(), ttl: placeLength * time.Second})
+	now := s.cfg.clock.Now()
+	s.queueLease.set(&lease{id: 7, from: now, end: now.Add(placeLength * time.Second)})
 	leave := s.queueLease.enter()
 	<-slow.renewals
 	<-time.After(3 * renewPlaces)

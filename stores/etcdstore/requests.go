@@ -15,13 +15,11 @@ func valueBelow(key, text string) *pb.Compare {
 		TargetUnion: &pb.Compare_Value{Value: []byte(text)}}
 }
 
-// noKeys returns a comparison that is true if the range has no key.
+// noKeys returns a comparison that is true if the range has no key. Here and below, an empty end of
+// a range means the single key from.
 func noKeys(from, to string) *pb.Compare {
 	return &pb.Compare{Key: []byte(from), RangeEnd: []byte(to), Target: pb.Compare_CREATE, TargetUnion: &pb.Compare_CreateRevision{}}
 }
-
-// noKey returns a comparison that is true if the key does not exist.
-func noKey(key string) *pb.Compare { return createdAt(key, 0) }
 
 // createdAt returns a comparison that is true if the key exists and was created at the revision.
 func createdAt(key string, revision int64) *pb.Compare {
@@ -42,46 +40,37 @@ func writtenAt(key string, revision int64) *pb.Compare {
 }
 
 // notWrittenAfter returns a comparison that is true if no key of the range was written after the
-// revision. It does not notice that a key was deleted. An empty end of the range means a single
-// key.
+// revision. It does not notice that a key was deleted.
 func notWrittenAfter(from, to string, revision int64) *pb.Compare {
 	return &pb.Compare{Key: []byte(from), RangeEnd: []byte(to), Target: pb.Compare_MOD, Result: pb.Compare_LESS,
 		TargetUnion: &pb.Compare_ModRevision{ModRevision: revision + 1}}
 }
 
-func put(r *pb.PutRequest) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}}
-}
-
 // putKey writes a key with a lease.
 func putKey(key, value string, id clientv3.LeaseID) *pb.RequestOp {
-	return put(&pb.PutRequest{Key: []byte(key), Value: []byte(value), Lease: int64(id)})
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value), Lease: int64(id)}}}
 }
 
 // putValue writes a new value to a key and keeps the lease of the key.
 func putValue(key, value string) *pb.RequestOp {
-	return put(&pb.PutRequest{Key: []byte(key), Value: []byte(value), IgnoreLease: true})
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value), IgnoreLease: true}}}
 }
 
 // putLease gives a key another lease and keeps the value of the key.
 func putLease(key string, id clientv3.LeaseID) *pb.RequestOp {
-	return put(&pb.PutRequest{Key: []byte(key), Lease: int64(id), IgnoreValue: true})
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Lease: int64(id), IgnoreValue: true}}}
 }
 
-func deleteKey(key string) *pb.RequestOp { return deleteRange(key, "") }
+func deleteKey(key string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)}}}
+}
 
 func deleteRange(from, to string) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(from), RangeEnd: []byte(to)}}}
 }
 
-func get(r *pb.RangeRequest) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}
-}
-
-func getKey(key string) *pb.RequestOp { return get(&pb.RangeRequest{Key: []byte(key)}) }
-
-func getRange(from, to string) *pb.RequestOp {
-	return get(&pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to)})
+func getKeys(from, to string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(from), RangeEnd: []byte(to)}}}
 }
 
 // nested returns a transaction as an operation of another transaction.

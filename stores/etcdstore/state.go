@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -50,30 +49,6 @@ func identity(fence uint64, id string) string {
 	return `{"fence":` + strconv.FormatUint(fence, 10) + `,"id":"` + id + `"`
 }
 
-// A lastHolder remembers the JSON of the last driver.Holder that was encoded. Most holds of a store
-// have the same Holder, so it is rarely encoded again.
-type lastHolder struct{ last atomic.Pointer[holderText] }
-
-type holderText struct {
-	holder driver.Holder
-	text   string
-}
-
-// holdText returns the value for the key of a hold. It encodes only the fields Fence, ID, Since and
-// Holder, because the record of a new hold has no others.
-func (l *lastHolder) holdText(r *record) string {
-	t := l.last.Load()
-	if t == nil || t.holder != r.Holder {
-		text, err := json.Marshal(r.Holder)
-		if err != nil {
-			return r.text()
-		}
-		t = &holderText{r.Holder, string(text)}
-		l.last.Store(t)
-	}
-	return identity(r.Fence, r.ID) + `,"since":` + strconv.FormatInt(r.Since, 10) + `,"holder":` + t.text + "}"
-}
-
 // An entry is one key of a name and its decoded value.
 type entry struct {
 	record
@@ -97,7 +72,7 @@ type state struct {
 
 // reads returns the operations that read all keys of a name. stateOf decodes their results.
 func (p *nameKeys) reads() []*pb.RequestOp {
-	return []*pb.RequestOp{getRange(p.dir, p.end()), getKey(p.fence)}
+	return []*pb.RequestOp{getKeys(p.dir, p.end), getKeys(p.fence, "")}
 }
 
 // stateOf decodes the reply to a request with the operations of nameKeys.reads. Such a reply has

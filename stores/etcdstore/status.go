@@ -94,15 +94,16 @@ func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 	f := driver.Finding{Name: "shortest-lease", Value: driver.Unknown}
 	l, err := s.leases.grant(ctx, 1)
 	if err != nil {
-		f.Advice = "no lease was granted: " + failure(ctx, err, false).Error()
+		f.Advice = "no lease was granted: " + err.Error()
 		return f
 	}
 	if client, err := s.conn.getClient(ctx); err == nil {
 		_, _ = client.Revoke(ctx, l.id) // it ends by itself otherwise
 	}
-	f.Value = l.ttl.String()
-	if l.ttl > guarantees.MinTTL {
-		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", l.ttl+time.Second)
+	ttl := l.end.Sub(l.from)
+	f.Value = ttl.String()
+	if ttl > guarantees.MinTTL {
+		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", ttl+time.Second)
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in etcd. It is safe for concurrent use.
@@ -18,7 +19,6 @@ type Store struct {
 	conn       *connection
 	leases     *leases
 	holds      *holds
-	holders    lastHolder
 	groups     *groups
 	queueLease *queueLease
 
@@ -49,7 +49,7 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	if len(server.Endpoints) == 0 {
-		return nil, invalid("endpoints: name at least one member, as HOST:PORT")
+		return nil, storekit.Invalidf("endpoints: name at least one member, as HOST:PORT")
 	}
 	server.Endpoints = slices.Clone(server.Endpoints)
 	conn := &connection{server: server, limits: limits{calls: make(map[*call]bool)}}
@@ -75,11 +75,11 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 func (s *Store) prepare(ctx context.Context) error {
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	if _, err := s.conn.commit(ctx, nil, []*pb.RequestOp{getKey(s.cfg.prefix + "id")}, nil); err != nil {
-		return failure(ctx, err, false)
+	if _, err := s.conn.commit(ctx, nil, []*pb.RequestOp{getKeys(s.cfg.prefix+"id", "")}, nil); err != nil {
+		return err
 	}
 	if _, err := s.leases.forFence(ctx); err != nil && !isNoSpace(err) {
-		return failure(ctx, err, false)
+		return err
 	}
 	return nil
 }
@@ -90,6 +90,9 @@ func (s *Store) Guarantees() driver.Guarantees {
 	g.Notes = slices.Clone(g.Notes)
 	return g
 }
+
+// JoinFirst implements driver.Waiter: the store does not guess.
+func (s *Store) JoinFirst(string) bool { return false }
 
 // Close implements driver.Store.
 func (s *Store) Close() error {

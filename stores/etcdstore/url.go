@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -86,11 +87,11 @@ func parseURL(u *url.URL) (*target, error) {
 	prefix := strings.TrimPrefix(u.Path, "/")
 	switch text := r.Values["prefix"]; {
 	case text != "" && prefix != "":
-		return nil, invalid("prefix: it is in the path and in a parameter; leave one of them out")
+		return nil, storekit.Invalidf("prefix: it is in the path and in a parameter; leave one of them out")
 	case u.Scheme == "etcds" && r.Values["tls"] == "no":
-		return nil, invalid("tls: etcds: means TLS; write etcd: for a connection without")
+		return nil, storekit.Invalidf("tls: etcds: means TLS; write etcd: for a connection without")
 	case t.server.User != "" && t.server.Password == "" && r.Password == nil:
-		return nil, invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+		return nil, storekit.Invalidf("the user has no password; write USER:PASSWORD@ or password-file=FILE")
 	default:
 		prefix += text
 	}

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 const (
@@ -82,7 +83,7 @@ func (w *wait) leaveQueue() {
 				cancel()
 				return
 			}
-			pause(ctx, 100*time.Millisecond)
+			storekit.Sleep(ctx, 100*time.Millisecond)
 		}
 		cancel()
 	}
@@ -166,7 +167,7 @@ func (w *wait) goesOn(ctx context.Context, err error, since *time.Time) bool {
 	if time.Since(*since) > maxOutage {
 		return false
 	}
-	pause(ctx, 50*time.Millisecond+rand.N(50*time.Millisecond))
+	storekit.Sleep(ctx, 50*time.Millisecond+rand.N(50*time.Millisecond))
 	return true
 }
 
@@ -199,7 +200,7 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 		todo, err := a.takeName(st)
 		if err == nil && mine != nil {
 			todo.requireEntry(mine)
-			todo.addOps(deleteKey(mine.key))
+			todo.ops = append(todo.ops, deleteKey(mine.key))
 		} else if err == nil {
 			todo.conds = append(todo.conds, w.useTicket())
 		}
@@ -235,7 +236,7 @@ func (w *wait) look(ctx context.Context, a *attempt) (st *state, joined bool, er
 		return nil, false, err
 	}
 	if w.ticket, err = w.s.queueLease.ticket(ctx); err != nil {
-		return nil, false, failure(ctx, err, false)
+		return nil, false, err
 	}
 	if st, err = w.s.conn.readState(ctx, w.keys, w.r.Name); err != nil {
 		return nil, false, err
@@ -248,7 +249,7 @@ func (w *wait) join(st *state) *change {
 	w.key = st.freeKey(waiting, w.s.id)
 	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
 	return &change{
-		conds: []*pb.Compare{w.useTicket(), noKey(w.key)},
+		conds: []*pb.Compare{w.useTicket(), noKeys(w.key, "")},
 		ops:   []*pb.RequestOp{putKey(w.key, rec.text(), w.ticket.lease)},
 	}
 }
@@ -273,11 +274,8 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 		}
 		todo := w.join(st)
 		todo.conds = append(todo.conds, before.blocks())
-		reads := append(w.keys.reads(), getKey(w.s.queueLease.barrierKey(w.ticket)))
+		reads := append(w.keys.reads(), getKeys(w.s.queueLease.barrierKey(w.ticket), ""))
 		reply, err := w.s.conn.commit(ctx, todo.conds, append(todo.ops, w.keys.reads()...), reads)
-		if err != nil && !isLeaseGone(err) {
-			err = failure(ctx, err, true)
-		}
 		w.late = errors.Is(err, driver.ErrUncertain)
 		switch {
 		case err != nil:
@@ -318,9 +316,9 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	// The place gets the lease of the hold, so that both end at the same time.
 	todo := change{ops: []*pb.RequestOp{putLease(w.key, a.lease.id)}}
 	a.addHold(&todo, exclusive, w.keys.key(exclusive, ""), fence)
-	a.addFence(&todo, fence)
+	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
 	if a.guard == 0 {
-		todo.addOps(w.keys.listNext())
+		todo.ops = append(todo.ops, w.keys.listNext())
 	}
 	from, to := w.keys.blockingKeys(false)
 	first, last := w.keys.queue()
@@ -330,10 +328,8 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	}
 	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.keys.reads())
 	switch {
-	case isLeaseGone(err):
-		return nil, err
 	case err != nil:
-		return nil, failure(ctx, err, true)
+		return nil, err
 	case reply.Succeeded:
 		a.entry.modified = reply.Header.Revision
 		a.ownPlace = keyVersion{w.key, reply.Header.Revision}
@@ -373,7 +369,7 @@ func (w *wait) waitOutside(ctx context.Context) error {
 			return nil
 		case err == nil:
 			since = time.Time{}
-			w.s.watch(ctx, lookAgainOutside, w.keys.dir, st.revision+1, isDeletion, clientv3.WithRange(w.keys.end()), clientv3.WithFilterPut())
+			w.s.watch(ctx, lookAgainOutside, w.keys.dir, st.revision+1, isDeletion, clientv3.WithRange(w.keys.end), clientv3.WithFilterPut())
 		case !w.goesOn(ctx, err, &since):
 			return err
 		}
@@ -397,6 +393,3 @@ func (w *wait) blocked(st *state) bool {
 	}
 	return st.liveHold(w.id) == nil && st.waiterAhead(0, w.r.Shared) != nil
 }
-
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }

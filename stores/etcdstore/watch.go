@@ -7,6 +7,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // isDeletion reports whether an event is the deletion of a key.
@@ -22,7 +24,7 @@ const watchLag = 100 * time.Millisecond
 func (s *Store) watch(ctx context.Context, most time.Duration, key string, revision int64, wake func(*clientv3.Event) bool, opts ...clientv3.OpOption) {
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
-		pause(ctx, 50*time.Millisecond)
+		storekit.Sleep(ctx, 50*time.Millisecond)
 		return
 	}
 	open, end := context.WithTimeout(s.queueLease.ctx, most+rand.N(most/4))
@@ -37,7 +39,7 @@ func (s *Store) watch(ctx context.Context, most time.Duration, key string, revis
 	opts = append(opts, clientv3.WithRev(revision))
 	for reply := range client.Watch(clientv3.WithRequireLeader(open), key, opts...) {
 		if reply.Err() != nil {
-			pause(ctx, 50*time.Millisecond)
+			storekit.Sleep(ctx, 50*time.Millisecond)
 			return
 		}
 		for _, e := range reply.Events {

@@ -1,0 +1,54 @@
+package etcdstore_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/etcdstore"
+)
+
+// TestDial: Config.Dial makes every connection, also those with which a store asks each member for
+// its cluster. It gets the addresses of the endpoints, which only Dial can reach here.
+func TestDial(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	var mu sync.Mutex
+	dialed := map[string]int{}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		mu.Lock()
+		dialed[network+" "+address]++
+		mu.Unlock()
+		return new(net.Dialer).DialContext(ctx, network, srv.Addr())
+	}
+	endpoints := []string{"one.invalid:2379", "two.invalid:2379"}
+	s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: endpoints, Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
+	if g, err := s.Acquire(t.Context(), r); err != nil || g.TTL == 0 {
+		t.Fatalf("Acquire: %+v, %v", g, err)
+	}
+	if _, err := s.Release(t.Context(), "job", "token", 0); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, e := range endpoints {
+		if dialed["tcp "+e] == 0 {
+			t.Errorf("Dial was not called with tcp and %s; it was called with %v", e, dialed)
+		}
+	}
+	for call := range dialed {
+		if !slices.Contains(endpoints, call[len("tcp "):]) {
+			t.Errorf("Dial was called with %s", call)
+		}
+	}
+}
