@@ -22,9 +22,9 @@ import (
 // txStore is what a clerk needs of a store.
 type txStore interface {
 	driver.Store
-	CheckTx(ctx context.Context, tx *sql.Tx, lock sqlstore.Granted) error
-	LockTx(ctx context.Context, tx *sql.Tx, name string) error
-	ConfirmTx(ctx context.Context, tx *sql.Tx) error
+	CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error
+	LockTx(ctx context.Context, tx any, name string) error
+	ConfirmTx(ctx context.Context, tx any) error
 }
 
 // A clerk is the goroutine of a worker's process that writes invoices.
