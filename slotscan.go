@@ -138,3 +138,16 @@ func (p *permitCall) attempt() *attempt {
 	a.noted, a.set.wait = true, 0
 	return a
 }
+
+// take takes the lock on name, which is a permit or the gate. It waits for the lock if the settings
+// allow that.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	return a.done(err)
+}
