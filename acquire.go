@@ -17,7 +17,7 @@ import (
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
 //	attempt.go                one token, one try at a time, its unknown outcome
-//	call.go                   the options, the time and the observers of a call
+//	call.go                   the time and the observers of a call
 //	join.go                   the locks of a context
 //	hold.go                   the state of a lock that is held
 //	renew.go, schedule.go     the leases of all holds of the Locker
@@ -103,8 +103,8 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 }
 
 // acquire takes the lock on name. It is the layer call: it reads the options, and reports to the
-// observers how the call begins and, if it fails, how it ends. Most calls have no options and no
-// observers.
+// observers how the call begins and, if it fails, how it ends. Thousands of goroutines may wait in
+// acquire, so the attempt is on the heap, and the stack frame is small.
 func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Option) (*hold, error) {
 	a := new(attempt)
 	a.method, a.l, a.ctx, a.set = m, l, ctx, l.cfg.defaults
@@ -129,4 +129,16 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 		return nil, a.refuse(name, err)
 	}
 	return h, nil
+}
+
+// take makes one try, and waits if the name is held and the settings allow that.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	return a.done(err)
 }

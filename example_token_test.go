@@ -13,7 +13,7 @@ import (
 func ExampleToken() {
 	store := memstore.New()
 	defer store.Close()
-	one, two := padlock.NewShared(store), padlock.NewShared(store)
+	one, two := padlock.New(store), padlock.New(store, padlock.KeepStoreOpen())
 	defer one.Close(ctx)
 	defer two.Close(ctx)
 

@@ -18,7 +18,7 @@ const myToken = "order-4711.b7f3"
 // repeat repeats a call with myToken through another Locker, and returns the Lock.
 func repeat(t *testing.T, s padlock.Store, name string, opts ...padlock.Option) (*padlock.Lock, error) {
 	t.Helper()
-	other := padlock.NewShared(s)
+	other := padlock.New(s, padlock.KeepStoreOpen())
 	t.Cleanup(func() { _ = other.Close(context.Background()) }) // the lock may be over
 	return other.TryAcquire(t.Context(), name, append(opts, padlock.Token(myToken))...)
 }
@@ -164,7 +164,7 @@ func TestTokenAfterLostReplies(t *testing.T) {
 				wantRepeat(t, s, "job", k)
 				release(t, k)
 			case "releases the key":
-				key, err := padlock.KeyFor("job", myToken)
+				key, err := padlock.KeyFor("job", myToken, padlock.ModeExclusive)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -287,7 +287,7 @@ func TestTokenWaitsTwice(t *testing.T) {
 		k := acquire(t, l, "job")
 		got := make(chan *padlock.Lock, 2)
 		for _, wait := range []time.Duration{time.Minute, 2 * time.Minute} {
-			other := padlock.NewShared(s)
+			other := padlock.New(s, padlock.KeepStoreOpen())
 			t.Cleanup(func() { _ = other.Close(context.Background()) })
 			go func() { got <- acquire(t, other, "job", padlock.Token(myToken), padlock.Wait(wait)) }()
 			synctest.Wait()
@@ -378,7 +378,7 @@ func TestTokenOfAnAdoptedLock(t *testing.T) {
 			t.Fatalf("%v, %v", mine, err)
 		}
 		wantRepeat(t, s, "job", mine)
-		other := padlock.NewShared(s)
+		other := padlock.New(s, padlock.KeepStoreOpen())
 		defer other.Close(context.Background()) // the lock is over then
 		if again, err := other.Adopt(t.Context(), key, padlock.Token(myToken)); err != nil || again.Fence() != mine.Fence() {
 			t.Errorf("a repeat of Adopt: %v, %v", again, err)
