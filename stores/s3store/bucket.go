@@ -148,7 +148,9 @@ type Store struct {
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	cfg := config{Config: c, skew: DefaultSkew}
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
 	}
 	cl, err := newClient(cfg)
 	if err != nil {
