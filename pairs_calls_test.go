@@ -292,9 +292,9 @@ func (x *pairModel) replace(copied, e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e.robbed = copied.robbed
-	for i, other := range x.holders[driver.StoredName(e.Lock)] {
+	for i, other := range x.holders[storedName(e.Lock)] {
 		if other == copied {
-			x.holders[driver.StoredName(e.Lock)][i] = e
+			x.holders[storedName(e.Lock)][i] = e
 		}
 	}
 }

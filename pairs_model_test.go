@@ -269,7 +269,7 @@ func (x *pairModel) calmSince(u *use) bool {
 // enter notes that a caller works with a lock. No other caller may do that at the same time.
 func (x *pairModel) enter(k *padlock.Lock, u *use) *entry {
 	x.checkBacked(k, u, "at its start")
-	name, fence, shared := driver.StoredName(k), k.Fence(), k.Shared()
+	name, fence, shared := storedName(k), k.Fence(), k.Shared()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := &entry{Lock: k, u: u}
@@ -299,7 +299,7 @@ func (x *pairModel) enter(k *padlock.Lock, u *use) *entry {
 // leave notes that the caller does not rely on the lock any more.
 func (x *pairModel) leave(e *entry) {
 	x.checkBacked(e.Lock, e.u, "at its end")
-	name := driver.StoredName(e.Lock)
+	name := storedName(e.Lock)
 	x.mu.Lock()
 	x.holders[name] = slices.DeleteFunc(x.holders[name], func(other *entry) bool { return other == e })
 	x.mu.Unlock()
@@ -315,7 +315,7 @@ func (x *pairModel) leave(e *entry) {
 
 // checkBacked checks that a lock whose holder thinks that it is held is held in the store too.
 func (x *pairModel) checkBacked(k *padlock.Lock, u *use, when string) {
-	name := driver.StoredName(k)
+	name := storedName(k)
 	if k.Remaining() == 0 {
 		return
 	}
@@ -344,15 +344,15 @@ func (x *pairModel) checkBacked(k *padlock.Lock, u *use, when string) {
 func (x *pairModel) checkFree(e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	now, until := x.clock.Now(), x.taken[driver.StoredName(e.Lock)]
+	now, until := x.clock.Now(), x.taken[storedName(e.Lock)]
 	if now < until && !e.Shared() && e.Remaining() > 0 {
-		x.report("%s: the name should stay taken for another %v%s", e.describe(), until.Sub(now), x.past(driver.StoredName(e.Lock)))
+		x.report("%s: the name should stay taken for another %v%s", e.describe(), until.Sub(now), x.past(storedName(e.Lock)))
 	}
 }
 
 // staysTaken notes that nobody may get the name before the given time.
 func (x *pairModel) staysTaken(k *padlock.Lock, until driver.Instant) {
-	name := driver.StoredName(k)
+	name := storedName(k)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.taken[name] = max(x.taken[name], until)
@@ -363,15 +363,15 @@ func (x *pairModel) checkRelease(e *entry, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err == nil && e.robbed && !e.u.p.closed {
-		x.report("%s: another caller got the lock before the release, and the release says nothing%s", e.describe(), x.past(driver.StoredName(e.Lock)))
+		x.report("%s: another caller got the lock before the release, and the release says nothing%s", e.describe(), x.past(storedName(e.Lock)))
 	}
 	if err != nil && x.strikes == e.u.strikes && !e.u.p.closed && e.u.features&(useMaxHold|useExport) == 0 {
-		x.report("%s: nothing has happened, and the release says: %v%s", e.describe(), err, x.past(driver.StoredName(e.Lock)))
+		x.report("%s: nothing has happened, and the release says: %v%s", e.describe(), err, x.past(storedName(e.Lock)))
 	}
 }
 
 func (e *entry) describe() string {
-	return fmt.Sprintf("call %d (%v) with fence %d, shared: %v, of %q", e.u.id, e.u.features, e.Fence(), e.Shared(), driver.StoredName(e.Lock))
+	return fmt.Sprintf("call %d (%v) with fence %d, shared: %v, of %q", e.u.id, e.u.features, e.Fence(), e.Shared(), storedName(e.Lock))
 }
 
 func (f feature) String() string {

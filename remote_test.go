@@ -309,3 +309,11 @@ func free(t *testing.T, s *remote, name string) bool {
 func margins(ttl time.Duration) time.Duration {
 	return ttl/100 + min(2*time.Millisecond, ttl/20) + min(50*time.Millisecond, ttl/10)
 }
+
+// storedName returns the name under which stores keep a lock.
+func storedName(k *padlock.Lock) string {
+	if k.Slot() >= 0 {
+		return driver.SlotName(k.Name(), k.Slot())
+	}
+	return k.Name()
+}

@@ -27,7 +27,7 @@ func TestSlots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if stored := driver.StoredName(k); stored != driver.SlotName("job", k.Slot()) {
+			if stored := storedName(k); stored != driver.SlotName("job", k.Slot()) {
 				t.Errorf("the name in the store is %q", stored)
 			}
 			if k.Name() != "job" {

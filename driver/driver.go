@@ -100,7 +100,7 @@ type Store interface {
 	// A store that extends several holds with one request may send nothing, and return the result
 	// of the last request. Then the lease counts from Grant.From, at most ttl/10 ago.
 	//
-	// A hold that nobody extends ends after its TTL, at most [RenewalInterval] later.
+	// A hold that nobody extends ends after its TTL, at most two fifths of it later.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue of token, and changes

@@ -38,13 +38,6 @@ const (
 	MaxFenceAbove = MaxFence - 1<<50 // the greatest Request.FenceAbove
 )
 
-// RenewalInterval is the longest time between two renewals of a hold with a lease of ttl.
-func RenewalInterval(ttl time.Duration) time.Duration {
-	// Usually a hold is renewed after a third of its lease. But renewals are spread over time, so
-	// some come later than that.
-	return ttl * 2 / 5
-}
-
 // The reasons for some limits:
 //
 //   - MaxFence: JSON, Lua and floating point keep smaller numbers exactly. Fences follow the clock,

@@ -52,16 +52,6 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	return name, slot, true
 }
 
-// StoredName returns the name under which stores keep a *padlock.Lock or one of its permits.
-func StoredName(lock interface{ Name() string }) string {
-	if permit, ok := lock.(interface{ Slot() int }); ok {
-		if slot := permit.Slot(); slot >= 0 {
-			return SlotName(lock.Name(), slot)
-		}
-	}
-	return lock.Name()
-}
-
 // slotNumber reads a number from 0 to MaxSlots. It accepts only the digits that SlotName and
 // SlotGate write.
 func slotNumber(digits string) (int, bool) {

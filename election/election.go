@@ -29,8 +29,10 @@ var (
 const (
 	DefaultBackOff    = time.Second
 	DefaultMaxBackOff = 30 * time.Second
-	DefaultLookEvery  = time.Second
 )
+
+// lookEvery is how often Changes asks the store.
+const lookEvery = time.Second
 
 // An Election is one candidate in the election of the leader for a name. Its methods are safe for
 // concurrent use.
@@ -57,9 +59,11 @@ type term struct {
 // name elect one leader among them. New sends no request.
 func New(l *padlock.Locker, name string, opts ...Option) *Election {
 	e := &Election{locker: l, name: name, changed: make(chan struct{})}
-	e.set = settings{backOff: DefaultBackOff, maxBackOff: DefaultMaxBackOff, lookEvery: DefaultLookEvery, onError: func(error) {}}
+	e.set = settings{backOff: DefaultBackOff, maxBackOff: DefaultMaxBackOff, onError: func(error) {}}
 	for _, o := range opts {
-		o(&e.set)
+		if o != nil {
+			o(&e.set)
+		}
 	}
 	e.set.maxBackOff = max(e.set.backOff, e.set.maxBackOff)
 	return e

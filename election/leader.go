@@ -50,9 +50,9 @@ func (l Leader) sameTerm(m Leader) bool {
 // If several requests in a row fail in the same way, Changes yields only the first error. The
 // iteration ends when ctx ends.
 //
-// Changes asks the store every LookEvery, and at once when this candidate becomes the leader or
-// stops being the leader. So a leader that led for a shorter time than LookEvery may be missed. If
-// several iterations run at once, each sends its own requests to the store.
+// Changes asks the store every second, and at once when this candidate becomes the leader or stops
+// being the leader. So a leader that led for less than a second may be missed. If several
+// iterations run at once, each sends its own requests to the store.
 func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
@@ -80,7 +80,7 @@ func (e *Election) Changes(ctx context.Context) iter.Seq2[Leader, error] {
 
 // awaitLook waits until it is time to ask the store again. It returns false if ctx has ended.
 func (e *Election) awaitLook(ctx context.Context, changed <-chan struct{}) bool {
-	timer := time.NewTimer(e.set.lookEvery)
+	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

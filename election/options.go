@@ -12,7 +12,6 @@ type Option func(*settings)
 type settings struct {
 	lock                []padlock.Option
 	backOff, maxBackOff time.Duration
-	lookEvery           time.Duration
 	onError             func(error)
 }
 
@@ -39,16 +38,6 @@ func BackOff(shortest, longest time.Duration) Option {
 		}
 		if longest > 0 {
 			s.maxBackOff = longest
-		}
-	}
-}
-
-// LookEvery sets how often Changes asks the store, if d is above 0. The default is
-// DefaultLookEvery.
-func LookEvery(d time.Duration) Option {
-	return func(s *settings) {
-		if d > 0 {
-			s.lookEvery = d
 		}
 	}
 }

@@ -38,7 +38,9 @@ func New(store sessionstore.Store, opts ...Option) (*Manager, error) {
 		maxSize: DefaultMaxSize, logger: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range opts {
-		o.applyManager(&m.cfg)
+		if o != nil {
+			o.applyManager(&m.cfg)
+		}
 	}
 	m.cfg.cookie.setDefaults()
 	if err := m.cfg.check(store); err != nil {
@@ -75,7 +77,9 @@ func (m *Manager) Middleware(next http.Handler) http.Handler {
 func (m *Manager) With(opts ...RouteOption) func(http.Handler) http.Handler {
 	set := m.cfg.set
 	for _, o := range opts {
-		o.applyRoute(&set)
+		if o != nil {
+			o.applyRoute(&set)
+		}
 	}
 	switch {
 	case set.needsLock() && m.cfg.locks == nil:

@@ -55,7 +55,9 @@ func MaxBytes(n int) MemoryOption { return func(m *Memory) { m.maxBytes = max(n,
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{kept: newLRU[kept](10_000)}
 	for _, o := range opts {
-		o(m)
+		if o != nil {
+			o(m)
+		}
 	}
 	return m
 }

@@ -61,7 +61,14 @@ type held struct {
 
 // Name returns the name under which the store keeps the lock. For a permit, that is the name of the
 // permit, because the store keeps each permit as a separate lock.
-func (h *held) Name() string { return driver.StoredName(h.Lock) }
+func (h *held) Name() string { return storedName(h.Lock) }
+
+func storedName(k *padlock.Lock) string {
+	if k.Slot() >= 0 {
+		return driver.SlotName(k.Name(), k.Slot())
+	}
+	return k.Name()
+}
 
 func (w *worker) take(ctx context.Context, t turn) *held {
 	waiting := ctx
@@ -136,7 +143,7 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {
-			w.log(Event{Op: Lost, Name: driver.StoredName(lock), Hold: h.id, Err: class(context.Cause(lock.Context()))})
+			w.log(Event{Op: Lost, Name: storedName(lock), Hold: h.id, Err: class(context.Cause(lock.Context()))})
 		}
 	})
 	return h

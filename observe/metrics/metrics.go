@@ -73,7 +73,9 @@ func New(opts ...Option) *Metrics {
 		caches: make(map[string]cache),
 	}
 	for _, o := range opts {
-		o(m)
+		if o != nil {
+			o(m)
+		}
 	}
 	return m
 }

@@ -97,7 +97,9 @@ func MaxGroups(n int) Option {
 func New(opts ...Option) (*Observer, error) {
 	c := config{group: group.Of, most: DefaultMaxGroups, meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	o := &Observer{group: c.group, most: c.most, meters: c.meters, tracer: c.tracers.Tracer(scope, trace.WithInstrumentationVersion(version())), groups: map[string]map[string]bool{}}
 	return o, o.instruments.make(o.meter())

@@ -39,7 +39,9 @@ func Handler(locker *padlock.Locker, opts ...Option) *Web {
 		locker:   locker, origin: http.NewCrossOriginProtection(),
 	}
 	for _, o := range opts {
-		o(&w.settings)
+		if o != nil {
+			o(&w.settings)
+		}
 	}
 	w.places.most, w.places.each = w.streams, max(1, w.streams/4)
 	w.closing, w.close = context.WithCancel(context.Background())

@@ -38,7 +38,9 @@ func newSettings(opts []Option) settings {
 		maxNames: DefaultMaxNames, maxRate: DefaultMaxRate, maxGroups: DefaultMaxGroups,
 	}
 	for _, o := range opts {
-		o(&set)
+		if o != nil {
+			o(&set)
+		}
 	}
 	return set
 }

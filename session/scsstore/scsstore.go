@@ -56,7 +56,9 @@ func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
 func New(s sessionstore.Store, opts ...Option) *Store {
 	st := &Store{s, scs.GobCodec{}}
 	for _, o := range opts {
-		o(st)
+		if o != nil {
+			o(st)
+		}
 	}
 	return st
 }

@@ -70,7 +70,9 @@ func MaxSessions(n int) MemoryOption { return memoryOption(func(m *Memory) { m.m
 func NewMemory(opts ...MemoryOption) *Memory {
 	m := &Memory{}
 	for _, o := range opts {
-		o.applyMemory(m)
+		if o != nil {
+			o.applyMemory(m)
+		}
 	}
 	return m
 }

@@ -73,7 +73,9 @@ func Table(name string) Option { return func(r *rows) { r.table = name } }
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
 	r := &rows{db: db, d: languages[d], table: DefaultTable}
 	for _, o := range opts {
-		o(r)
+		if o != nil {
+			o(r)
+		}
 	}
 	switch {
 	case db == nil:

@@ -123,7 +123,9 @@ func (k *Kind) FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store,
 		return nil, err
 	}
 	for _, set := range opts {
-		set(t)
+		if set != nil {
+			set(t)
+		}
 	}
 	r, err := k.Connect(t)
 	if err != nil {

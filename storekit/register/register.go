@@ -206,7 +206,7 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 		g.Observed, g.SafeClockJump = true, driver.Yes
 		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when it has seen the same record for the length of the lease.")
 	case late > 0:
-		g.MinTTL = max(driver.MinTTL, 3*late) // so that a late end is within RenewalInterval
+		g.MinTTL = max(driver.MinTTL, 3*late) // so that a late end is within two fifths of the TTL
 		g.Notes = append(g.Notes, "A name can be taken up to "+late.String()+" after its lease has ended: the clock of the service is that coarse, or its front ends differ that much.")
 	}
 	return g

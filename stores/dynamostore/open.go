@@ -38,7 +38,9 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
 	for _, set := range opts {
-		set(t)
+		if set != nil {
+			set(t)
+		}
 	}
 	there, err := connect(c, &t.Options)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // A group is a lease of etcd that several holds share, so that one request renews them all. A hold
 // becomes a member of a group when it is first extended.
 //
-// A member is late if its last Extend was longer ago than driver.RenewalInterval. If a member is
+// A member is late if its last Extend was longer ago than two fifths of the lease. If a member is
 // late, the store does not renew the lease. Instead, the store makes a new lease and moves the
 // other members to the new lease. When the old lease ends, the server deletes the holds of the late
 // members.
@@ -149,7 +149,7 @@ func (g *group) census(now driver.Instant) (current []*hold, anyLate bool) {
 		since := now.Sub(h.extended)
 		h.mu.Unlock()
 		switch {
-		case since > driver.RenewalInterval(time.Duration(g.length)*time.Second):
+		case since > time.Duration(g.length)*time.Second*2/5:
 			anyLate = anyLate || in
 		case in:
 			current = append(current, h)

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Inspect implements driver.Admin.
@@ -228,7 +229,7 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 }
 
 // Holding is what IsHolder needs to know about a lock. *padlock.Lock implements it. The permit of a
-// semaphore also has a method Slot; see driver.StoredName.
+// semaphore also has a method Slot; see storekit.StoredName.
 type Holding interface {
 	Name() string  // of the lock
 	Fence() uint64 // of the hold
@@ -250,7 +251,7 @@ type Holding interface {
 // Do not send the transaction with a client of clientv3/namespace. Such a client puts its prefix in
 // front of the keys of the comparisons, so they are never true.
 func (s *Store) IsHolder(lock Holding) []clientv3.Cmp {
-	name, fence := driver.StoredName(lock), lock.Fence()
+	name, fence := storekit.StoredName(lock), lock.Fence()
 	all := s.holds.withFence(name, fence)
 	if len(all) == 0 {
 		return []clientv3.Cmp{clientv3.Compare(clientv3.Version(s.cfg.prefix+"id"), "<", 0)}

@@ -54,7 +54,9 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		wall: time.Now, firstLook: firstLook, slowLook: slowLook, recordLockPatience: recordLockPatience, headPatience: headPatience,
 	}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	if c.clock == nil {
 		c.clock = driver.SystemClock()

@@ -32,7 +32,9 @@ var _ interface {
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	var set config
 	for _, o := range opts {
-		o(&set)
+		if o != nil {
+			o(&set)
+		}
 	}
 	if err := errors.Join(c.check(), set.check()); err != nil {
 		return nil, err

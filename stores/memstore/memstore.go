@@ -65,7 +65,9 @@ func (s *Store) Open(opts ...Option) *Store {
 
 func (cfg *config) handle(locks *space, opts []Option) *Store {
 	for _, o := range opts {
-		o(cfg)
+		if o != nil {
+			o(cfg)
+		}
 	}
 	if locks == nil {
 		locks = newSpace(cfg.clock)

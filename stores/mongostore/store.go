@@ -36,7 +36,9 @@ var _ interface {
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	var cfg config
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
 	}
 	if err := c.check(); err != nil {
 		return nil, err

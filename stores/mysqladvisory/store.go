@@ -41,7 +41,9 @@ var _ interface {
 func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
 	cfg := defaults()
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err

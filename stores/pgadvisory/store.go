@@ -38,7 +38,9 @@ var _ interface {
 func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, error) {
 	cfg := defaults()
 	for _, o := range opts {
-		o(&cfg)
+		if o != nil {
+			o(&cfg)
+		}
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err

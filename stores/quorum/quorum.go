@@ -107,7 +107,9 @@ func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 		holds: make(map[id]*hold), closing: make(chan struct{}),
 	}
 	for _, o := range opts {
-		o(&s.config)
+		if o != nil {
+			o(&s.config)
+		}
 	}
 	if s.clock == nil {
 		s.clock = driver.SystemClock()

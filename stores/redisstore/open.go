@@ -25,7 +25,9 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store, error) {
 	set := defaults()
 	for _, opt := range opts {
-		opt(&set)
+		if opt != nil {
+			opt(&set)
+		}
 	}
 	if err := set.check(); err != nil {
 		return nil, err

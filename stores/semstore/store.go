@@ -64,7 +64,9 @@ func Open(hash Hash, opts ...Option) (*Store, error) {
 	}
 	c := config{threads: DefaultMaxThreads, key: hash.key, keep: hash == NoHash}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	return &Store{
 		hash: hash, config: c, done: make(chan struct{}), threads: make(chan struct{}, c.threads),

@@ -76,7 +76,9 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	}
 	s := &Store{engine: e, promises: promised(e)}
 	for _, o := range opts {
-		o(&s.cfg)
+		if o != nil {
+			o(&s.cfg)
+		}
 	}
 	if s.clock = s.cfg.clock; s.clock == nil {
 		s.clock = driver.SystemClock()

@@ -7,11 +7,12 @@ import (
 	"os"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // Granted is what CheckTx needs to know about a lock. *padlock.Lock implements it. The permit of a
-// semaphore also has a method Slot; see driver.StoredName.
+// semaphore also has a method Slot; see storekit.StoredName.
 type Granted interface {
 	// Name returns the name that is locked.
 	Name() string
@@ -40,7 +41,7 @@ type Granted interface {
 // store, and tx must be of the same database. A lock that was acquired as a shared lock must not
 // have been promoted since then.
 func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
-	name, fence := driver.StoredName(lock), lock.Fence()
+	name, fence := storekit.StoredName(lock), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}

@@ -21,7 +21,9 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 		s.cfg.dial = (&net.Dialer{}).DialContext
 	}
 	for _, o := range opts {
-		o(&s.cfg)
+		if o != nil {
+			o(&s.cfg)
+		}
 	}
 	if err := s.cfg.check(); err != nil {
 		return nil, err

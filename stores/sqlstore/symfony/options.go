@@ -71,7 +71,9 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
 func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
 	c := config{table: "lock_keys", id: "key_id", token: "key_token", expiration: "key_expiration"}
 	for _, o := range opts {
-		o(&c)
+		if o != nil {
+			o(&c)
+		}
 	}
 	if c.clock == nil {
 		c.clock = driver.SystemClock()
