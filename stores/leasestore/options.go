@@ -39,7 +39,7 @@ type Config struct {
 }
 
 // serverSkew is how far the clocks of two API servers may differ.
-const serverSkew = 5 * time.Second
+const serverSkew = 2 * time.Second
 
 // account is where a pod has the token of its service account.
 const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
