@@ -46,4 +46,3 @@ func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Sto
 	}
 	return register.Open(ctx, there, t.Options, t.Lazy)
 }
-
