@@ -171,6 +171,8 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
+		case "stores/leasestore":
+			code = append(code, "storekit/register", "storekit/overhttp")
 		case "stores/s3store", "stores/dynamostore":
 			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":

@@ -10,6 +10,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 	"github.com/padlock-go/padlock/stores/etcdstore"
+	"github.com/padlock-go/padlock/stores/leasestore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 	"github.com/padlock-go/padlock/stores/mongostore"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
@@ -39,6 +40,7 @@ func Schemes() []driver.Scheme {
 		mongostore.Scheme(),
 		s3store.Scheme(),
 		dynamostore.Scheme(),
+		leasestore.Scheme(),
 	}
 }
 

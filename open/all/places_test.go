@@ -40,7 +40,7 @@ func stores(t *testing.T) []string {
 // pages are the names of pages that differ from those of the packages.
 var pages = map[string]string{
 	"etcdstore": "etcd", "memcachestore": "memcached", "mongostore": "mongodb", "mysqladvisory": "mysql-advisory", "pgadvisory": "postgres-advisory",
-	"semstore": "semaphore", "zkstore": "zookeeper",
+	"dynamostore": "dynamodb", "leasestore": "kubernetes", "semstore": "semaphore", "zkstore": "zookeeper",
 }
 
 // A user finds each store that can be opened in the README, and its page in docs/stores. And the

@@ -14,7 +14,7 @@ import (
 var packageOf = map[string]string{
 	"memory": "memstore", "file": "filestore", "redis": "redisstore", "postgres": "sqlstore", "mysql": "sqlstore", "sqlite": "sqlstore",
 	"postgres+advisory": "pgadvisory", "mysql+advisory": "mysqladvisory", "semaphore": "semstore", "memcached": "memcachestore",
-	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "dynamodb": "dynamostore",
+	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "dynamodb": "dynamostore", "kubernetes": "leasestore",
 }
 
 // The README's table of stores agrees with their Guarantees about the end of a lock and about a
@@ -62,8 +62,8 @@ func TestReadmeSaysWhatIsPromised(t *testing.T) {
 	for sentence, names := range map[string][2][]string{
 		"All of them but `memcachestore` and `semstore` tell which holder came later": {
 			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.NoFence })},
-		"(`quorum`, `mongostore`, `s3store` and `dynamostore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
-			{"dynamostore", "memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
+		"(`quorum`, `mongostore`, `s3store`, `dynamostore` and `leasestore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
+			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
 		"All but these two and `mysqladvisory` can share a lock among readers": {
 			{"memcachestore", "mysqladvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
 	} {

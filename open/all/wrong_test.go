@@ -69,6 +69,7 @@ var moulds = []mould{
 		schemes: []string{"dynamodb"}, url: "SCHEME://table/locks?region=eu-west-1&endpoint=http://127.0.0.1:1&", noHost: true,
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s"},
 	},
+	{schemes: []string{"kubernetes"}, url: "SCHEME://shop?endpoint=http://127.0.0.1:1&", noHost: true, wrong: []string{"lazy=maybe", "clock=x", "ca-file=/dev/null"}},
 	{schemes: []string{"memcached"}, url: "SCHEME://HOST?", wrong: []string{"lazy=maybe", "tls=maybe", "layout=x"}},
 	{schemes: []string{"semaphore"}, url: "SCHEME:?", noHost: true, wrong: []string{"hash=x"}},
 	{schemes: []string{"file"}, url: "SCHEME:///dev/null/locks?", noHost: true, wrong: []string{"max-open=-1", "max-open=x", "create=maybe", "world=", "nfs=yes"}},

@@ -84,6 +84,25 @@ func (c *Client) Do(ctx context.Context, r Request) (*Reply, error) {
 func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
 	defer cancel()
+	reply, err := c.Stream(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
+	if err != nil {
+		return nil, &storekit.NoReply{Err: err}
+	}
+	out := &Reply{Status: reply.StatusCode, Header: reply.Header, Body: data}
+	if c.Judge != nil {
+		c.Judge(out)
+	}
+	return out, nil
+}
+
+// Stream sends a request once, and returns when the reply begins. The caller must close the Body of
+// the reply. Only ctx bounds the time. An error is a storekit.NoReply.
+func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) {
 	u := *c.Base
 	u.Path, u.RawQuery = u.Path+r.Path, r.Query.Encode()
 	q, err := http.NewRequestWithContext(ctx, r.Method, u.String(), bytes.NewReader(r.Body))
@@ -106,16 +125,7 @@ func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
 		var dial *net.OpError
 		return nil, &storekit.NoReply{Err: err, Unsent: errors.As(err, &dial) && dial.Op == "dial"}
 	}
-	defer reply.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(reply.Body, maxReply))
-	if err != nil {
-		return nil, &storekit.NoReply{Err: err}
-	}
-	out := &Reply{Status: reply.StatusCode, Header: reply.Header, Body: data}
-	if c.Judge != nil {
-		c.Judge(out)
-	}
-	return out, nil
+	return reply, nil
 }
 
 // Read sends a request that changes nothing. It repeats the request if there is no reply, or if the

@@ -137,6 +137,8 @@ type Options struct {
 	// SurvivesRestart, SurvivesFailover and SafeClockJump are the promises of the service; see
 	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes.
 	SurvivesRestart, SurvivesFailover, SafeClockJump driver.Promise
+	// MinTTL is the shortest lease, if Clock does not make a longer one necessary.
+	MinTTL time.Duration
 	// MaxName is the length of the longest name in bytes; 0 means driver.MaxName.
 	MaxName int
 
@@ -187,7 +189,7 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 		Store: o.Name, Lease: true, Shared: true, CoolDown: true, Promotion: driver.Atomic,
 		Fence: driver.DurableFence, SharedFence: driver.Yes, SafeEviction: driver.Yes,
 		SurvivesRestart: o.SurvivesRestart, SurvivesFailover: o.SurvivesFailover, SafeClockJump: o.SafeClockJump,
-		MaxName: o.MaxName, Notes: o.Notes,
+		MinTTL: o.MinTTL, MaxName: o.MaxName, Notes: o.Notes,
 	}
 	if o.MaxKey > 0 {
 		g.MaxName = (o.MaxKey - len(o.Prefix)) / 3
@@ -206,7 +208,7 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 		g.Observed, g.SafeClockJump = true, driver.Yes
 		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when it has seen the same record for the length of the lease.")
 	case late > 0:
-		g.MinTTL = max(driver.MinTTL, 3*late) // so that a late end is within two fifths of the TTL
+		g.MinTTL = max(driver.MinTTL, o.MinTTL, 3*late) // so that a late end is within two fifths of the TTL
 		g.Notes = append(g.Notes, "A name can be taken up to "+late.String()+" after its lease has ended: the clock of the service is that coarse, or its front ends differ that much.")
 	}
 	return g

@@ -63,7 +63,7 @@ func TestCost(t *testing.T) {
 // by one in so many, or not at all.
 func inTable(t *testing.T, what string, requests map[string]int, part int) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/stores/dynamo.md")
+	page, err := os.ReadFile("../../docs/stores/dynamodb.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,6 @@
 // it. There is no server to run: each name is an item, and each change of it is a conditional
 // write.
 //
-// The page docs/stores/dynamo.md says what the store promises, what it costs, and which rights it
+// The page docs/stores/dynamodb.md says what the store promises, what it costs, and which rights it
 // needs.
 package dynamostore

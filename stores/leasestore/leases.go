@@ -1,0 +1,174 @@
+package leasestore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// leases is a register: the value of a name is an annotation of a Lease, and its version is the
+// resourceVersion of that object, which changes with each write.
+type leases struct {
+	*overhttp.Client
+	prefix string
+	clock  string // "observed" or "server": the times in a record mean nothing to the other one
+}
+
+// A lease is as much of a Lease as the store needs.
+type lease struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       spec     `json:"spec"`
+}
+
+type metadata struct {
+	Name            string            `json:"name"`
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+// A spec is for people who look at the object.
+type spec struct {
+	Holder string `json:"holderIdentity,omitempty"`
+}
+
+const (
+	group        = "padlock-go.github.io/"
+	managedBy    = "app.kubernetes.io/managed-by"
+	recordNote   = group + "record"
+	nameNote     = group + "name" // in base64: a name may have any bytes
+	prefixNote   = group + "prefix"
+	clockNote    = group + "clock"
+	lengthOfHash = 20
+)
+
+// object returns the name of the object. The name of an object is a name of DNS; that of a lock has
+// any bytes.
+func (l *leases) object(name string) string {
+	sum := sha256.Sum256([]byte(l.prefix + "\x00" + name))
+	return "padlock-" + hex.EncodeToString(sum[:lengthOfHash])
+}
+
+// Get reads an object.
+func (l *leases) Get(ctx context.Context, name string) (v register.Value, err error) {
+	r, err := l.Read(ctx, overhttp.Request{Path: "leases/" + l.object(name)})
+	if err != nil {
+		return v, err
+	}
+	if v.Now, err = r.Date(); err != nil {
+		return v, err
+	}
+	var o lease
+	switch {
+	case r.Status == http.StatusNotFound:
+		return v, nil
+	case r.Err() != nil:
+		return v, r.Err()
+	case json.Unmarshal(r.Body, &o) != nil || o.Metadata.ResourceVersion == "":
+		return v, fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUnavailable)
+	case o.Metadata.Annotations[clockNote] != l.clock:
+		return v, fmt.Errorf("%w: %q was written with clock=%s, and this program has clock=%s: use the same everywhere", driver.ErrUnavailable, name, o.Metadata.Annotations[clockNote], l.clock)
+	}
+	v.Data, v.Version = []byte(o.Metadata.Annotations[recordNote]), o.Metadata.ResourceVersion
+	return v, nil
+}
+
+// Put makes an object, or replaces it if it still has the version.
+func (l *leases) Put(ctx context.Context, name string, data []byte, version string) error {
+	o := lease{
+		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
+		Metadata: metadata{
+			Name: l.object(name), ResourceVersion: version,
+			Labels: map[string]string{managedBy: "padlock"},
+			Annotations: map[string]string{
+				recordNote: string(data), nameNote: base64.StdEncoding.EncodeToString([]byte(name)),
+				prefixNote: l.prefix, clockNote: l.clock,
+			},
+		},
+		Spec: spec{holderOf(data)},
+	}
+	body, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	q := overhttp.Request{Method: http.MethodPut, Path: "leases/" + o.Metadata.Name, Body: body, Header: map[string]string{"Content-Type": "application/json"}}
+	if version == "" {
+		q.Method, q.Path = http.MethodPost, "leases"
+	}
+	r, err := l.Do(ctx, q)
+	switch {
+	case err != nil:
+		return err
+	case r.Status == http.StatusConflict, r.Status == http.StatusNotFound && version != "":
+		return register.ErrChanged
+	}
+	return r.Err()
+}
+
+// holderOf returns the first holder in a record, or "".
+func holderOf(data []byte) string {
+	var record struct {
+		Holds []struct{ Holder driver.Holder }
+	}
+	if json.Unmarshal(data, &record) != nil || len(record.Holds) == 0 {
+		return ""
+	}
+	h := record.Holds[0].Holder
+	return strings.TrimSpace(h.Host + " " + h.Label)
+}
+
+// Names lists the names of the objects that padlock has made.
+func (l *leases) Names(ctx context.Context, prefix string) (names []string, err error) {
+	r, err := l.Read(ctx, overhttp.Request{Path: "leases", Query: url.Values{"labelSelector": {managedBy + "=padlock"}}})
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Items []lease }
+	if err := errors.Join(r.Err(), json.Unmarshal(r.Body, &list)); err != nil {
+		return nil, err
+	}
+	for _, o := range list.Items {
+		notes := o.Metadata.Annotations
+		name, err := base64.StdEncoding.DecodeString(notes[nameNote])
+		if err == nil && notes[prefixNote] == l.prefix && strings.HasPrefix(string(name), prefix) {
+			names = append(names, string(name))
+		}
+	}
+	return names, nil
+}
+
+// Watch waits until the server reports a change of the object, or ends the watch.
+func (l *leases) Watch(ctx context.Context, name, version string) error {
+	r, err := l.Stream(ctx, overhttp.Request{Path: "leases", Query: url.Values{
+		"watch": {"1"}, "fieldSelector": {"metadata.name=" + l.object(name)}, "resourceVersion": {version}, "timeoutSeconds": {"240"},
+	}})
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	switch r.StatusCode {
+	case http.StatusOK:
+		_, err = io.ReadFull(r.Body, make([]byte, 1)) // every event is one about a change
+	case http.StatusGone: // the version is too old
+	default:
+		return fmt.Errorf("the server answers %s to a watch", r.Status)
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}

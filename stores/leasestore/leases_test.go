@@ -1,0 +1,246 @@
+package leasestore_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
+	"github.com/padlock-go/padlock/storekit/register"
+	"github.com/padlock-go/padlock/stores/leasestore"
+)
+
+func request(name string) driver.Request {
+	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second, Holder: driver.Holder{Host: "pod-7", Label: "nightly"}}
+}
+
+func open(t *testing.T, s *overhttptest.Service, server bool) (*register.Store, *overhttptest.Front) {
+	t.Helper()
+	f := s.Front()
+	store, err := openOn(t.Context(), f, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store, f
+}
+
+// A lost reply and an API server that is busy are repaired by reading and, if nothing was written,
+// by writing again. The caller gets what it has asked for, once.
+func TestDisturbances(t *testing.T) {
+	all := map[string]overhttptest.Answer{"conflict": overhttptest.Say(409, "", false)}
+	for _, effect := range []bool{true, false} {
+		all[fmt.Sprint("lost, effect=", effect)] = overhttptest.Lose(effect)
+		all[fmt.Sprint("500, effect=", effect)] = overhttptest.Say(500, "", effect)
+		all[fmt.Sprint("504, effect=", effect)] = overhttptest.Say(504, "", effect)
+		all[fmt.Sprint("429, effect=", effect)] = overhttptest.Say(429, "", effect)
+	}
+	for name, answer := range all {
+		t.Run(name, func(t *testing.T) {
+			inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+				store, f := open(t, s, false)
+				r := request("job")
+				disturb := func() {
+					f.Next("read", 3, overhttptest.Say(503, "", false))
+					f.Next("write", 1, answer)
+				}
+				disturb()
+				g, err := store.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				disturb()
+				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence {
+					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
+				}
+				disturb()
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+					t.Errorf("Release: %v, %v", out, err)
+				}
+			})
+		})
+	}
+}
+
+// Without the rights, nothing is written, and the error is not one of the lock.
+func TestForbidden(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+		store, f := open(t, s, false)
+		for _, kind := range []string{"read", "write"} {
+			f.Next(kind, 1, overhttptest.Say(403, `{"message":"leases is forbidden"}`, false))
+			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || !strings.Contains(err.Error(), "leases is forbidden") {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	})
+}
+
+// When a holder dies, a process that has watched gets the name after the lease, and one that comes
+// anew after it has watched for as long. With the clock of the server it is free to all at once.
+func TestDeadHolder(t *testing.T) {
+	for _, server := range []bool{false, true} {
+		inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+			s.Skew = 2 * time.Second
+			holder, _ := open(t, s, server)
+			if _, err := holder.Acquire(t.Context(), request("job")); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(40 * time.Second)
+			anew, _ := open(t, s, server)
+			_, err := anew.Acquire(t.Context(), request("job"))
+			if free := err == nil; free != server || err != nil && !errors.Is(err, driver.ErrHeld) {
+				t.Errorf("server=%v: a new process after 40 s: %v", server, err)
+			}
+			<-time.After(31 * time.Second)
+			if server {
+				return
+			}
+			if _, err := anew.Acquire(t.Context(), request("job")); err != nil {
+				t.Errorf("31 s after the first look: %v", err)
+			}
+		})
+	}
+}
+
+// Programs with different clocks do not read each other's records.
+func TestTwoClocks(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+		observed, _ := open(t, s, false)
+		server, _ := open(t, s, true)
+		if _, err := observed.Acquire(t.Context(), request("job")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "clock=observed") {
+			t.Errorf("Acquire: %v", err)
+		}
+	})
+}
+
+// A waiter asks once and then watches: a release wakes it, and an hour of waiting costs few
+// requests.
+func TestWaiter(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+		store, _ := open(t, s, false)
+		holder := padlock.New(store)
+		defer holder.Close(context.Background())
+		rival, _ := open(t, s, false)
+		waiter := padlock.New(rival)
+		defer waiter.Close(context.Background())
+		lock, err := holder.Acquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Counts()
+		<-time.After(time.Hour)
+		idle := s.Counts()
+		got := make(chan error, 1)
+		go func() {
+			l, err := waiter.Acquire(t.Context(), "job")
+			if err == nil {
+				err = l.Release()
+			}
+			got <- err
+		}()
+		<-time.After(time.Hour)
+		both := s.Counts()
+		t.Logf("an hour of a holder: %v; of a holder and a waiter: %v", idle, both)
+		start := time.Now()
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil || time.Since(start) > time.Second {
+			t.Errorf("the waiter got the lock %v after its release: %v", time.Since(start), err)
+		}
+		if n := both["read"] + both["watch"] - idle["read"]; n > 1000 {
+			t.Errorf("an hour of a waiter costs %d requests", n)
+		}
+	})
+}
+
+// The object shows people who holds the lock, and has a name of DNS for every name of a lock.
+func TestObjects(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+		store, _ := open(t, s, false)
+		names := []string{"job", "a/b", "Ä \x00\xff", strings.Repeat("n", driver.MaxName)}
+		for _, name := range names {
+			if _, err := store.Acquire(t.Context(), request(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.mu.Lock()
+		for name, o := range f.objects {
+			if o.Spec["holderIdentity"] != "pod-7 nightly" || o.Metadata.Labels["app.kubernetes.io/managed-by"] != "padlock" {
+				t.Errorf("%s: %+v", name, o)
+			}
+		}
+		f.objects["foreign"] = object{Metadata: meta{Name: "foreign", ResourceVersion: "1", Labels: map[string]string{"app.kubernetes.io/managed-by": "padlock"}}}
+		f.mu.Unlock()
+		if states, err := store.List(t.Context(), ""); err != nil || len(states) != len(names) {
+			t.Errorf("List: %d names, %v", len(states), err)
+		}
+	})
+}
+
+// Outside of a pod a URL needs an endpoint. A token is read anew for each request.
+func TestURLs(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for rawURL, want := range map[string]string{
+		"kubernetes:":                                     "kubectl proxy",
+		"kubernetes://Shop?endpoint=http://x":             "the namespace",
+		"kubernetes://u:secret@shop?endpoint=http://x":    "token-file",
+		"kubernetes:?endpoint=http://x/path":              "the endpoint",
+		"kubernetes:?endpoint=http://x&clock=local":       "observed or server",
+		"kubernetes:?endpoint=http://x&ca-file=/dev/null": "certificate",
+		"kubernetes:?endpoint=http://x&skew=1s":           "no parameter",
+	} {
+		u, err := url.Parse(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := leasestore.FromURL(t.Context(), u, register.Lazy())
+		if err == nil {
+			store.Close()
+		}
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v; want %q", rawURL, err, want)
+		}
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.Path+" "+r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	u, err := url.Parse("kubernetes://shop/locks?token-file=" + token + "&endpoint=" + server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := leasestore.FromURL(t.Context(), u, register.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, text := range []string{"first\n", "second\n"} {
+		if err := os.WriteFile(token, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Inspect(t.Context(), "job"); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(seen) != 2 || !strings.HasPrefix(seen[0], "/apis/coordination.k8s.io/v1/namespaces/shop/leases/padlock-") || !strings.HasSuffix(seen[0], "Bearer first") || !strings.HasSuffix(seen[1], "Bearer second") {
+		t.Errorf("asked %q", seen)
+	}
+}

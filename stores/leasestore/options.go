@@ -1,0 +1,189 @@
+package leasestore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/overhttp"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// Config says where the locks are, and who asks for them. In a pod, nothing is required.
+type Config struct {
+	// Namespace is that of the Lease objects; "" means the pod's own.
+	Namespace string
+	// Prefix tells the locks of several programs in a namespace apart.
+	Prefix string
+	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a program
+	// on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
+	Endpoint string
+	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint, none
+	// is read unless it is given. The token is read for each request, since it changes.
+	TokenFile, CAFile string
+	// ServerClock judges leases by the clocks of the API servers instead of by observation. All
+	// programs that share locks must have the same value.
+	ServerClock bool
+	// Transport sends the requests; nil means one that trusts CAFile.
+	Transport http.RoundTripper
+}
+
+// serverSkew is how far the clocks of two API servers may differ.
+const serverSkew = 2 * time.Second
+
+// account is where a pod has the token of its service account.
+const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+var kind = register.Kind{
+	Options: register.Options{
+		Name: "kubernetes", Clock: register.Clock{Observed: true}, MinTTL: 10 * time.Second, // each renewal is a write to etcd
+		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+	},
+	Help:    "Lease objects of a Kubernetes cluster",
+	Example: "kubernetes:",
+	Login:   "a pod has the token of its service account; elsewhere, write token-file=PATH",
+	Params:  []string{"token-file", "ca-file", "clock"},
+	Type:    &leases{},
+	Connect: func(t *register.Target) (register.Register, error) {
+		c := Config{Namespace: t.URL.Host, Prefix: t.Path, TokenFile: t.Params["token-file"], CAFile: t.Params["ca-file"]}
+		if t.Endpoint != nil {
+			c.Endpoint = t.Endpoint.String()
+		}
+		switch t.Params["clock"] {
+		case "server":
+			c.ServerClock = true
+		case "", "observed":
+		default:
+			return nil, storekit.Invalidf("clock: it is observed or server")
+		}
+		return connect(c, &t.Options)
+	},
+}
+
+// Scheme describes the URLs of Kubernetes for package open. [FromURL] lists these URLs.
+func Scheme() driver.Scheme { return kind.Scheme() }
+
+// FromURL opens the store that a URL names:
+//
+//	kubernetes:
+//	kubernetes://NAMESPACE[/PREFIX]
+//
+// The URL may have these parameters:
+//
+//	endpoint=URL      Config.Endpoint
+//	token-file=PATH   Config.TokenFile
+//	ca-file=PATH      Config.CAFile
+//	clock=server      Config.ServerClock
+//	lazy=yes          register.Lazy
+//
+// For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
+// of the URL. ctx bounds only the opening.
+func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*register.Store, error) {
+	return kind.FromURL(ctx, u, opts...)
+}
+
+// Open opens a store. Unless the store is lazy, Open sends one request, which shows that the API
+// server can be reached.
+func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
+	t := &register.Target{Options: kind.Options}
+	for _, set := range opts {
+		set(t)
+	}
+	l, err := connect(c, &t.Options)
+	if err != nil {
+		return nil, err
+	}
+	return register.Open(ctx, l, t.Options, t.Lazy)
+}
+
+var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// connect makes the register, and says in o what it promises.
+func connect(c Config, o *register.Options) (*leases, error) {
+	base, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	if !namespaceForm.MatchString(c.Namespace) {
+		return nil, storekit.Invalidf("the namespace: it has up to 63 lower-case letters, digits and hyphens")
+	}
+	l := &leases{prefix: c.Prefix, clock: "observed"}
+	if c.ServerClock {
+		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: serverSkew}
+	}
+	base = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", c.Namespace, "/")
+	o.Where = base.String() + c.Prefix
+	if c.Transport == nil {
+		if c.Transport, err = trusting(c.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	l.Client = overhttp.New(base, c.Transport)
+	if c.TokenFile != "" {
+		l.Sign = func(q *http.Request, _ []byte) error {
+			token, err := os.ReadFile(c.TokenFile)
+			if err != nil {
+				return fmt.Errorf("the token of the service account: %w", err)
+			}
+			q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+			return nil
+		}
+	}
+	return l, nil
+}
+
+// complete takes what is missing from the pod, and returns the URL of the API server.
+func (c *Config) complete() (*url.URL, error) {
+	if c.Endpoint != "" {
+		if c.Namespace == "" {
+			c.Namespace = "default"
+		}
+		return register.ParseEndpoint(c.Endpoint)
+	}
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, storekit.Invalidf("this program does not run in a pod; start kubectl proxy, and write endpoint=http://127.0.0.1:8001")
+	}
+	if c.TokenFile == "" {
+		c.TokenFile = account + "token"
+	}
+	if c.CAFile == "" {
+		c.CAFile = account + "ca.crt"
+	}
+	if c.Namespace == "" {
+		own, err := os.ReadFile(account + "namespace")
+		if err != nil {
+			return nil, storekit.Invalidf("the namespace of the pod is not known; write kubernetes://NAMESPACE")
+		}
+		c.Namespace = strings.TrimSpace(string(own))
+	}
+	return &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, nil
+}
+
+// trusting returns a transport that trusts the certificates in a file, or nil for no file.
+func trusting(file string) (http.RoundTripper, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, storekit.Invalidf("ca-file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, storekit.Invalidf("ca-file: %s has no certificate", file)
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost, t.TLSClientConfig = 64, &tls.Config{RootCAs: pool}
+	return t, nil
+}
