@@ -11,13 +11,13 @@ import (
 //
 //	do.go, claim.go           the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
+//	token.go                  a call with a token of the caller that may wait
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
-//	token.go                  the wait of a caller with a token of its own
 //	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
 //	attempt.go                one token, one try at a time, its unknown outcome
-//	call.go                   the options, the time and the observers of a call
+//	call.go                   the time and the observers of a call
 //	join.go                   the locks of a context
 //	hold.go                   the state of a lock that is held
 //	renew.go, schedule.go     the leases of all holds of the Locker
@@ -103,8 +103,8 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 }
 
 // acquire takes the lock on name. It is the layer call: it reads the options, and reports to the
-// observers how the call begins and, if it fails, how it ends. Most calls have no options and no
-// observers.
+// observers how the call begins and, if it fails, how it ends. Thousands of goroutines may wait in
+// acquire, so the attempt is on the heap, and the stack frame is small.
 func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Option) (*hold, error) {
 	a := new(attempt)
 	a.method, a.l, a.ctx, a.set = m, l, ctx, l.cfg.defaults
@@ -120,11 +120,21 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	if a.set.slots != 0 && a.replaces == nil {
 		return a.takePermit(name)
 	}
-	take := a.take
 	if a.set.token != nil && a.set.wait != 0 {
-		take = a.takeWithToken
+		h, err := a.takeWithToken(name)
+		if err != nil {
+			return nil, a.refuse(name, err)
+		}
+		return h, nil
 	}
-	h, err := take(name)
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	h, err := a.done(err)
 	if err != nil {
 		return nil, a.refuse(name, err)
 	}

@@ -44,26 +44,6 @@ type taker interface {
 	Acquire(ctx context.Context, r driver.Request) (driver.Grant, error)
 }
 
-// take makes the attempt: it checks the call, makes the first try, and waits if that is necessary
-// and allowed. Thousands of goroutines may wait here, so the attempt is on the heap, and the stack
-// frame is small.
-func (a *attempt) take(name string) (*hold, error) {
-	wait, err := false, a.prepare(name)
-	if err == nil {
-		wait, err = a.askOnce()
-	}
-	if wait {
-		err = a.waitForLock()
-	}
-	if err != nil {
-		return nil, a.drop(err)
-	}
-	if a.events != nil {
-		a.announce()
-	}
-	return a.h, nil
-}
-
 // check finds the errors that concern the call, and not the request.
 func (a *attempt) check(name string) error {
 	if err := a.ctx.Err(); err != nil {
@@ -288,6 +268,17 @@ var (
 	errTooLate         = errors.New("the lease was over before the reply came")
 	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
 )
+
+// done ends the attempt. err is nil if it has the lock.
+func (a *attempt) done(err error) (*hold, error) {
+	if err != nil {
+		return nil, a.drop(err)
+	}
+	if a.events != nil {
+		a.announce()
+	}
+	return a.h, nil
+}
 
 // announce delivers EventAcquired. The goroutine that called Acquire calls announce. If another
 // goroutine passes a lock on to this one, it does not call announce.

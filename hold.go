@@ -335,3 +335,44 @@ func (h *hold) noticeLoss(err error) {
 		h.locker.endHold(h, lost)
 	}
 }
+
+// lockContext is a context with a hold. The function lockFrom finds the hold.
+type lockContext struct {
+	context.Context
+	lock *hold
+}
+
+type lockKey struct{}
+
+func (c lockContext) Value(key any) any {
+	if key == (lockKey{}) {
+		return c.lock
+	}
+	return c.Context.Value(key)
+}
+
+func lockFrom(ctx context.Context) *hold {
+	h, _ := ctx.Value(lockKey{}).(*hold)
+	return h
+}
+
+// FenceFrom returns the fence of a lock. ctx must be the Context of that lock, or a context derived
+// from it. If ctx is derived from the contexts of several locks, FenceFrom takes the innermost
+// lock. ok is false if there is no such lock, or if its store has no fences.
+func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
+	if h := lockFrom(ctx); h != nil {
+		fence = h.fencing()
+	}
+	return fence, fence != 0
+}
+
+// covers looks for a hold that belongs to the Locker l, has the given name and is not over. It
+// reports whether h, or one of the holds around h, is such a hold.
+func (h *hold) covers(l *Locker, name string) bool {
+	for ; h != nil; h = h.outer {
+		if h.locker == l && h.name == name && h.endCause() == nil {
+			return true
+		}
+	}
+	return false
+}

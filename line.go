@@ -180,12 +180,15 @@ func (p *parking) endParking() {
 // mayPassOn reports whether a Release of h may pass the lock on, if it begins no cool-down.
 func (h *hold) mayPassOn() bool { return !h.lasting && h.coolDown == 0 && !h.detached }
 
-// unlist removes h from the holders, so that it is not passed on. If the head of the line is parked to wait
-// for the lock of h, the head now asks the store. The caller holds mu.
+// unlist removes h from the holders, so that it is not passed on. If the head of the line is parked
+// to wait for the lock of h, the head now asks the store. The caller holds mu.
 func (l *Locker) unlist(h *hold) {
-	if l.handover.holders[h.name] == h {
-		delete(l.handover.holders, h.name)
-		l.wakeHead(h.name)
+	if l.handover.holders[h.name] != h {
+		return
+	}
+	delete(l.handover.holders, h.name)
+	if q := l.queues[h.name]; q != nil && q.headParked() {
+		q.callHead()
 	}
 }
 
@@ -217,14 +220,6 @@ func (l *Locker) passingOver(t *turn, newState turnState) {
 	l.attemptOver()
 }
 
-// wakeHead wakes the first waiter in the line for name, if that waiter is parked. The waiter then
-// asks the store. The caller holds mu.
-func (l *Locker) wakeHead(name string) {
-	if q := l.queues[name]; q != nil && q.headParked() {
-		q.callHead()
-	}
-}
-
 // headParked reports whether the head of q is parked and no Release has chosen it. The caller holds
 // mu.
 func (q *queue) headParked() bool { return len(q.line) > 0 && q.line[0].state == turnParked }
@@ -252,14 +247,14 @@ func (l *Locker) parkHead(q *queue) bool {
 		return false
 	}
 	q.line[0].state = turnParked
-	l.setAlarm(q, a.h.name, now)
+	l.setAlarm(q, now)
 	return true
 }
 
 // setAlarm sets an alarm that wakes the parked head of q at q.askAt. If an alarm for an earlier
 // time is set already, setAlarm does nothing: when the earlier alarm fires, it sets an alarm for
 // q.askAt.
-func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
+func (l *Locker) setAlarm(q *queue, now driver.Instant) {
 	if q.alarm != nil {
 		if q.alarmAt <= q.askAt {
 			return
@@ -278,9 +273,9 @@ func (l *Locker) setAlarm(q *queue, name string, now driver.Instant) {
 		switch now := l.clock.Now(); {
 		case !q.headParked():
 		case q.askAt > now:
-			l.setAlarm(q, name, now)
+			l.setAlarm(q, now)
 		default:
-			l.wakeHead(name)
+			q.callHead()
 		}
 	})
 }

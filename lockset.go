@@ -175,13 +175,11 @@ func (t *taking) waitFor(a *attempt, name string) error {
 // addTaken adds the hold of the attempt a to t. If err is not nil, the attempt has failed, and
 // addTaken ends it and returns the error for the caller.
 func (t *taking) addTaken(a *attempt, name string, err error) error {
+	h, err := a.done(err)
 	if err != nil {
-		return a.refuse(name, a.drop(err))
+		return a.refuse(name, err)
 	}
-	if a.events != nil {
-		a.announce()
-	}
-	t.holds = append(t.holds, a.h)
+	t.holds = append(t.holds, h)
 	if t.set.holdAtLeast != 0 {
 		t.requests = append(t.requests, a.request)
 	}

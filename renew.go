@@ -393,7 +393,8 @@ func (h *hold) joinRenewal(ctx context.Context) {
 }
 
 // plan puts h into the heap, or moves it there after its times have changed. The renewer looks at h
-// when it ends or when its renewal is due, whichever is earlier. h is not over. The caller holds mu.
+// when it ends or when its renewal is due, whichever is earlier. h is not over. The caller holds
+// mu.
 func (k *renewer) plan(h *hold) {
 	k.heap.put(scheduled{min(driver.Instant(h.usable.Load()), h.renewAt), h})
 	k.arm()

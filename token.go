@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // Token takes the lock with the caller's own token t, which makes the call repeatable: while the
@@ -148,22 +146,4 @@ func (h *hold) standBack(err error) {
 		l.endHold(h, ErrReleased)
 		l.unlock()
 	}
-}
-
-// findPermit returns the permit that the caller's token has, or -1. A store that cannot take any
-// permit in one step would grant the token a second permit.
-func (p *permitCall) findPermit() (int, error) {
-	if p.set.token == nil {
-		return -1, nil
-	}
-	for i := range p.set.slots {
-		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), *p.set.token, 0)
-		switch {
-		case err == nil:
-			return i, nil
-		case !errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
-			return -1, err
-		}
-	}
-	return -1, nil
 }
