@@ -11,8 +11,8 @@ import (
 //
 //	do.go, claim.go           the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
+//	token.go                  a call with a token of the caller that may wait
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
-//	token.go                  the wait of a caller with a token of its own
 //	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
@@ -120,19 +120,13 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	if a.set.slots != 0 && a.replaces == nil {
 		return a.takePermit(name)
 	}
-	take := a.take
 	if a.set.token != nil && a.set.wait != 0 {
-		take = a.takeWithToken
+		h, err := a.takeWithToken(name)
+		if err != nil {
+			return nil, a.refuse(name, err)
+		}
+		return h, nil
 	}
-	h, err := take(name)
-	if err != nil {
-		return nil, a.refuse(name, err)
-	}
-	return h, nil
-}
-
-// take makes one try, and waits if the name is held and the settings allow that.
-func (a *attempt) take(name string) (*hold, error) {
 	wait, err := false, a.prepare(name)
 	if err == nil {
 		wait, err = a.askOnce()
@@ -140,5 +134,9 @@ func (a *attempt) take(name string) (*hold, error) {
 	if wait {
 		err = a.waitForLock()
 	}
-	return a.done(err)
+	h, err := a.done(err)
+	if err != nil {
+		return nil, a.refuse(name, err)
+	}
+	return h, nil
 }

@@ -141,3 +141,34 @@ func (p *permitCall) attempt() *attempt {
 	a.noted, a.set.wait = true, 0
 	return a
 }
+
+// take takes the lock on name, which is a permit or the gate. It waits for the lock if the settings
+// allow that.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	return a.done(err)
+}
+
+// findPermit returns the permit that the caller's token has, or -1. A store that cannot take any
+// permit in one step would grant the token a second permit.
+func (p *permitCall) findPermit() (int, error) {
+	if p.set.token == nil {
+		return -1, nil
+	}
+	for i := range p.set.slots {
+		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), *p.set.token, 0)
+		switch {
+		case err == nil:
+			return i, nil
+		case !errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
+			return -1, err
+		}
+	}
+	return -1, nil
+}

@@ -4,21 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // Token takes the lock with the caller's own token t, which makes the call repeatable: while the
 // lock is held, another call with the same name and token, in any process, returns the same hold
-// with the same fence. It is for callers whose own reply may get lost: a server that takes locks for
-// clients, or a job whose id stays the same when it starts again. By default, each call makes a new
-// token.
+// with the same fence. It is for callers whose own reply may get lost: a server that takes locks
+// for clients, or a job whose id stays the same when it starts again. By default, each call makes a
+// new token.
 //
 // t is 1 to 128 printable ASCII characters without spaces, and does not begin with "padlock:";
-// otherwise the error is ErrInvalid. It is a secret, as a [Key] is: whoever knows it can take or
-// release the lock. Calls with the same token are one caller. They do not exclude each other, and
-// the first Release ends the lock for all of them. The same token with another name is another
-// lock. Each Locker that has the lock renews it.
+// otherwise the error is ErrInvalid. It is a secret, as a [Key] is: every program that knows it can
+// take or release the lock. Calls with the same token are one caller. They do not exclude each
+// other, and the first Release ends the lock for all of them. The same token with another name is
+// another lock. Each Locker that has the lock renews it.
 //
 // The caller may repeat a call with the same token after any error. In particular:
 //
@@ -30,9 +28,9 @@ import (
 //   - After Release the token is spent. A repeat that arrives later may take the lock anew, or get
 //     ErrLost. So make a new token for each piece of work.
 //
-// A caller with Token has its place among the waiting callers, and needs one more request when it
-// gets the lock. With Slots, a repeat returns the same permit. If the store cannot take any permit
-// in one step (driver.SlotTaker), each try asks for every permit whether the token has it. Two calls
+// A caller with Token has its place among the waiting callers, and needs a few more requests if it
+// has to wait. With Slots, a repeat returns the same permit. If the store cannot take any permit in
+// one step (driver.SlotTaker), each try asks for every permit whether the token has it. Two calls
 // that begin at the same time may then get a permit each. With Adopt, t is the token that the lock
 // gets.
 //
@@ -51,7 +49,7 @@ var errTokenOfSeveral = fmt.Errorf("%w: Token and several names cannot be combin
 // store in the background. So the caller's token never waits. A call with Token has one of these
 // states:
 //
-//   - asking: The caller's token makes one try. The attempt is the caller's.
+//   - asking: The caller's token makes one try.
 //   - waiting: A stand-in waits in line and in the store's queue. It is another attempt, with a
 //     token of the Locker's own, and is cleaned up like any other attempt.
 //   - replacing: The stand-in has the lock. The caller's token replaces the stand-in's.
@@ -107,8 +105,8 @@ func (c *call) takeWithToken(name string) (*hold, error) {
 	}
 }
 
-// tryToken makes one try with the caller's token. If standIn is not nil, the caller's token replaces
-// that of the stand-in.
+// tryToken makes one try with the caller's token. If standIn is not nil, the caller's token
+// replaces that of the stand-in.
 func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
 	a := &attempt{call: *c, by: by}
 	a.set.wait, a.replaces = 0, standIn
@@ -148,22 +146,4 @@ func (h *hold) standBack(err error) {
 		l.endHold(h, ErrReleased)
 		l.unlock()
 	}
-}
-
-// findPermit returns the permit that the caller's token has, or -1. A store that cannot take any
-// permit in one step would grant the token a second permit.
-func (p *permitCall) findPermit() (int, error) {
-	if p.set.token == nil {
-		return -1, nil
-	}
-	for i := range p.set.slots {
-		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), *p.set.token, 0)
-		switch {
-		case err == nil:
-			return i, nil
-		case !errors.Is(err, ErrLost) && !errors.Is(err, ErrExpired):
-			return -1, err
-		}
-	}
-	return -1, nil
 }

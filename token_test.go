@@ -206,7 +206,7 @@ func TestTokenArrivesLate(t *testing.T) {
 	})
 }
 
-// The request that puts the token in the place of the stand-in's fails. Whatever became of it, the
+// The request that puts the token in the place of the stand-in's fails. The
 // stand-in has nothing in the end, and a repeat gets the lock.
 func TestTokenReplacesItsStandIn(t *testing.T) {
 	troubles := map[string]func(s *remote, swap trouble){

@@ -89,8 +89,8 @@ type Store interface {
 	// reservation; see [Waiter].
 	//
 	// A shared request is granted only together with shared holds, and is errors.ErrUnsupported
-	// without shared mode. A composite store may abandon a try with the error [ErrSpent], and release
-	// it at its members in the background.
+	// without shared mode. A composite store may abandon a try with the error [ErrSpent], and
+	// release it at its members in the background.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
 	// Extend makes the lease of a live hold last at least ttl from now. It never shortens a lease,

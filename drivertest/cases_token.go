@@ -128,7 +128,8 @@ func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) 
 	}
 }
 
-// hasNothing checks that the token of r has no hold. It repeats the request until the store replies.
+// hasNothing checks that the token of r has no hold. It repeats the request until the store
+// replies.
 func (c *check) hasNothing(cl *client, r driver.Request, when string) {
 	var err error
 	c.poll(c.patience, func() bool {

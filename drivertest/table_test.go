@@ -19,6 +19,7 @@ var uncheckable = map[string]string{
 	"Finding.Advice":              "prose, and empty if there is none",
 	"Hold.Holder":                 "embedded: see Holder",
 	"Request.Validate":            "a method of package driver, which tests it",
+	"HeldError.RetryAfter":        "a method of package driver, which tests it",
 	"RecordKeep":                  "a case would have to wait for a year; stores test it themselves",
 	"Unknown":                     "a constant that Status may use",
 	"DefaultMaxTTL":               "what a store may choose as its Guarantees.MaxTTL, which limits/ttl is about",
