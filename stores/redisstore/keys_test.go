@@ -135,6 +135,9 @@ func TestFormats(t *testing.T) {
 	if h := readHolder("not JSON"); h != (driver.Holder{}) {
 		t.Errorf("what is no holder is read as %+v", h)
 	}
+	if got := counted(strings.Repeat("t", 128)); got[:3] != "128" {
+		t.Errorf("a token of 128 bytes begins %q", got[:3])
+	}
 }
 
 // TestSlotsOfNames checks that the permits of a name, their gates and the name itself are in one
