@@ -139,8 +139,8 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Ext
 	}
 }
 
-// readFullReply reads the reply of a full script that has extended the holds at the positions index.
-// It stores the result of each hold in out.
+// readFullReply reads the reply of a full script that has extended the holds at the positions
+// index. It stores the result of each hold in out.
 func (s *Store) readFullReply(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
 	replies, err := resp.ToArray()
 	switch {
