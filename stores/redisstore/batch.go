@@ -65,7 +65,7 @@ func (s *Store) batches(holds []driver.Extension, which []int, most, keys int, f
 		}
 		index[part] = append(index[part], i)
 		a := &calls[part]
-		a.keys, a.args = append(a.keys, l.keys[:keys]...), append(a.args, h.Token, millis(h.TTL))
+		a.keys, a.args = append(a.keys, l.keys[:keys]...), append(a.args, counted(h.Token), millis(h.TTL))
 	}
 	return calls, index
 }
@@ -84,8 +84,8 @@ func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.
 
 var errSlow = errors.New("the full script is needed")
 
-// readExtended reads the reply of a fast script that has extended the holds at the positions index. It stores the
-// result of each hold in out.
+// readExtended reads the reply of a fast script that has extended the holds at the positions index.
+// It stores the result of each hold in out.
 func (s *Store) readExtended(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
 	numbers, err := resp.AsIntSlice()
 	switch {
@@ -139,8 +139,8 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Ext
 	}
 }
 
-// readFullReply reads the reply of a full script that has extended the holds at the positions index. It stores the
-// result of each hold in out.
+// readFullReply reads the reply of a full script that has extended the holds at the positions
+// index. It stores the result of each hold in out.
 func (s *Store) readFullReply(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
 	replies, err := resp.ToArray()
 	switch {

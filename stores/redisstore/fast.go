@@ -9,9 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The fast scripts are for exclusive holds of names that nobody waits for. They are small, because
-// they use only two keys: the key of the lock, and the note of the name, which note.go describes.
-// The full scripts do everything else.
+// The fast scripts are for exclusive holds. If nobody waits for the name, they use only two keys:
+// the key of the lock, and the note of the name, which note.go describes. The script that ends a
+// hold also hands the name over to a waiter. The full scripts do everything else.
 
 // fast reports whether a fast script may serve r.
 func (s *Store) fast(r *driver.Request) bool {
@@ -26,7 +26,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	}
 	l := s.keys.lock(r.Name)
 	m, err := s.scripts.fastAcquire.do(ctx, c, l.keys[:2],
-		[]string{r.Token, millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
+		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), s.holderText(&r.Holder)}).ToMessage()
 	if err != nil {
 		return s.fastFailed(ctx, err)
 	}
@@ -88,7 +88,7 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 // fastExtend tries a fast script. The last result is false if a full script is needed.
 func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
 	l := s.keys.lock(name)
-	m, err := s.scripts.fastExtend.do(ctx, c, l.keys[:2], []string{token, millis(ttl), millis(s.keep)}).ToMessage()
+	m, err := s.scripts.fastExtend.do(ctx, c, l.keys[:2], []string{counted(token), millis(ttl), millis(s.keep)}).ToMessage()
 	if err != nil {
 		return driver.Grant{}, s.failure(ctx, err), true
 	}
@@ -101,8 +101,8 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 	return g, nil, true
 }
 
-// The replies of the scripts that end a hold (fast_release_*.lua, swap.lua). A greater number is the
-// fence of a waiter or a caller of this process, which has the name now.
+// The replies of the scripts that end a hold: fast_release_*.lua and swap.lua. A greater number is
+// the fence of a waiter or a caller of this process, which has the name now.
 const (
 	endedHold  = 1 // nobody waits for the name
 	handedOver = 2 // a waiter of another process has the name now
@@ -113,7 +113,7 @@ const (
 // was ended. If it was not, a full script is needed.
 func (s *Store) fastRelease(ctx context.Context, c *connected, name, token string) (bool, error) {
 	l := s.keys.lock(name)
-	args := append(append(make([]string, 0, 8), token), c.endings...)
+	args := append(append(make([]string, 0, 8), counted(token)), c.endings...)
 	own := s.subscriber.firstWaiter(name)
 	if own != nil && own.r.TTL > driver.MaxReservation {
 		args = s.successor(args, own.r)
@@ -141,7 +141,7 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 
 // successor adds the arguments for a waiter or a caller of this process, which wants the name.
 func (s *Store) successor(args []string, r *driver.Request) []string {
-	return append(args, r.Token, millis(r.TTL), millis(r.TTL+s.keep), holderText(&r.Holder))
+	return append(args, counted(r.Token), millis(r.TTL), millis(r.TTL+s.keep), s.holderText(&r.Holder))
 }
 
 // handOver hands a free name over to its waiters, after a script has ended the hold and has found

@@ -45,22 +45,6 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 	return g, nil
 }
 
-// callerFence returns the fence for the caller. With NoFences it is 0, although the scripts still
-// assign fences.
-func (s *Store) callerFence(fence int64) uint64 {
-	if !s.config.fences {
-		return 0
-	}
-	return uint64(fence)
-}
-
-// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
-// last for longer than the longest lease. But the restart guard waits for the longest lease only,
-// so no caller may work for longer without extending the hold.
-func (s *Store) lease(ms int64) time.Duration {
-	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
-}
-
 // fullAcquire runs the full script. With the option Foreign, padlock sometimes leaves a name free
 // for a short time, so that programs that poll can get it. This time is called a gap. In a gap, the
 // script does not grant the name. If nobody has the name, fullAcquire waits until the gap ends, and
@@ -89,7 +73,7 @@ const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name, r.Token,
-		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), holderText(&r.Holder), r.Replaces)
+		r.Token, mode(r.Shared), millis(r.TTL), millis(r.AtLeast), fence(r.FenceAbove), s.holderText(&r.Holder), r.Replaces)
 }
 
 // Extend implements driver.Store.
@@ -144,10 +128,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	return driver.Gone, nil
 }
 
-// leave removes the place of a waiter that gave up from the queue, or releases its hold, if there is
-// one. It works during Close too, and uses a context of its own, because the caller's may have
-// ended. If the server does not answer for too long, the place stays. When the name is later handed
-// over to it, this process gets the message, and leave is called again.
+// leave removes the place of a waiter that gave up from the queue. If the waiter has a hold, leave
+// releases it. It works during Close too, and uses a context of its own, because the caller's may
+// have ended. If the server does not answer for too long, the place stays. When the name is later
+// handed over to it, this process gets the message, and leave is called again.
 func (s *Store) leave(w *waiter) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()

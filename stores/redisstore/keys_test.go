@@ -120,11 +120,13 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// TestFormats checks the texts in which scripts get holders and leases.
+// TestFormats checks the texts in which scripts get holders and leases. The text of the last holder
+// is kept.
 func TestFormats(t *testing.T) {
+	var s Store
 	for i := range 6 {
 		h := driver.Holder{Host: "h", PID: i / 2, Label: "é\x00\n"}
-		if got := readHolder(holderText(&h)); got != h {
+		if got := readHolder(s.holderText(&h)); got != h {
 			t.Errorf("a holder comes back as %+v, it was %+v", got, h)
 		}
 		d := driver.MinTTL * 3 / 2 * (1 + 2*1000*1000)
@@ -134,6 +136,9 @@ func TestFormats(t *testing.T) {
 	}
 	if h := readHolder("not JSON"); h != (driver.Holder{}) {
 		t.Errorf("what is no holder is read as %+v", h)
+	}
+	if got := counted(strings.Repeat("t", 128)); got[:3] != "128" {
+		t.Errorf("a token of 128 bytes begins %q", got[:3])
 	}
 }
 

@@ -119,11 +119,11 @@ func TestReadNote(t *testing.T) {
 		more  bool
 		ok    bool
 	}{
-		{"-" + fence + "005token" + "H" + holder, 1700000000123, false, true},
-		{"!" + fence + "005token" + "h" + "0000000000000" + "1700000000999" + holder, 1700000000999, true, true},
-		{"!" + fence + "005token" + "r" + "1700000000777" + "1700000000888" + holder, 1700000000888, true, true},
+		{"-" + fence + counted("token") + "H" + holder, 1700000000123, false, true},
+		{"!" + fence + counted("token") + "h" + "0000000000000" + "1700000000999" + holder, 1700000000999, true, true},
+		{"!" + fence + counted("token") + "r" + "1700000000777" + "1700000000888" + holder, 1700000000888, true, true},
 		{"-" + fence, 0, false, false},
-		{"B" + fence + "005token" + "H" + holder, 0, false, false},
+		{"B" + fence + counted("token") + "H" + holder, 0, false, false},
 		{"-" + fence + "009token", 0, false, false},
 		{"-" + fence + "-01token", 0, false, false},
 		{"", 0, false, false},

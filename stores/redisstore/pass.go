@@ -53,7 +53,7 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 // whether the hold was ended.
 func (s *Store) swap(ctx context.Context, c *connected, token string, next *driver.Request) (out driver.Outcome, g driver.Grant, done bool, err error) {
 	l := s.keys.lock(next.Name)
-	args := append(append(make([]string, 0, 8), token), c.endings...)
+	args := append(append(make([]string, 0, 8), counted(token)), c.endings...)
 	n, err := s.scripts.swap.do(ctx, c, l.keys[:], s.successor(args, next)).ToInt64()
 	switch {
 	case err != nil:

@@ -87,6 +87,22 @@ func number(m *rueidis.RedisMessage) int64 {
 	return n
 }
 
+// callerFence returns the fence for the caller. With NoFences it is 0, although the scripts still
+// assign fences.
+func (s *Store) callerFence(fence int64) uint64 {
+	if !s.config.fences {
+		return 0
+	}
+	return uint64(fence)
+}
+
+// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
+// last for longer than the longest lease. But the restart guard waits for the longest lease only,
+// so no caller may work for longer without extending the hold.
+func (s *Store) lease(ms int64) time.Duration {
+	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
+}
+
 // grant reads a grant, or returns the reason why there is none.
 func (s *Store) grant(a *answer) (driver.Grant, error) {
 	switch a.kind {

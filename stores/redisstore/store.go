@@ -24,6 +24,7 @@ type Store struct {
 	subscriber subscriber
 	handOvers  handOvers
 	samples    samples
+	lastHolder atomic.Pointer[holderJSON]
 	identity   identity
 
 	ctx  context.Context // ends with Close

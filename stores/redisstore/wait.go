@@ -102,7 +102,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	r := a.r
 	began := a.s.beginSample()
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
+		a.s.holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
@@ -164,7 +164,7 @@ func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.D
 	}
 	keys := s.keys.lock(r.Name).keys
 	args := append(make([]string, 0, 4), r.Token,
-		on.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+holderText(&r.Holder))
+		on.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.holderText(&r.Holder))
 	if s.fast(r) && s.joinGrants() && r.TTL > driver.MaxReservation {
 		args = append(args, millis(r.TTL), millis(r.TTL+s.keep))
 	}

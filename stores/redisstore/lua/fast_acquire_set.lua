@@ -2,7 +2,7 @@
 -- hold. The hold is exclusive.
 -- KEYS: 1 name  2 note
 -- ARGV:
---   1 the token
+--   1 the token, with its length before it, as in the note
 --   2 ttl
 --   3 ttl + KEEP
 --   4 holder
@@ -10,7 +10,8 @@
 --   the fence         if it has taken the name
 --   {note, end, now}  if another hold is in the way
 --   0                 if acquire.lua must run
-local call, K, F, token = redis.call, KEYS[1], KEYS[2], ARGV[1]
+local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
+local token = string.sub(a, COUNTED_TOKEN)
 if call('EXISTS', K) == 1 then
   local v = call('GET', F)
   if not v or #v <= NOTE_TOKEN then return 0 end
@@ -42,7 +43,7 @@ local s, u = t[1], t[2]
 local f = s .. string.sub('00000' .. u, -6) -- always 16 digits, to compare as strings
 local us = s * 1000000 + u
 local til = string.format('%.0f', math.floor(us / 1000) + ARGV[2]) -- computed before any write
-local v = call('SET', F, NOTE_SIMPLE .. f .. string.format(FORMAT_LENGTH, #token) .. token .. NOTE_HELD_NOW .. ARGV[4], 'PX', ARGV[3], 'GET')
+local v = call('SET', F, NOTE_SIMPLE .. f .. a .. NOTE_HELD_NOW .. ARGV[4], 'PX', ARGV[3], 'GET')
 local last = v and string.sub(v, NOTE_FENCE, NOTE_FENCE_END)
 if v and (string.byte(v) ~= BYTE_SIMPLE or last >= f) then
   local ms = math.ceil(math.max(tonumber(last), tonumber(f)) / 1000)

@@ -1,7 +1,7 @@
 -- Extends the lease of an exclusive hold.
 -- KEYS: 1 name  2 note
 -- ARGV:
---   1 the token
+--   1 the token, with its length before it, as in the note
 --   2 ttl
 --   3 KEEP
 -- With extend_batch.lua, there are three more:
@@ -11,9 +11,10 @@
 -- Returns {fence, ms left, shared}, or 0 if extend.lua must run. The last number in the list is 1
 -- if PHP has turned the exclusive hold into a shared hold, else 0.
 local v = redis.call('GET', KEYS[2])
-local token = ARGV[1]
+local a = ARGV[1]
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
-if string.sub(v, NOTE_TOKEN, NOTE_LENGTH_END + #token) ~= token or tonumber(string.sub(v, NOTE_LENGTH, NOTE_LENGTH_END)) ~= #token then return 0 end
+if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
+local token = string.sub(a, COUNTED_TOKEN)
 local e = redis.pcall('ZSCORE', KEYS[1], token)
 if type(e) ~= 'string' then return 0 end
 local ms = ARGV[4]

@@ -1,13 +1,13 @@
 -- Extends a lease.
 -- KEYS: 1 name  2 note
--- ARGV: 1 token  2 ttl  3 KEEP
+-- ARGV: 1 the token, with its length before it, as in the note  2 ttl  3 KEEP
 -- With extend_batch.lua, there are three more:
 --   4 the time, as a number of ms
 --   5 time + ttl, as a text
 --   6 time + ttl + KEEP, as a text
 -- Returns {fence, ms left}, or 0 if extend.lua must run.
 local v = redis.call('MGET', KEYS[1], KEYS[2])
-if v[1] ~= ARGV[1] then return 0 end
+if v[1] ~= string.sub(ARGV[1], COUNTED_TOKEN) then return 0 end
 local note = v[2]
 if note and string.byte(note) > BYTE_LAST_FLAG then return 0 end
 local left, ttl = redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])

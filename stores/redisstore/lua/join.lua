@@ -15,7 +15,7 @@ local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
 if left == -2 and ARGV[3] then -- the key does not exist
   local holder = string.match(ARGV[2], '^%S+ %d+ x %d+ (.*)$')
-  local fence = holder and onLock(KEYS, { token, ARGV[3], ARGV[4], holder })
+  local fence = holder and onLock(KEYS, { string.format(FORMAT_LENGTH, #token) .. token, ARGV[3], ARGV[4], holder })
   return type(fence) == 'number' and fence > 0 and fence or {}
 end
 local flag = call('GETRANGE', KEYS[2], 0, 0)

@@ -24,13 +24,13 @@ if not seen or seen + MS_ALIVE < ms then -- it goes back to its place, because r
   return 0
 end
 call('HDEL', H, 'w' .. head)
-local own = ARGV[5] == head
+local own = ARGV[5] and string.sub(ARGV[5], COUNTED_TOKEN) == head
 if own then
   replace(head, ARGV[6])
-  call('SET', F, NOTE_MORE .. f .. counted(head) .. NOTE_HELD_NOW .. ARGV[8], 'PX', ARGV[7])
+  call('SET', F, NOTE_MORE .. f .. ARGV[5] .. NOTE_HELD_NOW .. ARGV[8], 'PX', ARGV[7])
 else
   replace(head, 'MS_RESERVE')
-  call('SET', F, NOTE_MORE .. f .. counted(head) .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
+  call('SET', F, NOTE_MORE .. f .. string.format(FORMAT_LENGTH, #head) .. head .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
 -- The message has two numbers: the fence of the reservation, and the time of the hand-over on the
 -- server's clock. Here both numbers are the same, because the present time is the new fence.

@@ -15,12 +15,10 @@ end
 --   {H, …}            if no permit was granted, and the caller need not wait at the gate
 -- After B or H follows an element for each permit: the hold that is in the way, or 0 if this script
 -- found none. After H, acquire.lua must run for each permit that has 0.
-local call, token, notes, n = redis.call, ARGV[1], {}, (#KEYS - 2) / 2
+local call, a, notes, n = redis.call, ARGV[1], {}, (#KEYS - 2) / 2
 for i = 1, n do notes[i] = KEYS[2 * i + 2] end
 for i, v in ipairs(call('MGET', unpack(notes))) do
-  if v and string.sub(v, NOTE_TOKEN, NOTE_LENGTH_END + #token) == token and tonumber(string.sub(v, NOTE_LENGTH, NOTE_LENGTH_END)) == #token then
-    return { 'F', i - 1 }
-  end
+  if v and string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) == a then return { 'F', i - 1 } end
 end
 local behind = ARGV[5] ~= '1' and call('EXISTS', KEYS[1], KEYS[2]) > 0
 local out = { behind and 'B' or 'H' }
