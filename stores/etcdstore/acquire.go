@@ -218,8 +218,8 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 	place := st.find(waiting, e.ID)
 	if place != nil && e.kind == exclusive {
 		a.ownPlace = keyVersion{place.key, place.modified}
-		// Release can pass the name on only if the hold has a place in the queue and no AtLeast. Only
-		// then does the hold need the list of waiters.
+		// Release can pass the name on only if the hold has a place in the queue and no AtLeast.
+		// Only then does the hold need the list of waiters.
 		if h != nil && h.fencing() == e.Fence && a.guard == 0 {
 			a.next = h.next
 		}

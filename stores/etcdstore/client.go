@@ -142,9 +142,10 @@ func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 	return out, nil
 }
 
-// checkReply looks at the reply to a request, or at its error. It drops the client if the server
-// does not accept its password any more and Config.Credentials can return another one. It also drops
-// the client, and returns an error, if the reply came from another cluster than earlier replies.
+// checkReply looks at the header of a reply, or at the error of the request, which it returns. It
+// drops the client if the server does not accept its password any more and Config.Credentials can
+// return another one. The next call then makes a new client. checkReply also drops the client, and
+// returns an error, if the reply came from another cluster than earlier replies.
 func (c *connection) checkReply(client *etcdClient, h *pb.ResponseHeader, err error) error {
 	if err != nil {
 		if c.server.Credentials != nil && isRefusal(err, rpctypes.ErrAuthFailed) {
@@ -276,9 +277,9 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 	return clientv3.LeaseID(reply.ID), reply.TTL, nil
 }
 
-// keepAlive renews a lease, and returns its new length in seconds. If the lease is gone, isLeaseGone
-// recognises the error. keepAlive sends one request. The method KeepAliveOnce of clientv3 would
-// repeat the request without a pause while the server is down.
+// keepAlive renews a lease, and returns its new length in seconds. If the lease is gone,
+// isLeaseGone recognises the error. keepAlive sends one request. The method KeepAliveOnce of
+// clientv3 would repeat the request without a pause while the server is down.
 func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64, error) {
 	client, err := c.getClient(ctx)
 	if err != nil {

@@ -26,8 +26,9 @@ func TestDial(t *testing.T) {
 		mu.Unlock()
 		return new(net.Dialer).DialContext(ctx, network, srv.Addr())
 	}
-	endpoints := []string{"one.invalid:2379", "two.invalid:2379"}
-	s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: endpoints, Dial: dial})
+	endpoints := []string{"127.0.0.1:1", "127.0.0.1:2"}
+	config := etcdstore.Config{Endpoints: []string{endpoints[0], "http://" + endpoints[1]}, Dial: dial}
+	s, err := etcdstore.Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
