@@ -132,7 +132,7 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 func lockOf(r row) lockJSON {
 	out := lockJSON{
 		Name: r.Name.Name, Path: r.Path, Group: r.Group, State: string(r.State), Why: r.Why, Level: r.Level, Holders: []holderJSON{},
-		Fence: r.seenFence(), WaitSince: timeOrNil(r.WaitSince), Grants: r.Grants, Missed: r.Missed, Expired: r.Expired,
+		Fence: r.SeenFence(), WaitSince: timeOrNil(r.WaitSince), Grants: r.Grants, Missed: r.Missed, Expired: r.Expired,
 	}
 	if !utf8.ValidString(out.Name) {
 		out.Bytes = []byte(out.Name)

@@ -2,13 +2,14 @@ package padlockweb
 
 import (
 	"embed"
+	"html/template"
+	"io"
 	"mime"
 	"net/http"
 	"path"
 	"strconv"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -100,16 +101,16 @@ type content struct {
 	Token    string // the name of the visitor's token
 	CanLogIn bool
 	Reader   bool
-	Body     markup.Page
+	Body     template.HTML // of render
 }
 
-// page answers with a whole page.
-func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, body func(*content) markup.Part, c *content) {
-	w.setFrame(rw, r, status, v, c, markup.Render(body(c)))
+// page answers with a whole page. The body is the name of a template.
+func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, body string, c *content) {
+	w.setFrame(rw, r, status, v, c, render(body, c))
 }
 
 // setFrame puts the body of a page into the layout.
-func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body markup.Page) {
+func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body template.HTML) {
 	c.Reader, c.Body = v.right >= RightRead, body
 	if c.Reader { // an address is nothing for strangers
 		c.Place = w.place
@@ -121,11 +122,11 @@ func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *v
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		rw.Write(layout(c).Bytes())
+		io.WriteString(rw, string(render("layout", c)))
 	}
 }
 
 // message answers with a page that shows only a text.
 func (w *Web) message(rw http.ResponseWriter, r *http.Request, status int, v *visitor, text string) {
-	w.page(rw, r, status, v, messagePage, &content{Title: http.StatusText(status), Problem: text})
+	w.page(rw, r, status, v, "message", &content{Title: http.StatusText(status), Problem: text})
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -32,21 +32,18 @@ type drawnKey struct {
 // fragment is one part of a page. once makes sure that body is made only once.
 type fragment struct {
 	once sync.Once
-	body markup.Page
+	body template.HTML
 }
 
 // maxDrawn is how many fragments are kept for one snapshot. Further fragments are made again for
 // each request.
 const maxDrawn = 256
 
-// livePages has the pages that are updated in the browser without a reload. The key is query.kind.
-var livePages = map[string]func(*content) markup.Part{"table": tablePage, "host": hostPage, "name": namePage}
-
 // fragment returns the part of a page that shows the snapshot.
-func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) markup.Page {
+func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) template.HTML {
 	f := w.drawn.fragmentAt(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
 	f.once.Do(func() {
-		f.body = markup.Render(livePages[q.kind](w.liveContent(context.WithoutCancel(ctx), s, v, q)))
+		f.body = render(q.kind, w.liveContent(context.WithoutCancel(ctx), s, v, q))
 	})
 	return f.body
 }
@@ -106,8 +103,8 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
 	default:
 		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
-		if q.filter != "" {
-			c.Caption, c.Nothing = "Names that match "+q.filter, "Nothing that is held matches the filter."
+		if q.Filter != "" {
+			c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
 		}
 	}
 	if s.Unshown > 0 {

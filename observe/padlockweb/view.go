@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -22,7 +21,6 @@ type row struct {
 	Key     string // identifies the row on the page
 	Level   string // stuck, hot, held, cooling, free or unknown
 	Title   string // the name, safe to show
-	Link    markup.URL
 	Reasons string // why it is stuck
 }
 
@@ -60,7 +58,7 @@ func newRow(n *sampler.Name) row {
 	}
 	return row{
 		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: level(n), Title: title(n),
-		Link: nameLink(n.Name), Reasons: strings.Join(why, ", "),
+		Reasons: strings.Join(why, ", "),
 	}
 }
 
@@ -77,9 +75,9 @@ func hashOf(text string) uint64 {
 type query struct {
 	kind   string // table, name or host
 	name   string
-	host   string
-	filter string
-	sort   string
+	Host   string
+	Filter string
+	Sort   string
 }
 
 const (
@@ -89,19 +87,19 @@ const (
 
 // newQuery reads the parameters of a page.
 func newQuery(kind string, values url.Values) query {
-	q := query{kind: kind, sort: values.Get("sort")}
-	q.filter = printable.Name(values.Get("q")) // names are compared as they are shown
-	q.filter = strings.ToValidUTF8(q.filter[:min(len(q.filter), maxFilter)], "")
+	q := query{kind: kind, Sort: values.Get("sort")}
+	q.Filter = printable.Name(values.Get("q")) // names are compared as they are shown
+	q.Filter = strings.ToValidUTF8(q.Filter[:min(len(q.Filter), maxFilter)], "")
 	switch kind {
 	case "name":
 		q.name = values.Get("n")
 		q.name = q.name[:min(len(q.name), driver.MaxName)]
 	case "host":
-		q.host = values.Get("h")
-		q.host = q.host[:min(len(q.host), driver.MaxLabel)]
+		q.Host = values.Get("h")
+		q.Host = q.Host[:min(len(q.Host), driver.MaxLabel)]
 	}
-	if _, ok := orders[q.sort]; !ok {
-		q.sort = ""
+	if _, ok := orders[q.Sort]; !ok {
+		q.Sort = ""
 	}
 	return q
 }
@@ -109,7 +107,7 @@ func newQuery(kind string, values url.Values) query {
 // values returns the parameters that lead to the same page again.
 func (q query) values() url.Values {
 	values := url.Values{}
-	for key, value := range map[string]string{"n": q.name, "h": q.host, "q": q.filter, "sort": q.sort} {
+	for key, value := range map[string]string{"n": q.name, "h": q.Host, "q": q.Filter, "sort": q.Sort} {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -121,13 +119,7 @@ func (q query) values() url.Values {
 func (q query) events() string {
 	values := q.values()
 	values.Set("view", q.kind)
-	return "events?" + values.Encode()
-}
-
-// sorted returns the address of the table in another order.
-func (q query) sorted(by string) markup.URL {
-	q.sort = by
-	return markup.Local("./", q.values())
+	return local("events", values)
 }
 
 // orders are the columns by which the table can be sorted. The empty text stands for the order of
@@ -164,7 +156,7 @@ func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 			all = append(all, newRow(n))
 		}
 	}
-	if by := orders[q.sort]; by != nil {
+	if by := orders[q.Sort]; by != nil {
 		sort.SliceStable(all, func(i, j int) bool { return by(all[i], all[j]) < 0 })
 	}
 	return all
@@ -181,12 +173,12 @@ func (q query) matches(n *sampler.Name) bool {
 	case "name":
 		return n.Name == q.name
 	case "host":
-		return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == q.host })
+		return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == q.Host })
 	}
-	if q.filter == "" {
+	if q.Filter == "" {
 		return true
 	}
-	text := strings.ToLower(q.filter)
+	text := strings.ToLower(q.Filter)
 	in := func(s string) bool { return strings.Contains(strings.ToLower(printable.Name(s)), text) }
 	return in(n.Name) || in(n.Path) || in(level(n)) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
 }
@@ -221,9 +213,9 @@ func sum(rows []row) (t totals) {
 	return t
 }
 
-// spokenSummary returns a sentence with the totals. When the totals change, a screen reader speaks
+// Spoken returns a sentence with the totals. When the totals change, a screen reader speaks
 // the new sentence.
-func (t totals) spokenSummary() string {
+func (t totals) Spoken() string {
 	text := count(t.Held, "name is", "names are") + " held"
 	if t.Waiters > 0 {
 		text += ", " + count(t.Waiters, "caller waits", "callers wait")
@@ -300,15 +292,9 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-func nameLink(name string) markup.URL { return markup.Local("name", url.Values{"n": {name}}) }
-func hostLink(host string) markup.URL { return markup.Local("host", url.Values{"h": {host}}) }
-func breakLink(stored string) markup.URL {
-	return markup.Local("break", url.Values{"n": {stored}})
-}
-
-// seenFence returns the fence of the name. If the name has none, it returns the fence of its only
+// SeenFence returns the fence of the name. If the name has none, it returns the fence of its only
 // hold.
-func (r *row) seenFence() uint64 {
+func (r *row) SeenFence() uint64 {
 	if r.Fence == 0 && len(r.Holds) == 1 {
 		return r.Holds[0].Fence
 	}
