@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 	"path"
-	"strconv"
 	"time"
 
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -38,41 +37,6 @@ func serveAsset(rw http.ResponseWriter, r *http.Request) {
 	rw.Write(assets[name])
 }
 
-// waiters formats a number of waiters. A store without a queue does not know the number.
-func waiters(n int) string {
-	if n < 0 {
-		return "unknown"
-	}
-	return strconv.Itoa(n)
-}
-
-// heldTime returns how long a hold has lasted.
-func heldTime(h *sampler.Hold) string {
-	if h.AtLeast {
-		return "at least " + span(h.Held)
-	}
-	return span(h.Held)
-}
-
-// endText returns a text about the planned end of a hold, or else about the end of its lease.
-func endText(h *sampler.Hold) string {
-	in := func(what string, t time.Time) string {
-		if d := t.Sub(timeNow()); d > 0 {
-			return what + " ends in " + span(d)
-		}
-		return what + " ended " + span(timeNow().Sub(t)) + " ago"
-	}
-	switch {
-	case !h.PlannedEnd.IsZero():
-		return in("plan", h.PlannedEnd)
-	case h.Until.IsZero():
-		return "its release"
-	case h.Cooling:
-		return in("cool-down", h.Until)
-	}
-	return in("lease", h.Until)
-}
-
 // content is everything that a page shows.
 type content struct {
 	Title         string
@@ -87,7 +51,7 @@ type content struct {
 	Taken            time.Time // when the store was read
 	Cost             string
 	Rows             []row
-	Totals           totals
+	Totals           sampler.Totals
 	More             int
 	Caption, Nothing string
 	One              *row

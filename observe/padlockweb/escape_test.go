@@ -29,7 +29,7 @@ func enemies() map[string]string {
 
 // pagesWith makes every page with the text at each place where a text of others can stand.
 func pagesWith(text string) map[string]template.HTML {
-	hold := sampler.Hold{Name: text, Slot: -1, Fence: 7, Host: text, PID: 1, Label: text, Until: past, PlannedEnd: past}
+	hold := sampler.Hold{Name: text, Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: text, PID: 1, Label: text}, Until: past, PlannedEnd: past}}
 	one := newRow(&sampler.Name{
 		Name: text, Path: text, State: sampler.Unknown, Why: text, Stuck: []sampler.Reason{sampler.Reason(text)}, Holds: []sampler.Hold{hold, hold},
 		Ended: []sampler.Ended{{Host: text, Label: text, How: sampler.How(text)}},
@@ -52,8 +52,8 @@ func pagesWith(text string) map[string]template.HTML {
 	return pages
 }
 
-// The elements and attributes of a page do not depend on the texts in it, and each link leads to the
-// thing with exactly that name.
+// The elements and attributes of a page do not depend on the texts in it, and each link leads to
+// the thing with exactly that name.
 func TestTextsStayTexts(t *testing.T) {
 	want := map[string]string{}
 	for name, page := range pagesWith("harmless") {

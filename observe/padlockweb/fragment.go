@@ -132,8 +132,10 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 	c.Runs, c.NoRuns = w.latestRuns(ctx, c.Query.name, c.One.Name)
 }
 
-// lookPatience bounds a request for one name.
-const lookPatience = 5 * time.Second
+const (
+	lookPatience = 5 * time.Second // bounds a request for one name
+	slotPatience = 2 * time.Second // how long of that the list of its slots may take
+)
 
 // lookUp returns the state of a name that has no row. If the sampler does not know the state for
 // certain, lookUp asks the store.
@@ -143,28 +145,8 @@ func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sam
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	n := &sampler.Name{Name: name, State: sampler.Unknown, Waiters: -1}
-	state, err := w.locker.Inspect(ctx, name)
-	if err != nil {
-		n.Why = err.Error()
-		return n
-	}
-	n.State, n.Fence, n.Waiters, n.Path = sampler.Free, state.Fence, state.Waiters, state.Path
-	for _, h := range state.Holds {
-		n.State = sampler.Held
-		if h.Cooling {
-			n.State = sampler.Cooling
-		}
-		one := sampler.Hold{
-			Name: name, Slot: -1, Fence: state.Fence, Host: h.Host, PID: h.PID, Label: h.Label, Shared: h.Shared, Foreign: h.Foreign,
-			Cooling: h.Cooling, Since: h.Since, Until: h.Until, PlannedEnd: h.PlannedEnd, AtLeast: h.Since.IsZero(),
-		}
-		if !h.Since.IsZero() {
-			one.Held = timeNow().Sub(h.Since)
-		}
-		n.Holds = append(n.Holds, one)
-	}
-	return n
+	n, _ := sampler.LookAll(ctx, w.locker, name, slotPatience) // after an error, the state is unknown
+	return &n
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".

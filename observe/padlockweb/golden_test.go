@@ -29,9 +29,9 @@ const injected = `</td><script>alert("1 & '2'")</script>`
 
 func goldenHolds() []sampler.Hold {
 	return []sampler.Hold{
-		{Name: "a b", Slot: -1, Fence: 7, Host: "web-3" + injected, PID: 41, Label: "job " + injected, Since: past, Until: timeNow().Add(days), Held: days},
-		{Name: "a b" + driver.SlotName("", 2), Slot: 2, Fence: 0, PID: 9, Foreign: true, Shared: true, Held: 90 * time.Second, AtLeast: true, Missed: 3},
-		{Name: "c", Slot: -1, Cooling: true, Until: timeNow().Add(days)},
+		{Name: "a b", Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: "web-3" + injected, PID: 41, Label: "job " + injected}, Since: past, Until: timeNow().Add(days)}, Held: days},
+		{Name: "a b" + driver.SlotName("", 2), Slot: 2, Fence: 0, Hold: padlock.Hold{Holder: driver.Holder{PID: 9}, Foreign: true, Shared: true}, Held: 90 * time.Second, AtLeast: true, Missed: 3},
+		{Name: "c", Slot: -1, Hold: padlock.Hold{Cooling: true, Until: timeNow().Add(days)}},
 	}
 }
 

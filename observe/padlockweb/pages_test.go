@@ -79,7 +79,7 @@ func TestUnknownIsNotFree(t *testing.T) {
 	if a := s.get("healthz"); a.StatusCode != http.StatusOK {
 		t.Errorf("/healthz is %d", a.StatusCode)
 	}
-	if a := s.get("api/locks"); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, `"locks":[]`) {
+	if a := s.get("api/locks"); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, `"names":[]`) {
 		t.Errorf("/api/locks is %d: %s", a.StatusCode, a.text)
 	}
 }
@@ -174,7 +174,7 @@ func TestHostileNamesInJSON(t *testing.T) {
 	s := newSite(t, padlockweb.ReadWithoutToken())
 	s.lock(hostile...)
 	var listed struct {
-		Locks []struct {
+		Names []struct {
 			Name  string
 			Bytes []byte `json:"name_base64"`
 		}
@@ -183,7 +183,7 @@ func TestHostileNamesInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, l := range listed.Locks {
+	for _, l := range listed.Names {
 		if l.Bytes != nil {
 			l.Name = string(l.Bytes)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"embed"
 	"html/template"
-	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -22,7 +21,7 @@ var templateFiles embed.FS
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"text": printable.Name, "span": span, "moment": moment, "since": since, "count": count, "number": number,
-		"mode": modeOf, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
+		"spoken": spokenSummary, "mode": modeOf, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
@@ -61,20 +60,6 @@ func (q query) Heads() []head {
 		sorted("Held for", "held", "descending", true), sorted("Waiting", "waiting", "descending", true),
 		{Title: "Until"}, {Title: "Usually held, p50 / p95", Number: true}, {Title: "Fence", Number: true},
 	}
-}
-
-// sorted returns the address of the table in another order.
-func (q query) sorted(by string) string {
-	q.Sort = by
-	return local("./", q.values())
-}
-
-// local returns an address on this server.
-func local(path string, parameters url.Values) string {
-	if query := parameters.Encode(); query != "" {
-		return path + "?" + query
-	}
-	return path
 }
 
 // First returns the hold that the table shows, or nil.

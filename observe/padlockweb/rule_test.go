@@ -20,13 +20,16 @@ func TestNoRuleShowsNothing(t *testing.T) {
 	} {
 		s := newSite(t, opts...)
 		s.lock("nightly")
-		for _, path := range []string{"", "?q=night", "name?n=nightly", "host?h=x", "events", "api/locks", "api/locks?n=nightly", "metrics", "break?n=nightly", "nowhere"} {
+		for _, path := range []string{"", "?q=night", "name?n=nightly", "host?h=x", "api/locks", "api/locks?n=nightly", "metrics", "break?n=nightly", "nowhere"} {
 			for _, token := range []string{"", breaker} {
 				a := s.get(path, with(token))
 				if a.StatusCode/100 != 4 || strings.Contains(a.text, "nightly") || strings.Contains(a.text, "padlock_sampled") {
 					t.Errorf("%s: %q is %d: %s", what, path, a.StatusCode, a.text)
 				}
 			}
+		}
+		if a := s.ask(http.MethodHead, "events", ""); a.StatusCode/100 != 4 { // HEAD, as a stream does not end
+			t.Errorf("%s: a stream is %d", what, a.StatusCode)
 		}
 		a := s.ask(http.MethodPost, "break", form("n", "nightly", "fence", "1", "reason", "test"), with(breaker))
 		if a.StatusCode/100 != 4 || s.fence("nightly") == 0 {

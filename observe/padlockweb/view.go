@@ -19,7 +19,7 @@ import (
 type row struct {
 	*sampler.Name
 	Key     string // identifies the row on the page
-	Level   string // stuck, hot, held, cooling, free or unknown
+	Level   string // see sampler.Name.Level
 	Title   string // the name, safe to show
 	Reasons string // why it is stuck
 }
@@ -32,22 +32,6 @@ func title(n *sampler.Name) string {
 	return printable.Name(n.Name)
 }
 
-// hotWaiters is the smallest number of waiters that makes a name hot.
-const hotWaiters = 2
-
-// level returns one word: the most important fact about a name.
-func level(n *sampler.Name) string {
-	switch {
-	case len(n.Stuck) > 0:
-		return "stuck"
-	case n.State == sampler.Unknown:
-		return "unknown"
-	case n.Waiters >= hotWaiters:
-		return "hot"
-	}
-	return string(n.State)
-}
-
 func newRow(n *sampler.Name) row {
 	var why []string
 	for _, reason := range n.Stuck {
@@ -56,8 +40,11 @@ func newRow(n *sampler.Name) row {
 	if n.State == sampler.Unknown && n.Why != "" {
 		why = append(why, printable.Name(n.Why))
 	}
+	if n.Unlisted != nil {
+		why = append(why, "there may be more slots") // the reason may name locks of others
+	}
 	return row{
-		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: level(n), Title: title(n),
+		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: n.Level(), Title: title(n),
 		Reasons: strings.Join(why, ", "),
 	}
 }
@@ -122,6 +109,20 @@ func (q query) events() string {
 	return local("events", values)
 }
 
+// sorted returns the address of the table in another order.
+func (q query) sorted(by string) string {
+	q.Sort = by
+	return local("./", q.values())
+}
+
+// local returns an address on this server.
+func local(path string, parameters url.Values) string {
+	if query := parameters.Encode(); query != "" {
+		return path + "?" + query
+	}
+	return path
+}
+
 // orders are the columns by which the table can be sorted. The empty text stands for the order of
 // the sampler, in which stuck names come first, and then hot ones.
 var orders = map[string]func(a, b row) int{
@@ -180,42 +181,20 @@ func (q query) matches(n *sampler.Name) bool {
 	}
 	text := strings.ToLower(q.Filter)
 	in := func(s string) bool { return strings.Contains(strings.ToLower(printable.Name(s)), text) }
-	return in(n.Name) || in(n.Path) || in(level(n)) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
+	return in(n.Name) || in(n.Path) || in(n.Level()) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
 }
 
-// totals are the sums of all rows that a visitor sees.
-type totals struct {
-	Names, Held, Holds, Waiters, Stuck, Hot, Unknown int
-}
-
-func sum(rows []row) (t totals) {
-	t.Names = len(rows)
+// sum returns the sums over the rows that a visitor sees.
+func sum(rows []row) (t sampler.Totals) {
 	for _, r := range rows {
-		switch r.Level {
-		case "stuck":
-			t.Stuck++
-		case "hot":
-			t.Hot++
-		}
-		switch r.State {
-		case sampler.Unknown:
-			t.Unknown++
-		case sampler.Held:
-			t.Held++
-		}
-		t.Waiters += max(0, r.Waiters)
-		for _, h := range r.Holds {
-			if !h.Cooling {
-				t.Holds++
-			}
-		}
+		t.Add(r.Name)
 	}
 	return t
 }
 
-// Spoken returns a sentence with the totals. When the totals change, a screen reader speaks
+// spokenSummary returns a sentence with the totals. When the totals change, a screen reader speaks
 // the new sentence.
-func (t totals) Spoken() string {
+func spokenSummary(t sampler.Totals) string {
 	text := count(t.Held, "name is", "names are") + " held"
 	if t.Waiters > 0 {
 		text += ", " + count(t.Waiters, "caller waits", "callers wait")
@@ -267,6 +246,41 @@ func modeOf(h *sampler.Hold) string {
 		}
 	}
 	return text
+}
+
+// waiters formats a number of waiters. A store without a queue does not know the number.
+func waiters(n int) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return strconv.Itoa(n)
+}
+
+// heldTime returns how long a hold has lasted.
+func heldTime(h *sampler.Hold) string {
+	if h.AtLeast {
+		return "at least " + span(h.Held)
+	}
+	return span(h.Held)
+}
+
+// endText returns a text about the planned end of a hold, or else about the end of its lease.
+func endText(h *sampler.Hold) string {
+	in := func(what string, t time.Time) string {
+		if d := t.Sub(timeNow()); d > 0 {
+			return what + " ends in " + span(d)
+		}
+		return what + " ended " + span(timeNow().Sub(t)) + " ago"
+	}
+	switch {
+	case !h.PlannedEnd.IsZero():
+		return in("plan", h.PlannedEnd)
+	case h.Until.IsZero():
+		return "its release"
+	case h.Cooling:
+		return in("cool-down", h.Until)
+	}
+	return in("lease", h.Until)
 }
 
 // span rounds a duration to the precision that a reader needs.
