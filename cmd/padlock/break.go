@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 const breakLong = `break takes a lock away from its holder, or ends a cool-down. It does not stop the
@@ -43,10 +44,10 @@ const exitUnbroken = 1
 // broken is what break prints in JSON.
 type broken struct {
 	named
-	Broken  bool   `json:"broken"`
-	Slot    *int   `json:"slot,omitempty"`
-	Fence   uint64 `json:"fence,omitempty"` // greater than the fences of the holds that were ended
-	Holders []hold `json:"holders"`         // the holders before the break
+	Broken  bool           `json:"broken"`
+	Slot    *int           `json:"slot,omitempty"`
+	Fence   uint64         `json:"fence,omitempty"` // greater than the fences of the holds that were ended
+	Holders []sampler.Hold `json:"holders"`         // the holders before the break
 }
 
 // breaking holds the flags of break.
@@ -108,11 +109,11 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	if set.slot >= 0 {
 		out.Slot, name = &set.slot, driver.SlotName(name, set.slot)
 	}
-	s, err := l.Inspect(ctx, name)
+	s, err := sampler.Look(ctx, l, name, 0)
 	if err != nil {
 		return a.holdersUnknown(out.Name, err)
 	}
-	out.Holders = newState(&s).Holders
+	out.Holders = append([]sampler.Hold{}, s.Holds...) // in JSON, a list even if it is empty
 	switch {
 	case len(s.Holds) == 0:
 		return a.tellBroken(out, a.nothingHeld(ctx, l, name))
@@ -134,32 +135,34 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 		return a.unsuccessful(withoutSlot(name), "broken", err)
 	}
 	out.Broken, out.Fence = true, fence
-	return a.tellBroken(out, title(name)+" is broken: it was "+sentence(s.Holds[0], time.Now()))
+	return a.tellBroken(out, title(name)+" is broken: it was "+sentence(s.Holds[0].Hold, time.Now()))
 }
 
 // nothingHeld says that there is nothing to break. If slots of the name are held, it says how to
 // break one of them.
 func (a *app) nothingHeld(ctx context.Context, l *padlock.Locker, name string) string {
 	text := title(name) + " is free; there is nothing to break"
-	f, err := inspect(ctx, l, name)
-	if err == nil && f.takenSlots() == 0 && f.unlisted != "" {
-		return text + ", but slots of it may be held: " + f.unlisted
-	}
-	if err != nil || f.takenSlots() == 0 {
+	n, err := sampler.LookAll(ctx, l, name, slotPatience)
+	switch held := n.HeldSlots(); {
+	case err != nil:
 		return text
+	case held > 0:
+		return fmt.Sprintf("%s, but %s held; to break one: padlock break --slot N %s", text, several(held, "slot is", "slots are"), show(name))
+	case n.Unlisted != nil:
+		return text + ", but slots of it may be held: " + reason(n.Unlisted)
 	}
-	return fmt.Sprintf("%s, but %s held; to break one: padlock break --slot N %s", text, several(f.takenSlots(), "slot is", "slots are"), show(name))
+	return text
 }
 
 // confirm asks the user about the hold that would be broken.
-func (a *app) confirm(set *breaking, s *padlock.State) error {
+func (a *app) confirm(set *breaking, s *sampler.Name) error {
 	switch {
 	case set.fenced || set.yes:
 		return nil
 	case set.question == nil && s.Fence == 0:
-		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --yes %s", title(s.Name), sentence(s.Holds[0], time.Now()), operands(s.Name))
+		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --yes %s", title(s.Name), sentence(s.Holds[0].Hold, time.Now()), operands(s.Name))
 	case set.question == nil:
-		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --fence %d %s", title(s.Name), sentence(s.Holds[0], time.Now()), s.Fence, operands(s.Name))
+		return usage("%s is %s; there is no terminal to ask on; to break it: padlock break --fence %d %s", title(s.Name), sentence(s.Holds[0].Hold, time.Now()), s.Fence, operands(s.Name))
 	}
 	text := strings.Join(lines(s, time.Now()), "\n") +
 		"\nBreaking it does not stop the holder. Type yes to break it: "
@@ -180,7 +183,7 @@ func (a *app) tellBroken(out broken, text string) error {
 // changedSince is called if the hold ended after the command "padlock break" had looked at it, but
 // before the command could break it. The name may be free now, or somebody else may hold it.
 func (a *app) changedSince(ctx context.Context, l *padlock.Locker, out broken, name string) error {
-	s, err := l.Inspect(ctx, name)
+	s, err := sampler.Look(ctx, l, name, 0)
 	switch {
 	case err != nil:
 		return a.holdersUnknown(out.Name, err)
@@ -192,17 +195,17 @@ func (a *app) changedSince(ctx context.Context, l *padlock.Locker, out broken, n
 
 // notThatOne returns the failure of padlock break if the present hold is not the one that the user
 // saw.
-func (a *app) notThatOne(s *padlock.State) *failure {
+func (a *app) notThatOne(s *sampler.Name) *failure {
 	name, now := withoutSlot(s.Name), time.Now()
 	if s.Fence == 0 {
-		return fail(exitHeld, "changed", name, "%s is %s; this hold has no fence to compare, so nothing was broken (to break whatever hold there is: padlock break --yes %s)", title(s.Name), sentence(s.Holds[0], now), operands(s.Name))
+		return fail(exitHeld, "changed", name, "%s is %s; this hold has no fence to compare, so nothing was broken (to break whatever hold there is: padlock break --yes %s)", title(s.Name), sentence(s.Holds[0].Hold, now), operands(s.Name))
 	}
 	return fail(exitHeld, "changed", name, "%s has changed hands: its fence is %d now; nothing was broken (see padlock status %s)", title(s.Name), s.Fence, show(name))
 }
 
 // cannotBreak reports whether nobody but the holder can end the hold. Break would say so too, but
 // only after the user was asked.
-func (a *app) cannotBreak(s *padlock.State) bool {
+func (a *app) cannotBreak(s *sampler.Name) bool {
 	if _, ok := driver.As[driver.Admin](a.opened); !ok || a.opened.Guarantees().Lacks&driver.AbilityBreak != 0 {
 		return true
 	}
@@ -212,7 +215,7 @@ func (a *app) cannotBreak(s *padlock.State) bool {
 
 // unbreakable returns the failure for a hold that the command "break" cannot end. The message says
 // how the hold ends.
-func (a *app) unbreakable(s *padlock.State) *failure {
+func (a *app) unbreakable(s *sampler.Name) *failure {
 	var how string
 	switch a.opened.Guarantees().Bound {
 	case driver.ToProcess:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // named is a name in JSON. A name may contain any bytes, but a JSON string may not.
@@ -26,26 +27,25 @@ func newNamed(name string) named {
 	return n
 }
 
-// hold is a hold in JSON.
-type hold struct {
-	Host       string     `json:"host,omitempty"`
-	PID        int        `json:"pid,omitempty"`
-	Label      string     `json:"label,omitempty"`
-	Shared     bool       `json:"shared"`
-	Foreign    bool       `json:"foreign,omitempty"`
-	Cooling    bool       `json:"cooling,omitempty"`
-	Since      *time.Time `json:"since,omitempty"`
-	Until      *time.Time `json:"until,omitempty"`
-	PlannedEnd *time.Time `json:"planned_end,omitempty"`
-}
-
-func describe(h padlock.Hold) hold {
-	return hold{
-		Host: h.Host, PID: h.PID, Label: h.Label, Shared: h.Shared, Foreign: h.Foreign, Cooling: h.Cooling,
-		Since: known(h.Since), Until: known(h.Until), PlannedEnd: known(h.PlannedEnd),
+// jsonHolds returns holds in the form that the JSON of every verb has.
+func jsonHolds(holds []padlock.Hold) []sampler.Hold {
+	var all []sampler.Hold
+	for _, h := range holds {
+		all = append(all, sampler.Hold{Slot: -1, Hold: h})
 	}
+	return all
 }
 
+// heldBy returns the error of a caller whom the holds keep from a name.
+func heldBy(holds []sampler.Hold) *padlock.HeldError {
+	held := &padlock.HeldError{}
+	for i := range holds {
+		held.Holds = append(held.Holds, holds[i].Hold)
+	}
+	return held
+}
+
+// known returns a time for JSON, or nil if it is not known.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 func (a *app) lsCommand() *cobra.Command {
@@ -59,13 +60,13 @@ func (a *app) list(ctx context.Context, prefix string, prometheus bool) error {
 	}
 	defer a.close(l)
 	states, incomplete := l.List(ctx, prefix)
-	names := fold(states)
+	names := sampler.DescribeAll(states, time.Now())
 	switch {
 	case len(names) == 0 && incomplete != nil:
 		return a.holdersUnknown("", incomplete)
 	case a.json:
 		for i := range names {
-			if err := a.print(a.stdout, newSlotted(&names[i])); err != nil {
+			if err := a.print(a.stdout, names[i]); err != nil {
 				return err
 			}
 		}
@@ -85,45 +86,42 @@ func (a *app) list(ctx context.Context, prefix string, prometheus bool) error {
 }
 
 // table prints a line for each hold.
-func (a *app) table(names []slotted) error {
+func (a *app) table(names []sampler.Name) error {
 	if len(names) == 0 {
 		a.remark("", "no locks are held")
 		return nil
 	}
 	now := time.Now()
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	files := slices.ContainsFunc(names, func(f slotted) bool { return f.inFile() })
+	files := slices.ContainsFunc(names, inFile)
 	longest := longestAtTerminal()
-	line := func(name string, s *padlock.State, by string, columns ...string) {
-		columns = append([]string{fit(show(name), longest), fit(by, longest)}, columns...)
-		columns = append(columns, count(s.Waiters), number(s.Fence))
-		if files {
-			columns = append(columns, show(s.Path))
+	line := func(columns ...string) {
+		if !files {
+			columns = columns[:len(columns)-1]
 		}
 		fmt.Fprintln(w, strings.Join(columns, "\t"))
 	}
-	heads := "NAME\tHOLDER\tMODE\tSINCE\tUNTIL\tWAITING\tFENCE"
-	if files {
-		heads += "\tFILE"
-	}
-	fmt.Fprintln(w, heads)
+	line("NAME", "HOLDER", "MODE", "SINCE", "UNTIL", "WAITING", "FENCE", "FILE")
 	for i := range names {
-		f := &names[i]
-		for _, h := range f.Holds {
-			line(f.Name, &f.State, holderName(h), mode(h), moment(h.Since, now), moment(endOfHold(h), now))
+		n := &names[i]
+		name := fit(show(n.Name), longest)
+		if len(n.Holds) == 0 {
+			line(name, "-", "free", "-", "-", count(n.Waiters), number(n.Fence), show(n.Path))
 		}
-		for _, s := range f.slots {
-			s.Waiters = f.waiting
-			for _, h := range s.Holds {
-				line(f.Name, &s.State, holderName(h), slotMode(s.number, h), moment(h.Since, now), moment(endOfHold(h), now))
+		for _, h := range n.Holds {
+			waiting := n.SlotWaiters
+			if h.Slot < 0 {
+				waiting = n.Waiters - n.SlotWaiters
 			}
-		}
-		if len(f.Holds) == 0 && f.takenSlots() == 0 {
-			f.Waiters += f.waiting
-			line(f.Name, &f.State, "-", "free", "-", "-")
+			line(name, fit(holderName(h.Hold), longest), mode(&h), moment(h.Since, now), moment(endOfHold(h.Hold), now), count(waiting), number(h.Fence), show(h.Path))
 		}
 	}
 	return w.Flush()
+}
+
+// inFile reports whether a file carries the lock or one of its slots.
+func inFile(n sampler.Name) bool {
+	return n.Path != "" || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Path != "" })
 }
 
 // longestAtTerminal returns the greatest number of columns of a name in a table, or 0 for no limit.
@@ -151,15 +149,13 @@ func endOfHold(h padlock.Hold) time.Time {
 	return h.Until
 }
 
-func slotMode(n int, h padlock.Hold) string {
-	if h.Cooling {
-		return fmt.Sprintf("slot %d cooling", n)
-	}
-	return fmt.Sprintf("slot %d", n)
-}
-
-func mode(h padlock.Hold) string {
+// mode returns the mode of a hold.
+func mode(h *sampler.Hold) string {
 	switch {
+	case h.Slot >= 0 && h.Cooling:
+		return fmt.Sprintf("slot %d cooling", h.Slot)
+	case h.Slot >= 0:
+		return fmt.Sprintf("slot %d", h.Slot)
 	case h.Cooling:
 		return "cooling"
 	case h.Shared:

@@ -6,18 +6,19 @@ import (
 	"io"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // writeFigures writes figures of the names in the text format of Prometheus. The place is the label
 // of the store, or "".
-func writeFigures(w io.Writer, names []slotted, place string) error {
+func writeFigures(w io.Writer, names []sampler.Name, place string) error {
 	var held, waiting bytes.Buffer
 	held.WriteString("# HELP padlock_held 1 if the name or one of its slots is held or cools down.\n# TYPE padlock_held gauge\n")
 	waiting.WriteString("# HELP padlock_waiters Callers that wait, where the store knows it.\n# TYPE padlock_waiters gauge\n")
 	written := map[string]bool{}
 	for i := range names {
-		f := &names[i]
-		label := texts.Label("name", f.Name)
+		n := &names[i]
+		label := texts.Label("name", n.Name)
 		if place != "" {
 			label += "," + texts.Label("place", place)
 		}
@@ -26,12 +27,12 @@ func writeFigures(w io.Writer, names []slotted, place string) error {
 		}
 		written[label] = true
 		taken := 0
-		if len(f.Holds) > 0 || f.takenSlots() > 0 {
+		if len(n.Holds) > 0 {
 			taken = 1
 		}
 		fmt.Fprintf(&held, "padlock_held{%s} %d\n", label, taken)
-		if f.Waiters >= 0 {
-			fmt.Fprintf(&waiting, "padlock_waiters{%s} %d\n", label, f.Waiters+f.waiting)
+		if n.Waiters >= 0 {
+			fmt.Fprintf(&waiting, "padlock_waiters{%s} %d\n", label, n.Waiters)
 		}
 	}
 	_, err := w.Write(append(held.Bytes(), waiting.Bytes()...))

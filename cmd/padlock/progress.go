@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 const (
@@ -106,7 +107,7 @@ func (p *progress) askHolder(ctx context.Context) {
 	p.mu.Lock()
 	name := p.name
 	p.mu.Unlock()
-	s, err := p.inspect(ctx, name)
+	n, err := sampler.Look(ctx, p.locker, name, int(p.set.slots))
 	if err != nil {
 		return
 	}
@@ -116,27 +117,14 @@ func (p *progress) askHolder(ctx context.Context) {
 		p.ahead = -1
 		return
 	}
-	if len(s.Holds) > 0 {
-		p.held = &padlock.HeldError{Holds: s.Holds}
+	if blocking := n.Blocking(n.Slots); len(blocking) > 0 {
+		p.held = heldBy(blocking)
 	}
 	// Waiters get the lock in order of arrival, so the number of waiters ahead of this one never
 	// grows.
-	if !p.outside && p.locker.Guarantees().FIFO && s.Waiters > 0 && (p.ahead < 0 || s.Waiters-1 < p.ahead) {
-		p.ahead = s.Waiters - 1
+	if !p.outside && n.Slots == 0 && p.locker.Guarantees().FIFO && n.Waiters > 0 && (p.ahead < 0 || n.Waiters-1 < p.ahead) {
+		p.ahead = n.Waiters - 1
 	}
-}
-
-// inspect returns the state of a name. With --slots, it combines the states of all slots into one.
-func (p *progress) inspect(ctx context.Context, name string) (padlock.State, error) {
-	if p.set.slots == 0 {
-		return p.locker.Inspect(ctx, name)
-	}
-	s, err := inspectSlots(ctx, p.locker, name, int(p.set.slots))
-	state := padlock.State{Name: name, Waiters: -1}
-	if s.allTaken() {
-		state.Holds = s.allHolds()
-	}
-	return state, err
 }
 
 func (p *progress) text(now time.Time) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // front is the state of one "padlock run". The process holds the lock, and handles the terminal and
@@ -244,16 +245,15 @@ func (f *front) heldNow(why *failure) *failure {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	name := why.note.Name
-	if f.set.slots > 0 {
-		if s, err := inspectSlots(ctx, f.locker, name, int(f.set.slots)); err == nil && s.allTaken() {
-			return slotsFailure(name, int(f.set.slots), &padlock.HeldError{Holds: s.allHolds()})
-		}
+	n, err := sampler.Look(ctx, f.locker, name, int(f.set.slots))
+	blocking := n.Blocking(n.Slots)
+	switch {
+	case err != nil || len(blocking) == 0:
 		return why
+	case n.Slots > 0:
+		return slotsFailure(name, n.Slots, heldBy(blocking))
 	}
-	if s, err := f.locker.Inspect(ctx, name); err == nil && len(s.Holds) > 0 {
-		return heldFailure(name, &padlock.HeldError{Holds: s.Holds})
-	}
-	return why
+	return heldFailure(name, heldBy(blocking))
 }
 
 // start starts the command under the lock.

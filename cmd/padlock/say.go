@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // exitOutput means that the output could not be written.
@@ -30,12 +31,12 @@ const commonStatuses = `  64   the command line or the store's URL is wrong, or 
 type note struct {
 	Event string `json:"event"`
 	named
-	Message string  `json:"message"`
-	Fence   uint64  `json:"fence,omitempty"`
-	Slot    *int    `json:"slot,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"`
-	Exit    int     `json:"exit,omitempty"`
-	Holders []hold  `json:"holders,omitempty"`
+	Message string         `json:"message"`
+	Fence   uint64         `json:"fence,omitempty"`
+	Slot    *int           `json:"slot,omitempty"`
+	Seconds float64        `json:"seconds,omitempty"`
+	Exit    int            `json:"exit,omitempty"`
+	Holders []sampler.Hold `json:"holders,omitempty"`
 
 	Do []string `json:"do,omitempty"` // command lines for the user to copy
 
@@ -182,9 +183,7 @@ func guarded(err error) bool {
 func heldFailure(name string, held *padlock.HeldError) *failure {
 	now := time.Now()
 	f := fail(exitHeld, "held", name, "%s", heldText(name, held, now))
-	for _, h := range held.Holds {
-		f.note.Holders = append(f.note.Holders, describe(h))
-	}
+	f.note.Holders = jsonHolds(held.Holds)
 	return f
 }
 

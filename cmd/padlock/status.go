@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 const statusLong = `status shows who holds the lock NAME, since when and until when. It does not touch
@@ -43,126 +43,70 @@ func (a *app) statusCommand() *cobra.Command {
 	return c
 }
 
-// state is a lock in JSON.
-type state struct {
-	named
-	Held    bool   `json:"held"`
-	Holders []hold `json:"holders"`
-	Fence   uint64 `json:"fence,omitempty"`
-	Waiters *int   `json:"waiters,omitempty"` // absent if unknown
-	Path    string `json:"path,omitempty"`
-
-	Slots     []slotState `json:"slots,omitempty"`         // those that are held
-	SlotCount int         `json:"slot_count,omitempty"`    // with --slots
-	ForSlots  *int        `json:"slot_waiters,omitempty"`  // callers that wait for a slot; absent if no slot is known
-	Unlisted  string      `json:"slots_unknown,omitempty"` // if the list may be incomplete, the reason
-}
-
-// slotState is a slot in JSON.
-type slotState struct {
-	Slot    int    `json:"slot"`
-	Holders []hold `json:"holders"`
-	Fence   uint64 `json:"fence,omitempty"`
-	Path    string `json:"path,omitempty"`
-}
-
-func newState(s *padlock.State) state {
-	out := state{named: newNamed(s.Name), Held: len(s.Holds) > 0, Holders: []hold{}, Fence: s.Fence, Path: s.Path}
-	for _, h := range s.Holds {
-		out.Holders = append(out.Holders, describe(h))
-	}
-	if s.Waiters >= 0 {
-		out.Waiters = &s.Waiters
-	}
-	return out
-}
-
-// newSlotted describes a name with its slots. With --slots, "held" means that all slots are held.
-func newSlotted(f *slotted) state {
-	out := newState(&f.State)
-	out.SlotCount, out.Unlisted = f.count, f.unlisted
-	if f.count > 0 {
-		out.Held, out.Waiters = f.allTaken(), nil
-	}
-	if f.count > 0 || len(f.slots) > 0 || f.waiting > 0 {
-		out.ForSlots = &f.waiting
-	}
-	for _, s := range f.slots {
-		if len(s.Holds) == 0 {
-			continue
-		}
-		one := newState(&s.State)
-		out.Slots = append(out.Slots, slotState{s.number, one.Holders, s.Fence, s.Path})
-	}
-	return out
-}
-
 func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	l, err := a.looker(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer a.close(l)
-	f, err := lookUp(ctx, l, name, slots)
+	n, err := sampler.Name{}, error(nil)
+	if slots > 0 {
+		n, err = sampler.Look(ctx, l, name, slots)
+	} else {
+		n, err = sampler.LookAll(ctx, l, name, slotPatience)
+	}
 	if err != nil {
 		return a.holdersUnknown(name, err)
 	}
-	if f.blocked() {
+	if len(n.Blocking(slots)) > 0 {
 		a.status = exitHeld
 	}
 	if a.json {
-		return a.print(a.stdout, newSlotted(&f))
+		if n.Unlisted != nil {
+			n.Unlisted = errors.New(reason(n.Unlisted))
+		}
+		return a.print(a.stdout, n)
 	}
-	_, err = fmt.Fprintln(a.stdout, strings.Join(f.lines(time.Now()), "\n"))
+	_, err = fmt.Fprintln(a.stdout, strings.Join(statusLines(&n, time.Now()), "\n"))
 	return err
 }
 
-// lookUp returns the state of a name. If the number of slots is not 0, it returns the state of
-// these slots instead.
-func lookUp(ctx context.Context, l *padlock.Locker, name string, slots int) (slotted, error) {
-	if slots > 0 {
-		return inspectSlots(ctx, l, name, slots)
-	}
-	return inspect(ctx, l, name)
-}
+// slotPatience is the longest time for listing the slots of a name. It is short, because the caller
+// has asked for the name, which may have no slots. Tests set it.
+var slotPatience = 300 * time.Millisecond
 
-// lines describes a name and its slots for a person.
-func (f *slotted) lines(now time.Time) []string {
-	out := f.describeKnown(now)
-	switch {
-	case f.guard: // it concerns every name, and most have no slots
-		out = append(out, "  new locks are refused: "+f.unlisted)
-	case f.unlisted != "":
-		out = append(out, fmt.Sprintf("  there may be more slots: %s; padlock status --slots N %s asks for each", f.unlisted, show(f.Name)))
-	}
-	return out
-}
-
-// describeKnown describes the known facts about a name and its slots.
-func (f *slotted) describeKnown(now time.Time) []string {
-	held := fmt.Sprintf("%s: %s held", show(f.Name), several(f.takenSlots(), "slot is", "slots are"))
+// statusLines describes a name and its slots for a person.
+func statusLines(n *sampler.Name, now time.Time) []string {
+	held := fmt.Sprintf("%s: %s held", show(n.Name), several(n.HeldSlots(), "slot is", "slots are"))
 	var out []string
 	switch {
-	case f.count > 0:
-		out = append(out, fmt.Sprintf("%s: %d of %d slots are held", show(f.Name), f.takenSlots(), f.count))
-	case len(f.slots) == 0 && f.waiting == 0:
-		return lines(&f.State, now)
-	case len(f.Holds) == 0:
-		out = append(out, held+"; without --slots, "+show(f.Name)+" is free")
+	case n.Slots > 0:
+		out = append(out, fmt.Sprintf("%s: %d of %d slots are held", show(n.Name), n.HeldSlots(), n.Slots))
+	case n.HeldSlots() == 0 && n.SlotWaiters == 0:
+		out = lines(n, now)
+	case len(n.Blocking(0)) == 0:
+		out = append(out, held+"; without --slots, "+show(n.Name)+" is free")
 	default:
-		out = append(lines(&f.State, now), held)
+		out = append(lines(n, now), held)
 	}
-	for _, s := range f.slots {
-		for _, h := range s.Holds {
-			line := fmt.Sprintf("  slot %d is %s", s.number, sentence(h, now))
-			if s.Fence > 0 {
-				line += fmt.Sprintf("; fence %d", s.Fence)
-			}
-			out = append(out, line)
+	for _, h := range n.Holds {
+		if h.Slot < 0 {
+			continue
 		}
+		line := fmt.Sprintf("  slot %d is %s", h.Slot, sentence(h.Hold, now))
+		if h.Fence > 0 {
+			line += fmt.Sprintf("; fence %d", h.Fence)
+		}
+		out = append(out, line)
 	}
-	if f.waiting > 0 {
-		out = append(out, fmt.Sprintf("  waiting for a slot: %d", f.waiting))
+	if n.SlotWaiters > 0 {
+		out = append(out, fmt.Sprintf("  waiting for a slot: %d", n.SlotWaiters))
+	}
+	switch {
+	case guarded(n.Unlisted): // it concerns every name, and most have no slots
+		out = append(out, "  new locks are refused: "+reason(n.Unlisted))
+	case n.Unlisted != nil:
+		out = append(out, fmt.Sprintf("  there may be more slots: %s; padlock status --slots N %s asks for each", reason(n.Unlisted), show(n.Name)))
 	}
 	return out
 }
@@ -183,23 +127,23 @@ func (a *app) holdersUnknown(name string, err error) *failure {
 	return a.explain(name, err)
 }
 
-// lines describes a lock for a person.
-func lines(s *padlock.State, now time.Time) []string {
+// lines describes a lock, without slots, for a person.
+func lines(n *sampler.Name, now time.Time) []string {
 	var out []string
-	for _, h := range s.Holds {
-		out = append(out, title(s.Name)+" is "+sentence(h, now))
+	for _, h := range n.Blocking(0) {
+		out = append(out, title(n.Name)+" is "+sentence(h.Hold, now))
 	}
 	if len(out) == 0 {
-		out = append(out, title(s.Name)+" is free")
+		out = append(out, title(n.Name)+" is free")
 	}
-	if s.Waiters > 0 {
-		out = append(out, fmt.Sprintf("  waiting: %d", s.Waiters))
+	if waiting := n.Waiters - n.SlotWaiters; waiting > 0 {
+		out = append(out, fmt.Sprintf("  waiting: %d", waiting))
 	}
-	if s.Fence > 0 {
-		out = append(out, fmt.Sprintf("  fence:   %d", s.Fence))
+	if n.Fence > 0 {
+		out = append(out, fmt.Sprintf("  fence:   %d", n.Fence))
 	}
-	if s.Path != "" {
-		out = append(out, "  file:    "+show(s.Path))
+	if n.Path != "" {
+		out = append(out, "  file:    "+show(n.Path))
 	}
 	return out
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/top"
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -100,7 +99,7 @@ func (a *app) top(ctx context.Context, set *watching) error {
 		return err
 	}
 	defer a.close(l)
-	s := sampler.New(l, sampler.Prefix(set.prefix), sampler.Watch(set.watch...), sampler.Interval(set.interval.d))
+	s := sampler.New(l, sampler.Prefix(set.prefix), sampler.Watch(set.watch...), sampler.Interval(set.interval.d), sampler.Place(a.storeName()))
 	if !live {
 		return a.topOnce(ctx, s)
 	}
@@ -212,8 +211,7 @@ func (a *app) topBreak(ctx context.Context, l *padlock.Locker, audit *slog.Logge
 	case err == nil:
 		return fmt.Sprintf("%s is broken; the next fence is above %d", title(h.Name), fence)
 	case errors.Is(err, errors.ErrUnsupported):
-		state := padlock.State{Name: h.Name, Holds: []padlock.Hold{{Holder: driver.Holder{Host: h.Host, PID: h.PID, Label: h.Label}, Cooling: h.Cooling, Until: h.Until}}}
-		return a.unbreakable(&state).note.Message
+		return a.unbreakable(&sampler.Name{Name: h.Name, Holds: []sampler.Hold{*h}}).note.Message
 	case errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrUncertain):
 		return title(h.Name) + " has changed hands; nothing was broken"
 	}
@@ -231,9 +229,12 @@ func userName() string {
 // topRuns is the number of runs that padlock top shows for a name.
 const topRuns = 10
 
+// runsPatience is the longest time for reading the runs.
+const runsPatience = 2 * time.Second
+
 // topHistory returns the last runs of a name as padlock history prints them.
 func (a *app) topHistory(ctx context.Context, l *padlock.Locker, name string) []string {
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	ctx, cancel := context.WithTimeout(ctx, runsPatience)
 	defer cancel()
 	quiet := *a // its remarks would disturb the screen
 	quiet.stderr = io.Discard

@@ -161,6 +161,28 @@ func TestListThatIsIncomplete(t *testing.T) {
 	}
 }
 
+// A held lock whose name looks like that of a slot is not free for status, wait and break.
+func TestStatusOfNamesThatLookLikeSlots(t *testing.T) {
+	for _, name := range []string{"job#3", driver.SlotName("job", 3), driver.SlotGate("job", 3)} {
+		store := inMemory(t)
+		use(t, store)
+		if _, err := padlock.New(store).Acquire(t.Context(), name, padlock.NoRenewal()); err != nil {
+			t.Fatal(err)
+		}
+		a := &app{stdout: io.Discard, stderr: io.Discard}
+		if err := a.showStatus(t.Context(), 0, name); err != nil || a.status != exitHeld {
+			t.Errorf("status %q: %d, %v", name, a.status, err)
+		}
+		var f *failure
+		if err := a.wait(t.Context(), seconds{given: true}, 0, name); !errors.As(err, &f) || f.status != exitHeld {
+			t.Errorf("wait %q: %v", name, err)
+		}
+		if err := a.breakLock(t.Context(), &breaking{slot: -1}, name); !errors.As(err, &f) || f.status != exitUsage || !strings.Contains(f.Error(), "there is no terminal to ask on") {
+			t.Errorf("break %q: %v", name, err)
+		}
+	}
+}
+
 // status says so if it cannot list all slots of the name. Its exit status is about the lock.
 func TestSlotsThatAreNotListed(t *testing.T) {
 	slot := []driver.State{{Name: driver.SlotName("job", 1), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 const waitLong = `wait returns when the lock NAME is free, without taking it. Somebody else may have
@@ -23,10 +25,19 @@ Exit status:
   75   the lock was not free within --wait
 ` + commonStatuses
 
-// waited is what wait prints in JSON.
+// waited is what wait prints in JSON: the fields of status, and the duration of the wait.
 type waited struct {
-	state
-	Seconds float64 `json:"seconds"` // the duration of the wait
+	name    sampler.Name
+	Seconds float64 `json:"seconds"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (w waited) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(w.name)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(text[:len(text)-1], `,"seconds":%g}`, w.Seconds), nil
 }
 
 func (a *app) waitCommand() *cobra.Command {
@@ -71,15 +82,16 @@ func (a *app) wait(ctx context.Context, bound seconds, slots int, name string) e
 	switch {
 	case err != nil:
 		return a.holdersUnknown(name, err)
-	case s.blocked():
-		why := heldFailure(name, s.heldError())
+	case len(s.Blocking(slots)) > 0:
+		held := heldBy(s.Blocking(slots))
+		why := heldFailure(name, held)
 		if slots > 0 {
-			why = slotsFailure(name, slots, s.heldError())
+			why = slotsFailure(name, slots, held)
 		}
 		why.note.Message += "; gave up after " + span(took)
 		return why
 	case a.json:
-		return a.print(a.stdout, waited{newSlotted(&s), took.Seconds()})
+		return a.print(a.stdout, waited{s, took.Seconds()})
 	}
 	what := show(name)
 	if slots > 0 {
@@ -110,17 +122,18 @@ const (
 
 // waitForFree waits until the name is free, or until the user's time limit is over. It returns the
 // last state that it saw. If the time limit is over, the name may still be held in that state.
-func (w *watcher) waitForFree(ctx context.Context) (slotted, error) {
+func (w *watcher) waitForFree(ctx context.Context) (sampler.Name, error) {
 	first := true
 	for {
-		s, err := w.look(ctx)
+		s, err := sampler.Look(ctx, w.l, w.name, w.slots)
 		switch {
 		case err == nil:
 			w.since = time.Time{}
-			if !s.blocked() || w.over() {
+			blocking := s.Blocking(w.slots)
+			if len(blocking) == 0 || w.over() {
 				return s, nil
 			}
-			w.progress.beginWait(w.name, s.heldError())
+			w.progress.beginWait(w.name, heldBy(blocking))
 		case guarded(err): // this is temporary: the server grants no locks yet
 			if w.over() {
 				return s, err
@@ -133,14 +146,6 @@ func (w *watcher) waitForFree(ctx context.Context) (slotted, error) {
 			return s, err
 		}
 	}
-}
-
-func (w *watcher) look(ctx context.Context) (slotted, error) {
-	if w.slots > 0 {
-		return inspectSlots(ctx, w.l, w.name, w.slots)
-	}
-	s, err := w.l.Inspect(ctx, w.name)
-	return slotted{State: s}, err
 }
 
 func (w *watcher) over() bool { return !w.until.IsZero() && !time.Now().Before(w.until) }

@@ -18,6 +18,10 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 		return nil, false
 	case v.right >= need:
 		return v, true
+	case !w.hasRule():
+		w.refused(r, "", noRule)
+		w.message(rw, r, http.StatusForbidden, v, noRule)
+		return nil, false
 	case need == RightBreak && v.right == RightRead && v.known(), w.tokens == nil:
 		w.refused(r, v.token.name, "the right "+need.String()+" is missing", slog.String("name", r.FormValue("n")))
 		w.message(rw, r, http.StatusForbidden, v, "You may not do that: your right is "+v.right.String()+", and "+need.String()+" is needed.")
@@ -41,7 +45,7 @@ func (w *Web) visitor(r *http.Request) (v *visitor, retryAfter time.Duration) {
 		return newVisitor(token{name: found.Name, right: found.Right, prefix: found.Prefix}), 0
 	}
 	anonymous := &visitor{}
-	if w.tokens == nil || w.openRead {
+	if w.openRead {
 		anonymous.right = RightRead
 	}
 	if w.tokens == nil {
@@ -105,7 +109,7 @@ func (w *Web) askLogin(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		w.message(rw, r, http.StatusNotFound, v, "This server uses no tokens.")
 		return
 	}
-	w.page(rw, r, http.StatusOK, v, loginPage, &content{Title: "Log in"})
+	w.page(rw, r, http.StatusOK, v, "login", &content{Title: "Log in"})
 }
 
 // logIn takes the token of the form and starts a visit.
@@ -125,7 +129,7 @@ func (w *Web) logIn(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		tooMany(rw, wait)
 		return
 	case k.name == "":
-		w.page(rw, r, http.StatusUnauthorized, v, loginPage, &content{Title: "Log in", Problem: "This token is not valid."})
+		w.page(rw, r, http.StatusUnauthorized, v, "login", &content{Title: "Log in", Problem: "This token is not valid."})
 		return
 	}
 	w.audit(r, slog.LevelInfo, "login", k.name)

@@ -13,18 +13,16 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 )
 
 // target is the lock that a visitor wants to break.
 type target struct {
-	padlock.State            // as the store knows it now; Name includes the slot, if any
-	Title         string     // the name to show, with the slot
-	plain         string     // the name without the slot
-	slot          int        // -1 if it is no slot
-	Link          markup.URL // the page of the name
-	Hex           string     // State.Name in hexadecimal digits, because a form can send only text
+	padlock.State        // as the store knows it now; Name includes the slot, if any
+	Title         string // the name to show, with the slot
+	Plain         string // the name without the slot
+	slot          int    // -1 if it is no slot
+	Hex           string // State.Name in hexadecimal digits, because a form can send only text
 }
 
 // maxReason is the length of the longest reason for a break.
@@ -37,7 +35,7 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 	if !isSlot {
 		name = stored
 	}
-	t = &target{Title: printable.Name(name), plain: name, slot: -1, Link: nameLink(name), Hex: hex.EncodeToString([]byte(stored))}
+	t = &target{Title: printable.Name(name), Plain: name, slot: -1, Hex: hex.EncodeToString([]byte(stored))}
 	if isSlot {
 		t.Title += ", slot " + strconv.Itoa(slot)
 		t.slot = slot
@@ -75,7 +73,7 @@ func (w *Web) askBreak(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		w.message(rw, r, http.StatusConflict, v, problem)
 		return
 	}
-	w.page(rw, r, http.StatusOK, v, breakPage, &content{Title: "Break " + t.Title, Target: t})
+	w.page(rw, r, http.StatusOK, v, "break", &content{Title: "Break " + t.Title, Target: t})
 }
 
 // unbreakable returns the reason why the target cannot be broken, or "" if it can.
@@ -122,15 +120,15 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		return
 	case seen != t.Fence:
 		ask.Problem = "Nothing was broken: the lock has changed hands since you looked. This is the holder now."
-		w.page(rw, r, http.StatusConflict, v, breakPage, ask)
+		w.page(rw, r, http.StatusConflict, v, "break", ask)
 		return
 	case reason == "":
 		ask.Problem = "Nothing was broken: a reason is missing."
-		w.page(rw, r, http.StatusBadRequest, v, breakPage, ask)
+		w.page(rw, r, http.StatusBadRequest, v, "break", ask)
 		return
 	case len(reason) > maxReason || !utf8.ValidString(reason):
 		ask.Problem = "Nothing was broken: the reason is longer than " + strconv.Itoa(maxReason) + " bytes, or not text."
-		w.page(rw, r, http.StatusBadRequest, v, breakPage, ask)
+		w.page(rw, r, http.StatusBadRequest, v, "break", ask)
 		return
 	}
 	w.reallyBreak(rw, r, v, t, reason)
@@ -151,7 +149,7 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 	defer cancel()
 	fence, err := w.locker.Break(ctx, t.Name, t.Fence)
 	event := "break"
-	attrs := []slog.Attr{slog.String("name", t.plain), slog.Int("slot", t.slot), slog.Uint64("fence", t.Fence), slog.String("reason", reason)}
+	attrs := []slog.Attr{slog.String("name", t.Plain), slog.Int("slot", t.slot), slog.Uint64("fence", t.Fence), slog.String("reason", reason)}
 	for i, h := range t.Holds[:min(len(t.Holds), maxLogged)] {
 		attrs = append(attrs, slog.Group("holder"+strconv.Itoa(i), "host", h.Host, "pid", h.PID, "label", h.Label, "since", h.Since))
 	}
@@ -163,7 +161,7 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 	switch {
 	case err == nil:
 		_, _ = w.sampler.Sample(ctx) // so that the next page shows that the lock is broken
-		w.page(rw, r, http.StatusOK, v, messagePage, &content{
+		w.page(rw, r, http.StatusOK, v, "message", &content{
 			Title: t.Title + " is broken",
 			Good:  "The lock is broken. Its holder was " + holderName(t.Holds[0].Host, t.Holds[0].PID, t.Holds[0].Foreign) + ". The next fence is above " + strconv.FormatUint(fence, 10) + ".",
 		})

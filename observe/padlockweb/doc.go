@@ -1,7 +1,9 @@
 // Package padlockweb shows the locks of a store on a web page: which locks are held and by whom,
 // which are stuck, and for which many callers wait. It needs the standard library only.
 //
-//	web := padlockweb.Handler(locker)
+//	tokens, err := padlockweb.OpenTokens("/etc/padlock/tokens")
+//	…
+//	web := padlockweb.Handler(locker, padlockweb.Accept(tokens))
 //	defer web.Close()
 //	http.Handle("/locks/", http.StripPrefix("/locks", web))
 //
@@ -23,11 +25,12 @@
 //
 // # Rights
 //
-// The Handler is read-only unless AllowBreak is given. Without Accept and Authorize, each visitor
-// may read everything: protect the path as you protect the rest of your server. With Accept the
-// Handler asks for a token from a file, and with Authorize it asks a function of your own. A
-// visitor whose right is bound to a prefix sees and breaks only names that begin with it, on every
-// page, in the events, the JSON and the metrics.
+// The Handler is read-only unless AllowBreak is given. With Accept it asks for a token from a file,
+// with Authorize it asks a function of your own, and with ReadWithoutToken each visitor may read
+// everything: then protect the path as you protect the rest of your server. Without any of the
+// three, or if Accept or Authorize got nil, nobody sees a lock: each request is refused with status
+// 403. A visitor whose right is bound to a prefix sees and breaks only names that begin with it, on
+// every page, in the events, the JSON and the metrics.
 //
 // Only a visitor with a name and with RightBreak can break a lock. The visitor must give a reason,
 // and the request must contain the fence that the visitor saw. The option Logger gets a record for

@@ -2,13 +2,13 @@ package padlockweb
 
 import (
 	"embed"
+	"html/template"
+	"io"
 	"mime"
 	"net/http"
 	"path"
-	"strconv"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -37,41 +37,6 @@ func serveAsset(rw http.ResponseWriter, r *http.Request) {
 	rw.Write(assets[name])
 }
 
-// waiters formats a number of waiters. A store without a queue does not know the number.
-func waiters(n int) string {
-	if n < 0 {
-		return "unknown"
-	}
-	return strconv.Itoa(n)
-}
-
-// heldTime returns how long a hold has lasted.
-func heldTime(h *sampler.Hold) string {
-	if h.AtLeast {
-		return "at least " + span(h.Held)
-	}
-	return span(h.Held)
-}
-
-// endText returns a text about the planned end of a hold, or else about the end of its lease.
-func endText(h *sampler.Hold) string {
-	in := func(what string, t time.Time) string {
-		if d := t.Sub(timeNow()); d > 0 {
-			return what + " ends in " + span(d)
-		}
-		return what + " ended " + span(timeNow().Sub(t)) + " ago"
-	}
-	switch {
-	case !h.PlannedEnd.IsZero():
-		return in("plan", h.PlannedEnd)
-	case h.Until.IsZero():
-		return "its release"
-	case h.Cooling:
-		return in("cool-down", h.Until)
-	}
-	return in("lease", h.Until)
-}
-
 // content is everything that a page shows.
 type content struct {
 	Title         string
@@ -86,7 +51,7 @@ type content struct {
 	Taken            time.Time // when the store was read
 	Cost             string
 	Rows             []row
-	Totals           totals
+	Totals           sampler.Totals
 	More             int
 	Caption, Nothing string
 	One              *row
@@ -100,16 +65,16 @@ type content struct {
 	Token    string // the name of the visitor's token
 	CanLogIn bool
 	Reader   bool
-	Body     markup.Page
+	Body     template.HTML // of render
 }
 
-// page answers with a whole page.
-func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, body func(*content) markup.Part, c *content) {
-	w.setFrame(rw, r, status, v, c, markup.Render(body(c)))
+// page answers with a whole page. The body is the name of a template.
+func (w *Web) page(rw http.ResponseWriter, r *http.Request, status int, v *visitor, body string, c *content) {
+	w.setFrame(rw, r, status, v, c, render(body, c))
 }
 
 // setFrame puts the body of a page into the layout.
-func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body markup.Page) {
+func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *visitor, c *content, body template.HTML) {
 	c.Reader, c.Body = v.right >= RightRead, body
 	if c.Reader { // an address is nothing for strangers
 		c.Place = w.place
@@ -121,11 +86,11 @@ func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *v
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		rw.Write(layout(c).Bytes())
+		io.WriteString(rw, string(render("layout", c)))
 	}
 }
 
 // message answers with a page that shows only a text.
 func (w *Web) message(rw http.ResponseWriter, r *http.Request, status int, v *visitor, text string) {
-	w.page(rw, r, status, v, messagePage, &content{Title: http.StatusText(status), Problem: text})
+	w.page(rw, r, status, v, "message", &content{Title: http.StatusText(status), Problem: text})
 }

@@ -114,14 +114,14 @@ func (f *figures) ofNames(visible []row) {
 	for _, r := range visible {
 		groups[r.Group] = append(groups[r.Group], r)
 	}
-	each := func(name, help string, of func(t totals) int) {
+	each := func(name, help string, of func(t sampler.Totals) int) {
 		f.head(name, "gauge", help)
 		for _, group := range slices.Sorted(maps.Keys(groups)) {
 			f.line(name, groupLabel(group), float64(of(sum(groups[group]))))
 		}
 	}
-	each("padlock_sampled_names", "Names that are held, cool down or have waiters.", func(t totals) int { return t.Names })
-	each("padlock_sampled_holds", "Holds of all programs.", func(t totals) int { return t.Holds })
-	each("padlock_sampled_waiters", "Callers that wait, where the store knows it.", func(t totals) int { return t.Waiters })
-	each("padlock_sampled_stuck_names", "Names that need attention.", func(t totals) int { return t.Stuck })
+	each("padlock_sampled_names", "Names that are held, cool down or have waiters.", func(t sampler.Totals) int { return t.Names })
+	each("padlock_sampled_holds", "Holds of all programs.", func(t sampler.Totals) int { return t.Holds })
+	each("padlock_sampled_waiters", "Callers that wait, where the store knows it.", func(t sampler.Totals) int { return t.Waiters })
+	each("padlock_sampled_stuck_names", "Names that need attention.", func(t sampler.Totals) int { return t.Stuck })
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -32,21 +32,18 @@ type drawnKey struct {
 // fragment is one part of a page. once makes sure that body is made only once.
 type fragment struct {
 	once sync.Once
-	body markup.Page
+	body template.HTML
 }
 
 // maxDrawn is how many fragments are kept for one snapshot. Further fragments are made again for
 // each request.
 const maxDrawn = 256
 
-// livePages has the pages that are updated in the browser without a reload. The key is query.kind.
-var livePages = map[string]func(*content) markup.Part{"table": tablePage, "host": hostPage, "name": namePage}
-
 // fragment returns the part of a page that shows the snapshot.
-func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) markup.Page {
+func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) template.HTML {
 	f := w.drawn.fragmentAt(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
 	f.once.Do(func() {
-		f.body = markup.Render(livePages[q.kind](w.liveContent(context.WithoutCancel(ctx), s, v, q)))
+		f.body = render(q.kind, w.liveContent(context.WithoutCancel(ctx), s, v, q))
 	})
 	return f.body
 }
@@ -106,8 +103,8 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
 	default:
 		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
-		if q.filter != "" {
-			c.Caption, c.Nothing = "Names that match "+q.filter, "Nothing that is held matches the filter."
+		if q.Filter != "" {
+			c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
 		}
 	}
 	if s.Unshown > 0 {
@@ -135,8 +132,10 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
 	c.Runs, c.NoRuns = w.latestRuns(ctx, c.Query.name, c.One.Name)
 }
 
-// lookPatience bounds a request for one name.
-const lookPatience = 5 * time.Second
+const (
+	lookPatience = 5 * time.Second // bounds a request for one name
+	slotPatience = 2 * time.Second // how long of that the list of its slots may take
+)
 
 // lookUp returns the state of a name that has no row. If the sampler does not know the state for
 // certain, lookUp asks the store.
@@ -146,28 +145,8 @@ func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sam
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	n := &sampler.Name{Name: name, State: sampler.Unknown, Waiters: -1}
-	state, err := w.locker.Inspect(ctx, name)
-	if err != nil {
-		n.Why = err.Error()
-		return n
-	}
-	n.State, n.Fence, n.Waiters, n.Path = sampler.Free, state.Fence, state.Waiters, state.Path
-	for _, h := range state.Holds {
-		n.State = sampler.Held
-		if h.Cooling {
-			n.State = sampler.Cooling
-		}
-		one := sampler.Hold{
-			Name: name, Slot: -1, Fence: state.Fence, Host: h.Host, PID: h.PID, Label: h.Label, Shared: h.Shared, Foreign: h.Foreign,
-			Cooling: h.Cooling, Since: h.Since, Until: h.Until, PlannedEnd: h.PlannedEnd, AtLeast: h.Since.IsZero(),
-		}
-		if !h.Since.IsZero() {
-			one.Held = timeNow().Sub(h.Since)
-		}
-		n.Holds = append(n.Holds, one)
-	}
-	return n
+	n, _ := sampler.LookAll(ctx, w.locker, name, slotPatience) // after an error, the state is unknown
+	return &n
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".

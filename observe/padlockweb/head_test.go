@@ -21,7 +21,7 @@ import (
 
 // TestHeadOfAStream: a HEAD request for the stream of events ends, and takes no place of a stream.
 func TestHeadOfAStream(t *testing.T) {
-	s := newSite(t, padlockweb.MaxStreams(1))
+	s := newSite(t, padlockweb.MaxStreams(1), padlockweb.ReadWithoutToken())
 	for range 3 {
 		ended := make(chan *httptest.ResponseRecorder, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -90,7 +90,7 @@ func TestFiguresAfterAnError(t *testing.T) {
 		if _, err := own.Sample(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		web := padlockweb.Handler(locker, padlockweb.Sampler(own), padlockweb.History(past))
+		web := padlockweb.Handler(locker, padlockweb.Sampler(own), padlockweb.History(past), padlockweb.ReadWithoutToken())
 		defer web.Close()
 		figures := func() string {
 			w := httptest.NewRecorder()

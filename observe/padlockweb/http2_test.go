@@ -24,7 +24,7 @@ func TestQuietStreamOverHTTP2(t *testing.T) {
 		defer l.Close(t.Context())
 		s := sampler.New(l)
 		s.Sample(t.Context())
-		w := padlockweb.Handler(l, padlockweb.Sampler(s))
+		w := padlockweb.Handler(l, padlockweb.Sampler(s), padlockweb.ReadWithoutToken())
 		var protocols http.Protocols
 		protocols.SetUnencryptedHTTP2(true)
 		at := make(pipes)

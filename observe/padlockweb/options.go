@@ -41,20 +41,29 @@ type Visitor struct {
 func Sampler(s *sampler.Sampler) Option { return func(set *settings) { set.sampler = s } }
 
 // Accept makes the Handler ask for one of the tokens: in the header "Authorization: Bearer", or on
-// the login page, which sets a cookie. See ReadWithoutToken.
+// the login page, which sets a cookie. See ReadWithoutToken. Accept(nil) changes nothing.
 func Accept(tokens *Tokens) Option { return func(set *settings) { set.tokens = tokens } }
 
 // ReadWithoutToken lets visitors without a token read everything, even if Accept is given. It is
-// for a server that only this machine can reach.
+// for a server that only this machine can reach, or that checks its visitors before the Handler.
 func ReadWithoutToken() Option { return func(set *settings) { set.openRead = true } }
 
 // Authorize makes f decide what the sender of a request may do, for servers that know their users
 // already. f must be quick and safe for concurrent use. The Handler calls f for each request. If
 // the request has opened a stream of events, the Handler calls f again before each event, with the
-// same request. With Authorize, tokens are not used.
+// same request. With Authorize, tokens are not used. Authorize(nil) changes nothing.
 func Authorize(f func(r *http.Request) Visitor) Option {
 	return func(set *settings) { set.authorize = f }
 }
+
+// hasRule reports whether an option says who may read.
+func (set *settings) hasRule() bool {
+	return set.tokens != nil || set.authorize != nil || set.openRead
+}
+
+// noRule is the answer to each visitor if hasRule is false. A nil that came from a failed
+// configuration must not show the locks to everybody.
+const noRule = "Nobody may see the locks here: the server has no rule who may. Its program must give padlockweb.Accept, Authorize or ReadWithoutToken."
 
 // AllowBreak lets visitors with RightBreak break locks. Without it the Handler is read-only.
 func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }

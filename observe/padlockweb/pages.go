@@ -21,7 +21,7 @@ func (w *Web) showName(rw http.ResponseWriter, r *http.Request, v *visitor) {
 
 func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	q := newQuery("host", r.URL.Query())
-	w.showLive(rw, r, v, q, "Host "+printable.Name(q.host))
+	w.showLive(rw, r, v, q, "Host "+printable.Name(q.Host))
 }
 
 // showLive answers with a page that changes by itself.

@@ -23,7 +23,7 @@ import (
 
 // A lock is on all pages while it is held, and on none after that.
 func TestPages(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, padlockweb.ReadWithoutToken())
 	held := s.lock("shop/orders", "nightly")
 	host, err := os.Hostname()
 	if err != nil {
@@ -60,7 +60,7 @@ func TestPages(t *testing.T) {
 func TestUnknownIsNotFree(t *testing.T) {
 	l := padlock.New(broken{memstore.New()})
 	defer l.Close(t.Context())
-	w := padlockweb.Handler(l)
+	w := padlockweb.Handler(l, padlockweb.ReadWithoutToken())
 	defer w.Close()
 	s := &site{t: t, locker: l, web: w}
 	server := httptest.NewServer(w)
@@ -79,7 +79,7 @@ func TestUnknownIsNotFree(t *testing.T) {
 	if a := s.get("healthz"); a.StatusCode != http.StatusOK {
 		t.Errorf("/healthz is %d", a.StatusCode)
 	}
-	if a := s.get("api/locks"); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, `"locks":[]`) {
+	if a := s.get("api/locks"); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, `"names":[]`) {
 		t.Errorf("/api/locks is %d: %s", a.StatusCode, a.text)
 	}
 }
@@ -171,10 +171,10 @@ func TestHostileNames(t *testing.T) {
 
 // JSON has every name as it is.
 func TestHostileNamesInJSON(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, padlockweb.ReadWithoutToken())
 	s.lock(hostile...)
 	var listed struct {
-		Locks []struct {
+		Names []struct {
 			Name  string
 			Bytes []byte `json:"name_base64"`
 		}
@@ -183,7 +183,7 @@ func TestHostileNamesInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, l := range listed.Locks {
+	for _, l := range listed.Names {
 		if l.Bytes != nil {
 			l.Name = string(l.Bytes)
 		}
@@ -252,7 +252,7 @@ func record(t *testing.T, log *history.Log, r history.Run) {
 // The page of a name shows its recorded runs.
 func TestRuns(t *testing.T) {
 	past := history.Open(t.TempDir(), "", nil)
-	s := newSite(t, padlockweb.History(past))
+	s := newSite(t, padlockweb.History(past), padlockweb.ReadWithoutToken())
 	s.lock("nightly")
 	began := time.Now().Add(-time.Hour)
 	record(t, past, history.Run{Name: "nightly", Start: began, End: began.Add(90 * time.Second), Exit: 3, Host: "web-3", Slot: -1})
@@ -309,7 +309,7 @@ func TestFiguresAfterAVisitorThatWentAway(t *testing.T) {
 	for _, name := range []string{"hourly", "nightly"} {
 		record(t, past, history.Run{Name: name, Start: time.Now(), End: time.Now(), Slot: -1})
 	}
-	s := newSite(t, padlockweb.History(past))
+	s := newSite(t, padlockweb.History(past), padlockweb.ReadWithoutToken())
 	figures := func(ctx context.Context) string {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, s.url+"metrics", nil)

@@ -175,7 +175,7 @@ func TestBreak(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	for what, opts := range map[string][]padlockweb.Option{
 		"read-only": {padlockweb.Accept(tokens(t))},
-		"no tokens": {padlockweb.AllowBreak()},
+		"no tokens": {padlockweb.AllowBreak(), padlockweb.ReadWithoutToken()},
 		"no name": {padlockweb.AllowBreak(), padlockweb.Authorize(func(*http.Request) padlockweb.Visitor {
 			return padlockweb.Visitor{Right: padlockweb.RightBreak}
 		})},
@@ -324,7 +324,7 @@ func TestOtherSites(t *testing.T) {
 			t.Errorf("the host %s: %d, want %d", host, a.StatusCode, want)
 		}
 	}
-	named := newSite(t, padlockweb.Hosts("locks.example.org"))
+	named := newSite(t, padlockweb.Hosts("locks.example.org"), padlockweb.ReadWithoutToken())
 	for host, want := range map[string]int{"locks.example.org": 200, "Locks.Example.org:443": 200, "evil.example": 421} {
 		if a := named.get("", header("Host", host)); a.StatusCode != want {
 			t.Errorf("with Hosts, %s: %d, want %d", host, a.StatusCode, want)

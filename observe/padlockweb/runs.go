@@ -60,8 +60,7 @@ func markRunning(past []history.Run, name string, one *sampler.Name) {
 		if h.Slot >= 0 {
 			stored = driver.SlotName(name, h.Slot)
 		}
-		holder := driver.Holder{Host: h.Host, PID: h.PID, Label: h.Label}
-		history.MarkRunning(past, padlock.State{Name: stored, Holds: []padlock.Hold{{Holder: holder, Cooling: h.Cooling}}})
+		history.MarkRunning(past, padlock.State{Name: stored, Holds: []padlock.Hold{h.Hold}})
 	}
 }
 

@@ -1,10 +1,11 @@
 package padlockweb
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -57,17 +58,17 @@ func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
 	defer cancel()
 	stop := context.AfterFunc(w.closing, cancel)
 	defer stop()
-	var last []byte
+	var last template.HTML
 	snap := w.sampler.Snapshot()
 	for {
 		if !w.stillReads(r, v) {
 			w.refused(r, v.token.name, "the right to read has ended")
-			_ = s.sendEvent("bye", nil)
+			_ = s.sendEvent("bye", "")
 			return
 		}
-		body := w.fragment(ctx, snap, v, q).Bytes()
+		body := w.fragment(ctx, snap, v, q)
 		var err error
-		if bytes.Equal(body, last) {
+		if body == last {
 			err = s.beat(timeNow())
 		} else {
 			last = body
@@ -78,7 +79,7 @@ func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
 		}
 		if snap = w.nextSnapshot(ctx, snap); snap == nil {
 			if w.closing.Err() != nil {
-				_ = s.sendEvent("bye", nil)
+				_ = s.sendEvent("bye", "")
 			}
 			return
 		}
@@ -136,12 +137,10 @@ type stream struct {
 	buf     []byte
 }
 
-var lineFeed, dataField = []byte("\n"), []byte("\ndata: ")
-
 // sendEvent sends an event. Its data may have several lines.
-func (s *stream) sendEvent(event string, data []byte) error {
+func (s *stream) sendEvent(event string, data template.HTML) error {
 	s.buf = append(s.buf[:0], "event: "+event+"\ndata: "...)
-	s.buf = append(s.buf, bytes.ReplaceAll(data, lineFeed, dataField)...)
+	s.buf = append(s.buf, strings.ReplaceAll(string(data), "\n", "\ndata: ")...)
 	s.buf = append(s.buf, "\n\n"...)
 	err := s.flush(s.buf)
 	if cap(s.buf) > maxKept {
@@ -159,7 +158,7 @@ func (s *stream) beat(at time.Time) error {
 	if at.Sub(s.sent) < heartbeat {
 		return nil
 	}
-	return s.sendEvent("beat", nil)
+	return s.sendEvent("beat", "")
 }
 
 // flush sends text, with a deadline for slow readers.

@@ -22,7 +22,7 @@ import (
 // A stream shows a lock when it is taken and no longer when it is released. It ends with the
 // Handler.
 func TestStream(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, padlockweb.ReadWithoutToken())
 	status, next := s.events("view=table")
 	if event, data := next(); status != http.StatusOK || event != "locks" || !strings.Contains(data, "Nothing is held.") {
 		t.Fatalf("the stream begins with %d, %s: %s", status, event, data)
@@ -121,7 +121,7 @@ func TestSlowReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
 		defer l.Close(t.Context())
-		w := padlockweb.Handler(l)
+		w := padlockweb.Handler(l, padlockweb.ReadWithoutToken())
 		at := make(pipes)
 		server := &http.Server{Handler: w, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 		done := make(chan struct{})
@@ -211,7 +211,7 @@ func BenchmarkStreams(b *testing.B) {
 		}
 	}
 	const n = 200
-	w := padlockweb.Handler(l, padlockweb.MaxStreams(4*n))
+	w := padlockweb.Handler(l, padlockweb.MaxStreams(4*n), padlockweb.ReadWithoutToken())
 	server := httptest.NewServer(w)
 	defer server.Close()
 	defer w.Close()
@@ -260,7 +260,7 @@ func BenchmarkSlowConnections(b *testing.B) {
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
 	const n = 200
-	w := padlockweb.Handler(l)
+	w := padlockweb.Handler(l, padlockweb.ReadWithoutToken())
 	server := httptest.NewServer(w)
 	defer server.Close()
 	defer w.Close()

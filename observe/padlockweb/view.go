@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/markup"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -20,9 +19,8 @@ import (
 type row struct {
 	*sampler.Name
 	Key     string // identifies the row on the page
-	Level   string // stuck, hot, held, cooling, free or unknown
+	Level   string // see sampler.Name.Level
 	Title   string // the name, safe to show
-	Link    markup.URL
 	Reasons string // why it is stuck
 }
 
@@ -34,22 +32,6 @@ func title(n *sampler.Name) string {
 	return printable.Name(n.Name)
 }
 
-// hotWaiters is the smallest number of waiters that makes a name hot.
-const hotWaiters = 2
-
-// level returns one word: the most important fact about a name.
-func level(n *sampler.Name) string {
-	switch {
-	case len(n.Stuck) > 0:
-		return "stuck"
-	case n.State == sampler.Unknown:
-		return "unknown"
-	case n.Waiters >= hotWaiters:
-		return "hot"
-	}
-	return string(n.State)
-}
-
 func newRow(n *sampler.Name) row {
 	var why []string
 	for _, reason := range n.Stuck {
@@ -58,9 +40,12 @@ func newRow(n *sampler.Name) row {
 	if n.State == sampler.Unknown && n.Why != "" {
 		why = append(why, printable.Name(n.Why))
 	}
+	if n.Unlisted != nil {
+		why = append(why, "there may be more slots") // the reason may name locks of others
+	}
 	return row{
-		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: level(n), Title: title(n),
-		Link: nameLink(n.Name), Reasons: strings.Join(why, ", "),
+		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: n.Level(), Title: title(n),
+		Reasons: strings.Join(why, ", "),
 	}
 }
 
@@ -77,9 +62,9 @@ func hashOf(text string) uint64 {
 type query struct {
 	kind   string // table, name or host
 	name   string
-	host   string
-	filter string
-	sort   string
+	Host   string
+	Filter string
+	Sort   string
 }
 
 const (
@@ -89,19 +74,19 @@ const (
 
 // newQuery reads the parameters of a page.
 func newQuery(kind string, values url.Values) query {
-	q := query{kind: kind, sort: values.Get("sort")}
-	q.filter = printable.Name(values.Get("q")) // names are compared as they are shown
-	q.filter = strings.ToValidUTF8(q.filter[:min(len(q.filter), maxFilter)], "")
+	q := query{kind: kind, Sort: values.Get("sort")}
+	q.Filter = printable.Name(values.Get("q")) // names are compared as they are shown
+	q.Filter = strings.ToValidUTF8(q.Filter[:min(len(q.Filter), maxFilter)], "")
 	switch kind {
 	case "name":
 		q.name = values.Get("n")
 		q.name = q.name[:min(len(q.name), driver.MaxName)]
 	case "host":
-		q.host = values.Get("h")
-		q.host = q.host[:min(len(q.host), driver.MaxLabel)]
+		q.Host = values.Get("h")
+		q.Host = q.Host[:min(len(q.Host), driver.MaxLabel)]
 	}
-	if _, ok := orders[q.sort]; !ok {
-		q.sort = ""
+	if _, ok := orders[q.Sort]; !ok {
+		q.Sort = ""
 	}
 	return q
 }
@@ -109,7 +94,7 @@ func newQuery(kind string, values url.Values) query {
 // values returns the parameters that lead to the same page again.
 func (q query) values() url.Values {
 	values := url.Values{}
-	for key, value := range map[string]string{"n": q.name, "h": q.host, "q": q.filter, "sort": q.sort} {
+	for key, value := range map[string]string{"n": q.name, "h": q.Host, "q": q.Filter, "sort": q.Sort} {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -121,13 +106,21 @@ func (q query) values() url.Values {
 func (q query) events() string {
 	values := q.values()
 	values.Set("view", q.kind)
-	return "events?" + values.Encode()
+	return local("events", values)
 }
 
 // sorted returns the address of the table in another order.
-func (q query) sorted(by string) markup.URL {
-	q.sort = by
-	return markup.Local("./", q.values())
+func (q query) sorted(by string) string {
+	q.Sort = by
+	return local("./", q.values())
+}
+
+// local returns an address on this server.
+func local(path string, parameters url.Values) string {
+	if query := parameters.Encode(); query != "" {
+		return path + "?" + query
+	}
+	return path
 }
 
 // orders are the columns by which the table can be sorted. The empty text stands for the order of
@@ -164,7 +157,7 @@ func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 			all = append(all, newRow(n))
 		}
 	}
-	if by := orders[q.sort]; by != nil {
+	if by := orders[q.Sort]; by != nil {
 		sort.SliceStable(all, func(i, j int) bool { return by(all[i], all[j]) < 0 })
 	}
 	return all
@@ -181,49 +174,27 @@ func (q query) matches(n *sampler.Name) bool {
 	case "name":
 		return n.Name == q.name
 	case "host":
-		return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == q.host })
+		return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == q.Host })
 	}
-	if q.filter == "" {
+	if q.Filter == "" {
 		return true
 	}
-	text := strings.ToLower(q.filter)
+	text := strings.ToLower(q.Filter)
 	in := func(s string) bool { return strings.Contains(strings.ToLower(printable.Name(s)), text) }
-	return in(n.Name) || in(n.Path) || in(level(n)) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
+	return in(n.Name) || in(n.Path) || in(n.Level()) || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return in(h.Host) || in(h.Label) })
 }
 
-// totals are the sums of all rows that a visitor sees.
-type totals struct {
-	Names, Held, Holds, Waiters, Stuck, Hot, Unknown int
-}
-
-func sum(rows []row) (t totals) {
-	t.Names = len(rows)
+// sum returns the sums over the rows that a visitor sees.
+func sum(rows []row) (t sampler.Totals) {
 	for _, r := range rows {
-		switch r.Level {
-		case "stuck":
-			t.Stuck++
-		case "hot":
-			t.Hot++
-		}
-		switch r.State {
-		case sampler.Unknown:
-			t.Unknown++
-		case sampler.Held:
-			t.Held++
-		}
-		t.Waiters += max(0, r.Waiters)
-		for _, h := range r.Holds {
-			if !h.Cooling {
-				t.Holds++
-			}
-		}
+		t.Add(r.Name)
 	}
 	return t
 }
 
 // spokenSummary returns a sentence with the totals. When the totals change, a screen reader speaks
 // the new sentence.
-func (t totals) spokenSummary() string {
+func spokenSummary(t sampler.Totals) string {
 	text := count(t.Held, "name is", "names are") + " held"
 	if t.Waiters > 0 {
 		text += ", " + count(t.Waiters, "caller waits", "callers wait")
@@ -277,6 +248,41 @@ func modeOf(h *sampler.Hold) string {
 	return text
 }
 
+// waiters formats a number of waiters. A store without a queue does not know the number.
+func waiters(n int) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return strconv.Itoa(n)
+}
+
+// heldTime returns how long a hold has lasted.
+func heldTime(h *sampler.Hold) string {
+	if h.AtLeast {
+		return "at least " + span(h.Held)
+	}
+	return span(h.Held)
+}
+
+// endText returns a text about the planned end of a hold, or else about the end of its lease.
+func endText(h *sampler.Hold) string {
+	in := func(what string, t time.Time) string {
+		if d := t.Sub(timeNow()); d > 0 {
+			return what + " ends in " + span(d)
+		}
+		return what + " ended " + span(timeNow().Sub(t)) + " ago"
+	}
+	switch {
+	case !h.PlannedEnd.IsZero():
+		return in("plan", h.PlannedEnd)
+	case h.Until.IsZero():
+		return "its release"
+	case h.Cooling:
+		return in("cool-down", h.Until)
+	}
+	return in("lease", h.Until)
+}
+
 // span rounds a duration to the precision that a reader needs.
 func span(d time.Duration) string {
 	switch d = max(d, 0); {
@@ -300,15 +306,9 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-func nameLink(name string) markup.URL { return markup.Local("name", url.Values{"n": {name}}) }
-func hostLink(host string) markup.URL { return markup.Local("host", url.Values{"h": {host}}) }
-func breakLink(stored string) markup.URL {
-	return markup.Local("break", url.Values{"n": {stored}})
-}
-
-// seenFence returns the fence of the name. If the name has none, it returns the fence of its only
+// SeenFence returns the fence of the name. If the name has none, it returns the fence of its only
 // hold.
-func (r *row) seenFence() uint64 {
+func (r *row) SeenFence() uint64 {
 	if r.Fence == 0 && len(r.Holds) == 1 {
 		return r.Holds[0].Fence
 	}

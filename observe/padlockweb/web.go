@@ -55,6 +55,9 @@ func Handler(locker *padlock.Locker, opts ...Option) *Web {
 	if w.tokens != nil {
 		w.tokens.warn(w.logger)
 	}
+	if !w.hasRule() {
+		w.logger.Error(noRule)
+	}
 	w.mux = w.routes()
 	return w
 }

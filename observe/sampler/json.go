@@ -6,52 +6,56 @@ import (
 	"unicode/utf8"
 )
 
-// The JSON of a snapshot leaves out what is unknown. Durations are in seconds, times in RFC 3339
-// and UTC, and a name that is not UTF-8 is also given in base64.
+// The JSON is the same for each program that shows locks: padlock status, ls, wait, top and the
+// page. A value that is unknown is left out, and so is a figure that is 0. Durations are in
+// seconds, times in RFC 3339 and UTC, and a name that is not UTF-8 is also given in base64.
 
 type nameJSON struct {
-	Name       string    `json:"name"`
+	Name       string    `json:"name,omitempty"`
 	NameBase64 []byte    `json:"name_base64,omitempty"`
-	Path       string    `json:"path,omitempty"`
-	Group      string    `json:"group"`
+	Held       *bool     `json:"held,omitempty"` // missing if State is Unknown
 	State      State     `json:"state"`
 	Why        string    `json:"why_unknown,omitempty"`
+	Level      string    `json:"level"`
+	Group      string    `json:"group,omitempty"`
+	Path       string    `json:"path,omitempty"`
 	Seen       time.Time `json:"seen,omitzero"`
 	Holders    []Hold    `json:"holders"`
 	Fence      uint64    `json:"fence,omitempty"`
+	SlotCount  int       `json:"slot_count,omitempty"`
+	Unlisted   string    `json:"slots_unknown,omitempty"`
 	Waiters    *int      `json:"waiters,omitempty"`
+	ForSlots   int       `json:"slot_waiters,omitempty"`
 	WaitSince  time.Time `json:"waiters_since,omitzero"`
-	Waiting    *float64  `json:"waiting_seconds,omitempty"`
-	WaitTime   float64   `json:"wait_seconds_total"`
+	Waiting    float64   `json:"waiting_seconds,omitempty"`
+	WaitTime   float64   `json:"wait_seconds_total,omitempty"`
 	Stuck      []Reason  `json:"stuck,omitempty"`
 	Slowness   float64   `json:"slowness,omitempty"`
-	Usual      Times     `json:"hold_seconds"`
+	Usual      Times     `json:"hold_seconds,omitzero"`
 	Ended      []Ended   `json:"ended,omitempty"`
 	countsJSON
 }
 
 type countsJSON struct {
-	Grants  uint64 `json:"grants"`
-	Missed  uint64 `json:"missed_renewals"`
-	Expired uint64 `json:"expired"`
+	Grants  uint64 `json:"grants,omitempty"`
+	Missed  uint64 `json:"missed_renewals,omitempty"`
+	Expired uint64 `json:"expired,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
 func (n Name) MarshalJSON() ([]byte, error) {
 	out := nameJSON{
-		Name: n.Name, NameBase64: notUTF8(n.Name), Path: n.Path, Group: n.Group, State: n.State, Why: n.Why, Seen: n.Seen.UTC(),
-		Holders: n.Holds, Fence: n.Fence, WaitSince: n.WaitSince.UTC(), WaitTime: n.WaitTime.Seconds(),
+		Name: n.Name, NameBase64: notUTF8(n.Name), Path: n.Path, Group: n.Group, State: n.State, Why: n.Why, Level: n.Level(), Seen: n.Seen.UTC(),
+		Holders: notNil(n.Holds), Fence: n.Fence, SlotCount: n.Slots, Unlisted: text(n.Unlisted), ForSlots: n.SlotWaiters,
+		WaitSince: n.WaitSince.UTC(), Waiting: max(0, n.Waiting).Seconds(), WaitTime: n.WaitTime.Seconds(),
 		Stuck: n.Stuck, Slowness: n.Slowness, Usual: n.Usual, Ended: n.Ended, countsJSON: countsJSON(n.Figures),
 	}
-	if n.Holds == nil {
-		out.Holders = []Hold{}
+	if n.State != Unknown {
+		held := len(n.Blocking(n.Slots)) > 0
+		out.Held = &held
 	}
 	if n.Waiters >= 0 {
 		out.Waiters = &n.Waiters
-	}
-	if n.Waiting >= 0 {
-		waiting := n.Waiting.Seconds()
-		out.Waiting = &waiting
 	}
 	return json.Marshal(out)
 }
@@ -76,11 +80,11 @@ func (h Hold) MarshalJSON() ([]byte, error) {
 		Since      time.Time `json:"since,omitzero"`
 		Until      time.Time `json:"until,omitzero"`
 		PlannedEnd time.Time `json:"planned_end,omitzero"`
-		FirstSeen  time.Time `json:"first_seen"`
-		Held       float64   `json:"held_seconds"`
+		FirstSeen  time.Time `json:"first_seen,omitzero"`
+		Held       float64   `json:"held_seconds,omitempty"`
 		AtLeast    bool      `json:"held_at_least,omitempty"`
-		Renewals   int       `json:"renewals"`
-		Missed     int       `json:"missed_renewals"`
+		Renewals   int       `json:"renewals,omitempty"`
+		Missed     int       `json:"missed_renewals,omitempty"`
 	}{
 		holderJSON{h.Host, h.PID, h.Label, h.Shared, h.Foreign}, slotOf(h.Slot), h.Fence, h.Path, h.Cooling,
 		h.Since.UTC(), h.Until.UTC(), h.PlannedEnd.UTC(), h.FirstSeen.UTC(), h.Held.Seconds(), h.AtLeast, h.Renewals, h.Missed,
@@ -151,10 +155,11 @@ func (g Group) MarshalJSON() ([]byte, error) {
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		headJSON
+		Totals Totals  `json:"summary"`
 		Names  []Name  `json:"names"`
-		Groups []Group `json:"groups"`
-		Ended  []Ended `json:"ended"`
-	}{s.head(), notNil(s.Names), notNil(s.Groups), notNil(s.Ended)})
+		Groups []Group `json:"groups,omitempty"`
+		Ended  []Ended `json:"ended,omitempty"`
+	}{s.head(), s.Totals(), notNil(s.Names), s.Groups, s.Ended})
 }
 
 func notNil[T any](all []T) []T {
@@ -167,6 +172,7 @@ func notNil[T any](all []T) []T {
 type headJSON struct {
 	Number     uint64    `json:"number"`
 	Store      string    `json:"store"`
+	Place      string    `json:"place,omitempty"`
 	Prefix     string    `json:"prefix,omitempty"`
 	Begun      time.Time `json:"begun,omitzero"`
 	Tried      time.Time `json:"tried,omitzero"`
@@ -175,16 +181,17 @@ type headJSON struct {
 	Incomplete string    `json:"incomplete,omitempty"`
 	Untracked  int       `json:"names_without_past,omitempty"`
 	Unshown    int       `json:"names_not_shown,omitempty"`
-	Interval   float64   `json:"interval_seconds"`
-	Took       float64   `json:"sample_seconds"`
-	Requests   float64   `json:"requests_per_second"`
+	Interval   float64   `json:"interval_seconds,omitempty"`
+	Took       float64   `json:"sample_seconds,omitempty"`
+	Read       int       `json:"names_read,omitempty"`
+	Requests   float64   `json:"requests_per_second,omitempty"`
 }
 
 func (s *Snapshot) head() headJSON {
 	return headJSON{
-		Number: s.Number, Store: s.Store, Prefix: s.Prefix, Begun: s.Begun.UTC(), Tried: s.Tried.UTC(), Taken: s.Taken.UTC(),
+		Number: s.Number, Store: s.Store, Place: s.Place, Prefix: s.Prefix, Begun: s.Begun.UTC(), Tried: s.Tried.UTC(), Taken: s.Taken.UTC(),
 		Err: text(s.Err), Incomplete: text(s.Incomplete), Untracked: s.Untracked, Unshown: s.Unshown,
-		Interval: s.Cost.Interval.Seconds(), Took: s.Cost.Took.Seconds(), Requests: s.Cost.Requests,
+		Interval: s.Cost.Interval.Seconds(), Took: s.Cost.Took.Seconds(), Read: s.Cost.Names, Requests: s.Cost.Requests,
 	}
 }
 

@@ -151,9 +151,7 @@ func (n *live) row(name string, slot int, now time.Time) Hold {
 		began = n.first
 	}
 	return Hold{
-		Name: name, Slot: slot, Fence: n.fence,
-		Host: n.Host, PID: n.PID, Label: n.Label, Shared: n.Shared, Foreign: n.Foreign, Cooling: n.Cooling,
-		Since: n.Since, Until: n.Until, PlannedEnd: n.PlannedEnd, FirstSeen: n.first,
+		Name: name, Slot: slot, Fence: n.fence, Hold: n.Hold, FirstSeen: n.first,
 		Held: max(0, now.Sub(began)), AtLeast: n.Since.IsZero() && !n.witnessed,
 		Renewals: n.renewals, Missed: n.missed,
 	}

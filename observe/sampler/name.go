@@ -13,10 +13,33 @@ import (
 
 // part is the lock on a name, or one of its slots. The store keeps each under a name of its own.
 type part struct {
-	slot  int // -1: the lock without slots
+	slot  int // or lockItself
 	path  string
 	fence uint64
 	holds []*live
+}
+
+// The results of partOf that are no numbers of slots.
+const (
+	lockItself = -1
+	gate       = -2
+	otherName  = -3
+)
+
+// partOf says what the stored name is to the name. A name that looks like that of a slot may be the
+// name of a lock: then it is the lock itself.
+func partOf(name, stored string) int {
+	if stored == name {
+		return lockItself
+	}
+	switch of, slot, isSlot := driver.SplitSlot(stored); {
+	case !isSlot || of != name:
+		return otherName
+	case slot < 0:
+		return gate
+	default:
+		return slot
+	}
 }
 
 // tracked is what the Sampler remembers of a name.
@@ -30,6 +53,7 @@ type tracked struct {
 	why        string           // why the state is unknown, or ""
 
 	waiters           int // -1 if unknown
+	slotWaiters       int // of these, how many wait for a slot
 	waitSince         time.Time
 	waiting, waitTime time.Duration
 
@@ -55,6 +79,14 @@ type sight struct {
 	asked, now time.Time                // when the sample began and ended
 }
 
+// partOf says what the stored name is to the name of t.
+func (t *tracked) partOf(stored string) int {
+	if t.path != "" {
+		return lockItself
+	}
+	return partOf(t.name, stored)
+}
+
 func newTracked(name, path string, g *grouped, now time.Time) *tracked {
 	return &tracked{name: name, path: path, group: g, parts: map[string]*part{}, seen: now, used: now}
 }
@@ -77,9 +109,7 @@ func (t *tracked) update(s *sight) []Ended {
 	t.why = ""
 	for stored := range s.states {
 		if t.parts[stored] == nil {
-			if _, slot, isSlot := driver.SplitSlot(stored); !isSlot {
-				t.parts[stored] = &part{slot: -1}
-			} else if slot >= 0 {
+			if slot := t.partOf(stored); slot >= lockItself {
 				t.parts[stored] = &part{slot: slot}
 			}
 		}
@@ -170,35 +200,31 @@ func seenBefore(before []*live, h *padlock.Hold, fence uint64, s *sight) int {
 
 // waitersIn counts the callers that wait for the lock or for one of its slots. A caller that waits
 // for a slot holds another lock, the gate, or waits for the gate (see driver.SlotGate). So the
-// holder and the waiters of the gate are counted. If the sample has no state of the name, the
-// result is 0, or -1 if the store does not count waiters.
-func waitersIn(s *sight) int {
-	sum := 0
+// holder and the waiters of the gate are counted; forSlot is their number. If the sample has no
+// state of the name, the result is 0, or -1 if the store does not count waiters.
+func (t *tracked) waitersIn(s *sight) (sum, forSlot int) {
 	for stored, state := range s.states {
-		_, slot, isSlot := driver.SplitSlot(stored)
-		switch {
-		case isSlot && slot < 0:
-			sum += len(state.Holds) + max(0, state.Waiters)
-		case isSlot: // nobody queues for a slot itself
-		case state.Waiters < 0:
-			return -1
-		default:
-			sum += state.Waiters
+		switch t.partOf(stored) {
+		case gate:
+			forSlot += len(state.Holds) + max(0, state.Waiters)
+		case lockItself: // nobody queues for a slot itself
+			sum = state.Waiters
 		}
 	}
-	if len(s.states) == 0 && !s.counts {
-		return -1
+	if sum < 0 || len(s.states) == 0 && !s.counts {
+		return -1, forSlot
 	}
-	return sum
+	return sum + forSlot, forSlot
 }
 
 func (t *tracked) updateWaiters(s *sight) {
 	if t.why != "" {
-		t.waiters = -1
+		t.waiters, t.slotWaiters = -1, 0
 		return
 	}
-	was, waiters := t.waiters, waitersIn(s)
-	t.waiters = waiters
+	was := t.waiters
+	t.waiters, t.slotWaiters = t.waitersIn(s)
+	waiters := t.waiters
 	if waiters <= 0 {
 		t.waitSince, t.waiting = time.Time{}, 0
 		return
@@ -233,7 +259,7 @@ func (t *tracked) addHeld(d time.Duration) {
 func (t *tracked) row(now time.Time) Name {
 	n := Name{
 		Name: t.name, Path: t.path, Group: t.group.name, Why: t.why, Seen: t.seen,
-		Waiters: t.waiters, WaitSince: t.waitSince, Waiting: t.waiting, WaitTime: t.waitTime,
+		Waiters: t.waiters, SlotWaiters: t.slotWaiters, WaitSince: t.waitSince, Waiting: t.waiting, WaitTime: t.waitTime,
 		Figures: t.figures, Usual: t.held.times(), Ended: slices.Clone(t.ended),
 	}
 	if t.waiters < 0 {

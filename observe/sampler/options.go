@@ -25,7 +25,7 @@ type Option func(*settings)
 
 type settings struct {
 	interval, patience time.Duration
-	prefix             string
+	prefix, place      string
 	watched            []string
 	group              func(name string) string
 	maxNames, maxRate  int
@@ -64,6 +64,10 @@ func Patience(d time.Duration) Option {
 		}
 	}
 }
+
+// Place sets the text that names the store in snapshots (Snapshot.Place). It must not contain
+// secrets.
+func Place(text string) Option { return func(s *settings) { s.place = text } }
 
 // Prefix restricts the Sampler to names that begin with p.
 func Prefix(p string) Option { return func(s *settings) { s.prefix = p } }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/padlock-go/padlock"
 )
 
 // Stuck names come first, the slowest before the others, then names with waiters, then the longest
@@ -18,7 +20,7 @@ func TestOrder(t *testing.T) {
 		{Name: "hot", Waiters: 2, Waiting: time.Hour, Slowness: 2},
 		{Name: "warm", Waiters: 2, Waiting: time.Minute, Holds: held(time.Hour)},
 		{Name: "old", Slowness: 1, Holds: held(time.Hour)},
-		{Name: "cools", Holds: []Hold{{Held: 2 * time.Hour, Cooling: true}}},
+		{Name: "cools", Holds: []Hold{{Held: 2 * time.Hour, Hold: padlock.Hold{Cooling: true}}}},
 		{Name: "free"},
 	}
 	want[6].Holds = append(want[6].Holds, Hold{Held: time.Minute})

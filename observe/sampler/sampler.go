@@ -28,7 +28,7 @@ func New(l *padlock.Locker, opts ...Option) *Sampler {
 	s := &Sampler{locker: l, set: newSettings(opts), turn: make(chan struct{}, 1), changed: make(chan struct{})}
 	s.turn <- struct{}{}
 	s.book = newBook(&s.set, l.Guarantees().FIFO)
-	s.snap = &Snapshot{Store: l.Guarantees().Store, Prefix: s.set.prefix}
+	s.snap = &Snapshot{Store: l.Guarantees().Store, Place: s.set.place, Prefix: s.set.prefix}
 	return s
 }
 

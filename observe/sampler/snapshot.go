@@ -2,6 +2,8 @@ package sampler
 
 import (
 	"time"
+
+	"github.com/padlock-go/padlock"
 )
 
 // A Snapshot is what a Sampler knows at one moment. It is never changed after it was made, so any
@@ -9,6 +11,7 @@ import (
 type Snapshot struct {
 	Number uint64    // grows with each sample; 0 before the first one
 	Store  string    // the kind of store: "redis", "files", …
+	Place  string    // where the store is, without secrets; empty unless the option Place gives it
 	Prefix string    // all names begin with it
 	Begun  time.Time // when the first sample succeeded; zero before that
 	Tried  time.Time // when the last sample ended
@@ -80,7 +83,14 @@ type Name struct {
 	Holds []Hold
 	Fence uint64 // the highest fence of the lock itself, not of its slots; 0 if unknown
 
-	Waiters   int           // how many wait for the lock or for a slot; -1 if unknown
+	// Slots is the number of slots that Look was asked for, and 0 in other rows. Unlisted is why
+	// there may be more slots than those in Holds; only LookAll sets it.
+	Slots    int
+	Unlisted error
+
+	Waiters     int // how many wait for the lock or for a slot; -1 if unknown
+	SlotWaiters int // of these, how many wait for a slot
+
 	WaitSince time.Time     // when the queue was first seen; zero if nobody waits
 	Waiting   time.Duration // the sum of all waiting times since WaitSince; -1 if unknown
 	WaitTime  time.Duration // the sum of all waiting times since Snapshot.Begun
@@ -113,15 +123,7 @@ type Hold struct {
 	Fence uint64 // the fence to give to Locker.Break; 0 if unknown
 	Path  string // the lock file, for stores on a file system
 
-	Host    string
-	PID     int
-	Label   string
-	Shared  bool
-	Foreign bool // not taken by padlock
-	Cooling bool // a cool-down; Host, PID and Label are those of the last holder, if known
-
-	// Since, Until and PlannedEnd are zero if unknown, as in padlock.Hold.
-	Since, Until, PlannedEnd time.Time
+	padlock.Hold // Since is the earliest that any sample showed
 
 	FirstSeen time.Time
 	Held      time.Duration // how long the hold had lasted at the time of the sample

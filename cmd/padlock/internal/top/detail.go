@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -130,7 +131,7 @@ func usual(n *sampler.Name) string {
 }
 
 func (m *Model) endedLine(e *sampler.Ended) string {
-	h := sampler.Hold{Host: e.Host, PID: e.PID, Foreign: e.Foreign}
+	h := sampler.Hold{Hold: padlock.Hold{Holder: driver.Holder{Host: e.Host, PID: e.PID}, Foreign: e.Foreign}}
 	line := "  until " + texts.Clock(e.End, m.now) + "  " + holder(&h)
 	if e.Slot >= 0 {
 		line += fmt.Sprintf(" in slot %d", e.Slot)

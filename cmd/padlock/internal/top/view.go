@@ -136,17 +136,13 @@ func (m *Model) summary() string {
 	if s.Taken.IsZero() {
 		return "waiting for the store"
 	}
-	stuck, waiting := 0, 0
-	for i := range s.Names {
-		stuck += min(1, len(s.Names[i].Stuck))
-		waiting += max(0, s.Names[i].Waiters)
+	sums := s.Totals()
+	text := several(sums.Names, "name", "names")
+	part := fmt.Sprintf(", %d stuck", sums.Stuck)
+	if sums.Stuck > 0 {
+		part = ", " + styled(red, fmt.Sprintf("%d stuck", sums.Stuck))
 	}
-	text := several(len(s.Names), "name", "names")
-	part := fmt.Sprintf(", %d stuck", stuck)
-	if stuck > 0 {
-		part = ", " + styled(red, fmt.Sprintf("%d stuck", stuck))
-	}
-	text += part + fmt.Sprintf(", %d waiting", waiting)
+	text += part + fmt.Sprintf(", %d waiting", sums.Waiters)
 	if s.Prefix != "" {
 		text += "; prefix " + texts.Show(s.Prefix)
 	}

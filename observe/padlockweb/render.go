@@ -1,0 +1,146 @@
+package padlockweb
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are the pages. They are parsed when the first page is made, because most runs of the
+// command make none.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"text": printable.Name, "span": span, "moment": moment, "since": since, "count": count, "number": number,
+		"spoken": spokenSummary, "mode": modeOf, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
+		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	}).ParseFS(templateFiles, "templates/*.html"))
+})
+
+// render makes a page, or a part of one. html/template escapes each text for the place in which the
+// text stands. The result is UTF-8, and has no carriage return, which would end a line of an event.
+func render(name string, c *content) template.HTML {
+	var out bytes.Buffer
+	if err := templates().ExecuteTemplate(&out, name, c); err != nil {
+		panic(err) // a template names a field that does not exist; TestGoldenPages makes each page
+	}
+	page := bytes.ToValidUTF8(out.Bytes(), []byte("\uFFFD"))
+	return template.HTML(bytes.ReplaceAll(page, []byte("\r"), []byte("&#13;")))
+}
+
+// head is the head of a column.
+type head struct {
+	Title     string
+	Number    bool   // the cells are aligned to the right
+	By        string // the order in which the link sorts the table, or ""
+	Link      string
+	Direction string // of the order, if the table is sorted by this column
+}
+
+// Heads returns the heads of the table of names.
+func (q query) Heads() []head {
+	sorted := func(title, by, direction string, isNumber bool) head {
+		h := head{Title: title, Number: isNumber, By: by, Link: q.sorted(by)}
+		if q.Sort == by {
+			h.Direction = direction
+		}
+		return h
+	}
+	return []head{
+		{Title: "State"}, sorted("Name", "name", "ascending", false), sorted("Holder", "host", "ascending", false), {Title: "Mode"},
+		sorted("Held for", "held", "descending", true), sorted("Waiting", "waiting", "descending", true),
+		{Title: "Until"}, {Title: "Usually held, p50 / p95", Number: true}, {Title: "Fence", Number: true},
+	}
+}
+
+// First returns the hold that the table shows, or nil.
+func (r *row) First() *sampler.Hold {
+	if len(r.Holds) == 0 {
+		return nil
+	}
+	return &r.Holds[0]
+}
+
+// Others returns how many holds of the name the table does not show.
+func (r *row) Others() int { return max(0, len(r.Holds)-1) }
+
+// UsualText tells how long holds of the name last.
+func (r *row) UsualText() string {
+	u := r.Usual
+	if u.Count == 0 {
+		return "no hold has ended since this page began to look"
+	}
+	return "p50 " + span(u.P50) + ", p95 " + span(u.P95) + ", p99 " + span(u.P99) + ", at most " + span(u.Max) + " (" + strconv.FormatUint(u.Count, 10) + " seen)"
+}
+
+// SeenText tells what the sampler has seen of the name.
+func (r *row) SeenText() string {
+	return count(int(r.Grants), "grant", "grants") + ", " + count(int(r.Figures.Missed), "missed renewal", "missed renewals") + ", " +
+		count(int(r.Figures.Expired), "hold", "holds") + " that ran out without a release"
+}
+
+// Holders returns the holds that the page of a name shows.
+func (c *content) Holders() []sampler.Hold {
+	if c.One == nil {
+		return nil
+	}
+	return c.One.Holds[:min(len(c.One.Holds), maxRows)]
+}
+
+// OtherHolders returns how many holds the page of a name does not show.
+func (c *content) OtherHolders() int { return len(c.One.Holds) - len(c.Holders()) }
+
+// holdText describes a hold that would be broken.
+type holdText struct{ Holder, Held, Until, PlannedEnd string }
+
+// Texts describes the holds that would be broken.
+func (t *target) Texts() []holdText {
+	var all []holdText
+	for i := range t.Holds {
+		all = append(all, textOf(&t.Holds[i]))
+	}
+	return all
+}
+
+func textOf(h *padlock.Hold) holdText {
+	out := holdText{Holder: holderName(h.Host, h.PID, h.Foreign), Held: "since an unknown time", Until: "it is released"}
+	if h.Label != "" {
+		out.Holder += " (" + printable.Name(h.Label) + ")"
+	}
+	if h.Cooling {
+		out.Holder += ", which has released it: the name cools down"
+	}
+	if !h.Since.IsZero() {
+		out.Held = "for " + since(h.Since) + ", since " + moment(h.Since)
+	}
+	if !h.Until.IsZero() {
+		out.Until = moment(h.Until)
+		if !h.Cooling {
+			out.Until += ", unless it is renewed"
+		}
+	}
+	if !h.PlannedEnd.IsZero() {
+		out.PlannedEnd = moment(h.PlannedEnd)
+	}
+	return out
+}
+
+// since returns the time that has passed since t.
+func since(t time.Time) string { return span(timeNow().Sub(t)) }
+
+// number returns a number as text, or "unknown" for 0.
+func number(n uint64) string {
+	if n == 0 {
+		return "unknown"
+	}
+	return strconv.FormatUint(n, 10)
+}

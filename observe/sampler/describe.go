@@ -1,0 +1,195 @@
+package sampler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/group"
+)
+
+// Describe returns what the states of one look at a store say about a name: those of its lock, of
+// its slots and of the gates (driver.SlotName, driver.SlotGate). States of other names are ignored,
+// and without any state the name is free. The result is the row that a Sampler without a past has.
+// The time now is that of the look.
+func Describe(name string, states []padlock.State, now time.Time) Name {
+	t := newTracked(name, "", &grouped{name: group.Of(name)}, now)
+	s := &sight{states: map[string]padlock.State{}, complete: true, first: true, counts: true, asked: now, now: now}
+	for _, state := range states {
+		if key := keyOf(&state); partOf(name, key) != otherName {
+			s.states[key] = state
+		}
+		if state.Name == "" && pathMark+state.Path == name {
+			t.name, t.path = "", state.Path
+		}
+	}
+	t.update(s)
+	return t.row(now)
+}
+
+// DescribeAll describes each name of a list, such as that of Locker.List. The result is sorted by
+// name.
+func DescribeAll(states []padlock.State, now time.Time) []Name {
+	byName := map[string][]padlock.State{}
+	for _, state := range states {
+		key := base(keyOf(&state))
+		byName[key] = append(byName[key], state)
+	}
+	var all []Name
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		all = append(all, Describe(name, byName[name], now))
+	}
+	return all
+}
+
+// Look asks the store for a name. If slots is 0, it asks for the lock without slots. Otherwise it
+// asks for the slots 0 to slots-1 and for the callers that wait for one of them; this also works
+// with a store that cannot list names. After an error, the state of the result is Unknown.
+func Look(ctx context.Context, l *padlock.Locker, name string, slots int) (Name, error) {
+	stored := []string{name}
+	if slots > 0 {
+		stored = nil
+		for i := range slots {
+			stored = append(stored, driver.SlotName(name, i))
+		}
+		stored = append(stored, driver.SlotGate(name, slots))
+	}
+	var states []padlock.State
+	for _, one := range stored {
+		state, err := l.Inspect(ctx, one)
+		if err != nil {
+			return Name{Name: name, State: Unknown, Why: reason(err).Error(), Waiters: -1, Slots: slots}, err
+		}
+		state.Name = one
+		states = append(states, state)
+	}
+	n := Describe(name, states, time.Now())
+	n.Slots = slots
+	return n, nil
+}
+
+// LookAll asks the store for a name and for all slots of it. The list of the slots may take as long
+// as patience. If it is incomplete, LookAll does not fail, because the lock itself is known: then
+// Name.Unlisted says why. A store that cannot list names at all is no reason.
+func LookAll(ctx context.Context, l *padlock.Locker, name string, patience time.Duration) (Name, error) {
+	n, err := Look(ctx, l, name, 0)
+	if err != nil {
+		return n, err
+	}
+	listing, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	slots := strings.TrimSuffix(driver.SlotName(name, 0), ":0") // the gates begin like this, too
+	states, err := l.List(listing, slots)
+	var why error
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return n, err
+	case reason(err) == errors.ErrUnsupported: // the store lists no names
+		return n, nil
+	case listing.Err() != nil:
+		why = fmt.Errorf("the store could not list them within %s", patience)
+	default:
+		why = reason(err)
+	}
+	own := padlock.State{Name: name, Fence: n.Fence, Path: n.Path, Waiters: n.Waiters}
+	for i := range n.Holds {
+		own.Holds = append(own.Holds, n.Holds[i].Hold)
+	}
+	n = Describe(name, append(states, own), time.Now())
+	n.Unlisted = why
+	return n, nil
+}
+
+// Blocking returns the holds because of which a caller would have to wait for the name: with slots
+// 0 those of the lock itself, otherwise those of the slots 0 to slots-1 if none of these is free.
+func (n *Name) Blocking(slots int) []Hold {
+	var found []Hold
+	taken := map[int]bool{}
+	for _, h := range n.Holds {
+		if slots == 0 && h.Slot < 0 || h.Slot >= 0 && h.Slot < slots {
+			found = append(found, h)
+			taken[h.Slot] = true
+		}
+	}
+	if len(taken) < slots {
+		return nil
+	}
+	return found
+}
+
+// HeldSlots returns how many slots of the name are held.
+func (n *Name) HeldSlots() int {
+	taken := map[int]bool{}
+	for i := range n.Holds {
+		if n.Holds[i].Slot >= 0 {
+			taken[n.Holds[i].Slot] = true
+		}
+	}
+	return len(taken)
+}
+
+// HotWaiters is the smallest number of waiters that makes a name hot.
+const HotWaiters = 2
+
+// Level returns the most important fact about a name in one word: "stuck", "unknown", "hot" if
+// several callers wait for it, or the state.
+func (n *Name) Level() string {
+	switch {
+	case len(n.Stuck) > 0:
+		return "stuck"
+	case n.State == Unknown:
+		return string(Unknown)
+	case n.Waiters >= HotWaiters:
+		return "hot"
+	}
+	return string(n.State)
+}
+
+// Totals are sums over several names.
+type Totals struct {
+	Names   int `json:"names"`
+	Held    int `json:"held"`    // names that are held
+	Holds   int `json:"holders"` // holds, without cool-downs
+	Waiters int `json:"waiters"` // the sum of those that are known
+	Stuck   int `json:"stuck"`
+	Hot     int `json:"hot"`
+	Unknown int `json:"unknown"` // names of unknown state
+}
+
+// Add adds a name to the sums.
+func (t *Totals) Add(n *Name) {
+	t.Names++
+	t.Waiters += max(0, n.Waiters)
+	switch n.Level() {
+	case "stuck":
+		t.Stuck++
+	case "hot":
+		t.Hot++
+	}
+	switch n.State {
+	case Unknown:
+		t.Unknown++
+	case Held:
+		t.Held++
+	}
+	for i := range n.Holds {
+		if !n.Holds[i].Cooling {
+			t.Holds++
+		}
+	}
+}
+
+// Totals returns the sums over all rows.
+func (s *Snapshot) Totals() (t Totals) {
+	for i := range s.Names {
+		t.Add(&s.Names[i])
+	}
+	return t
+}
