@@ -43,6 +43,8 @@ type Experiment struct {
 	Base, Ratio string
 
 	Targets []Target
+
+	Most int // rounds at most, for experiments whose figures are means over seconds; 0 means any
 }
 
 // A Result is the result of an Experiment.
@@ -57,6 +59,9 @@ type Result struct {
 // begins with another row: the first round with the first row, the second round with the second
 // row, and so on. Run writes the errors of trials and the end of each round to progress.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
+	if e.Most > 0 {
+		rounds = min(rounds, e.Most)
+	}
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {
 		start := time.Now()

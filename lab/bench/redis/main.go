@@ -6,108 +6,189 @@
 package main
 
 import (
-	"flag"
-	"io"
-	"os"
-	"regexp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
-var full = plan{
-	rounds: 5, warm: 100 * time.Millisecond, trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
-	blocked: 10 * time.Second, settle: 2 * time.Second,
-	goroutines: []int{16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
-	blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 30 * time.Second,
+// plan says how much is measured.
+type plan struct {
+	trial   time.Duration // for uncontended
+	queued  time.Duration // how long waiters wait before a drain begins
+	steady  time.Duration // for steady and procs
+	grace   time.Duration // how long after the end of a trial a worker may still wait before it counts as stranded
+	blocked time.Duration
+	settle  time.Duration // how long blocked processes wait before they are measured
+
+	goroutines []int // for uncontended
+	waiters    []int // for drain
+	workers    []int // for steady
+	processes  []int // for procs
+	blockers   int
+	readers    int // of one process
+
+	holds   int
+	ttls    []time.Duration // TTLs of the holds to be renewed
+	watched time.Duration   // how long the renewals are measured
 }
 
-// quick is the plan for -quick. It measures little, and only checks that every part of the
-// benchmark works.
-var quick = plan{
-	rounds: 1, warm: 20 * time.Millisecond, trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
-	blocked: time.Second, settle: 500 * time.Millisecond,
-	goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10, readers: 100,
-	holds: 1000, ttls: []time.Duration{3 * time.Second}, watched: 3 * time.Second,
+var benchmark = measure.Bench[plan]{
+	Name: "redis", Rounds: 5, QuickRounds: 1,
+	Full: plan{
+		trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
+		blocked: 10 * time.Second, settle: 2 * time.Second,
+		goroutines: []int{16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
+		blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 30 * time.Second,
+	},
+	// Quick measures little, and only checks that every part of the benchmark works.
+	Quick: plan{
+		trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
+		blocked: time.Second, settle: 500 * time.Millisecond,
+		goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10, readers: 100,
+		holds: 1000, ttls: []time.Duration{3 * time.Second}, watched: 3 * time.Second,
+	},
+	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
+		b := &bench{plan: *p}
+		var failed error
+		if err := r.Try(func(t testing.TB) { b.rig, failed = newRig(t) }); err != nil || failed != nil {
+			return nil, errors.Join(err, failed)
+		}
+		return b.experiments(), nil
+	},
 }
 
 func main() {
 	playChild()
-	f := measure.DefineFlags("experiment")
-	f.DefineQuick("a minute", full.rounds, quick.rounds)
-	rows := flag.String("rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
-	flag.Parse()
-	b := &bench{plan: full, progress: os.Stderr}
-	if f.Quick {
-		b.plan = quick
-	}
-	b.plan.rounds = f.Rounds(b.plan.rounds)
-	h := &host{}
-	err := h.measure(b, os.Stdout, f.Only, *rows, f.JSON)
-	h.end()
-	measure.ExitIf("redis", err)
+	benchmark.Main()
 }
 
-func (h *host) measure(b *bench, out io.Writer, only, rows string, asJSON bool) (err error) {
-	if b.rig, err = h.start(); err != nil {
-		return err
-	}
-	return b.run(out, only, rows, asJSON)
+// bench is one run of the benchmark.
+type bench struct {
+	plan plan
+	rig  *rig
 }
 
-// experiment is an Experiment and the maximum number of rounds for it.
-type experiment struct {
-	*measure.Experiment
-	most int
-}
-
-func (b *bench) experiments() (all []experiment) {
-	add := func(e *measure.Experiment, most int) {
-		if len(e.Rows) > 0 {
-			all = append(all, experiment{e, most})
-		}
-	}
-	const any = 1 << 10
+func (b *bench) experiments() (all []*measure.Experiment) {
 	for _, awake := range []bool{false, true} {
-		add(b.pinned(awake), any)
+		all = append(all, b.pinned(awake))
 	}
 	for _, n := range b.plan.goroutines {
-		add(b.uncontended(n), any)
+		all = append(all, b.uncontended(n))
 	}
 	for _, ownClients := range []bool{true, false} {
 		for _, n := range b.plan.waiters {
-			add(b.drain(n, ownClients), any)
+			all = append(all, b.drain(n, ownClients))
 		}
 		for _, n := range b.plan.workers {
-			add(b.steady(n, ownClients), any)
+			all = append(all, b.steady(n, ownClients))
 		}
 	}
 	for _, n := range b.plan.processes {
-		add(b.procs(n), any)
+		all = append(all, b.procs(n))
 	}
-	add(b.permits(), any)
-	add(b.slotQueue(64), any)
-	add(b.readers(b.plan.readers), any)
-	// These trials last for seconds, and each figure is a mean over that time.
-	add(b.blockedProcs(b.plan.blockers), 1)
+	all = append(all, b.permits(), b.slotQueue(64), b.readers(b.plan.readers), b.blockedProcs(b.plan.blockers))
 	for _, ttl := range b.plan.ttls {
-		add(b.renewals(b.plan.holds, ttl, b.plan.watched), 1)
+		all = append(all, b.renewals(b.plan.holds, ttl, b.plan.watched))
 	}
 	return all
 }
 
-// run makes the experiments and prints them. It returns an error if the benchmark itself fails or a
-// pattern is wrong. A missed target is no error.
-func (b *bench) run(out io.Writer, only, rows string, asJSON bool) error {
-	report, err := measure.NewReport(out, b.progress, only, asJSON)
-	if err != nil {
-		return err
+// rows returns a row for each peer that is in the tables in. Before each trial, the server is
+// emptied.
+func (b *bench) rows(in trial.Tables, f func(p *trial.Peer) (measure.Figures, error)) []measure.Row {
+	return trial.Rows(peers(b.rig), in, func(p *trial.Peer) (measure.Figures, error) {
+		if err := b.rig.clear(); err != nil {
+			return nil, err
+		}
+		return f(p)
+	})
+}
+
+var costColumns = []measure.Column{
+	{Name: "cmds", Format: "%.2f"},      // commands sent by clients, per operation
+	{Name: "calls", Format: "%.2f"},     // commands run by the server, including those in scripts
+	{Name: "client us", Format: "%.1f"}, // CPU time per operation
+	{Name: "server us", Format: "%.1f"},
+}
+
+// uncontended makes n goroutines of one process lock and unlock different names.
+func (b *bench) uncontended(n int) *measure.Experiment {
+	e := &measure.Experiment{
+		Name: fmt.Sprintf("uncontended, %d goroutines", n),
+		Columns: append([]measure.Column{
+			{Name: "ops/s", Format: "%.0f"}, {Name: "p50 us", Format: "%.0f"}, {Name: "p99 us", Format: "%.0f"},
+		}, costColumns...),
+		Base: limitAlone, Ratio: "ops/s",
+		Rows: b.rows(alone, func(p *trial.Peer) (measure.Figures, error) { return p.Pairs(n, b.plan.trial, b.rig.meter) }),
 	}
-	if b.rows, err = regexp.Compile(rows); err != nil {
-		return err
+	share := func(row string, atLeast float64) {
+		e.Targets = append(e.Targets, measure.Target{Row: row, Column: "ops/s", Base: limitAlone, AtLeast: atLeast})
 	}
-	for _, e := range b.experiments() {
-		report.Run(e.Experiment, min(b.plan.rounds, e.most), nil)
+	if n == 64 {
+		share(oursStringNoFence+byDriver, 0.9)
+		share(oursStringNoFence, 0.75)
+		share(oursString+byDriver, 0.7)
+		share(oursString, 0.7)
+		share(ours+byDriver, 0.6)
+		share(ours, 0.6)
 	}
-	return report.End()
+	return e
+}
+
+var drainColumns = append([]measure.Column{
+	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
+	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
+	{Name: "max/mean wait", Format: "%.2f"}, // 2 if waiters are served in order of arrival: the mean wait is then half of the longest wait
+	{Name: "violations", Format: "%.0f"},
+}, costColumns...)
+
+// drain makes n waiters wait for a held name. Then the holder releases the name, and each waiter
+// takes it once.
+func (b *bench) drain(n int, ownClients bool) *measure.Experiment {
+	in, base, how := oneDrain, limitHop, "one client for all"
+	if ownClients {
+		in, base, how = eachDrain, limitQueue, "a client each"
+	}
+	e := &measure.Experiment{
+		Name: fmt.Sprintf("drain, %s, %d waiters", how, n), Columns: drainColumns, Base: base, Ratio: "total_ms",
+		Rows: b.rows(in, func(p *trial.Peer) (measure.Figures, error) {
+			return p.Drain(n, ownClients, b.plan.queued, b.rig.meter)
+		}),
+	}
+	most := func(row, column, base string, atMost float64) {
+		e.Targets = append(e.Targets, measure.Target{Row: row, Column: column, Base: base, AtMost: atMost})
+	}
+	for _, row := range []string{ours, oursString} {
+		if ownClients && slices.Contains([]int{64, 256}, n) {
+			most(row, "total_ms", limitQueue, 2.2)
+		}
+		if ownClients {
+			most(row, "cmds", "", 1.3)
+			continue
+		}
+		most(row, "total_ms", limitHop, 2)
+		most(row+locally, "total_ms", limitHop, 0.2)
+	}
+	return e
+}
+
+var workColumns = append(slices.Clone(trial.CompeteColumns), costColumns...)
+
+// steady makes n goroutines of this process lock and unlock one name repeatedly.
+func (b *bench) steady(n int, ownClients bool) *measure.Experiment {
+	how := "one client for all"
+	if ownClients {
+		how = "a client each"
+	}
+	return &measure.Experiment{
+		Name: fmt.Sprintf("steady, %s, %d workers", how, n), Columns: workColumns, Base: limitQueue, Ratio: "hand-offs/s",
+		Rows: b.rows(steadily, func(p *trial.Peer) (measure.Figures, error) {
+			return p.Compete(n, ownClients, b.plan.steady, b.plan.grace, 0, b.rig.meter)
+		}),
+	}
 }

@@ -173,7 +173,7 @@ func (t *heldTrial) watch() error {
 		t.figures["client us"], t.figures["server us"] = ours, theirs
 		// The next figures say how many locks one processor could keep renewing if each lease had
 		// the default length. A lease is renewed when a third of its length has passed.
-		third := micros(full.ttl / 3)
+		third := micros(defaultTTL / 3)
 		t.figures["client carries"], t.figures["server carries"] = third/ours, third/theirs
 	}
 	return err

@@ -12,75 +12,66 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 const (
-	bare    = "two statements"
-	ours    = "sqlstore"
-	waiting = "waiting, without notifications"
-	files   = "waiting, SQLite"
+	bare = "two statements"
+	ours = "sqlstore"
 )
 
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
-		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.namedLocks(),
+		b.tables(sqlstore.PostgreSQL), b.tables(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.namedLocks(),
 		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(), b.renewals(),
 	}
 }
 
-// pairs measures how long it takes to acquire and release a name that nobody else wants.
-func (b *bench) pairs(e sqlstore.Engine) *measure.Experiment {
-	row := func(name string, make func(*sql.DB) (func(context.Context) error, error)) measure.Row {
-		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(e, make) }}
+// pair measures how long it takes to acquire and release a name that nobody else wants. The first
+// peer is the base.
+func (b *bench) pair(name string, peers []trial.Peer, targets ...measure.Target) *measure.Experiment {
+	for i := range targets {
+		targets[i].Column = "p50 us"
 	}
-	x := &measure.Experiment{
-		Name:    "pair, " + e.String(),
-		Columns: []measure.Column{{Name: "us", Format: "%.1f"}, {Name: "p50 us", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}},
-		Rows: []measure.Row{
-			row(bare, func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e, false) }),
-			row(ours, func(db *sql.DB) (func(context.Context) error, error) { return oursPair(db, e) }),
-		},
-		Base: bare, Ratio: "p50 us",
-		Targets: []measure.Target{{Row: ours, Column: "p50 us", Base: bare, AtMost: 1.3}},
+	return &measure.Experiment{
+		Name: name, Columns: trial.PairColumns, Base: peers[0].Name, Ratio: "p50 us", Targets: targets,
+		Rows: trial.Rows(peers, 1, func(p *trial.Peer) (measure.Figures, error) { return p.Pairs(1, b.plan.trial, nil) }),
+	}
+}
+
+// tables compares locks in tables with the bare statements.
+func (b *bench) tables(e sqlstore.Engine) *measure.Experiment {
+	peer := func(name string, open func(*sql.DB) (*trial.Client, error)) trial.Peer {
+		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) {
+			db, err := b.open(e, 4)
+			if err != nil {
+				return nil, err
+			}
+			c, err := open(db)
+			if err != nil {
+				return nil, errors.Join(err, db.Close())
+			}
+			end := c.Close
+			c.Close = func() error { return errors.Join(end(), db.Close()) }
+			return c, nil
+		}}
+	}
+	peers := []trial.Peer{
+		peer(bare, func(db *sql.DB) (*trial.Client, error) { return bareLease(db, e, false) }),
+		peer(ours, func(db *sql.DB) (*trial.Client, error) {
+			s, err := sqlstore.Open(context.Background(), db, e)
+			if err != nil {
+				return nil, err
+			}
+			return trial.Driver(s), nil
+		}),
 	}
 	if e == sqlstore.PostgreSQL {
-		x.Rows = append(x.Rows, row("SKIP LOCKED by hand", func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e, true) }))
+		peers = append(peers, peer("SKIP LOCKED by hand", func(db *sql.DB) (*trial.Client, error) { return bareLease(db, e, true) }))
 	}
-	return x
-}
-
-func (b *bench) pair(e sqlstore.Engine, make func(*sql.DB) (func(context.Context) error, error)) (f measure.Figures, err error) {
-	db, err := b.open(e, 4)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	once, err := make(db)
-	if err != nil {
-		return nil, err
-	}
-	return b.time(once)
-}
-
-func oursPair(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error) {
-	s, err := sqlstore.Open(context.Background(), db, e)
-	if err != nil {
-		return nil, err
-	}
-	r := driver.Request{Name: "pair", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}
-	return func(ctx context.Context) error {
-		if _, err := s.Acquire(ctx, r); err != nil {
-			return err
-		}
-		out, err := s.Release(ctx, r.Name, r.Token, 0)
-		if err == nil && out != driver.Released {
-			err = fmt.Errorf("release found %d", out)
-		}
-		return err
-	}, nil
+	return b.pair("pair, "+e.String(), peers, measure.Target{Row: ours, Base: bare, AtMost: 1.3})
 }
 
 // drains measures how fast a queue empties. Many waiters wait for one name that is held. In one row
@@ -115,7 +106,7 @@ func (b *bench) drains() *measure.Experiment {
 func (b *bench) waiting() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
-		Name:    waiting,
+		Name: "waiting, without notifications", Most: 1, // the figures are means over the time
 		Columns: []measure.Column{{Name: "gap_ms", Format: "%.1f"}, {Name: "polls/s", Format: "%.1f"}},
 		Rows: []measure.Row{{Name: name, Run: func() (measure.Figures, error) {
 			return b.contend(crowd{engine: sqlstore.PostgreSQL, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
@@ -130,7 +121,7 @@ func (b *bench) waiting() *measure.Experiment {
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
-		Name:    files,
+		Name: "waiting, SQLite", Most: 1,
 		Columns: []measure.Column{{Name: "gap_ms", Format: "%.1f"}, {Name: "cpu %", Format: "%.1f"}, {Name: "writes", Format: "%.1f"}},
 		Rows: []measure.Row{{Name: name, Run: func() (measure.Figures, error) {
 			return b.contend(crowd{engine: sqlstore.SQLite, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
@@ -239,7 +230,7 @@ const warmUps = 16
 // the crowd queue up for that name. When all of them wait, begin releases the name.
 func (b *bench) begin(ctx context.Context, ps []*process, cr crowd, span time.Duration) (c *contest, name string, before counts, err error) {
 	last := ps[cr.processes]
-	name = b.name()
+	name = trial.NewName()
 	first, err := last.locker.Acquire(ctx, name)
 	if err != nil {
 		return nil, "", before, err
