@@ -26,8 +26,9 @@ type Column struct {
 // row's figure divided by the figure of the row Base in the same column. Either AtMost or AtLeast
 // is set.
 type Target struct {
-	Row, Column, Base string
-	AtMost, AtLeast   float64
+	Row, Column     string
+	Base            string  `json:",omitempty"`
+	AtMost, AtLeast float64 `json:",omitempty"`
 }
 
 // An Experiment is one table: rows that are measured together.
@@ -82,8 +83,13 @@ func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 // Median takes the figure of one row in one column from each round. It returns the median of these
 // figures, or NaN if there are none.
 func (r *Result) Median(row, column string) float64 {
+	return MedianOf(r.Trials[row], column)
+}
+
+// MedianOf returns the median of the figures of one column, or NaN if there are none.
+func MedianOf(trials []Figures, column string) float64 {
 	var values []float64
-	for _, f := range r.Trials[row] {
+	for _, f := range trials {
 		values = append(values, f.valueIn(column))
 	}
 	return Median(values)

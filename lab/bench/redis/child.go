@@ -15,25 +15,8 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
-// playChild is called at the start of the program. If the environment contains instructions from a
-// parent process, playChild follows them and ends this process. Otherwise it returns at once.
-func playChild() {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		return
-	}
-	if err := obey(text); err != nil {
-		fmt.Fprintln(os.Stderr, "a process of the trial:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-func obey(text string) error {
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
+// obey is the main function of a process of a trial.
+func obey(o order) error {
 	p, err := trial.MapPage(os.NewFile(3, "page"))
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ var benchmark = measure.Bench[plan]{
 }
 
 func main() {
-	playChild()
+	trial.PlayChild(obey)
 	benchmark.Main()
 }
 

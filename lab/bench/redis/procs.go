@@ -17,10 +17,6 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
-// childVariable is the environment variable that makes this program one process of a trial. Its
-// value is an order, as JSON.
-const childVariable = "PADLOCK_BENCH_CHILD"
-
 // An order describes the task of a child process.
 type order struct {
 	Row, Addr, Name string
@@ -118,18 +114,11 @@ func (b *bench) startTroop(row, name string, n int, wait bool) (*troop, error) {
 }
 
 func (t *troop) start(o order, stdin *os.File) error {
-	self, err := os.Executable()
+	cmd, err := trial.NewChild(o)
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(self)
-	// Without this, a process that was built with -race would sleep for a second before it ends.
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = stdin, os.Stderr, []*os.File{t.file}
+	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{t.file}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

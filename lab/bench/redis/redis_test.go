@@ -20,7 +20,7 @@ import (
 // The trials start this binary again as their processes.
 func TestMain(m *testing.M) {
 	trial.Patience = 5 * time.Second
-	playChild()
+	trial.PlayChild(obey)
 	os.Exit(m.Run())
 }
 

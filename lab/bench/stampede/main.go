@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // plan says how much is measured.
@@ -40,7 +41,7 @@ var benchmark = measure.Bench[plan]{
 }
 
 func main() {
-	playChild()
+	trial.PlayChild(play)
 	benchmark.Main()
 }
 

@@ -14,11 +14,12 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/benchtest"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // The trials start this binary again as their processes.
 func TestMain(m *testing.M) {
-	playChild()
+	trial.PlayChild(play)
 	os.Exit(m.Run())
 }
 
