@@ -61,6 +61,6 @@ func (b *bench) blockedOnce(p *trial.Peer, n int) (f measure.Figures, err error)
 	seconds := b.plan.blocked.Seconds()
 	return measure.Figures{
 		"cmds/s": float64(sent) / seconds, "calls/s": (after.calls - before.calls) / seconds,
-		"server us/s": micros(after.server-before.server) / seconds,
+		"server us/s": measure.Micros(after.server-before.server) / seconds,
 	}, errors.Join(err, bad)
 }

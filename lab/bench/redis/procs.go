@@ -69,7 +69,7 @@ func (b *bench) procsOnce(p *trial.Peer, n int) (f measure.Figures, err error) {
 	for _, one := range tallies {
 		cpu += one.CPU
 	}
-	f["client us"] = micros(cpu) / float64(locks)
+	f["client us"] = measure.Micros(cpu) / float64(locks)
 	return f, err
 }
 

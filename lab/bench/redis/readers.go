@@ -101,7 +101,7 @@ func (b *bench) measureGroup(p *trial.Page, g *group, n int, begin func() error)
 	err = begin()
 	g.inside.Wait()
 	took := time.Since(start)
-	f := measure.Figures{"total_ms": float64(took.Microseconds()) / 1000}
+	f := measure.Figures{"total_ms": measure.Millis(took)}
 	bad := end(f, n)
 	close(g.leave)
 	g.gone.Wait()

@@ -74,14 +74,12 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 			per := 1 / float64(n)
 			f["cmds"] = float64(after.sent-before.sent) * per
 			f["calls"] = (after.calls - before.calls) * per
-			f["client us"] = micros(after.client.CPU-before.client.CPU) * per
-			f["server us"] = micros(after.server-before.server) * per
+			f["client us"] = measure.Micros(after.client.CPU-before.client.CPU) * per
+			f["server us"] = measure.Micros(after.server-before.server) * per
 			return err
 		}, err
 	}
 }
-
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 // info reads a section of INFO.
 func (r *rig) info(section string) (map[string]string, error) {

@@ -136,7 +136,7 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 	})
 	took := time.Since(start)
 	return measure.Figures{
-		"total_ms": float64(took.Microseconds()) / 1000, "cmds": float64(sentBy(pages)-before) / float64(callers),
+		"total_ms": measure.Millis(took), "cmds": float64(sentBy(pages)-before) / float64(callers),
 	}, err
 }
 

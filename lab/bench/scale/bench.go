@@ -43,5 +43,3 @@ func columns(format string, names ...string) (all []measure.Column) {
 	}
 	return all
 }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -263,7 +263,7 @@ func (b *bench) drain(ctx context.Context, ps []*process, cr crowd, span time.Du
 	took := time.Since(c.began)
 	after, err := b.count(ps[cr.processes].db, cr.engine, name)
 	return measure.Figures{
-		"total_ms": float64(took.Microseconds()) / 1000, "hand p50 us": c.hands.Micros(0.5),
+		"total_ms": measure.Millis(took), "hand p50 us": c.hands.Micros(0.5),
 		"statements": (after.calls - before.calls) / float64(cr.waiters),
 	}, errors.Join(err, c.err)
 }
@@ -351,9 +351,5 @@ func (b *bench) processes(n int, cr crowd) (ps []*process, err error) {
 }
 
 func closeAll(ps []*process) {
-	var all sync.WaitGroup
-	for _, p := range ps {
-		all.Go(func() { p.close() })
-	}
-	all.Wait()
+	trial.Together(len(ps), func(i int) error { return ps[i].close() })
 }

@@ -78,7 +78,7 @@ func (b *bench) cold() *measure.Experiment {
 		Name:    fmt.Sprintf("%d callers in %d processes, absent key, %v to make", p.processes*p.callers, p.processes, p.takes),
 		Columns: columns,
 	}
-	limit := 1.15*millis(p.takes) + 30
+	limit := 1.15*measure.Millis(p.takes) + 30
 	targets := []measure.Target{{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: limit}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
 		t, err := f.sendAll(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute})
@@ -164,12 +164,10 @@ func (b *bench) failing() *measure.Experiment {
 	}
 	all := float64(p.processes * p.callers)
 	targets := []measure.Target{
-		{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: 1.15*millis(p.takes) + 30}, {Column: "errors", AtLeast: all},
+		{Column: "runs", AtMost: 1}, {Column: "slowest ms", AtMost: 1.15*measure.Millis(p.takes) + 30}, {Column: "errors", AtLeast: all},
 	}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {
 		t, err := f.sendAll(order{Key: b.key(), Calls: p.callers, Takes: p.takes, TTL: time.Minute, Fails: true})
 		return t.figures(), err
 	})
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
