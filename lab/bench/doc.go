@@ -16,9 +16,10 @@
 // table shows each target next to its figure. A missed target is shown, but nothing fails because
 // of it.
 //
-// Package measure is the frame of all benches: flags, rounds, tables and JSON. Package trial measures
-// pairs, drains, crowds and contests for any lock. A library or a server joins as a trial.Peer: a
-// name, the tables that it is in, and a function that opens a client in about ten lines.
+// Package measure is the frame of all benches: flags, rounds, tables and JSON. Package trial
+// measures pairs, drains, crowds and contests for any lock. A library or a server joins as a
+// trial.Peer: a name, the tables that it is in, and a function that opens a client in about ten
+// lines.
 //
 // docs/performance.md has the figures of a quiet machine.
 package bench

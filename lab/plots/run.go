@@ -5,21 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"math"
 	"strings"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
-
-// A run is the output of `-json`: the experiments by name.
-type run map[string]measure.Record
-
-// median returns the median of the values that the rounds have in one column of a row. It returns
-// false if no round has a value there.
-func (all run) median(experiment, row, column string) (float64, bool) {
-	x := measure.MedianOf(all[experiment].Trials[row], column)
-	return x, !math.IsNaN(x)
-}
 
 // readRun reads the lines of r that are JSON. Each has one experiment. The other lines come from
 // the program make and are ignored.

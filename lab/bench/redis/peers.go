@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -30,11 +29,6 @@ const (
 	blocked                            // many processes that only wait
 	allOfThem = alone | oneDrain | eachDrain | steadily | blocked
 )
-
-// peers returns the rows of all tables: padlock, other libraries, and limits.
-func peers(r *rig) []trial.Peer {
-	return slices.Concat(padlocks(r), libraries(r), limits(r))
-}
 
 // A peer opens a client for a site.
 type open = func(s site) (*trial.Client, error)

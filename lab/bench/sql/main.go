@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // plan says how much is measured.
@@ -39,3 +40,10 @@ var benchmark = measure.Bench[plan]{
 }
 
 func main() { benchmark.Main() }
+
+func (b *bench) experiments() []*measure.Experiment {
+	return []*measure.Experiment{
+		b.tables(sqlstore.PostgreSQL), b.tables(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.namedLocks(),
+		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(), b.renewals(),
+	}
+}

@@ -23,8 +23,9 @@ type Tally struct {
 	Err      string
 }
 
-// Work sleeps until the trial begins. Then it locks and unlocks in a loop until the trial ends. A worker that is waiting for the lock at
-// the end gets some extra time. If the lock does not come then, the worker sets Stranded.
+// Work sleeps until the trial begins. Then it locks and unlocks in a loop until the trial ends. A
+// worker that is waiting for the lock at the end gets some extra time. If the lock does not come
+// then, the worker sets Stranded.
 func (p *Page) Work(l Lock, id int32) (t Tally) {
 	end := p.end.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))
