@@ -3,7 +3,8 @@
 //	make bench           the core: files, package padlock, memory, idle holds (package core)
 //	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
-//	go run ./bench/quorum three Redis: redsync (package quorum)
+//	make bench-quorum    three Redis: redsync (package quorum)
+//	make bench-coord     etcd: the Mutex of its client, bare requests (package coord)
 //	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, plain watches (package zookeeper)
 //	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
@@ -14,5 +15,11 @@
 // rounds. A ratio is calculated for each round, and the table shows the median of these ratios. The
 // table shows each target next to its figure. A missed target is shown, but nothing fails because
 // of it.
+//
+// Package measure is the frame of all benches: flags, rounds, tables and JSON. Package trial
+// measures pairs, drains, crowds and contests for any lock. A library or a server joins as a
+// trial.Peer: a name, the tables that it is in, and a function that opens a client in about ten
+// lines.
+//
 // docs/performance.md has the figures of a quiet machine.
 package bench

@@ -305,7 +305,7 @@ func (c chart) collect(all run) []line {
 	for _, s := range c.series {
 		l := line{label: s.label, shade: s.shade}
 		for _, row := range c.rows {
-			x, ok := all[s.experiment].median(row, s.column)
+			x, ok := all.median(s.experiment, row, s.column)
 			if ok && (x > 0 || !c.log) { // a logarithmic axis has no 0
 				l.points = append(l.points, point{row, x})
 			}

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 // merge writes the medians of a run into the published file, in place of the experiment's old
@@ -29,7 +32,7 @@ func merge(published, from string, keepRows bool) error {
 		}
 		merged = true
 		if keepRows {
-			e.keepRows(old[name])
+			addMissing(&e, old[name])
 		}
 		old[name] = e
 	}
@@ -50,9 +53,9 @@ func merge(published, from string, keepRows bool) error {
 	return os.WriteFile(published, out.Bytes(), 0o644)
 }
 
-// keepRows copies rows of a published experiment to e, with their targets. It copies only the rows
-// that e does not have.
-func (e *experiment) keepRows(published experiment) {
+// addMissing copies rows of a published experiment to e, with their targets. It copies only the
+// rows that e does not have.
+func addMissing(e *measure.Record, published measure.Record) {
 	for _, t := range published.Targets {
 		if e.Trials[t.Row] == nil {
 			e.Targets = append(e.Targets, t)
@@ -75,15 +78,15 @@ func readFile(name string) (run, error) {
 }
 
 // publishedPart returns the medians of the figures that charts and tables show.
-func publishedPart(e experiment) experiment {
-	out := experiment{Name: e.Name, Rounds: e.Rounds, Trials: map[string][]map[string]float64{}}
+func publishedPart(e measure.Record) measure.Record {
+	out := measure.Record{Name: e.Name, Rounds: e.Rounds, Trials: map[string][]measure.Figures{}}
 	add := func(row, column string) {
-		x, ok := e.median(row, column)
-		if !ok {
+		x := measure.MedianOf(e.Trials[row], column)
+		if math.IsNaN(x) {
 			return
 		}
 		if out.Trials[row] == nil {
-			out.Trials[row] = []map[string]float64{{}}
+			out.Trials[row] = []measure.Figures{{}}
 		}
 		out.Trials[row][0][column] = threeDigits(x)
 	}

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/padlock-go/padlock/lab/bench/measure"
+
 // A pair is a row of padlock and the row that it is compared with, on one axis in microseconds.
 type pair struct {
 	label      string // name in the chart
@@ -78,16 +80,16 @@ const (
 // both figures.
 func (all run) addPairs() {
 	for name, pairs := range pairings {
-		e := experiment{Name: name, Trials: map[string][]map[string]float64{}}
+		e := measure.Record{Name: name, Trials: map[string][]measure.Figures{}}
 		for _, p := range pairs {
 			of := all[p.experiment]
-			ours, ok1 := of.median(p.ours, p.column)
-			other, ok2 := of.median(p.other, p.column)
+			ours, ok1 := all.median(p.experiment, p.ours, p.column)
+			other, ok2 := all.median(p.experiment, p.other, p.column)
 			if !ok1 || !ok2 {
 				continue
 			}
 			e.Rounds = of.Rounds
-			e.Trials[p.label] = []map[string]float64{{"padlock": ours * p.micros, "other": other * p.micros}}
+			e.Trials[p.label] = []measure.Figures{{"padlock": ours * p.micros, "other": other * p.micros}}
 			for _, t := range of.Targets {
 				if t.Row == p.ours && t.Column == p.column && (t.Base == p.other || t.Base == "") {
 					t.Row = p.label

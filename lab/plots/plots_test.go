@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 const pictures = "../../docs/images"
@@ -76,7 +78,7 @@ func TestTablesAreCurrent(t *testing.T) {
 func TestZeroOnALogarithmicAxis(t *testing.T) {
 	const name = "50 processes blocked for 10s"
 	c := chart{title: "t", axis: "a", log: true, series: []source{{"", name, "cmds/s", own}}, rows: []string{"padlock", "redsync"}}
-	lines := c.collect(run{name: {Trials: map[string][]map[string]float64{"padlock": {{"cmds/s": 0}}, "redsync": {{"cmds/s": 10}}}}})
+	lines := c.collect(run{name: {Trials: map[string][]measure.Figures{"padlock": {{"cmds/s": 0}}, "redsync": {{"cmds/s": 10}}}}})
 	if len(lines) != 1 || len(lines[0].points) != 1 || lines[0].points[0].row != "redsync" {
 		t.Fatalf("the points are %+v", lines)
 	}
@@ -96,8 +98,8 @@ func TestFill(t *testing.T) {
 	const name = "50 processes blocked for 10s"
 	x := 6.94
 	all := run{name: {Name: name,
-		Trials:  map[string][]map[string]float64{"padlock": {{"cmds/s": 6.94}}, "redsync": {{"cmds/s": 12345.6}}},
-		Targets: []target{{Row: "padlock", Column: "cmds/s", AtMost: 10, Value: &x, Met: true}},
+		Trials:  map[string][]measure.Figures{"padlock": {{"cmds/s": 6.94}}, "redsync": {{"cmds/s": 12345.6}}},
+		Targets: []measure.Verdict{{Target: measure.Target{Row: "padlock", Column: "cmds/s", AtMost: 10}, Value: &x, Met: true}},
 	}}
 	want := "before\n" + first + "\n| | cmds/s | target |\n|---|---|---|\n| padlock | 6.94 | cmds/s 6.94 ≤ 10 met |\n| redsync | 12,346 |  |\n\n" + tableEnd + "after\n"
 	if got := fill(page, all); got != want {
@@ -170,13 +172,13 @@ func TestRunOfSeveralRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, ok := run["uncontended, 64 goroutines"].median("padlock", "share"); !ok || x != 0.7 {
+	if x, ok := run.median("uncontended, 64 goroutines", "padlock", "share"); !ok || x != 0.7 {
 		t.Errorf("share %v, %v", x, ok)
 	}
-	if x, ok := run[coreName].median("memory lock | channel", "padlock"); !ok || x != 0.2 {
+	if x, ok := run.median(coreName, "memory lock | channel", "padlock"); !ok || x != 0.2 {
 		t.Errorf("core %v, %v", x, ok)
 	}
-	if _, ok := run[coreName].median("file lock | gofrs/flock", "padlock"); ok {
+	if _, ok := run.median(coreName, "file lock | gofrs/flock", "padlock"); ok {
 		t.Error("a pair was drawn that the run does not have")
 	}
 }

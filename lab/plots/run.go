@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 // readRun reads the lines of r that are JSON. Each has one experiment. The other lines come from
@@ -18,7 +20,7 @@ func readRun(r io.Reader) (run, error) {
 		if !bytes.HasPrefix(lines.Bytes(), []byte("{")) {
 			continue
 		}
-		var e experiment
+		var e measure.Record
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, err
 		}

@@ -55,7 +55,7 @@ func fill(text string, all run) string {
 func (c chart) table(all run) string {
 	columns := slices.Concat(c.series, c.further)
 	columns = slices.DeleteFunc(columns, func(s source) bool {
-		return !slices.ContainsFunc(c.rows, func(row string) bool { _, ok := all[s.experiment].median(row, s.column); return ok })
+		return !slices.ContainsFunc(c.rows, func(row string) bool { _, ok := all.median(s.experiment, row, s.column); return ok })
 	})
 	if len(columns) == 0 {
 		return ""
@@ -73,7 +73,7 @@ func (c chart) table(all run) string {
 	for _, row := range c.rows {
 		cells, found := "", false
 		for _, s := range columns {
-			x, ok := all[s.experiment].median(row, s.column)
+			x, ok := all.median(s.experiment, row, s.column)
 			cells += " " + figure(x, ok) + " |"
 			found = found || ok
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package benchtest is the test that the benches of servers have in common.
+// Package benchtest has what the tests of the benches have in common.
 package benchtest
 
 import (
@@ -9,27 +9,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 // Figures runs a bench. It fails if the output has fewer than n rows with the given name, or a row
 // without a figure. On a busy machine, a row may get no figure in so short a time; then the bench
 // runs again, at most three times in all.
-func Figures(t *testing.T, name string, n int, run func(h *host.Host, out io.Writer) error) {
+func Figures[P any](t *testing.T, b *measure.Bench[P], p P, name string, n int) {
 	t.Setenv("TMPDIR", t.TempDir())
-	var out bytes.Buffer
+	text := ""
 	for range 3 {
-		out.Reset()
-		func() {
-			h := &host.Host{}
-			defer h.End()
-			if err := run(h, &out); err != nil {
-				t.Fatal(err)
-			}
-		}()
-		if text := out.String(); strings.Count(text, "| "+name) >= n && !strings.Contains(text, "NaN") {
+		var err error
+		if text, err = Output(b, p, measure.Run{Rounds: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(text, "| "+name) >= n && !strings.Contains(text, "NaN") {
 			return
 		}
 	}
-	t.Errorf("figures are missing:\n%s", out.String())
+	t.Errorf("figures are missing:\n%s", text)
+}
+
+// Output runs a bench with the flags in r and returns what it writes.
+func Output[P any](b *measure.Bench[P], p P, r measure.Run) (string, error) {
+	var out bytes.Buffer
+	r.Out, r.Progress = &out, io.Discard
+	err := b.Run(&r, &p)
+	return out.String(), err
 }

@@ -1,75 +1,79 @@
 //go:build linux
 
 // Command coord measures padlock's locks in etcd. For comparison, it also measures the locks of
-// etcd's own client, and the bare requests that any lock in etcd needs. It starts the servers
+// etcd's own client, and the bare requests that any lock in etcd needs. It starts the server
 // itself. Package bench describes the method; `make bench-coord` runs the command.
 package main
 
 import (
-	"flag"
-	"io"
-	"os"
+	"fmt"
+	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // plan says how much is measured.
 type plan struct {
-	rounds  int
-	pairs   int           // how often a name is taken and released in a trial
-	before  int           // for the row etcdAged: how often the name was locked before a trial
+	trial   time.Duration // how long a trial of pairs takes
+	before  int           // for the row aged: how often the name was locked before a trial
 	waiters int           // waiters of a drain
 	holds   int           // how many locks are held at once
 	settle  time.Duration // how long it takes until every hold has been renewed
 	idle    time.Duration
 }
 
-var (
-	full  = plan{5, 2000, 10_000, 64, 10_000, 25 * time.Second, 40 * time.Second}
-	quick = plan{1, 200, 1000, 16, 1000, 25 * time.Second, 20 * time.Second}
-)
-
-// An engine is one server with the experiments that are made on it. For a new server, add a file
-// with an engine, and a line to engines.
-type engine interface {
-	start(h *host.Host) error
-	experiments(p *plan) []*measure.Experiment
-	close()
+var bench = measure.Bench[plan]{
+	Name: "coord", Rounds: 5, QuickRounds: 1, Start: start,
+	Full:  plan{time.Second, 10_000, 64, 10_000, 25 * time.Second, 40 * time.Second},
+	Quick: plan{100 * time.Millisecond, 1000, 16, 1000, 25 * time.Second, 20 * time.Second},
 }
 
-func engines() []engine { return []engine{&etcd{}} }
+func main() { bench.Main() }
 
-func main() {
-	f := measure.DefineFlags("experiment")
-	f.DefineQuick("a minute", full.rounds, quick.rounds)
-	flag.Parse()
-	p := full
-	if f.Quick {
-		p = quick
+func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
+	e := etcd{}
+	if err := r.Try(func(t testing.TB) { e.addr = server.Etcd(t, server.EtcdOptions{}).Addr() }); err != nil {
+		return nil, err
 	}
-	p.rounds = f.Rounds(p.rounds)
-	h := &host.Host{}
-	err := run(h, &p, engines(), os.Stdout, os.Stderr, f.Only, f.JSON)
-	h.End()
-	measure.ExitIf("coord", err)
-}
-
-// run runs the experiments of all engines and prints them. A missed target is not an error.
-func run(h *host.Host, p *plan, all []engine, out, progress io.Writer, only string, asJSON bool) error {
-	report, err := measure.NewReport(out, progress, only, asJSON)
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		if err := e.start(h); err != nil {
-			return err
-		}
-		for _, x := range e.experiments(p) {
-			report.Run(x, p.rounds, nil)
-		}
-		e.close()
-	}
-	return report.End()
+	peers := e.peers(p)
+	return []*measure.Experiment{
+		{
+			Name: "pair, etcd", Columns: trial.PairColumns[:2],
+			Rows: trial.Rows(peers, pairs, func(c *trial.Peer) (measure.Figures, error) { return c.Pairs(1, p.trial, nil) }),
+			Base: bare, Ratio: "p50 us",
+			Targets: []measure.Target{
+				{Row: ours, Column: "p50 us", Base: bare, AtMost: 1.15},
+				{Row: ours, Column: "p50 us", Base: mutex, AtMost: 1},
+				{Row: aged, Column: "p50 us", Base: ours, AtMost: 1.1},
+			},
+		},
+		{
+			Name:    fmt.Sprintf("drain, etcd, %d waiters", p.waiters),
+			Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "hop us", Format: "%.0f"}},
+			Rows: trial.Rows(peers, drains, func(c *trial.Peer) (measure.Figures, error) {
+				return c.Drain(p.waiters, c.Name != hop, time.Duration(p.waiters)*30*time.Millisecond, nil)
+			}),
+			Base: hop, Ratio: "hop us",
+			Targets: []measure.Target{{Row: ours, Column: "hop us", Base: hop, AtMost: 1.6}},
+		},
+		{
+			Name:    fmt.Sprintf("crowd, etcd, %d goroutines of one process", p.waiters),
+			Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}},
+			Rows:    trial.Rows(peers, crowds, func(c *trial.Peer) (measure.Figures, error) { return c.Crowd(p.waiters, nil) }),
+			Base:    mutex, Ratio: "total_ms",
+			Targets: []measure.Target{{Row: ours, Column: "total_ms", Base: mutex, AtMost: 0.7}},
+		},
+		{
+			Name:    fmt.Sprintf("idle, etcd, %d holds of 30 s", p.holds),
+			Columns: []measure.Column{{Name: "requests/s per 1,000", Format: "%.2f"}, {Name: "lost", Format: "%.0f"}},
+			Rows:    []measure.Row{{Name: ours, Run: func() (measure.Figures, error) { return e.idle(p) }}},
+			Targets: []measure.Target{
+				{Row: ours, Column: "requests/s per 1,000", AtMost: 2},
+				{Row: ours, Column: "lost", AtMost: 0},
+			},
+		},
+	}, nil
 }

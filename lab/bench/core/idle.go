@@ -19,7 +19,7 @@ import (
 func idleHolds(p *plan) *measure.Experiment {
 	const ours = "padlock over memstore"
 	return &measure.Experiment{
-		Name: fmt.Sprintf("memory, %d idle holds for %v", p.idleHolds, p.idle),
+		Name: fmt.Sprintf("memory, %d idle holds for %v", p.idleHolds, p.idle), Most: 1,
 		Columns: []measure.Column{
 			{Name: "switches", Format: "%.0f"}, {Name: "renewals", Format: "%.0f"},
 			{Name: "(switches-60)/renewal", Format: "%.2f"}, {Name: "cpu us/renewal", Format: "%.1f"},

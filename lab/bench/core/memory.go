@@ -51,7 +51,7 @@ func weighCrowd(n int) (measure.Figures, error) {
 func manyHolds(p *plan) *measure.Experiment {
 	name := strconv.Itoa(p.manyHolds) + " holds"
 	return &measure.Experiment{
-		Name: "memory, many holds",
+		Name: "memory, many holds", Most: 1,
 		Columns: []measure.Column{
 			{Name: "goroutines", Format: "%.0f"}, {Name: "bytes/hold", Format: "%.0f"}, {Name: "acquire ns", Format: "%.0f"},
 		},

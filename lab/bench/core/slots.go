@@ -5,11 +5,11 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -89,18 +89,7 @@ func (p *plan) crowd() int { return min(64, p.waiters) }
 // sections measures how long it takes until each caller has held a permit for 5 ms. The function
 // withPermit takes a permit, calls its argument, and releases the permit.
 func sections(callers int, withPermit func(work func()) error) (measure.Figures, error) {
-	var all sync.WaitGroup
-	failed := make(chan error, callers)
 	start := time.Now()
-	for range callers {
-		all.Go(func() {
-			if err := withPermit(func() { time.Sleep(5 * time.Millisecond) }); err != nil {
-				failed <- err
-			}
-		})
-	}
-	all.Wait()
-	took := time.Since(start)
-	close(failed)
-	return measure.Figures{"total ms": float64(took.Microseconds()) / 1000}, <-failed
+	err := trial.Together(callers, func(int) error { return withPermit(func() { time.Sleep(5 * time.Millisecond) }) })
+	return measure.Figures{"total ms": measure.Millis(time.Since(start))}, err
 }

@@ -26,8 +26,9 @@ type Column struct {
 // row's figure divided by the figure of the row Base in the same column. Either AtMost or AtLeast
 // is set.
 type Target struct {
-	Row, Column, Base string
-	AtMost, AtLeast   float64
+	Row, Column     string
+	Base            string  `json:",omitempty"`
+	AtMost, AtLeast float64 `json:",omitempty"`
 }
 
 // An Experiment is one table: rows that are measured together.
@@ -43,6 +44,8 @@ type Experiment struct {
 	Base, Ratio string
 
 	Targets []Target
+
+	Most int // rounds at most, for experiments whose figures are means over seconds; 0 means any
 }
 
 // A Result is the result of an Experiment.
@@ -57,6 +60,9 @@ type Result struct {
 // begins with another row: the first round with the first row, the second round with the second
 // row, and so on. Run writes the errors of trials and the end of each round to progress.
 func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
+	if e.Most > 0 {
+		rounds = min(rounds, e.Most)
+	}
 	r := &Result{e, rounds, map[string][]Figures{}, map[string]error{}}
 	for round := range rounds {
 		start := time.Now()
@@ -77,8 +83,13 @@ func (e *Experiment) Run(rounds int, progress io.Writer) *Result {
 // Median takes the figure of one row in one column from each round. It returns the median of these
 // figures, or NaN if there are none.
 func (r *Result) Median(row, column string) float64 {
+	return MedianOf(r.Trials[row], column)
+}
+
+// MedianOf returns the median of the figures of one column, or NaN if there are none.
+func MedianOf(trials []Figures, column string) float64 {
 	var values []float64
-	for _, f := range r.Trials[row] {
+	for _, f := range trials {
 		values = append(values, f.valueIn(column))
 	}
 	return Median(values)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -116,21 +117,17 @@ func TestReport(t *testing.T) {
 		}
 		return all
 	}
-	written := func(only string, asJSON bool) (text, progress string) {
+	bench := Bench[string]{Name: "test", Rounds: 2, Start: func(*Run, *string) ([]*Experiment, error) { return experiments(), nil }}
+	written := func(only, rows string, asJSON bool) (text, progress string) {
 		var out, steps bytes.Buffer
-		r, err := NewReport(&out, &steps, only, asJSON)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range experiments() {
-			r.Run(e, 2, func(w io.Writer, result *Result) { io.WriteString(w, "remarks on "+result.Experiment.Name+"\n") })
-		}
-		if err := r.End(); err != nil {
+		r := &Run{Out: &out, Progress: &steps, Only: only, Rows: rows, JSON: asJSON}
+		r.Remarks = func(w io.Writer, result *Result) { io.WriteString(w, "remarks on "+result.Experiment.Name+"\n") }
+		if err := bench.Run(r, nil); err != nil {
 			t.Error(err)
 		}
 		return out.String(), steps.String()
 	}
-	text, progress := written("^memory", false)
+	text, progress := written("^memory", "", false)
 	for what, n := range map[string]int{
 		"\nfiles (2 rounds)": 0, "\nmemory (2 rounds)": 1, "\nmemory of waiters (2 rounds)": 1,
 		"|\nremarks on memory\n": 1, "\n2 targets, 2 missed\n": 1,
@@ -142,7 +139,7 @@ func TestReport(t *testing.T) {
 	if got := strings.Count(progress, " round "); got != 4 {
 		t.Errorf("the progress of two experiments with two rounds each is\n%s", progress)
 	}
-	text, _ = written("", true)
+	text, _ = written("", "", true)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) || !strings.HasPrefix(line, `{"Name":`) {
@@ -152,13 +149,34 @@ func TestReport(t *testing.T) {
 	if len(lines) != 3 {
 		t.Errorf("three experiments make %d lines of JSON", len(lines))
 	}
-	if _, err := NewReport(io.Discard, io.Discard, "(", false); err == nil {
-		t.Error("a broken regular expression is accepted")
+	if text, _ := written("", "^none$", true); text != "" {
+		t.Errorf("a run without rows says %s", text)
 	}
-	broken, _ := NewReport(failing{}, io.Discard, "", true)
-	broken.Run(experiments()[0], 1, nil)
-	if err := broken.End(); err == nil {
-		t.Error("End does not report that JSON could not be written")
+	for _, r := range []Run{{Only: "("}, {Rows: "("}, {Out: failing{}, JSON: true}} {
+		r.Progress = io.Discard
+		if err := bench.Run(&r, nil); err == nil {
+			t.Errorf("%+v is no error: a broken regular expression, or JSON that could not be written", r)
+		}
+	}
+}
+
+// The row that others are compared with stays, with the chosen rows. A row that is not chosen loses
+// its targets. Most limits the rounds.
+func TestRowsAreChosen(t *testing.T) {
+	e := &Experiment{
+		Base: "base", Rows: []Row{fixed("base", &[]string{}, 1, 1), fixed("a", &[]string{}, 1, 1), fixed("b", &[]string{}, 1, 1)},
+		Targets: []Target{{Row: "a"}, {Row: "b"}}, Most: 1,
+	}
+	e.Choose(regexp.MustCompile("^a$"))
+	if len(e.Rows) != 2 || e.Rows[0].Name != "base" || len(e.Targets) != 1 || e.Targets[0].Row != "a" {
+		t.Errorf("got %+v", e)
+	}
+	if r := e.Run(2, io.Discard); len(r.Trials["a"]) != 1 || r.Rounds != 1 {
+		t.Errorf("%d rounds", r.Rounds)
+	}
+	e.Choose(regexp.MustCompile("^b$"))
+	if len(e.Rows) != 0 {
+		t.Errorf("only the base matches, got %+v", e.Rows)
 	}
 }
 

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -123,38 +122,6 @@ func printLines(w io.Writer, lines [][]string, textCells int) {
 			fmt.Fprintln(w, "|"+strings.Repeat("---|", len(cells)))
 		}
 	}
-}
-
-// JSON writes r with the figures of every round. It leaves out figures that are not numbers.
-func (r *Result) JSON(w io.Writer) error {
-	type target struct {
-		Target
-		Value *float64
-		Met   bool
-	}
-	out := struct {
-		Name    string
-		Rounds  int
-		Trials  map[string][]Figures
-		Errors  map[string]string
-		Targets []target
-	}{r.Experiment.Name, r.Rounds, map[string][]Figures{}, map[string]string{}, nil}
-	for row, trials := range r.Trials {
-		for _, f := range trials {
-			out.Trials[row] = append(out.Trials[row], f.numbers())
-		}
-	}
-	for row, err := range r.Errors {
-		out.Errors[row] = err.Error()
-	}
-	for _, t := range r.Experiment.Targets {
-		v := target{Target: t, Met: r.Met(t)}
-		if x := r.Value(t); isNumber(x) {
-			v.Value = &x
-		}
-		out.Targets = append(out.Targets, v)
-	}
-	return json.NewEncoder(w).Encode(out)
 }
 
 func (f Figures) numbers() Figures {

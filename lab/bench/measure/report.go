@@ -7,95 +7,126 @@ import (
 	"io"
 	"os"
 	"regexp"
+
+	"github.com/padlock-go/padlock/lab/bench/host"
 )
 
-// Flags are the flags that the benches share.
-type Flags struct {
-	Only  string // a regular expression for the names of experiments
-	JSON  bool
-	Quick bool
-
-	rounds int
+// A Bench is a command that measures. P is its plan: it says how much is measured.
+type Bench[P any] struct {
+	Name        string
+	Rounds      int
+	QuickRounds int // rounds with -quick; 0 if the bench has no such flag
+	Full, Quick P   // Full may have been changed by flags of the bench's own
+	// Start starts the servers and returns the experiments in the order in which they run. The
+	// servers end with the Run.
+	Start func(r *Run, p *P) ([]*Experiment, error)
 }
 
-// DefineFlags defines the flags -only and -json. Their help texts name the parts of the bench,
-// which are experiments in some benches and tables in others. So tableWord is "experiment" or
-// "table".
-func DefineFlags(tableWord string) *Flags {
-	f := &Flags{}
-	flag.StringVar(&f.Only, "only", "", tableWord+"s whose name matches this `regexp`")
-	flag.BoolVar(&f.JSON, "json", false, "write the figures of every round as JSON, one object for each "+tableWord)
-	return f
+// A Run is one run of a bench: what its flags chose, and the servers that were started for it.
+type Run struct {
+	host.Host
+	Only, Rows    string // regular expressions for the names of experiments and of rows
+	JSON          bool
+	Rounds        int // 0 stands for the rounds of the plan
+	Out, Progress io.Writer
+	// Remarks writes more text after the table of an experiment; it may be nil.
+	Remarks func(io.Writer, *Result)
+
+	rows *regexp.Regexp
 }
 
-// DefineQuick defines the flags -quick and -rounds for a bench that has a full and a quick plan.
-// The help for the flags says how many rounds each of the plans has, and how long the quick plan
-// takes.
-func (f *Flags) DefineQuick(quickTime string, fullRounds, quickRounds int) {
-	flag.BoolVar(&f.Quick, "quick", false, "measure less, in "+quickTime)
-	flag.IntVar(&f.rounds, "rounds", 0, fmt.Sprintf("rounds instead of %d, or of %d with -quick", fullRounds, quickRounds))
-}
-
-// Rounds returns the value of -rounds. If that flag was not given, it returns planned, the number
-// of rounds in the plan.
-func (f *Flags) Rounds(planned int) int {
-	if f.rounds > 0 {
-		return f.rounds
+// Main is the main function of the command. It exits with an error if the bench itself fails. A
+// missed target is no error.
+func (b *Bench[P]) Main() {
+	r := &Run{Out: os.Stdout, Progress: os.Stderr}
+	flag.StringVar(&r.Only, "only", "", "experiments whose name matches this `regexp`")
+	flag.StringVar(&r.Rows, "rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
+	flag.BoolVar(&r.JSON, "json", false, "write the figures of every round as JSON, one object for each experiment")
+	flag.IntVar(&r.Rounds, "rounds", 0, fmt.Sprintf("`number` of rounds instead of %d", b.Rounds))
+	quick := new(bool)
+	if b.QuickRounds > 0 {
+		quick = flag.Bool("quick", false, fmt.Sprintf("measure less, in %d rounds", b.QuickRounds))
 	}
-	return planned
-}
-
-// ExitIf ends the process if the bench itself has failed.
-func ExitIf(bench string, err error) {
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", bench, err)
+	flag.Parse()
+	p := &b.Full
+	if *quick {
+		p, b.Rounds = &b.Quick, b.QuickRounds
+	}
+	if err := b.Run(r, p); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", b.Name, err)
 		os.Exit(1)
 	}
 }
 
-// A Report runs experiments and writes their results. It writes a table for each experiment,
-// followed by a table of all targets. With the flag -json, it writes JSON instead.
-type Report struct {
-	out, progress io.Writer
-	only          *regexp.Regexp
-	json          bool
-	results       []*Result
-	err           error
-}
-
-// NewReport returns a Report that writes results to out, and messages about its progress to
-// progress. The Report runs only the experiments whose names match pattern, a regular expression.
-func NewReport(out, progress io.Writer, pattern string, asJSON bool) (*Report, error) {
-	chosen, err := regexp.Compile(pattern)
+// Run measures and writes a table for each experiment, followed by a table of all targets. With the
+// flag -json, it writes JSON instead.
+func (b *Bench[P]) Run(r *Run, p *P) error {
+	defer r.End()
+	only, err := regexp.Compile(r.Only)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &Report{out: out, progress: progress, only: chosen, json: asJSON}, nil
+	if r.rows, err = regexp.Compile(r.Rows); err != nil {
+		return err
+	}
+	all, err := b.Start(r, p)
+	if err != nil {
+		return err
+	}
+	rounds := b.Rounds
+	if r.Rounds > 0 {
+		rounds = r.Rounds
+	}
+	var results []*Result
+	for _, e := range all {
+		if e.Choose(r.rows); len(e.Rows) == 0 || !only.MatchString(e.Name) {
+			continue
+		}
+		result := e.Run(rounds, r.Progress)
+		results = append(results, result)
+		err = errors.Join(err, r.print(result))
+	}
+	if !r.JSON {
+		PrintTargets(r.Out, results)
+	}
+	return err
 }
 
-// Run runs e and writes the result. If the flag -only excludes e by its name, Run does nothing. If
-// remarks is not nil, Run calls it after the table, to write more text.
-func (r *Report) Run(e *Experiment, rounds int, remarks func(io.Writer, *Result)) {
-	if !r.only.MatchString(e.Name) {
-		return
+func (r *Run) print(result *Result) error {
+	if r.JSON {
+		return result.JSON(r.Out)
 	}
-	result := e.Run(rounds, r.progress)
-	r.results = append(r.results, result)
-	if r.json {
-		r.err = errors.Join(r.err, result.JSON(r.out))
-		return
+	result.Print(r.Out)
+	if r.Remarks != nil {
+		r.Remarks(r.Out, result)
 	}
-	result.Print(r.out)
-	if remarks != nil {
-		remarks(r.out, result)
-	}
+	return nil
 }
 
-// End writes the targets. It returns an error if JSON could not be written. A missed target is no
-// error.
-func (r *Report) End() error {
-	if !r.json {
-		PrintTargets(r.out, r.results)
+// Wants reports whether the user wants to see a row, so that a bench need not start a server for
+// other rows.
+func (r *Run) Wants(row string) bool { return r.rows.MatchString(row) }
+
+// Choose removes the rows whose names do not match, and their targets. The row that others are
+// compared with stays, unless it is the only one.
+func (e *Experiment) Choose(wanted *regexp.Regexp) {
+	var rows []Row
+	chosen := map[string]bool{}
+	matches := false
+	for _, row := range e.Rows {
+		match := wanted.MatchString(row.Name)
+		matches = matches || match
+		if match || row.Name == e.Base {
+			rows, chosen[row.Name] = append(rows, row), true
+		}
 	}
-	return r.err
+	var targets []Target
+	for _, t := range e.Targets {
+		if chosen[t.Row] {
+			targets = append(targets, t)
+		}
+	}
+	if e.Rows, e.Targets = rows, targets; !matches {
+		e.Rows = nil
+	}
 }

@@ -60,3 +60,9 @@ func (t Times) MaxToMean() float64 {
 	}
 	return float64(slices.Max(t)) * float64(len(t)) / float64(sum)
 }
+
+// Micros returns d in microseconds.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// Millis returns d in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

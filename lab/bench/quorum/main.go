@@ -6,70 +6,122 @@
 package main
 
 import (
-	"flag"
-	"io"
-	"os"
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredis9 "github.com/redis/go-redis/v9"
+
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
+	"github.com/padlock-go/padlock/stores/quorum"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 // plan says how much is measured.
 type plan struct {
-	rounds     int
 	trial      time.Duration
 	contenders []int
 }
 
-var (
-	full  = plan{5, 6 * time.Second, []int{1, 2, 8, 20, 50}}
-	quick = plan{1, 2 * time.Second, []int{1, 8, 50}}
-)
+var bench = measure.Bench[plan]{
+	Name: "quorum", Rounds: 5, QuickRounds: 1, Start: start,
+	Full: plan{6 * time.Second, []int{1, 2, 8, 20, 50}}, Quick: plan{2 * time.Second, []int{1, 8, 50}},
+}
+
+func main() { bench.Main() }
 
 // hold is how long a contender keeps the lock.
 const hold = 5 * time.Millisecond
 
-// A bench is one run of the benchmark, with its servers.
-type bench struct {
-	plan  plan
-	addrs []string
-	names int // number of trials so far; each trial has its own name
-}
+const ours, peer = "padlock quorum", "redsync"
 
-func main() {
-	f := measure.DefineFlags("experiment")
-	f.DefineQuick("15 s", full.rounds, quick.rounds)
-	flag.Parse()
-	b := &bench{plan: full}
-	if f.Quick {
-		b.plan = quick
+// start returns the experiments. In each, n clients lock and unlock one name repeatedly.
+func start(r *measure.Run, p *plan) (all []*measure.Experiment, err error) {
+	var addrs []string
+	if err := r.Try(func(t testing.TB) {
+		for range 3 {
+			addrs = append(addrs, server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr())
+		}
+	}); err != nil {
+		return nil, err
 	}
-	b.plan.rounds = f.Rounds(b.plan.rounds)
-	h := &host.Host{}
-	err := b.run(h, os.Stdout, os.Stderr, f.Only, f.JSON)
-	h.End()
-	measure.ExitIf("quorum", err)
-}
-
-// run runs the experiments and prints them. A missed target is not an error.
-func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
-	report, err := measure.NewReport(out, progress, only, asJSON)
-	if err != nil {
-		return err
-	}
-	for range 3 {
-		err := h.Try(func(t testing.TB) {
-			b.addrs = append(b.addrs, server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr())
+	for _, n := range p.contenders {
+		least := 1.0
+		if n < 8 {
+			least = 0.8
+		}
+		all = append(all, &measure.Experiment{
+			Name: fmt.Sprintf("three Redis servers, holds of %v, %d contenders", hold, n),
+			Columns: []measure.Column{
+				{Name: "locks/s", Format: "%.0f"}, {Name: "served", Format: "%.0f"}, {Name: "fewest", Format: "%.0f"},
+				{Name: "longest ms", Format: "%.0f"}, {Name: "violations", Format: "%.0f"},
+			},
+			Base: peer, Ratio: "locks/s",
+			Rows: trial.Rows(peers(addrs), 1, func(c *trial.Peer) (measure.Figures, error) {
+				return c.Compete(n, true, p.trial, 0, hold, nil)
+			}),
+			Targets: []measure.Target{
+				{Row: ours, Column: "locks/s", Base: peer, AtLeast: least},
+				{Row: ours, Column: "served", AtLeast: float64(n)},
+			},
 		})
-		if err != nil {
-			return err
+	}
+	return all, nil
+}
+
+// peers are padlock and redsync, each client with its own connections. redsync has its default
+// delays between tries.
+func peers(addrs []string) []trial.Peer {
+	ofQuorum := func(opts ...quorum.Option) func(*trial.Counter) (*trial.Client, error) {
+		return func(*trial.Counter) (*trial.Client, error) {
+			var members []driver.Store
+			for _, addr := range addrs {
+				s, err := redisstore.Open(context.Background(), redisstore.Config{Addrs: []string{addr}})
+				if err != nil {
+					return nil, err
+				}
+				members = append(members, s)
+			}
+			q, err := quorum.New(quorum.Majority, members, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return trial.Face(q), nil
 		}
 	}
-	for _, n := range b.plan.contenders {
-		report.Run(b.contended(n), b.plan.rounds, nil)
+	return []trial.Peer{
+		{Name: peer, In: 1, Open: func(*trial.Counter) (*trial.Client, error) { return openRedsync(addrs), nil }},
+		{Name: ours, In: 1, Open: ofQuorum()},
+		{Name: ours + ", no fences", In: 1, Open: ofQuorum(quorum.NoFences())},
 	}
-	return report.End()
+}
+
+func openRedsync(addrs []string) *trial.Client {
+	var pools []redis.Pool
+	var clients []*goredis9.Client
+	for _, addr := range addrs {
+		c := goredis9.NewClient(&goredis9.Options{Addr: addr})
+		pools, clients = append(pools, goredis.NewPool(c)), append(clients, c)
+	}
+	rs := redsync.New(pools...)
+	return trial.NewClient(func() (err error) {
+		for _, c := range clients {
+			err = errors.Join(err, c.Close())
+		}
+		return err
+	}, func(ctx context.Context, name string) (func() error, error) {
+		m := rs.NewMutex(name, redsync.WithExpiry(trial.TTL), redsync.WithTries(1<<30))
+		if err := m.LockContext(ctx); err != nil {
+			return nil, err
+		}
+		return func() error { _, err := m.UnlockContext(context.Background()); return err }, nil
+	})
 }

@@ -3,19 +3,15 @@
 package main
 
 import (
-	"io"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/benchtest"
-	"github.com/padlock-go/padlock/lab/bench/host"
 )
 
 // TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
 func TestFigures(t *testing.T) {
 	server.Needs(t, "redis")
-	benchtest.Figures(t, ours, 4, func(h *host.Host, out io.Writer) error {
-		return (&bench{plan: plan{1, 100 * time.Millisecond, []int{1, 3}}}).run(h, out, io.Discard, "", false)
-	})
+	benchtest.Figures(t, &bench, plan{100 * time.Millisecond, []int{1, 3}}, ours, 4)
 }

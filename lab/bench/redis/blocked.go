@@ -9,60 +9,58 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // blockedProcs makes n processes wait for one name and measures the work that this causes for the
 // server. It counts all requests: those of the holder, those of the waiters, and those that keep
 // connections alive.
 func (b *bench) blockedProcs(n int) *measure.Experiment {
-	e := &measure.Experiment{
+	return &measure.Experiment{
 		Name: fmt.Sprintf("%d processes blocked for %v", n, b.plan.blocked),
 		Columns: []measure.Column{
 			{Name: "cmds/s", Format: "%.1f"}, {Name: "calls/s", Format: "%.1f"}, {Name: "server us/s", Format: "%.0f"},
 		},
-		Targets: blockedTargets,
+		// all commands that clients send
+		Targets: []measure.Target{{Row: ours, Column: "cmds/s", AtMost: 10}, {Row: oursString, Column: "cmds/s", AtMost: 10}},
+		Rows:    b.rows(blocked, func(p *trial.Peer) (measure.Figures, error) { return b.blockedOnce(p, n) }),
+		Most:    1, // the figures are means over the time
 	}
-	b.fill(e, blocked, func(c *contestant) (measure.Figures, error) { return b.blockedOnce(c, n) })
-	return e
 }
 
-func (b *bench) blockedOnce(c *contestant, n int) (f measure.Figures, err error) {
-	name := b.name("blocked")
-	holder := new(page)
-	o, err := c.openFor(b.rig, site{b.rig.addr, &holder.sent[0]}, b.name("warm"), name)
+func (b *bench) blockedOnce(p *trial.Peer, n int) (f measure.Figures, err error) {
+	name, holder := trial.NewName(), new(trial.Counter)
+	c, locks, err := p.Start(holder, name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	if err := c.ready(b.rig, name); err != nil {
-		return nil, err
-	}
+	defer func() { err = errors.Join(err, c.Close()) }()
 	// With some libraries the lock ends with the context of the call that acquired it.
-	ctx, cancel := context.WithTimeout(context.Background(), b.plan.settle+b.plan.blocked+patience)
+	ctx, cancel := context.WithTimeout(context.Background(), b.plan.settle+b.plan.blocked+trial.Patience)
 	defer cancel()
-	unlock, err := o.lockers[0].Lock(ctx)
+	unlock, err := locks[0](ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	t, err := b.startTroop(&contestant{name: c.name}, name, n, true)
+	t, err := b.startTroop(p.Name, name, n, true)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.end()) }()
 	time.Sleep(b.plan.settle) // until all processes are waiting
 	before, err := b.rig.cost(t.page)
-	held := holder.sent[0].Load()
+	held := holder.Load()
 	if err != nil {
 		return nil, err
 	}
 	time.Sleep(b.plan.blocked)
 	after, err := b.rig.cost(t.page)
-	sent := after.sent - before.sent + holder.sent[0].Load() - held
+	sent := after.sent - before.sent + holder.Load() - held
 	_, bad := t.finish()
 	seconds := b.plan.blocked.Seconds()
 	return measure.Figures{
 		"cmds/s": float64(sent) / seconds, "calls/s": (after.calls - before.calls) / seconds,
-		"server us/s": micros(after.server-before.server) / seconds,
+		"server us/s": measure.Micros(after.server-before.server) / seconds,
 	}, errors.Join(err, bad)
 }

@@ -10,75 +10,56 @@ import (
 	"io"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
-// playChild is called at the start of the program. If the environment contains instructions from a
-// parent process, playChild follows them and ends this process. Otherwise it returns at once.
-func playChild() {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		return
-	}
-	if err := obey(text); err != nil {
-		fmt.Fprintln(os.Stderr, "a process of the trial:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-func obey(text string) error {
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
-	p, err := mapPage(os.NewFile(3, "page"))
+// obey is the main function of a process of a trial.
+func obey(o order) error {
+	p, err := trial.MapPage(os.NewFile(3, "page"))
 	if err != nil {
 		return err
 	}
-	rows := contestants()
-	i := slices.IndexFunc(rows, func(c contestant) bool { return c.name == o.Row })
+	admin, err := site{o.Addr, new(trial.Counter)}.resp()
+	if err != nil {
+		return err
+	}
+	all := peers(&rig{o.Addr, admin})
+	i := slices.IndexFunc(all, func(p trial.Peer) bool { return p.Name == o.Row })
 	if i < 0 {
 		return errors.New("there is no row " + o.Row)
 	}
-	admin, err := site{o.Addr, new(counter)}.resp()
-	if err != nil {
-		return err
-	}
-	warm := fmt.Sprint(o.Name, ":", o.Party)
-	opened, err := rows[i].openFor(&rig{o.Addr, admin}, site{o.Addr, &p.sent[o.Party]}, warm, o.Name)
+	_, locks, err := all[i].Start(&p.Sent[o.Party], o.Name)
 	if err != nil {
 		return err
 	}
 	if o.Wait {
-		return waitInVain(opened.lockers[0])
+		return waitInVain(locks[0])
 	}
-	t, err := workAtGate(p, opened.lockers[0], int32(o.Party))
+	t, err := workAtGate(p, locks[0], int32(o.Party))
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(t))
 }
 
 // workAtGate waits until all processes may begin, and then works.
-func workAtGate(p *page, l Locker, id int32) (tally, error) {
+func workAtGate(p *trial.Page, l trial.Lock, id int32) (trial.Tally, error) {
 	fmt.Println("ready")
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
-		return tally{}, err
+		return trial.Tally{}, err
 	}
 	before := measure.Used()
-	time.Sleep(time.Duration(p.start.Load() - now()))
-	t := p.work(l, id)
+	t := p.Work(l, id)
 	t.CPU = measure.Used().CPU - before.CPU
 	return t, nil
 }
 
 // waitInVain waits for a lock that another process holds, until stdin ends.
-func waitInVain(l Locker) error {
+func waitInVain(l trial.Lock) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	failed := make(chan error, 1)
 	go func() {
-		_, err := l.Lock(ctx)
+		_, err := l(ctx)
 		failed <- err
 	}()
 	fmt.Println("ready")

@@ -8,15 +8,17 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // limits returns the rows that show how fast a lock could be at best, on this machine and with this
 // server. The clients in these rows cannot be used as locks.
-func limits() []contestant {
-	return []contestant{
-		{name: limitAlone, in: alone, open: openRueidis},
-		{name: limitQueue, in: oneDrain | eachDrain | steadily, open: openBlpop, prime: primeBlpop},
-		{name: limitHop, in: oneDrain, open: openHop},
+func limits(r *rig) []trial.Peer {
+	return []trial.Peer{
+		{Name: limitAlone, In: alone, Open: r.at(openRueidis)},
+		{Name: limitQueue, In: oneDrain | eachDrain | steadily, Open: r.at(openBlpop), Prime: r.primeBlpop},
+		{Name: limitHop, In: oneDrain, Open: r.at(openHop)},
 	}
 }
 
@@ -34,7 +36,10 @@ type blpop struct {
 	conns []*resp
 }
 
-func openBlpop(s site) (client, error) { return &blpop{site: s}, nil }
+func openBlpop(s site) (*trial.Client, error) {
+	b := &blpop{site: s}
+	return &trial.Client{Lock: b.lock, Close: b.close}, nil
+}
 
 func (b *blpop) close() error {
 	var err error
@@ -44,12 +49,12 @@ func (b *blpop) close() error {
 	return err
 }
 
-func primeBlpop(r *resp, name string) error {
-	_, err := r.do(command("RPUSH", name, "turn"))
+func (r *rig) primeBlpop(name string) error {
+	_, err := r.admin.do(command("RPUSH", name, "turn"))
 	return err
 }
 
-func (b *blpop) locker(name string) (Locker, error) {
+func (b *blpop) lock(name string) (trial.Lock, error) {
 	conn, err := b.site.resp()
 	if err != nil {
 		return nil, err
@@ -60,7 +65,7 @@ func (b *blpop) locker(name string) (Locker, error) {
 		_, err := conn.do(push)
 		return err
 	}
-	return lockFunc(func(ctx context.Context) (func() error, error) {
+	return func(ctx context.Context) (func() error, error) {
 		if err := conn.applyDeadline(ctx); err != nil {
 			return nil, err
 		}
@@ -69,7 +74,7 @@ func (b *blpop) locker(name string) (Locker, error) {
 			err = errors.New("BLPOP returned nothing")
 		}
 		return unlock, err
-	}), nil
+	}, nil
 }
 
 // hop measures how long a message takes through the server. It is used like a lock, but nothing is
@@ -86,8 +91,8 @@ type hop struct {
 	over    sync.WaitGroup
 }
 
-func openHop(s site) (client, error) {
-	h := &hop{channel: "bench:hop", turns: make([]chan struct{}, maxParties)}
+func openHop(s site) (*trial.Client, error) {
+	h := &hop{channel: "bench:hop", turns: make([]chan struct{}, trial.MaxParties)}
 	for i := range h.turns {
 		h.turns[i] = make(chan struct{}, 1)
 	}
@@ -108,7 +113,7 @@ func openHop(s site) (client, error) {
 		return nil, err
 	}
 	h.over.Go(h.dispatch)
-	return h, nil
+	return &trial.Client{Lock: h.lock, Close: h.close}, nil
 }
 
 // dispatch reads the messages. Each message contains the number of a party, and dispatch wakes that
@@ -132,9 +137,9 @@ func (h *hop) close() error {
 	return err
 }
 
-// locker adds a party and returns its Locker. The parties get their turns in the order in which
+// lock adds a party and returns its Lock. The parties get their turns in the order in which
 // they were added.
-func (h *hop) locker(string) (Locker, error) {
+func (h *hop) lock(string) (trial.Lock, error) {
 	i := h.next
 	h.next++
 	if i >= len(h.turns) {
@@ -147,12 +152,12 @@ func (h *hop) locker(string) (Locker, error) {
 		_, err := h.publish.Write(pass)
 		return err
 	}
-	return lockFunc(func(ctx context.Context) (func() error, error) {
+	return func(ctx context.Context) (func() error, error) {
 		select {
 		case <-h.turns[i]:
 			return unlock, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	}), nil
+	}, nil
 }

@@ -14,116 +14,181 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/lab/bench/trial"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
-const allOfThem scenario = alone | oneDrain | eachDrain | steadily | blocked
+// The tables in which peers appear.
+const (
+	alone     trial.Tables = 1 << iota // uncontended
+	oneDrain                           // the drain experiments in which all waiters share a client
+	eachDrain                          // the drain experiments in which each waiter has its own client
+	steadily                           // the experiments in which workers lock and unlock for a fixed time
+	blocked                            // many processes that only wait
+	allOfThem = alone | oneDrain | eachDrain | steadily | blocked
+)
 
-// peers returns the other libraries, used as their documentation shows. A library that polls has a
-// row with its default delay. For redsync there is another row with a shorter delay.
-func peers() []contestant {
-	return []contestant{
-		{name: "redsync", in: allOfThem, open: openRedsync()},
-		{name: "redsync-10ms", in: oneDrain | eachDrain | steadily, open: openRedsync(redsync.WithRetryDelay(10 * time.Millisecond))},
-		{name: "redislock-lin10", in: allOfThem, open: openRedislock},
-		{name: "rueidislock-3key", in: allOfThem, open: openRueidislock(2, false)}, // the default: 2 of 3 keys
-		{name: "rueidislock-1key", in: allOfThem, open: openRueidislock(1, false)},
-		{name: "rueidislock-1key-noloop", in: allOfThem, open: openRueidislock(1, true)}, // as its README shows
+// A peer opens a client for a site.
+type open = func(s site) (*trial.Client, error)
+
+// at makes the function of a Peer that connects to the server of r.
+func (r *rig) at(f open) func(sent *trial.Counter) (*trial.Client, error) {
+	return func(sent *trial.Counter) (*trial.Client, error) { return f(site{r.addr, sent}) }
+}
+
+// libraries returns the other libraries, used as their documentation shows. A library that polls
+// has a row with its default delay. For redsync there is another row with a shorter delay.
+func libraries(r *rig) []trial.Peer {
+	return []trial.Peer{
+		{Name: "redsync", In: allOfThem, Open: r.at(openRedsync())},
+		{Name: "redsync-10ms", In: oneDrain | eachDrain | steadily, Open: r.at(openRedsync(redsync.WithRetryDelay(10 * time.Millisecond)))},
+		{Name: "redislock-lin10", In: allOfThem, Open: r.at(openRedislock)},
+		{Name: "rueidislock-3key", In: allOfThem, Open: r.at(openRueidislock(2, false))}, // the default: 2 of 3 keys
+		{Name: "rueidislock-1key", In: allOfThem, Open: r.at(openRueidislock(1, false))},
+		{Name: "rueidislock-1key-noloop", In: allOfThem, Open: r.at(openRueidislock(1, true))}, // as its README shows
 	}
 }
-
-// lockers is a client that is made from two functions.
-type lockers struct {
-	lock func(ctx context.Context, name string) (unlock func() error, err error)
-	end  func() error
-}
-
-func (l lockers) locker(name string) (Locker, error) {
-	return lockFunc(func(ctx context.Context) (func() error, error) { return l.lock(ctx, name) }), nil
-}
-
-func (l lockers) close() error { return l.end() }
 
 func (s site) goRedis() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial})
 }
 
-func openRedsync(more ...redsync.Option) func(site) (client, error) {
+func openRedsync(more ...redsync.Option) open {
 	const forever = 1 << 30 // number of tries; the context bounds the wait
-	options := append([]redsync.Option{redsync.WithExpiry(ttl), redsync.WithTries(forever)}, more...)
-	return func(s site) (client, error) {
+	options := append([]redsync.Option{redsync.WithExpiry(trial.TTL), redsync.WithTries(forever)}, more...)
+	return func(s site) (*trial.Client, error) {
 		c := s.goRedis()
 		rs := redsync.New(goredis.NewPool(c))
-		return lockers{func(ctx context.Context, name string) (func() error, error) {
+		return trial.NewClient(c.Close, func(ctx context.Context, name string) (func() error, error) {
 			m := rs.NewMutex(name, options...)
 			if err := m.LockContext(ctx); err != nil {
 				return nil, err
 			}
-			return func() error {
-				_, err := m.UnlockContext(context.Background())
-				return err
-			}, nil
-		}, c.Close}, nil
+			return func() error { _, err := m.UnlockContext(context.Background()); return err }, nil
+		}), nil
 	}
 }
 
-func openRedislock(s site) (client, error) {
+func openRedislock(s site) (*trial.Client, error) {
 	c := s.goRedis()
 	rl := redislock.New(c)
 	options := &redislock.Options{RetryStrategy: redislock.LinearBackoff(10 * time.Millisecond)} // it keeps no state, so it can be shared
-	return lockers{func(ctx context.Context, name string) (func() error, error) {
-		l, err := rl.Obtain(ctx, name, ttl, options)
+	return trial.NewClient(c.Close, func(ctx context.Context, name string) (func() error, error) {
+		l, err := rl.Obtain(ctx, name, trial.TTL, options)
 		if err != nil {
 			return nil, err
 		}
 		return func() error { return l.Release(context.Background()) }, nil
-	}, c.Close}, nil
+	}), nil
 }
 
-func openRueidislock(majority int32, noLoop bool) func(site) (client, error) {
-	return func(s site) (client, error) {
+func openRueidislock(majority int32, noLoop bool) open {
+	return func(s site) (*trial.Client, error) {
 		rl, err := rueidislock.NewLocker(rueidislock.LockerOption{
 			ClientOption: s.rueidis(), KeyMajority: majority, NoLoopTracking: noLoop,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return lockers{func(ctx context.Context, name string) (func() error, error) {
+		return trial.NewClient(func() error { rl.Close(); return nil }, func(ctx context.Context, name string) (func() error, error) {
 			_, cancel, err := rl.WithContext(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			return func() error { cancel(); return nil }, nil
-		}, func() error { rl.Close(); return nil }}, nil
+			return func() error { cancel(); return nil }, err
+		}), nil
 	}
 }
 
-// openRueidis opens the simplest correct lock over one pipelined connection: SET NX PX, and
-// compare-and-delete. It does not wait.
-func openRueidis(s site) (client, error) {
+// oneConnection opens the client of the simplest correct lock, over one pipelined connection.
+func (s site) oneConnection() (rueidis.Client, error) {
 	option := s.rueidis()
 	option.PipelineMultiplex = -1
-	c, err := rueidis.NewClient(option)
-	if err != nil {
-		return nil, err
-	}
-	return &rueidisClient{c}, nil
+	return rueidis.NewClient(option)
 }
-
-type rueidisClient struct{ rueidis.Client }
-
-func (c *rueidisClient) close() error { c.Close(); return nil }
 
 var compareAndDelete = rueidis.NewLuaScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-func (c *rueidisClient) locker(name string) (Locker, error) {
-	token := strconv.FormatUint(rand.Uint64(), 36)
-	keys, args := []string{name}, []string{token}
-	unlock := func() error {
-		return compareAndDelete.Exec(context.Background(), c.Client, keys, args).Error()
+// openRueidis opens the simplest correct lock: SET NX PX, and compare-and-delete. It does not wait.
+func openRueidis(s site) (*trial.Client, error) {
+	c, err := s.oneConnection()
+	if err != nil {
+		return nil, err
 	}
-	return lockFunc(func(ctx context.Context) (func() error, error) {
-		set := c.B().Set().Key(name).Value(token).Nx().PxMilliseconds(ttl.Milliseconds()).Build()
-		return unlock, c.Do(ctx, set).Error()
-	}), nil
+	return &trial.Client{Close: func() error { c.Close(); return nil }, Lock: func(name string) (trial.Lock, error) {
+		token := strconv.FormatUint(rand.Uint64(), 36)
+		keys, args := []string{name}, []string{token}
+		unlock := func() error { return compareAndDelete.Exec(context.Background(), c, keys, args).Error() }
+		return func(ctx context.Context) (func() error, error) {
+			set := c.B().Set().Key(name).Value(token).Nx().PxMilliseconds(trial.TTL.Milliseconds()).Build()
+			return unlock, c.Do(ctx, set).Error()
+		}, nil
+	}}, nil
+}
+
+// Several variants of padlock are measured, and each variant has its own row. A lock is PHP's
+// sorted set or a plain string, with or without fences. Some rows use the store directly, without
+// package padlock. Some other rows use PassLocally.
+const (
+	ours              = "padlock"
+	oursNoFence       = "padlock-nofence"
+	oursString        = "padlock-string"
+	oursStringNoFence = "padlock-string-nofence"
+	byDriver          = "/driver"
+	locally           = "/locally" // with PassLocally
+)
+
+// The rows with PassLocally use these limits. A process passes the lock from one of its callers to
+// the next for at most batchTime, and at most batchSize times. Then other processes can get the
+// lock.
+const batchSize, batchTime = 256, 10 * time.Millisecond
+
+// padlocks returns the rows of padlock. The rows without fences show what fences cost. They are
+// only in the tables of an uncontended lock.
+func padlocks(r *rig) (rows []trial.Peer) {
+	for _, kind := range []struct {
+		name       string
+		everywhere bool
+		options    []redisstore.Option
+	}{
+		{oursStringNoFence, false, []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
+		{oursString, true, []redisstore.Option{redisstore.PlainStrings()}},
+		{oursNoFence, false, []redisstore.Option{redisstore.NoFences()}},
+		{ours, true, nil},
+	} {
+		row := func(suffix string, in trial.Tables, client func(*redisstore.Store) *trial.Client) {
+			if !kind.everywhere {
+				in &= alone
+			}
+			rows = append(rows, trial.Peer{Name: kind.name + suffix, In: in, Open: r.at(func(s site) (*trial.Client, error) {
+				store, err := s.store(kind.options...)
+				if err != nil {
+					return nil, err
+				}
+				return client(store), nil
+			})})
+		}
+		row(byDriver, alone|oneDrain|eachDrain, func(s *redisstore.Store) *trial.Client { return trial.Driver(s) })
+		row("", allOfThem, func(s *redisstore.Store) *trial.Client { return trial.Face(s) })
+		row(locally, oneDrain|steadily, func(s *redisstore.Store) *trial.Client {
+			return trial.Face(s, padlock.PassLocally(batchSize, batchTime))
+		})
+	}
+	return rows
+}
+
+// store opens padlock's store.
+func (s site) store(opts ...redisstore.Option) (*redisstore.Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
+	defer cancel()
+	return redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial}, opts...)
+}
+
+// locker opens padlock.
+func (s site) locker(opts ...redisstore.Option) (*padlock.Locker, error) {
+	store, err := s.store(opts...)
+	if err != nil {
+		return nil, err
+	}
+	return padlock.New(store, padlock.TTL(trial.TTL)), nil
 }

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // pinned repeats the experiment with an uncontended lock, with one goroutine. The server has one
@@ -25,18 +26,18 @@ func (b *bench) pinned(awake bool) *measure.Experiment {
 	if awake {
 		e.Name += ", kept awake"
 	}
-	e.Base, e.Rows = pinnedBase, nil
+	e.Base = pinnedBase
 	e.Targets = []measure.Target{
 		{Row: oursString, Column: "ops/s", Base: pinnedBase, AtLeast: 0.8},
 		{Row: ours, Column: "ops/s", Base: pinnedBase, AtLeast: 0.6},
 	}
-	b.fill(e, alone, func(c *contestant) (f measure.Figures, err error) {
+	e.Rows = b.rows(alone, func(p *trial.Peer) (f measure.Figures, err error) {
 		undo, err := b.rig.pin(awake)
 		defer func() { err = errors.Join(err, undo()) }()
 		if err != nil {
 			return nil, err
 		}
-		return b.lockAlone(c, 1)
+		return p.Pairs(1, b.plan.trial, b.rig.meter)
 	})
 	return e
 }

@@ -14,11 +14,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
-
-// childVariable is the environment variable that makes this program one process of a trial. Its
-// value is an order, as JSON.
-const childVariable = "PADLOCK_BENCH_CHILD"
 
 // An order describes the task of a child process.
 type order struct {
@@ -32,39 +29,53 @@ func (b *bench) procs(n int) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("procs, %d processes", n),
 		Columns: workColumns, Base: limitQueue, Ratio: "hand-offs/s",
-		Targets: procsTargets(n),
+		Rows: b.rows(steadily, func(p *trial.Peer) (measure.Figures, error) { return b.procsOnce(p, n) }),
 	}
-	b.fill(e, steadily, func(c *contestant) (measure.Figures, error) { return b.procsOnce(c, n) })
+	for _, row := range []string{ours, oursString} {
+		if n == 16 {
+			e.Targets = append(e.Targets,
+				measure.Target{Row: row, Column: "hand-offs/s", Base: limitQueue, AtLeast: 0.5},
+				measure.Target{Row: row, Column: "Jain", AtLeast: 0.99})
+		}
+	}
 	return e
 }
 
-func (b *bench) procsOnce(c *contestant, n int) (f measure.Figures, err error) {
-	t, err := b.startTroop(c, b.name("procs"), n, false)
+func (b *bench) procsOnce(p *trial.Peer, n int) (f measure.Figures, err error) {
+	name := trial.NewName()
+	if p.Prime != nil {
+		if err := p.Prime(name); err != nil {
+			return nil, err
+		}
+	}
+	t, err := b.startTroop(p.Name, name, n, false)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.end()) }()
-	before, err := b.rig.cost(t.page)
+	end, err := b.rig.meter(t.page)()
 	if err != nil {
 		return nil, err
 	}
 	const head = 5 * time.Millisecond // time for all processes to see the gate open
-	t.page.span(now()+int64(head), b.plan.steady, b.plan.grace)
+	t.page.Span(head, b.plan.steady, b.plan.grace)
 	tallies, err := t.finish()
 	if err != nil {
 		return nil, err
 	}
-	after, err := b.rig.cost(t.page)
-	after.client.CPU = before.client.CPU // leaves out the CPU time of this process
+	f, locks, err := t.page.Summary(tallies)
+	err = errors.Join(err, end(f, locks))
+	var cpu time.Duration // of the processes, without this one
 	for _, one := range tallies {
-		after.client.CPU += one.CPU
+		cpu += one.CPU
 	}
-	return conclude(t.page, tallies, b.plan.steady, before, after, err)
+	f["client us"] = measure.Micros(cpu) / float64(locks)
+	return f, err
 }
 
 // A troop is the group of processes of a trial.
 type troop struct {
-	page     *page
+	page     *trial.Page
 	file     *os.File
 	gate     *os.File // closing the gate starts the work of the children; see finish
 	children []*child
@@ -76,13 +87,10 @@ type child struct {
 }
 
 // startTroop starts n processes and returns when all are connected and ready.
-func (b *bench) startTroop(c *contestant, name string, n int, wait bool) (*troop, error) {
-	if err := c.ready(b.rig, name); err != nil {
-		return nil, err
-	}
+func (b *bench) startTroop(row, name string, n int, wait bool) (*troop, error) {
 	t := &troop{}
 	var err error
-	if t.page, t.file, err = newPage(); err != nil {
+	if t.page, t.file, err = trial.NewPage(); err != nil {
 		return nil, err
 	}
 	stdin, gate, err := os.Pipe()
@@ -92,7 +100,7 @@ func (b *bench) startTroop(c *contestant, name string, n int, wait bool) (*troop
 	defer stdin.Close()
 	t.gate = gate
 	for i := range n {
-		o := order{Row: c.name, Addr: b.rig.addr, Name: name, Party: i + 1, Wait: wait}
+		o := order{Row: row, Addr: b.rig.addr, Name: name, Party: i + 1, Wait: wait}
 		if err := t.start(o, stdin); err != nil {
 			return nil, errors.Join(err, t.end())
 		}
@@ -106,18 +114,11 @@ func (b *bench) startTroop(c *contestant, name string, n int, wait bool) (*troop
 }
 
 func (t *troop) start(o order, stdin *os.File) error {
-	self, err := os.Executable()
+	cmd, err := trial.NewChild(o)
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(self)
-	// Without this, a process that was built with -race would sleep for a second before it ends.
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = stdin, os.Stderr, []*os.File{t.file}
+	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{t.file}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -131,8 +132,8 @@ func (t *troop) start(o order, stdin *os.File) error {
 
 // finish closes the gate, which is the standard input of all children. Now the children begin to
 // work, or they end if they were started only to wait. finish collects their results.
-func (t *troop) finish() ([]tally, error) {
-	tallies := make([]tally, len(t.children))
+func (t *troop) finish() ([]trial.Tally, error) {
+	tallies := make([]trial.Tally, len(t.children))
 	errs := make([]error, len(t.children)+1)
 	errs[len(t.children)] = t.gate.Close()
 	var all sync.WaitGroup
@@ -158,5 +159,5 @@ func (t *troop) end() error {
 			c.cmd.Wait()         // returns an error, because the process was killed
 		}
 	}
-	return errors.Join(t.page.unmap(), t.file.Close())
+	return errors.Join(t.page.Unmap(), t.file.Close())
 }

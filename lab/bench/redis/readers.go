@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // readers lets n readers of one process wait while a writer of another process holds the name. Then
@@ -22,18 +23,17 @@ import (
 // without locks: n small writes, one for each reader, are sent at the same time on one connection.
 func (b *bench) readers(n int) *measure.Experiment {
 	const limit = "limit-rueidis-1conn, a ZADD for each"
-	e := &measure.Experiment{
+	return &measure.Experiment{
 		Name: fmt.Sprintf("%d readers of one process", n),
 		Columns: []measure.Column{
 			{Name: "total_ms", Format: "%.1f"}, {Name: "cmds", Format: "%.3f"}, {Name: "calls", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}, {Name: "server us", Format: "%.1f"},
 		},
 		Base: limit, Ratio: "total_ms",
+		Rows: []measure.Row{
+			{Name: ours, Run: func() (measure.Figures, error) { return b.readTogether(n) }},
+			{Name: limit, Run: func() (measure.Figures, error) { return b.writeTogether(n) }},
+		},
 	}
-	if b.rows.MatchString(ours) {
-		e.Rows = append(e.Rows, measure.Row{Name: ours, Run: func() (measure.Figures, error) { return b.readTogether(n) }})
-	}
-	e.Rows = append(e.Rows, measure.Row{Name: limit, Run: func() (measure.Figures, error) { return b.writeTogether(n) }})
-	return e
 }
 
 func (b *bench) readTogether(n int) (f measure.Figures, err error) {
@@ -47,7 +47,7 @@ func (b *bench) readTogether(n int) (f measure.Figures, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, locker.Close(context.Background())) }()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	const name = "bench:readers"
 	held, err := writer.Acquire(ctx, name)
@@ -71,13 +71,12 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 	if err := b.rig.clear(); err != nil {
 		return nil, err
 	}
-	p := new(page)
-	opened, err := openRueidis(site{b.rig.addr, &p.sent[0]})
+	p := new(trial.Page)
+	c, err := site{b.rig.addr, &p.Sent[0]}.oneConnection()
 	if err != nil {
 		return nil, err
 	}
-	c := opened.(*rueidisClient)
-	defer func() { err = errors.Join(err, c.close()) }()
+	defer c.Close()
 	start := make(chan struct{})
 	ctx := context.Background()
 	var last atomic.Int64
@@ -93,8 +92,8 @@ func (b *bench) writeTogether(n int) (f measure.Figures, err error) {
 
 // measureGroup calls begin, which lets the goroutines of a group enter. It measures the time until
 // all of them have entered. Then it lets them leave.
-func (b *bench) measureGroup(p *page, g *group, n int, begin func() error) (measure.Figures, error) {
-	before, err := b.rig.cost(p)
+func (b *bench) measureGroup(p *trial.Page, g *group, n int, begin func() error) (measure.Figures, error) {
+	end, err := b.rig.meter(p)()
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +101,10 @@ func (b *bench) measureGroup(p *page, g *group, n int, begin func() error) (meas
 	err = begin()
 	g.inside.Wait()
 	took := time.Since(start)
-	after, bad := b.rig.cost(p)
+	f := measure.Figures{"total_ms": measure.Millis(took)}
+	bad := end(f, n)
 	close(g.leave)
 	g.gone.Wait()
-	f := measure.Figures{"total_ms": float64(took.Microseconds()) / 1000}
-	addCosts(f, before, after, n)
 	return f, errors.Join(err, bad, g.err)
 }
 

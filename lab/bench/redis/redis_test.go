@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -13,31 +11,34 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/lab/bench/benchtest"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // The trials start this binary again as their processes.
 func TestMain(m *testing.M) {
-	patience = 5 * time.Second
-	playChild()
+	trial.Patience = 5 * time.Second
+	trial.PlayChild(obey)
 	os.Exit(m.Run())
 }
 
 // tiny shows that every experiment still works; its figures mean nothing. The grace is long because
 // a busy machine may stand still for half a second. A worker that gets the lock does not use it up.
 var tiny = plan{
-	rounds: 1, warm: time.Millisecond, trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 3 * time.Second,
+	trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 3 * time.Second,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
 	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3, readers: 20,
 	holds: 50, ttls: []time.Duration{3 * time.Second}, watched: 2500 * time.Millisecond,
 }
 
-func newBench(t *testing.T, p plan) *bench {
+func newBench(t *testing.T) *bench {
 	rig, err := newRig(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{plan: p, rig: rig, progress: io.Discard, rows: regexp.MustCompile("")}
+	return &bench{plan: tiny, rig: rig}
 }
 
 // These figures may be zero or missing in such short trials: a poller may never hand over, and the
@@ -55,7 +56,7 @@ var starves = regexp.MustCompile("^(rueidislock|redsync|redislock)")
 // Every row of every experiment has all its figures, and there are never two owners.
 func TestEveryRowHasFigures(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, tiny)
+	b := newBench(t)
 	for _, e := range b.experiments() {
 		t.Run(e.Name, func(t *testing.T) {
 			r := e.Run(1, io.Discard)
@@ -121,57 +122,20 @@ func measured(v float64) bool { return v-v == 0 }
 
 func TestOnlyRowsAndJSON(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	if err := newBench(t, tiny).run(&out, "^uncontended", "^redislock", true); err != nil {
+	server.Needs(t, "redis")
+	text, err := benchtest.Output(&benchmark, tiny, measure.Run{Only: "^uncontended", Rows: "^redislock", JSON: true})
+	if err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
 		Name   string
 		Trials map[string][]measure.Figures
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatalf("%v: %s", err, out.String())
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatalf("%v: %s", err, text)
 	}
 	if len(got.Trials) != 2 || got.Trials["redislock-lin10"][0]["ops/s"] <= 0 || got.Trials[limitAlone] == nil {
 		t.Errorf("got %+v, want redislock and what it is compared with", got)
-	}
-}
-
-// A lock that lets everybody in is found out.
-func TestNoLockAtAllIsNoticed(t *testing.T) {
-	t.Parallel()
-	open := func(site) (client, error) {
-		none := func(context.Context, string) (func() error, error) { return func() error { return nil }, nil }
-		return lockers{none, func() error { return nil }}, nil
-	}
-	// Where one processor does all the work, nobody comes between two others
-	// until the kernel or the runtime happens to switch just there.
-	b := newBench(t, tiny)
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		f, err := b.steadyOnce(&contestant{name: "none", open: open}, 3, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f["violations"] > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no violation in %v locks a second", f["locks/s"])
-		}
-	}
-}
-
-func TestTwoOwnersAreNoticed(t *testing.T) {
-	p := new(page)
-	p.enter(1)
-	p.leave(1)
-	p.enter(2)
-	if n := p.violations.Load(); n != 0 {
-		t.Errorf("%d violations among owners that came one after the other", n)
-	}
-	p.enter(3)
-	if n := p.violations.Load(); n != 1 {
-		t.Errorf("%d violations, want 1", n)
 	}
 }
 
@@ -179,7 +143,7 @@ func TestCommandsAreCountedHoweverTheyAreCut(t *testing.T) {
 	text := string(command("SET", "k*1\r\n", "$5\r\n*2\r\n", "NX")) + string(command("PING")) +
 		string(command("EVALSHA", "", strings.Repeat("x", 300)))
 	for size := 1; size <= len(text); size++ {
-		sent := new(counter)
+		sent := new(trial.Counter)
 		c := commands{sent: sent}
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // A rig is the server of a run, with the benchmark's own connection to it. Commands over that
@@ -24,53 +25,8 @@ type rig struct {
 // newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
 func newRig(t testing.TB) (*rig, error) {
 	addr := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
-	admin, err := site{addr, new(counter)}.resp()
+	admin, err := site{addr, new(trial.Counter)}.resp()
 	return &rig{addr, admin}, err
-}
-
-// A host implements testing.TB outside of a test. So this program can start servers with the
-// functions of internal/server, which were written for tests.
-type host struct {
-	testing.TB
-	ends []func()
-}
-
-// errNoServer is the reason why there is no server.
-type errNoServer struct{ why string }
-
-func (e errNoServer) Error() string { return e.why }
-
-func (*host) Helper()                   {}
-func (*host) Failed() bool              { return false }
-func (h *host) Cleanup(f func())        { h.ends = append(h.ends, f) }
-func (*host) Logf(f string, a ...any)   {}
-func (*host) Errorf(string, ...any)     {}
-func (*host) Fatal(a ...any)            { panic(errNoServer{fmt.Sprint(a...)}) }
-func (*host) Skip(a ...any)             { panic(errNoServer{fmt.Sprint(a...)}) }
-func (*host) Fatalf(f string, a ...any) { panic(errNoServer{fmt.Sprintf(f, a...)}) }
-
-// end stops everything that was started.
-func (h *host) end() {
-	for len(h.ends) > 0 {
-		last := len(h.ends) - 1
-		f := h.ends[last]
-		h.ends = h.ends[:last]
-		f()
-	}
-}
-
-// start is newRig for a program that is not a test.
-func (h *host) start() (r *rig, err error) {
-	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case errNoServer:
-			err = e
-		default:
-			panic(e)
-		}
-	}()
-	return newRig(h)
 }
 
 // clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
@@ -88,9 +44,9 @@ type cost struct {
 }
 
 // cost reads the current cost. The INFO that it sends is not counted.
-func (r *rig) cost(p *page) (c cost, err error) {
+func (r *rig) cost(p *trial.Page) (c cost, err error) {
 	c.client = measure.Used()
-	c.sent = p.sentByAll()
+	c.sent = p.SentByAll()
 	stats, err := r.info("commandstats")
 	if err != nil {
 		return c, err
@@ -109,17 +65,21 @@ func (r *rig) cost(p *page) (c cost, err error) {
 	return c, err
 }
 
-// addCosts adds the cost of one operation to the figures f. The arguments before and after are the
-// costs that were measured before and after n operations.
-func addCosts(f measure.Figures, before, after cost, n int) {
-	per := 1 / float64(n)
-	f["cmds"] = float64(after.sent-before.sent) * per
-	f["calls"] = (after.calls - before.calls) * per
-	f["client us"] = micros(after.client.CPU-before.client.CPU) * per
-	f["server us"] = micros(after.server-before.server) * per
+// meter adds what an operation costs.
+func (r *rig) meter(p *trial.Page) trial.Meter {
+	return func() (func(measure.Figures, int) error, error) {
+		before, err := r.cost(p)
+		return func(f measure.Figures, n int) error {
+			after, err := r.cost(p)
+			per := 1 / float64(n)
+			f["cmds"] = float64(after.sent-before.sent) * per
+			f["calls"] = (after.calls - before.calls) * per
+			f["client us"] = measure.Micros(after.client.CPU-before.client.CPU) * per
+			f["server us"] = measure.Micros(after.server-before.server) * per
+			return err
+		}, err
+	}
 }
-
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 // info reads a section of INFO.
 func (r *rig) info(section string) (map[string]string, error) {

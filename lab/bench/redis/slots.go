@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
@@ -30,9 +30,6 @@ func (b *bench) permits() *measure.Experiment {
 		},
 	}
 	row := func(name string, once func(l *padlock.Locker, name string) error) {
-		if !b.rows.MatchString(name) && name != one {
-			return
-		}
 		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) {
 			return b.repeated(func(l *padlock.Locker) error { return once(l, "bench:permits") })
 		}})
@@ -55,7 +52,6 @@ func (b *bench) permits() *measure.Experiment {
 		}
 		return all.Release()
 	})
-	e.Targets = onlyOf(e)
 	return e
 }
 
@@ -67,43 +63,22 @@ func (b *bench) repeated(once func(l *padlock.Locker) error) (f measure.Figures,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close(context.Background())) }()
-	for start := time.Now(); time.Since(start) < b.plan.warm; {
-		if err := once(l); err != nil {
-			return nil, err
-		}
+	f, err = trial.Repeat(b.plan.trial, b.rig.meter(p), func() error { return once(l) })
+	if err == nil {
+		f["us/op"] = f["us"]
 	}
-	before, err := b.rig.cost(p)
-	if err != nil {
-		return nil, err
-	}
-	n, start := 0, time.Now()
-	for ; time.Since(start) < b.plan.trial; n++ {
-		if err := once(l); err != nil {
-			return nil, err
-		}
-	}
-	took := time.Since(start)
-	after, err := b.rig.cost(p)
-	f = measure.Figures{"us/op": float64(took.Microseconds()) / float64(n)}
-	addCosts(f, before, after, n)
 	return f, err
 }
 
 // openLocker removes all data from the server and opens a Locker. It also returns the page in which
 // the commands of this Locker are counted.
-func (b *bench) openLocker() (*padlock.Locker, *page, error) {
+func (b *bench) openLocker(opts ...redisstore.Option) (*padlock.Locker, *trial.Page, error) {
 	if err := b.rig.clear(); err != nil {
 		return nil, nil, err
 	}
-	p := new(page)
-	s := site{b.rig.addr, &p.sent[0]}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{s.addr}, Dial: s.dial})
-	if err != nil {
-		return nil, nil, err
-	}
-	return padlock.New(store, padlock.TTL(ttl)), p, nil
+	p := new(trial.Page)
+	l, err := site{b.rig.addr, &p.Sent[0]}.locker(opts...)
+	return l, p, err
 }
 
 // slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the shortest
@@ -115,11 +90,9 @@ func (b *bench) slotQueue(callers int) *measure.Experiment {
 		Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "cmds", Format: "%.2f"}},
 	}
 	for name, clients := range map[string]int{one: 1, each: callers, first: callers} {
-		if b.rows.MatchString(name) {
-			e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.queueForSlots(callers, clients, name != first) }})
-			if name != first { // no target for the first wait, because it includes the time to connect
-				e.Targets = append(e.Targets, measure.Target{Row: name, Column: "total_ms", AtMost: 1.3 * 5 * float64(callers) / 4})
-			}
+		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.queueForSlots(callers, clients, name != first) }})
+		if name != first { // no target for the first wait, because it includes the time to connect
+			e.Targets = append(e.Targets, measure.Target{Row: name, Column: "total_ms", AtMost: 1.3 * 5 * float64(callers) / 4})
 		}
 	}
 	return e
@@ -135,7 +108,7 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 			err = errors.Join(err, l.Close(context.Background()))
 		}
 	}()
-	var pages []*page
+	var pages []*trial.Page
 	for range clients {
 		l, p, err := b.openLocker()
 		if err != nil {
@@ -153,8 +126,8 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 	}
 	before := sentBy(pages)
 	start := time.Now()
-	err = runAll(callers, func(i int) error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+	err = trial.Together(callers, func(i int) error {
+		ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 		defer cancel()
 		return lockers[i%clients].Do(ctx, "bench:gpu", func(context.Context) error {
 			time.Sleep(5 * time.Millisecond)
@@ -163,39 +136,28 @@ func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.
 	})
 	took := time.Since(start)
 	return measure.Figures{
-		"total_ms": float64(took.Microseconds()) / 1000, "cmds": float64(sentBy(pages)-before) / float64(callers),
+		"total_ms": measure.Millis(took), "cmds": float64(sentBy(pages)-before) / float64(callers),
 	}, err
 }
 
-// runAll calls f(0) to f(n-1), each in its own goroutine, and waits for all calls.
-func runAll(n int, f func(int) error) error {
-	var all sync.WaitGroup
-	errs := make([]error, n)
-	for i := range n {
-		all.Go(func() { errs[i] = f(i) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
 // sentBy returns the number of commands that the clients have sent.
-func sentBy(pages []*page) (n int64) {
+func sentBy(pages []*trial.Page) (n int64) {
 	for _, p := range pages {
-		n += p.sent[0].Load()
+		n += p.Sent[0].Load()
 	}
 	return n
 }
 
 // waitOnce makes each Locker wait for a lock, until all of them have had it.
 func waitOnce(lockers []*padlock.Locker) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	lock, err := lockers[0].TryAcquire(ctx, "bench:first")
 	if err != nil {
 		return err
 	}
 	time.AfterFunc(100*time.Millisecond, func() { lock.Release() }) // all of them wait by then, usually
-	return runAll(len(lockers), func(i int) error {
+	return trial.Together(len(lockers), func(i int) error {
 		return lockers[i].Do(ctx, "bench:first", func(context.Context) error { return nil })
 	})
 }

@@ -8,13 +8,15 @@ import (
 	"net"
 
 	"github.com/redis/rueidis"
+
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // A site says where the server is, and counts the commands that a client sends. The server's INFO
 // cannot be used for this count, because it also counts the commands inside of scripts.
 type site struct {
 	addr string
-	sent *counter
+	sent *trial.Counter
 }
 
 // dial is for clients that take a dial function.
@@ -55,7 +57,7 @@ func (c *countingConn) Write(p []byte) (int, error) {
 // commands counts commands in a stream of RESP that arrives in pieces. Each command is an array
 // ("*2\r\n") of strings, each with its length in front ("$3\r\nGET\r\n").
 type commands struct {
-	sent   *counter
+	sent   *trial.Counter
 	kind   byte // type of the current line
 	number int  // number in the current line so far
 	skip   int  // bytes of a string that are still to come

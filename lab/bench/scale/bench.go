@@ -22,11 +22,8 @@ type plan struct {
 	patience  time.Duration // how long a step may take before it is given up
 }
 
-var full = plan{
-	holds: 1_000_000, ttl: 30 * time.Second,
-	processes: 100, waited: 10 * time.Second,
-	lockers: 8, names: 48, trial: 5 * time.Second, patience: 5 * time.Minute,
-}
+// defaultTTL is the length of a lease by default.
+const defaultTTL = 30 * time.Second
 
 // bench is the state of one run of the benchmark.
 type bench struct {
@@ -46,5 +43,3 @@ func columns(format string, names ...string) (all []measure.Column) {
 	}
 	return all
 }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -15,6 +15,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // clusterRow is a Redis Cluster of three primaries.
@@ -45,13 +46,7 @@ func (b *bench) openProcesses(r *rig, n int) (all processes, err error) {
 func (all processes) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	var wg sync.WaitGroup
-	errs := make([]error, len(all))
-	for i, l := range all {
-		wg.Go(func() { errs[i] = l.Close(ctx) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return trial.Together(len(all), func(i int) error { return all[i].Close(ctx) })
 }
 
 // waiting measures what it costs when processes wait for a name that nobody releases.
@@ -118,7 +113,7 @@ func (b *bench) waitFor(e engine) (f measure.Figures, err error) {
 		"server KiB each":  (residentMemory(r.pids()) - server) / 1024 * per,
 		"client KiB each":  (heapAfter + stacksAfter - heap - stacks) / 1024 * per,
 		"requests/s":       (after - requests) / seconds,
-		"server ms/s":      micros(r.processorTime()-used) / 1000 / seconds,
+		"server ms/s":      measure.Micros(r.processorTime()-used) / 1000 / seconds,
 	}, err
 }
 
@@ -204,7 +199,7 @@ func (b *bench) handOver(e engine, shared bool) (f measure.Figures, err error) {
 	used, from, start := r.processorTime(), counts(grants), time.Now()
 	time.Sleep(b.plan.trial)
 	seconds, to := time.Since(start).Seconds(), counts(grants)
-	spent := micros(r.processorTime() - used)
+	spent := measure.Micros(r.processorTime() - used)
 	total, most, least := 0.0, 0.0, 0.0
 	for i := range to {
 		n := to[i] - from[i]

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // callers is how many goroutines take the holds and give them back.
@@ -117,22 +117,14 @@ func (t *heldTrial) forAll(perHold func(ctx context.Context, i int) error) (seco
 	ctx, cancel := context.WithTimeout(context.Background(), t.plan.patience)
 	defer cancel()
 	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make([]error, callers)
 	start := time.Now()
-	for c := range callers {
-		wg.Go(func() {
-			for errs[c] == nil {
-				i := int(next.Add(1)) - 1
-				if i >= t.holds {
-					return
-				}
-				errs[c] = perHold(ctx, i)
-			}
-		})
-	}
-	wg.Wait()
-	return time.Since(start).Seconds(), errors.Join(errs...)
+	err = trial.Together(callers, func(int) (err error) {
+		for i := int(next.Add(1)) - 1; i < t.holds && err == nil; i = int(next.Add(1)) - 1 {
+			err = perHold(ctx, i)
+		}
+		return err
+	})
+	return time.Since(start).Seconds(), err
 }
 
 // take takes all holds.
@@ -169,11 +161,11 @@ func (t *heldTrial) watch() error {
 	t.figures["requests/s"] = (after - requests) / seconds
 	t.figures["lost"] = float64(to.Lost)
 	if renewed > 0 {
-		ours, theirs := micros(measure.Used().CPU-client.CPU)/renewed, micros(t.rig.processorTime()-server)/renewed
+		ours, theirs := measure.Micros(measure.Used().CPU-client.CPU)/renewed, measure.Micros(t.rig.processorTime()-server)/renewed
 		t.figures["client us"], t.figures["server us"] = ours, theirs
 		// The next figures say how many locks one processor could keep renewing if each lease had
 		// the default length. A lease is renewed when a third of its length has passed.
-		third := micros(full.ttl / 3)
+		third := measure.Micros(defaultTTL / 3)
 		t.figures["client carries"], t.figures["server carries"] = third/ours, third/theirs
 	}
 	return err

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"strings"
@@ -11,7 +10,9 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/lab/bench/benchtest"
 	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 // tiny shows that every step works; its figures of time mean nothing.
@@ -64,18 +65,17 @@ func mayLack(column string) bool {
 func TestContended(t *testing.T) {
 	server.Needs(t, "redis")
 	t.Parallel()
-	var out bytes.Buffer
-	b := &bench{plan: tiny, progress: io.Discard}
-	if err := b.run(&out, "processes", "^Redis", false); err != nil {
+	text, err := benchtest.Output(&benchmark, tiny, measure.Run{Only: "processes", Rows: "^Redis"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for row, tables := range map[string]int{redisRow: 3, clusterRow: 2} {
-		if n := strings.Count(out.String(), "\n| "+row+" "); n != tables {
+		if n := strings.Count(text, "\n| "+row+" "); n != tables {
 			t.Errorf("%d tables have the row %q, want %d", n, row, tables)
 		}
 	}
-	if strings.Contains(out.String(), "FAILED") {
-		t.Errorf("a row failed:\n%s", out.String())
+	if strings.Contains(text, "FAILED") {
+		t.Errorf("a row failed:\n%s", text)
 	}
 }
 
@@ -124,20 +124,4 @@ func requestsOfEach(t *testing.T, r *rig) (all []float64) {
 		all = append(all, n)
 	}
 	return all
-}
-
-// TestRowsAreChosen leaves a table's rows out, with their targets.
-func TestRowsAreChosen(t *testing.T) {
-	b := &bench{plan: tiny, progress: io.Discard}
-	var out bytes.Buffer
-	if err := b.run(&out, "", "^none$", true); err != nil || out.Len() > 0 {
-		t.Errorf("a run without rows says %v: %s", err, out.String())
-	}
-	var all []string
-	for _, e := range b.experiments() {
-		all = append(all, e.Name)
-	}
-	if len(all) != 6 {
-		t.Errorf("the experiments are %q", all)
-	}
 }

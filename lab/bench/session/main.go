@@ -8,22 +8,17 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 // plan says how much is measured.
 type plan struct {
-	rounds   int
 	requests int           // number of requests at once
 	work     time.Duration // duration of each request
 	spread   time.Duration
@@ -32,39 +27,19 @@ type plan struct {
 	workers  int // number of processes of each PHP server
 }
 
-var full = plan{rounds: 5, requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32}
-
-func main() {
-	f := measure.DefineFlags("table")
-	p := full
-	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
-	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
-	flag.Parse()
-	h := &host.Host{}
-	err := run(h, p, os.Stdout, os.Stderr, f.Only, *rows, f.JSON)
-	h.End()
-	measure.ExitIf("session", err)
+var benchmark = measure.Bench[plan]{
+	Name: "session", Rounds: 5,
+	Full: plan{requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32},
+	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
+		r.Remarks = printKept
+		b := &bench{plan: *p}
+		var failed error
+		err := r.Try(func(t testing.TB) { b.stacks, failed = startStacks(t, r.Wants, p.workers) })
+		return b.experiments(), errors.Join(err, failed)
+	},
 }
 
-func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
-	report, err := measure.NewReport(out, progress, only, asJSON)
-	if err != nil {
-		return err
-	}
-	chosen, err := regexp.Compile(rows)
-	if err != nil {
-		return err
-	}
-	b := &bench{plan: p}
-	var failed error
-	if err := h.Try(func(t testing.TB) { b.stacks, failed = startStacks(t, chosen, p.workers) }); err != nil || failed != nil {
-		return errors.Join(err, failed)
-	}
-	for _, e := range b.experiments() {
-		report.Run(e, p.rounds, printKept)
-	}
-	return report.End()
-}
+func main() { benchmark.Main() }
 
 // printKept prints the counts of every round. A median would hide a round in which writes were
 // lost.

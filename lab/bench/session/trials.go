@@ -129,9 +129,9 @@ func (b *bench) setTrial(s *stack) (measure.Figures, error) {
 		if s.modes != none {
 			f[name+"kept"] = float64(kept)
 		}
-		f[name+"ms"] = millis(r.Wall)
+		f[name+"ms"] = measure.Millis(r.Wall)
 		if name == "" && s.modes != none {
-			f["more ms"] = millis(r.Wall - without)
+			f["more ms"] = measure.Millis(r.Wall - without)
 			if r.Worked > 0 && len(s.servers) == 1 { // PHP does not report how long it worked
 				f["x work"] = r.Wall.Seconds() / r.Worked.Seconds()
 			}
@@ -275,11 +275,9 @@ func (b *bench) readers(ctx context.Context, s *stack, f measure.Figures) error 
 	for start := time.Now(); failed == nil && len(took) < 5 && (took == nil || time.Since(start) < time.Second); {
 		without, with := bare.Run(ctx, p), c.Run(ctx, p)
 		failed = errors.Join(append(without.Errors, with.Errors...)...)
-		took = append(took, millis(with.Wall))
+		took = append(took, measure.Millis(with.Wall))
 		ratio = append(ratio, with.Wall.Seconds()/without.Wall.Seconds())
 	}
 	f["readers ms"], f["x none"] = measure.Median(took), measure.Median(ratio)
 	return failed
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

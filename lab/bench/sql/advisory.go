@@ -13,67 +13,63 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
 )
 
 const (
 	advisoryPair   = "try and unlock"
 	advisoryUpsert = "try, upsert and unlock"
-	advisoryBoth   = "try with upsert, and unlock" // the try and the upsert are one statement
 	noFence        = "pgadvisory, no fence"
 	withFence      = "pgadvisory"
 )
 
-// advisory measures how long it takes to acquire and release a free lock with pgadvisory.
+// advisory compares pgadvisory with bare statements.
 func (b *bench) advisory() *measure.Experiment {
-	raw := func(tries ...string) func() (measure.Figures, error) {
-		return func() (measure.Figures, error) { return b.rawAdvisory(tries) }
-	}
 	const (
 		try    = "SELECT pg_try_advisory_lock($1)"
 		upsert = " ON CONFLICT (key) DO UPDATE SET n = t.n + 1 RETURNING true"
 	)
-	ours := func(opts ...pgadvisory.Option) func() (measure.Figures, error) {
-		return func() (measure.Figures, error) { return b.pgadvisoryPair(opts) }
+	raw := func(name string, tries ...string) trial.Peer {
+		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) { return b.rawAdvisory(tries) }}
 	}
-	return &measure.Experiment{
-		Name:    "pair, advisory locks",
-		Columns: []measure.Column{{Name: "us", Format: "%.1f"}, {Name: "p50 us", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}},
-		Rows: []measure.Row{
-			{Name: advisoryPair, Run: raw(try)}, {Name: noFence, Run: ours(pgadvisory.NoFences())},
-			{Name: advisoryUpsert, Run: raw(try, "INSERT INTO bare_fences AS t VALUES ($1, 1)"+upsert)},
-			{Name: advisoryBoth, Run: raw("INSERT INTO bare_fences AS t SELECT $1, 1 WHERE pg_try_advisory_lock($1)" + upsert)},
-			{Name: withFence, Run: ours()},
-		},
-		Base: advisoryPair, Ratio: "p50 us",
-		Targets: []measure.Target{
-			{Row: noFence, Column: "p50 us", Base: advisoryPair, AtMost: 1.3},
-			{Row: withFence, Column: "p50 us", Base: advisoryUpsert, AtMost: 1.3},
-			{Row: withFence, Column: "p50 us", Base: advisoryPair, AtMost: 2},
-		},
+	store := func(name string, opts ...pgadvisory.Option) trial.Peer {
+		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) {
+			s, err := b.pgadvisory(opts...)
+			if err != nil {
+				return nil, err
+			}
+			return trial.Driver(s), nil
+		}}
 	}
+	return b.pair("pair, advisory locks", []trial.Peer{
+		raw(advisoryPair, try), store(noFence, pgadvisory.NoFences()),
+		raw(advisoryUpsert, try, "INSERT INTO bare_fences AS t VALUES ($1, 1)"+upsert),
+		raw("try with upsert, and unlock", "INSERT INTO bare_fences AS t SELECT $1, 1 WHERE pg_try_advisory_lock($1)"+upsert),
+		store(withFence),
+	}, measure.Target{Row: noFence, Base: advisoryPair, AtMost: 1.3},
+		measure.Target{Row: withFence, Base: advisoryUpsert, AtMost: 1.3}, measure.Target{Row: withFence, Base: advisoryPair, AtMost: 2})
 }
 
-// rawAdvisory measures bare statements on one connection: those of tries, and the unlock.
-func (b *bench) rawAdvisory(tries []string) (f measure.Figures, err error) {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, b.pg)
+// rawAdvisory uses bare statements on one connection: those of tries, and the unlock.
+func (b *bench) rawAdvisory(tries []string) (*trial.Client, error) {
+	conn, err := pgx.Connect(context.Background(), b.pg)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	if _, err := conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS bare_fences (key bigint PRIMARY KEY, n bigint)"); err != nil {
-		return nil, err
+	if _, err := conn.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS bare_fences (key bigint PRIMARY KEY, n bigint)"); err != nil {
+		return nil, errors.Join(err, conn.Close(context.Background()))
 	}
-	return b.time(func(ctx context.Context) error {
+	end := func() error { return conn.Close(context.Background()) }
+	return trial.NewClient(end, func(ctx context.Context, _ string) (func() error, error) {
 		var ok bool
 		for _, try := range tries {
 			if err := conn.QueryRow(ctx, try, int64(1)).Scan(&ok); err != nil || !ok {
-				return fmt.Errorf("try: %v, %w", ok, err)
+				return nil, fmt.Errorf("try: %v, %w", ok, err)
 			}
 		}
-		return conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", int64(1)).Scan(&ok)
-	})
+		return func() error { return conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1)", int64(1)).Scan(&ok) }, nil
+	}), nil
 }
 
 func (b *bench) pgadvisory(opts ...pgadvisory.Option) (*pgadvisory.Store, error) {
@@ -82,27 +78,6 @@ func (b *bench) pgadvisory(opts ...pgadvisory.Option) (*pgadvisory.Store, error)
 		return nil, err
 	}
 	return pgadvisory.Open(context.Background(), config, opts...)
-}
-
-func (b *bench) pgadvisoryPair(opts []pgadvisory.Option) (f measure.Figures, err error) {
-	s, err := b.pgadvisory(opts...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	n := 0
-	return b.time(func(ctx context.Context) error {
-		n++
-		r := driver.Request{Name: "pair", Token: "token" + strconv.Itoa(n), TTL: time.Minute}
-		if _, err := s.Acquire(ctx, r); err != nil {
-			return err
-		}
-		out, err := s.Release(ctx, r.Name, r.Token, 0)
-		if err == nil && out != driver.Released {
-			err = fmt.Errorf("release found %d", out)
-		}
-		return err
-	})
 }
 
 // manyHolds counts the connections that pgadvisory uses to hold many locks at once while nobody

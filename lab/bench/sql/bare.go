@@ -11,14 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
-// bareLease prepares the simplest possible lease that has a fence, and returns a function that
-// takes the lease and gives it back. Two prepared statements do that: both update one row and use
+// bareLease prepares the simplest possible lease that has a fence. Two prepared statements take it
+// and give it back: both update one row and use
 // the server's clock. If skip is true, the first statement skips the row while another statement
 // has it locked, as many hand-written leases do.
-func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) error, error) {
+func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (*trial.Client, error) {
 	clock, params := "(date_part('epoch', clock_timestamp()) * 1000000)::bigint", []any{"$1", "$2", "$3", "$4"}
 	blob := "bytea"
 	if e == sqlstore.SQLite {
@@ -44,14 +45,14 @@ func bareLease(db *sql.DB, e sqlstore.Engine, skip bool) (func(context.Context) 
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
+	return trial.NewClient(func() error { return nil }, func(ctx context.Context, _ string) (func() error, error) {
 		var fence int64
-		if err := take.QueryRowContext(ctx, []byte("token"), int64(60_000_000), "host.example 4711", []byte("name")).Scan(&fence); err != nil {
+		err := take.QueryRowContext(ctx, []byte("token"), int64(60_000_000), "host.example 4711", []byte("name")).Scan(&fence)
+		return func() error {
+			_, err := give.ExecContext(ctx, []byte{}, []byte("name"), []byte("token"))
 			return err
-		}
-		_, err := give.ExecContext(ctx, []byte{}, []byte("name"), []byte("token"))
-		return err
-	}, nil
+		}, err
+	}), nil
 }
 
 // hopRow returns the name of a row in the report. The row shows the result of [bench.hop] with n
@@ -62,11 +63,12 @@ func hopRow(n int) string { return fmt.Sprintf("bare NOTIFY and two updates: %d"
 // connection for statements and another one on which it listens. A process updates a row of a table
 // and notifies the next process, which updates the same row and notifies its successor, and so on.
 func (b *bench) hop(n int) (f measure.Figures, err error) {
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	var work, ears []*pgx.Conn
 	defer func() {
 		for _, c := range append(work, ears...) {
-			err = errors.Join(err, c.Close(ctx))
+			err = errors.Join(err, c.Close(context.Background()))
 		}
 	}()
 	for i := range n {
@@ -91,7 +93,7 @@ func (b *bench) hop(n int) (f measure.Figures, err error) {
 	}
 	const update = "UPDATE hops SET fence = fence + 1 WHERE name = $1"
 	at := 0
-	f, err = b.time(func(ctx context.Context) error {
+	f, err = trial.Repeat(b.plan.trial, nil, func() error {
 		next := (at + 1) % n
 		_, first := work[at].Exec(ctx, update, "name")
 		_, second := work[at].Exec(ctx, "SELECT pg_notify($1, $2)", fmt.Sprintf("hop_%d", next), "payload")

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
@@ -29,21 +28,21 @@ type bench struct {
 	pg    string // the URL of PostgreSQL
 	maria string // the DSN of MariaDB
 	admin *sql.DB
-	names int
 }
 
 // start starts PostgreSQL and MariaDB. Their data are in memory.
-func (b *bench) start(h *host.Host) (err error) {
+func (b *bench) start(r *measure.Run) (err error) {
 	if b.dir, err = os.MkdirTemp("/dev/shm", "padlock-bench-sql-"); err != nil {
 		return err
 	}
+	r.Cleanup(b.close)
 	if err := os.Setenv("TMPDIR", b.dir); err != nil {
 		return err
 	}
 	if err := os.Chmod(b.dir, 0o755); err != nil { // PostgreSQL runs as another user
 		return err
 	}
-	err = h.Try(func(t testing.TB) {
+	err = r.Try(func(t testing.TB) {
 		b.pg = server.Postgres(t, server.PostgresOptions{Args: []string{
 			"-c", "shared_preload_libraries=pg_stat_statements", "-c", "max_connections=500",
 		}}).URL()
@@ -119,10 +118,4 @@ func (p *process) close() error {
 func (b *bench) calls() (n float64, err error) {
 	err = b.admin.QueryRow("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query LIKE '%padlock_locks%' OR query LIKE '%padlock_grants%' OR query LIKE '%pg_notify%'").Scan(&n)
 	return n, err
-}
-
-// name returns a name that no earlier trial has used.
-func (b *bench) name() string {
-	b.names++
-	return "bench:" + strconv.Itoa(b.names)
 }

@@ -6,22 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
-
-const renewing = "renewals, PostgreSQL"
 
 // renewals counts the statements that renew many holds of one process, with ExtendBatch and without
 // it.
 func (b *bench) renewals() *measure.Experiment {
 	e := &measure.Experiment{
-		Name:    renewing,
+		Name: "renewals, PostgreSQL", Most: 1, // the figures are means over the time
 		Columns: []measure.Column{{Name: "statements", Format: "%.4f"}, {Name: "client us", Format: "%.1f"}, {Name: "renewals", Format: "%.0f"}},
 	}
 	for _, n := range b.plan.renewed {
@@ -75,16 +73,12 @@ func (b *bench) renew(n int, alone bool) (f measure.Figures, err error) {
 
 // take acquires n names. Four goroutines share the work to save time.
 func (b *bench) take(locker *padlock.Locker, n int) error {
-	var all sync.WaitGroup
-	errs := make([]error, 4)
-	for g := range errs {
-		name := b.name()
-		all.Go(func() {
-			for i := g; i < n && errs[g] == nil; i += len(errs) {
-				_, errs[g] = locker.TryAcquire(context.Background(), fmt.Sprint(name, ":", i), padlock.TTL(b.plan.lease))
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	const callers = 4
+	name := trial.NewName()
+	return trial.Together(callers, func(g int) (err error) {
+		for i := g; i < n && err == nil; i += callers {
+			_, err = locker.TryAcquire(context.Background(), fmt.Sprint(name, ":", i), padlock.TTL(b.plan.lease))
+		}
+		return err
+	})
 }

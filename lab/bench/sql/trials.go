@@ -12,76 +12,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 const (
-	bare    = "two statements"
-	ours    = "sqlstore"
-	waiting = "waiting, without notifications"
-	files   = "waiting, SQLite"
+	bare = "two statements"
+	ours = "sqlstore"
 )
-
-func (b *bench) experiments() []*measure.Experiment {
-	return []*measure.Experiment{
-		b.pairs(sqlstore.PostgreSQL), b.pairs(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.namedLocks(),
-		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(), b.renewals(),
-	}
-}
-
-// pairs measures how long it takes to acquire and release a name that nobody else wants.
-func (b *bench) pairs(e sqlstore.Engine) *measure.Experiment {
-	row := func(name string, make func(*sql.DB) (func(context.Context) error, error)) measure.Row {
-		return measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.pair(e, make) }}
-	}
-	x := &measure.Experiment{
-		Name:    "pair, " + e.String(),
-		Columns: []measure.Column{{Name: "us", Format: "%.1f"}, {Name: "p50 us", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}},
-		Rows: []measure.Row{
-			row(bare, func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e, false) }),
-			row(ours, func(db *sql.DB) (func(context.Context) error, error) { return oursPair(db, e) }),
-		},
-		Base: bare, Ratio: "p50 us",
-		Targets: []measure.Target{{Row: ours, Column: "p50 us", Base: bare, AtMost: 1.3}},
-	}
-	if e == sqlstore.PostgreSQL {
-		x.Rows = append(x.Rows, row("SKIP LOCKED by hand", func(db *sql.DB) (func(context.Context) error, error) { return bareLease(db, e, true) }))
-	}
-	return x
-}
-
-func (b *bench) pair(e sqlstore.Engine, make func(*sql.DB) (func(context.Context) error, error)) (f measure.Figures, err error) {
-	db, err := b.open(e, 4)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	once, err := make(db)
-	if err != nil {
-		return nil, err
-	}
-	return b.time(once)
-}
-
-func oursPair(db *sql.DB, e sqlstore.Engine) (func(context.Context) error, error) {
-	s, err := sqlstore.Open(context.Background(), db, e)
-	if err != nil {
-		return nil, err
-	}
-	r := driver.Request{Name: "pair", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}
-	return func(ctx context.Context) error {
-		if _, err := s.Acquire(ctx, r); err != nil {
-			return err
-		}
-		out, err := s.Release(ctx, r.Name, r.Token, 0)
-		if err == nil && out != driver.Released {
-			err = fmt.Errorf("release found %d", out)
-		}
-		return err
-	}, nil
-}
 
 // drains measures how fast a queue empties. Many waiters wait for one name that is held. In one row
 // they are in one process, and in another row they are spread over 16 processes. Then the holder
@@ -115,7 +54,7 @@ func (b *bench) drains() *measure.Experiment {
 func (b *bench) waiting() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
-		Name:    waiting,
+		Name: "waiting, without notifications", Most: 1, // the figures are means over the time
 		Columns: []measure.Column{{Name: "gap_ms", Format: "%.1f"}, {Name: "polls/s", Format: "%.1f"}},
 		Rows: []measure.Row{{Name: name, Run: func() (measure.Figures, error) {
 			return b.contend(crowd{engine: sqlstore.PostgreSQL, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
@@ -130,7 +69,7 @@ func (b *bench) waiting() *measure.Experiment {
 func (b *bench) waitingForFiles() *measure.Experiment {
 	name := fmt.Sprintf("processes: %d", b.plan.many)
 	return &measure.Experiment{
-		Name:    files,
+		Name: "waiting, SQLite", Most: 1,
 		Columns: []measure.Column{{Name: "gap_ms", Format: "%.1f"}, {Name: "cpu %", Format: "%.1f"}, {Name: "writes", Format: "%.1f"}},
 		Rows: []measure.Row{{Name: name, Run: func() (measure.Figures, error) {
 			return b.contend(crowd{engine: sqlstore.SQLite, processes: b.plan.many, waiters: b.plan.many, section: b.plan.section}, b.plan.watched)
@@ -239,7 +178,7 @@ const warmUps = 16
 // the crowd queue up for that name. When all of them wait, begin releases the name.
 func (b *bench) begin(ctx context.Context, ps []*process, cr crowd, span time.Duration) (c *contest, name string, before counts, err error) {
 	last := ps[cr.processes]
-	name = b.name()
+	name = trial.NewName()
 	first, err := last.locker.Acquire(ctx, name)
 	if err != nil {
 		return nil, "", before, err
@@ -272,7 +211,7 @@ func (b *bench) drain(ctx context.Context, ps []*process, cr crowd, span time.Du
 	took := time.Since(c.began)
 	after, err := b.count(ps[cr.processes].db, cr.engine, name)
 	return measure.Figures{
-		"total_ms": float64(took.Microseconds()) / 1000, "hand p50 us": c.hands.Micros(0.5),
+		"total_ms": measure.Millis(took), "hand p50 us": c.hands.Micros(0.5),
 		"statements": (after.calls - before.calls) / float64(cr.waiters),
 	}, errors.Join(err, c.err)
 }
@@ -360,9 +299,5 @@ func (b *bench) processes(n int, cr crowd) (ps []*process, err error) {
 }
 
 func closeAll(ps []*process) {
-	var all sync.WaitGroup
-	for _, p := range ps {
-		all.Go(func() { p.close() })
-	}
-	all.Wait()
+	trial.Together(len(ps), func(i int) error { return ps[i].close() })
 }

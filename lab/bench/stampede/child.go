@@ -16,10 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// childVariable is the environment variable that makes this program one process of a trial. Its
-// value is a row and the server's address, as JSON.
-const childVariable = "PADLOCK_BENCH_STAMPEDE"
-
 // An order is one line of input for a child.
 type order struct {
 	Key   string
@@ -45,28 +41,11 @@ type tally struct {
 	Error  string // one of the errors
 }
 
-// playChild checks the environment to find out whether this process is a child. If it is, playChild
-// carries out orders and then ends the process. If it is not, playChild returns at once.
-func playChild() {
-	text := os.Getenv(childVariable)
-	if text == "" {
-		return
-	}
-	if err := play(text); err != nil {
-		fmt.Fprintln(os.Stderr, "a process of the trial:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
 // identity is a child's row and server.
 type identity struct{ Row, Addr string }
 
-func play(text string) error {
-	var who identity
-	if err := json.Unmarshal([]byte(text), &who); err != nil {
-		return err
-	}
+// play is the main function of a child.
+func play(who identity) error {
 	c := &child{raw: redis.NewClient(&redis.Options{Addr: who.Addr}), out: json.NewEncoder(os.Stdout)}
 	for _, x := range contestants {
 		if x.name != who.Row {

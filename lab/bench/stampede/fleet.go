@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
+
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // A fleet is the group of processes of a trial.
@@ -40,18 +41,10 @@ func startFleet(row, addr string, n int) (all fleet, err error) {
 }
 
 func startProcess(who identity) (*process, error) {
-	self, err := os.Executable()
+	cmd, err := trial.NewChild(who)
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(who)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	// Without this, a process that was built with -race would sleep for a second before it ends.
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

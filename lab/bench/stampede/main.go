@@ -7,21 +7,16 @@
 package main
 
 import (
-	"flag"
-	"io"
-	"os"
-	"regexp"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // plan says how much is measured.
 type plan struct {
-	rounds    int
 	processes int
 	callers   int           // callers in each process
 	takes     time.Duration // how long the function takes
@@ -32,40 +27,22 @@ type plan struct {
 	killAfter time.Duration // time from the start of the function to the kill
 }
 
-var full = plan{
-	rounds: 5, processes: 4, callers: 50, takes: 200 * time.Millisecond,
-	rate: 500, lasts: 10 * time.Second, ttl: time.Second, slow: 2500 * time.Millisecond, killAfter: time.Second,
+var benchmark = measure.Bench[plan]{
+	Name: "stampede", Rounds: 5,
+	Full: plan{
+		processes: 4, callers: 50, takes: 200 * time.Millisecond,
+		rate: 500, lasts: 10 * time.Second, ttl: time.Second, slow: 2500 * time.Millisecond, killAfter: time.Second,
+	},
+	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
+		b := &bench{plan: *p}
+		err := r.Try(func(t testing.TB) { b.redis = startRedis(t) })
+		return b.experiments(), err
+	},
 }
 
 func main() {
-	playChild()
-	f := measure.DefineFlags("table")
-	p := full
-	flag.IntVar(&p.rounds, "rounds", p.rounds, "how often all is measured")
-	rows := flag.String("rows", "", "rows whose name matches this `regexp`")
-	flag.Parse()
-	h := &host.Host{}
-	err := run(h, p, os.Stdout, os.Stderr, f.Only, *rows, f.JSON)
-	h.End()
-	measure.ExitIf("stampede", err)
-}
-
-func run(h *host.Host, p plan, out, progress io.Writer, only, rows string, asJSON bool) error {
-	report, err := measure.NewReport(out, progress, only, asJSON)
-	if err != nil {
-		return err
-	}
-	b := &bench{plan: p}
-	if b.rows, err = regexp.Compile(rows); err != nil {
-		return err
-	}
-	if err := h.Try(func(t testing.TB) { b.redis = startRedis(t) }); err != nil {
-		return err
-	}
-	for _, e := range b.experiments() {
-		report.Run(e, p.rounds, nil)
-	}
-	return report.End()
+	trial.PlayChild(play)
+	benchmark.Main()
 }
 
 func startRedis(t testing.TB) string { return server.Redis(t, server.RedisOptions{}).Addr() }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -13,20 +12,21 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/lab/bench/benchtest"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // The trials start this binary again as their processes.
 func TestMain(m *testing.M) {
-	playChild()
+	trial.PlayChild(play)
 	os.Exit(m.Run())
 }
 
 // short is a plan for a test that all still works. The times that it measures mean nothing, but the
 // counts are valid.
 var short = plan{
-	rounds: 1, processes: 4, callers: 50, takes: 50 * time.Millisecond,
+	processes: 4, callers: 50, takes: 50 * time.Millisecond,
 	rate: 50, lasts: 1500 * time.Millisecond, ttl: 300 * time.Millisecond, slow: 2500 * time.Millisecond, killAfter: 50 * time.Millisecond,
 }
 
@@ -47,8 +47,9 @@ func counts(name string, took time.Duration) (least, most float64) {
 // error unless the function fails, even if a process dies.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	b := &bench{plan: short, redis: startRedis(t), rows: regexp.MustCompile("^padlock")}
+	b := &bench{plan: short, redis: startRedis(t)}
 	for _, e := range b.experiments() {
+		e.Choose(regexp.MustCompile("^padlock"))
 		t.Run(e.Name, func(t *testing.T) {
 			start := time.Now()
 			r := e.Run(1, io.Discard)
@@ -74,9 +75,10 @@ func TestRuns(t *testing.T) {
 // TestPeers shows that the rows of the other libraries still work.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	b := &bench{plan: short, redis: startRedis(t), rows: regexp.MustCompile("^[^p]")}
+	b := &bench{plan: short, redis: startRedis(t)}
 	b.plan.ttl = time.Second // go-redis/cache has no shorter TTL
 	for _, e := range []*measure.Experiment{b.cold(), b.steady()} {
+		e.Choose(regexp.MustCompile("^[^p]"))
 		r := e.Run(1, io.Discard)
 		for _, row := range e.Rows {
 			if f := r.Trials[row.Name][0]; r.Errors[row.Name] != nil || f["runs"] < 1 || f["errors"] != 0 {
@@ -92,32 +94,20 @@ func TestPeers(t *testing.T) {
 func TestPrinted(t *testing.T) {
 	server.Needs(t, "redis")
 	t.Parallel()
-	var out bytes.Buffer
-	h := &host.Host{}
-	defer h.End()
-	if err := run(h, short, &out, io.Discard, "^200 callers", "^padlock$", false); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "runs 1 ≤ 1 met") {
-		t.Error(out.String())
-	}
-	out.Reset()
-	if err := run(h, short, &out, io.Discard, "^200 callers", "^padlock$", true); err != nil {
-		t.Error(err)
-	}
-	experiments := 0
-	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; experiments++ { // one object for each
-		var e map[string]any
-		if err := d.Decode(&e); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatalf("%v in %s", err, out.String())
+	for _, asJSON := range []bool{false, true} {
+		text, err := benchtest.Output(&benchmark, short, measure.Run{Rounds: 1, Only: "^200 callers", Rows: "^padlock$", JSON: asJSON})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if experiments == 0 {
-		t.Error("nothing was printed")
-	}
-	if err := run(h, short, io.Discard, io.Discard, "", "(", false); err == nil {
-		t.Error("a broken pattern is no error")
+		if asJSON {
+			lines := strings.Split(strings.TrimSpace(text), "\n")
+			for _, line := range lines { // one object for each experiment
+				if !json.Valid([]byte(line)) {
+					t.Errorf("this is no JSON: %s", line)
+				}
+			}
+		} else if !strings.Contains(text, "runs 1 ≤ 1 met") {
+			t.Error(text)
+		}
 	}
 }

@@ -7,62 +7,72 @@
 package main
 
 import (
-	"flag"
-	"io"
-	"os"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
 // plan says how much is measured.
 type plan struct {
-	rounds  int
 	trial   time.Duration // how long a trial of pairs takes
 	waiters int
 }
 
-var (
-	full  = plan{7, time.Second, 64}
-	quick = plan{1, 300 * time.Millisecond, 16}
-)
-
-// A bench is one run of the benchmark, with its server.
-type bench struct {
-	plan plan
-	addr string
-	runs int // number of drains so far; each drain uses its own names
+var bench = measure.Bench[plan]{
+	Name: "zookeeper", Rounds: 7, QuickRounds: 1, Start: start,
+	Full: plan{time.Second, 64}, Quick: plan{300 * time.Millisecond, 16},
 }
 
-func main() {
-	f := measure.DefineFlags("experiment")
-	f.DefineQuick("half a minute", full.rounds, quick.rounds)
-	flag.Parse()
-	b := &bench{plan: full}
-	if f.Quick {
-		b.plan = quick
+func main() { bench.Main() }
+
+func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
+	z := zooKeeper{}
+	if err := r.Try(func(t testing.TB) { z.addr = server.ZooKeeper(t, server.ZooKeeperOptions{Tick: time.Second}).Addr() }); err != nil {
+		return nil, err
 	}
-	b.plan.rounds = f.Rounds(b.plan.rounds)
-	h := &host.Host{}
-	err := b.run(h, os.Stdout, os.Stderr, f.Only, f.JSON)
-	h.End()
-	measure.ExitIf("zookeeper", err)
+	return []*measure.Experiment{z.pairs(1, p), z.pairs(16, p), z.drains(p), z.crowds(p)}, nil
 }
 
-// run runs the experiments and prints them. A missed target is not an error.
-func (b *bench) run(h *host.Host, out, progress io.Writer, only string, asJSON bool) error {
-	report, err := measure.NewReport(out, progress, only, asJSON)
-	if err != nil {
-		return err
+// pairs measures n goroutines that lock and unlock. Each has its own name.
+func (z *zooKeeper) pairs(n int, p *plan) *measure.Experiment {
+	return &measure.Experiment{
+		Name:    fmt.Sprintf("pair, ZooKeeper, %d goroutines", n),
+		Columns: trial.PairColumns[:2],
+		Rows:    trial.Rows(z.peers(), pairs, func(c *trial.Peer) (measure.Figures, error) { return c.Pairs(n, p.trial, nil) }),
+		Base:    peer, Ratio: "us",
+		Targets: []measure.Target{
+			{Row: noFence, Column: "us", Base: peer, AtMost: 1.05},
+			{Row: ours, Column: "us", Base: peer, AtMost: 1.25},
+		},
 	}
-	if err := h.Try(func(t testing.TB) { b.addr = server.ZooKeeper(t, server.ZooKeeperOptions{Tick: time.Second}).Addr() }); err != nil {
-		return err
+}
+
+var columns = []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "packets", Format: "%.2f"}}
+
+// drains measures how fast a queue empties. Each waiter has its own session.
+func (z *zooKeeper) drains(p *plan) *measure.Experiment {
+	return &measure.Experiment{
+		Name:    fmt.Sprintf("drain, ZooKeeper, %d waiters", p.waiters),
+		Columns: columns, Base: hop, Ratio: "total_ms",
+		Rows: trial.Rows(z.peers(), drains, func(c *trial.Peer) (measure.Figures, error) {
+			return c.Drain(p.waiters, c.Name != hop, 250*time.Millisecond, z.packets)
+		}),
+		Targets: []measure.Target{
+			{Row: ours, Column: "total_ms", Base: hop, AtMost: 1.6}, {Row: noFence, Column: "total_ms", Base: hop, AtMost: 1.6},
+		},
 	}
-	for _, e := range []*measure.Experiment{b.pairs(1), b.pairs(16), b.drains(), b.crowds()} {
-		report.Run(e, b.plan.rounds, nil)
+}
+
+// crowds measures many goroutines of one process that want the same name.
+func (z *zooKeeper) crowds(p *plan) *measure.Experiment {
+	return &measure.Experiment{
+		Name:    fmt.Sprintf("crowd, ZooKeeper, %d goroutines of one process", p.waiters),
+		Columns: columns, Base: peer, Ratio: "total_ms",
+		Rows:    trial.Rows(z.peers(), crowds, func(c *trial.Peer) (measure.Figures, error) { return c.Crowd(p.waiters, z.packets(nil)) }),
+		Targets: []measure.Target{{Row: ours, Column: "total_ms", Base: peer, AtMost: 1}},
 	}
-	return report.End()
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package trial
 
 import (
 	"fmt"
@@ -12,16 +12,17 @@ import (
 	"unsafe"
 )
 
-// maxParties is the largest number of workers or processes in one trial.
-const maxParties = 512
+// MaxParties is the largest number of workers or processes in one trial.
+const MaxParties = 512
 
-// A page is memory that all workers of a trial share, within one process or mapped into several.
+// A Page is memory that all workers of a trial share, within one process or mapped into several.
 // The owner of the lock writes its number into the page. So a second owner is noticed at once. The
 // times in the page are results of now().
-type page struct {
-	start, end atomic.Int64 // the beginning and the end of the time that counts
-	over       atomic.Int64 // after this time no worker waits any more
-	_          [40]byte     // the next fields change at every hand-over, so they get a cache line of their own
+type Page struct {
+	Hold       time.Duration // how long a worker keeps the lock
+	start, end atomic.Int64  // the beginning and the end of the time that counts
+	over       atomic.Int64  // after this time no worker waits any more
+	_          [32]byte      // the next fields change at every hand-over, so they get a cache line of their own
 
 	owner      atomic.Int32 // current owner of the lock; 0 if there is none
 	last       atomic.Int32 // previous owner
@@ -29,17 +30,18 @@ type page struct {
 	violations atomic.Int64 // number of times that there were two owners
 	_          [40]byte
 
-	sent [maxParties]counter // the number of commands that each process has sent
+	Sent [MaxParties]Counter // the number of commands that each process has sent
 }
 
-// counter fills a cache line of its own.
-type counter struct {
+// Counter fills a cache line of its own.
+type Counter struct {
 	atomic.Int64
 	_ [56]byte
 }
 
-// span sets the times of a trial.
-func (p *page) span(start int64, length, grace time.Duration) {
+// Span sets the times of a trial, which begins after head.
+func (p *Page) Span(head, length, grace time.Duration) {
+	start := now() + int64(head)
 	p.start.Store(start)
 	p.end.Store(start + int64(length))
 	p.over.Store(start + int64(length+grace))
@@ -47,7 +49,7 @@ func (p *page) span(start int64, length, grace time.Duration) {
 
 // A worker that has just got the lock calls enter with its id, which is 1 or more. The result is
 // the id of the previous owner.
-func (p *page) enter(id int32) (before int32) {
+func (p *Page) enter(id int32) (before int32) {
 	if !p.owner.CompareAndSwap(0, id) {
 		p.violations.Add(1)
 	}
@@ -55,21 +57,21 @@ func (p *page) enter(id int32) (before int32) {
 }
 
 // A worker calls leave with its id just before it unlocks.
-func (p *page) leave(id int32) {
+func (p *Page) leave(id int32) {
 	p.owner.CompareAndSwap(id, 0)
 	p.released.Store(now())
 }
 
-// sentByAll returns the number of commands that all processes have sent so far.
-func (p *page) sentByAll() (n int64) {
-	for i := range p.sent {
-		n += p.sent[i].Load()
+// SentByAll returns the number of commands that all processes have sent so far.
+func (p *Page) SentByAll() (n int64) {
+	for i := range p.Sent {
+		n += p.Sent[i].Load()
 	}
 	return n
 }
 
-// newPage makes a page in a file, so that child processes can map it too.
-func newPage() (*page, *os.File, error) {
+// NewPage makes a page in a file, so that child processes can map it too.
+func NewPage() (*Page, *os.File, error) {
 	f, err := os.CreateTemp("", "padlock-bench-page-")
 	if err != nil {
 		return nil, nil, err
@@ -77,25 +79,26 @@ func newPage() (*page, *os.File, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, nil, err
 	}
-	if err := f.Truncate(int64(unsafe.Sizeof(page{}))); err != nil {
+	if err := f.Truncate(int64(unsafe.Sizeof(Page{}))); err != nil {
 		return nil, nil, err
 	}
-	p, err := mapPage(f)
+	p, err := MapPage(f)
 	return p, f, err
 }
 
-func mapPage(f *os.File) (*page, error) {
-	size := int(unsafe.Sizeof(page{}))
+// MapPage maps a page that another process has made.
+func MapPage(f *os.File) (*Page, error) {
+	size := int(unsafe.Sizeof(Page{}))
 	mem, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	return (*page)(unsafe.Pointer(&mem[0])), nil
+	return (*Page)(unsafe.Pointer(&mem[0])), nil
 }
 
-// unmap removes the mapping.
-func (p *page) unmap() error {
-	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(page{})))
+// Unmap removes the mapping.
+func (p *Page) Unmap() error {
+	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(Page{})))
 }
 
 // now returns the time of the clock CLOCK_MONOTONIC, in nanoseconds. All processes of a machine

@@ -1,0 +1,241 @@
+//go:build linux
+
+// Package trial measures locks, whatever their server and library: pairs of a lock and an unlock,
+// the drain of a queue, and workers that compete for a name. A library takes part as a [Peer],
+// which opens clients.
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// TTL is the lease for peers that let the caller choose it. It is longer than every trial.
+const TTL = 30 * time.Second
+
+// Patience is how long a worker waits for a lock before its trial fails. Only tests change it,
+// before the bench begins.
+var Patience = 20 * time.Second
+
+// A Lock locks one name for one goroutine. It waits until ctx ends.
+type Lock func(ctx context.Context) (unlock func() error, err error)
+
+// Once locks and unlocks.
+func (l Lock) Once(ctx context.Context) error {
+	unlock, err := l(ctx)
+	if err != nil {
+		return err
+	}
+	return unlock()
+}
+
+// A Client has the connections of one process. Its locks share them.
+type Client struct {
+	Lock  func(name string) (Lock, error)
+	Close func() error
+}
+
+// NewClient returns a Client from the two functions that most libraries have.
+func NewClient(end func() error, lock func(ctx context.Context, name string) (unlock func() error, err error)) *Client {
+	return &Client{Close: end, Lock: func(name string) (Lock, error) {
+		return func(ctx context.Context) (func() error, error) { return lock(ctx, name) }, nil
+	}}
+}
+
+// Face returns a client that uses package padlock, as applications do.
+func Face(s driver.Store, opts ...padlock.LockerOption) *Client {
+	l := padlock.New(s, append([]padlock.LockerOption{padlock.TTL(TTL)}, opts...)...)
+	end := func() error { return l.Close(context.Background()) }
+	return NewClient(end, func(ctx context.Context, name string) (func() error, error) {
+		h, err := l.Acquire(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return h.Release() }, nil
+	})
+}
+
+// Driver returns a client that uses a store without package padlock. Each waiter waits at the
+// server itself, and nothing is renewed.
+func Driver(s driver.Store) *Client {
+	d := &direct{store: s}
+	d.waiter, _ = driver.As[driver.Waiter](s)
+	return NewClient(s.Close, d.lock)
+}
+
+type direct struct {
+	store  driver.Store
+	waiter driver.Waiter // nil if the store has none
+	tokens atomic.Int64
+}
+
+// token returns a new token. It contains the pid, because each process of a trial has its own
+// counter.
+func (d *direct) token() string {
+	return fmt.Sprintf("%p-%d-%d-padding-to-the-length-of-ours", d, os.Getpid(), d.tokens.Add(1))
+}
+
+func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
+	r := driver.Request{Name: name, Token: d.token(), TTL: TTL, Holder: driver.Holder{Host: "bench", PID: os.Getpid()}}
+	_, err := d.store.Acquire(ctx, r)
+	if errors.Is(err, driver.ErrHeld) && d.waiter != nil {
+		err = d.wait(ctx, &r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		found, err := d.store.Release(context.Background(), name, r.Token, 0)
+		if err == nil && found != driver.Released {
+			err = fmt.Errorf("the release found the lock %v", found)
+		}
+		return err
+	}, nil
+}
+
+// wait waits until r is granted, as package padlock does.
+func (d *direct) wait(ctx context.Context, r *driver.Request) error {
+	for {
+		r.Token = d.token()
+		g, err := d.waiter.Wait(ctx, *r, true)
+		if err != nil {
+			return err
+		}
+		if g.From != 0 && g.TTL > driver.MaxReservation {
+			return nil // the reservation needs no claim
+		}
+		if g.TTL == 0 {
+			r.Token = d.token() // the old token must not be used again
+		}
+		if _, err = d.store.Acquire(ctx, *r); !errors.Is(err, driver.ErrHeld) {
+			return err
+		}
+	}
+}
+
+// A Peer is one row of the tables: a library, or one of its settings.
+type Peer struct {
+	Name string
+	In   Tables
+	// Open opens a client, which may count in sent what it sends.
+	Open func(sent *Counter) (*Client, error)
+	// Prime prepares the server before a name is locked for the first time; it may be nil.
+	Prime func(name string) error
+}
+
+// Tables says in which experiments a peer has a row. Each bench gives the bits their names.
+type Tables int
+
+// Rows returns a row for each peer that has one in the tables in. Each makes a trial.
+func Rows(all []Peer, in Tables, trial func(p *Peer) (measure.Figures, error)) (rows []measure.Row) {
+	for _, p := range all {
+		if p.In&in != 0 {
+			rows = append(rows, measure.Row{Name: p.Name, Run: func() (measure.Figures, error) { return trial(&p) }})
+		}
+	}
+	return rows
+}
+
+var names atomic.Int64
+
+// NewName returns a name that no earlier trial of this process has used.
+func NewName() string { return fmt.Sprint("bench:", os.Getpid(), ":", names.Add(1)) }
+
+// NewNames returns n of them.
+func NewNames(n int) (all []string) {
+	for range n {
+		all = append(all, NewName())
+	}
+	return all
+}
+
+// Start opens a client with a lock for each name. It locks and unlocks another name once, so that
+// the connections exist and the server knows the scripts.
+func (p *Peer) Start(sent *Counter, names ...string) (c *Client, locks []Lock, err error) {
+	if c, err = p.Open(sent); err != nil {
+		return nil, nil, err
+	}
+	warm := NewName()
+	err = p.prime(warm)
+	for _, name := range append([]string{warm}, names...) {
+		if err != nil {
+			break
+		}
+		var l Lock
+		l, err = c.Lock(name)
+		locks = append(locks, l)
+	}
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		err = locks[0].Once(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	return c, locks[1:], nil
+}
+
+// prime prepares names, each once.
+func (p *Peer) prime(names ...string) (err error) {
+	for i := 0; i < len(names) && p.Prime != nil && err == nil; i++ {
+		err = p.Prime(names[i])
+	}
+	return err
+}
+
+// A party is a number of locks of one name, for goroutines that want it at the same time.
+type party struct {
+	clients []*Client
+	locks   []Lock
+}
+
+// gather opens n locks of a new name. Either all of them share a client, or each has its own, as if
+// it were another process.
+func (p *Peer) gather(page *Page, n int, ownClients bool) (*party, error) {
+	all, name := &party{}, NewName()
+	if err := p.prime(name); err != nil {
+		return nil, err
+	}
+	each := n
+	if ownClients {
+		each = 1
+	}
+	for i := 0; i < n; i += each {
+		same := make([]string, each)
+		for k := range same {
+			same[k] = name
+		}
+		c, locks, err := p.Start(&page.Sent[i], same...)
+		if err != nil {
+			return nil, errors.Join(err, all.close())
+		}
+		all.clients, all.locks = append(all.clients, c), append(all.locks, locks...)
+	}
+	return all, nil
+}
+
+// close closes all clients at the same time, because some clients need a while to close.
+func (all *party) close() error {
+	return Together(len(all.clients), func(i int) error { return all.clients[i].Close() })
+}
+
+// Together calls f(0) to f(n-1), each in its own goroutine, and waits for all calls.
+func Together(n int, f func(i int) error) error {
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,138 @@
+//go:build linux
+
+package trial
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
+)
+
+// A Tally is the result of one worker. It goes from a child process to its parent as JSON.
+type Tally struct {
+	Locks    int           // how often it got the lock
+	Handed   int           // how often it got the lock from another worker
+	Hands    measure.Times // how long these hand-overs took
+	Longest  int64         // longest wait for the lock, in nanoseconds
+	Stranded int           // 1 if it was still waiting for the lock long after the end of the trial
+	CPU      time.Duration // CPU time of the process during the work; only a child sets it
+	Err      string
+}
+
+// Work sleeps until the trial begins. Then it locks and unlocks in a loop until the trial ends. A
+// worker that is waiting for the lock at the end gets some extra time. If the lock does not come
+// then, the worker sets Stranded.
+func (p *Page) Work(l Lock, id int32) (t Tally) {
+	end := p.end.Load()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.over.Load()-now()))
+	defer cancel()
+	time.Sleep(time.Duration(p.start.Load() - now()))
+	for asked := now(); asked < end; asked = now() {
+		unlock, err := l(ctx)
+		got := now()
+		t.Longest = max(t.Longest, got-asked)
+		if err != nil {
+			t.failed(ctx, err)
+			return t
+		}
+		before, released := p.enter(id), p.released.Load()
+		if got <= end {
+			t.got(before != id && before != 0, got-released)
+		}
+		keepFor(p.Hold)
+		p.leave(id)
+		if err := unlock(); err != nil {
+			t.failed(ctx, err)
+			return t
+		}
+	}
+	return t
+}
+
+func (t *Tally) got(handed bool, after int64) {
+	t.Locks++
+	if handed {
+		t.Handed++
+		t.Hands = append(t.Hands, after)
+	}
+}
+
+func (t *Tally) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		t.Stranded = 1
+		return
+	}
+	t.Err = err.Error()
+}
+
+// CompeteColumns are the columns of Compete that most tables show.
+var CompeteColumns = []measure.Column{
+	{Name: "hand-offs/s", Format: "%.0f"}, {Name: "locks/s", Format: "%.0f"},
+	{Name: "other %", Format: "%.1f"}, // share of locks that came from another worker
+	{Name: "Jain", Format: "%.2f"},
+	{Name: "longest ms", Format: "%.1f"}, // longest wait
+	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
+	{Name: "violations", Format: "%.0f"}, {Name: "stranded", Format: "%.0f"},
+}
+
+// Compete makes n goroutines lock and unlock one name repeatedly, and keep it for the time hold.
+// Either all share a client, or each has its own. After length, nobody locks any more, and a worker
+// that still waits then gets the time grace.
+func (p *Peer) Compete(n int, ownClients bool, length, grace, hold time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
+	page := &Page{Hold: hold}
+	all, err := p.gather(page, n, ownClients)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, all.close()) }()
+	return meter(m, page).around(func() (measure.Figures, int, error) {
+		page.Span(0, length, grace)
+		tallies := make([]Tally, n)
+		Together(n, func(i int) error { tallies[i] = page.Work(all.locks[i], int32(i+1)); return nil })
+		return page.Summary(tallies)
+	})
+}
+
+// Summary computes the figures of a trial from its workers' tallies. It also returns how often the
+// workers got the lock.
+func (p *Page) Summary(tallies []Tally) (f measure.Figures, locks int, err error) {
+	var sum Tally
+	var shares []float64
+	served := 0
+	for _, t := range tallies {
+		sum.Locks += t.Locks
+		sum.Handed += t.Handed
+		sum.Hands = append(sum.Hands, t.Hands...)
+		sum.Longest = max(sum.Longest, t.Longest)
+		sum.Stranded += t.Stranded
+		shares = append(shares, float64(t.Locks))
+		served += min(t.Locks, 1)
+		if t.Err != "" {
+			err = errors.Join(err, errors.New(t.Err))
+		}
+	}
+	seconds := float64(p.end.Load()-p.start.Load()) / 1e9
+	return measure.Figures{
+		"hand-offs/s": float64(sum.Handed) / seconds,
+		"locks/s":     float64(sum.Locks) / seconds,
+		"other %":     100 * float64(sum.Handed) / float64(sum.Locks),
+		"Jain":        measure.Jain(shares),
+		"served":      float64(served), "fewest": slices.Min(shares),
+		"longest ms":  float64(sum.Longest) / float64(time.Millisecond),
+		"hand p50 us": sum.Hands.Micros(0.5), "hand p99 us": sum.Hands.Micros(0.99),
+		"violations": float64(p.violations.Load()), "stranded": float64(sum.Stranded),
+	}, sum.Locks, err
+}
+
+// keepFor sleeps in the kernel. A timer of Go may end up to 1 ms late if the process has received
+// something meanwhile: the runtime then waits for whole milliseconds. A store that works in the
+// background while a lock is held would seem to be slower than it is.
+func keepFor(d time.Duration) {
+	left := syscall.NsecToTimespec(int64(d))
+	for d > 0 && syscall.Nanosleep(&left, &left) == syscall.EINTR {
+	}
+}

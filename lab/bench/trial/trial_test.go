@@ -1,0 +1,82 @@
+//go:build linux
+
+package trial
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// open is a wrapper: it finds its Waiter only through driver.As. It stays open, because all clients
+// of a trial share it.
+type open struct{ driver.Store }
+
+func (o open) Unwrap() driver.Store { return o.Store }
+func (open) Close() error           { return nil }
+
+// Each trial has all figures, for a client with package padlock and for one without it. Each waiter
+// gets the lock once, and nobody gets it together with another.
+func TestTrials(t *testing.T) {
+	for name, client := range map[string]func(driver.Store) *Client{
+		"driver": Driver, "face": func(s driver.Store) *Client { return Face(s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, ended := open{memstore.New()}, 0
+			p := &Peer{Open: func(*Counter) (*Client, error) { return client(s), nil }}
+			ends := func(*Page) Meter {
+				return func() (func(measure.Figures, int) error, error) {
+					return func(_ measure.Figures, n int) error { ended = n; return nil }, nil
+				}
+			}
+			check := func(f measure.Figures, err error, n int, columns ...string) {
+				t.Helper()
+				for _, c := range columns {
+					if x, ok := f[c]; !ok || x-x != 0 {
+						t.Errorf("%s is %v in %v", c, x, f)
+					}
+				}
+				if err != nil || f["violations"] != 0 || n > 0 && ended != n {
+					t.Errorf("%v, %v, and the meter counts %d operations, want %d", f, err, ended, n)
+				}
+			}
+			f, err := p.Pairs(2, time.Millisecond, ends)
+			check(f, err, 0, "ops/s", "us", "p50 us", "p99 us", "client us")
+			for _, ownClients := range []bool{false, true} {
+				f, err = p.Drain(5, ownClients, 10*time.Millisecond, ends)
+				check(f, err, 5, "total_ms", "hop us", "hand p50 us", "max/mean wait")
+				f, err = p.Compete(3, ownClients, 20*time.Millisecond, 5*time.Second, time.Microsecond, ends)
+				check(f, err, 0, "locks/s", "served", "fewest", "longest ms")
+			}
+			f, err = p.Crowd(4, ends(nil))
+			check(f, err, 4, "total_ms")
+		})
+	}
+}
+
+// A trial fails if its lock cannot be released: the holder has lost it.
+func TestLostLocksFailTheTrial(t *testing.T) {
+	s := memstore.New()
+	p := &Peer{Open: func(*Counter) (*Client, error) { return Driver(broken{open{s}}), nil }}
+	if _, err := p.Pairs(1, time.Millisecond, nil); err == nil {
+		t.Error("a pair without a release is no error")
+	}
+	none := errors.New("no server")
+	p.Open = func(*Counter) (*Client, error) { return nil, none }
+	if _, err := p.Drain(2, true, 0, nil); !errors.Is(err, none) {
+		t.Errorf("got %v, want the error of Open", err)
+	}
+}
+
+// broken says that a release found no lock.
+type broken struct{ open }
+
+func (b broken) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	_, err := b.open.Release(ctx, name, token, keep)
+	return driver.Released + 1, err
+}
