@@ -61,7 +61,8 @@ func TestRequestsOfAClaim(t *testing.T) {
 	})
 }
 
-// On a store that binds its locks to the process, Claim releases the hold, and the name stays taken.
+// On a store that binds its locks to the process, Claim releases the hold, and the name stays
+// taken.
 func TestClaimInFiles(t *testing.T) {
 	store, err := filestore.Open(t.TempDir())
 	if err != nil {

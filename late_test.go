@@ -93,7 +93,8 @@ func TestCleanUpWhenARepetitionArrivesLate(t *testing.T) {
 	})
 }
 
-// A conversion succeeds just before HoldAtMost ends the lock. The event of the conversion comes first.
+// A conversion succeeds just before HoldAtMost ends the lock. The event of the conversion comes
+// first.
 func TestConversionAtTheEndOfALock(t *testing.T) {
 	const end = time.Second
 	synctest.Test(t, func(t *testing.T) {

@@ -63,8 +63,8 @@ type Locker struct {
 	cleanupGroups cleanupGroups
 }
 
-// New returns a Locker. It owns store: Close closes the store too, unless KeepStoreOpen is given. An
-// Option among opts becomes the default for all locks of this Locker. A nil option does nothing.
+// New returns a Locker. It owns store: Close closes the store too, unless KeepStoreOpen is given.
+// An Option among opts becomes the default for all locks of this Locker. A nil option does nothing.
 //
 // New sends no request, so it cannot fail. It panics if store is nil.
 func New(store Store, opts ...LockerOption) *Locker {

@@ -69,8 +69,8 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	return err
 }
 
-// setMaximum implements the option HoldAtMost. It is called when all locks are held, so that the wait
-// for the later locks takes nothing from the time of the earlier ones.
+// setMaximum implements the option HoldAtMost. It is called when all locks are held, so that the
+// wait for the later locks takes nothing from the time of the earlier ones.
 func (t *taking) setMaximum() {
 	l := t.l
 	l.mu.Lock()

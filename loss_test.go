@@ -385,8 +385,8 @@ func TestReleaseOfALostLockWithoutAStore(t *testing.T) {
 	})
 }
 
-// A release that begins before HoldAtMost is over, and is repeated after that, is too late for HoldAtMost
-// only. The lease has not ended, and the error does not say so.
+// A release that begins before HoldAtMost is over, and is repeated after that, is too late for
+// HoldAtMost only. The lease has not ended, and the error does not say so.
 func TestMaxHoldEndsDuringARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRemote()

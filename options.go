@@ -108,16 +108,16 @@ func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
 // SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
 // the end of this caller's wait. Acquire also returns ErrHeld at once if the holder has no planned
-// end, because it renews its lease and has no HoldAtMost. If the wait has no end, SkipIfOutlived has
-// no effect.
+// end, because it renews its lease and has no HoldAtMost. If the wait has no end, SkipIfOutlived
+// has no effect.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called.
 func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
 
-// HoldAtMost bounds how long the lock is held, including renewals. After this time renewal stops, and
-// the context of the lock ends with the cause ErrMaxHold. The name becomes free after Release, or
-// when the lease has run out.
+// HoldAtMost bounds how long the lock is held, including renewals. After this time renewal stops,
+// and the context of the lock ends with the cause ErrMaxHold. The name becomes free after Release,
+// or when the lease has run out.
 func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
@@ -156,10 +156,10 @@ func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }
 func (o CoolDownOption) applyLocker(c *config)           { c.defaults.coolDown = o.d }
 func (o CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = o.d }
 
-// Observe gives the events of the Locker to o; ObserverFunc makes an Observer of a function. Observe
-// may be given any number of times: each observer gets every event, in the order in which the
-// observers were given. A ContextObserver can also add values to the contexts of acquires, holds
-// and releases. If o is nil, Observe does nothing.
+// Observe gives the events of the Locker to o; ObserverFunc makes an Observer of a function.
+// Observe may be given any number of times: each observer gets every event, in the order in which
+// the observers were given. A ContextObserver can also add values to the contexts of acquires,
+// holds and releases. If o is nil, Observe does nothing.
 func Observe(o Observer) LockerOption {
 	if f, ok := o.(ObserverFunc); o == nil || ok && f == nil {
 		return lockerOption(func(*config) {})

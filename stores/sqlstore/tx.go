@@ -26,8 +26,8 @@ type Granted interface {
 // need not check fences.
 //
 // tx is a *sql.Tx, or a [Tx] such as package drivers/postgres makes of a pgx.Tx; anything else is
-// driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is REPEATABLE READ or
-// SERIALIZABLE, begin the transaction after Acquire.
+// driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is
+// REPEATABLE READ or SERIALIZABLE, begin the transaction after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
 // renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
@@ -106,9 +106,10 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 // before LockTx, that holder gets driver.ErrLost from then on. A rollback to an earlier savepoint
 // ends the lock. If the database ends tx itself, the lock ends too; see ConfirmTx.
 //
-// tx is a *sql.Tx or a [Tx]; see CheckTx. Call LockTx at the start of the transaction. With the isolation level REPEATABLE READ or
-// SERIALIZABLE, tx sees the data as they were at its first read. Another process may have held the
-// lock after that read, and changed data that tx does not see. LockTx then fails.
+// tx is a *sql.Tx or a [Tx]; see CheckTx. Call LockTx at the start of the transaction. With the
+// isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as they were at its first read.
+// Another process may have held the lock after that read, and changed data that tx does not see.
+// LockTx then fails.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err

@@ -29,7 +29,7 @@ type unmended struct{ *sqlstore.Store }
 
 func (u unmended) CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error {
 	var held bool
-	err := tx.QueryRowContext(ctx, "SELECT until > (date_part('epoch', clock_timestamp()) * 1000000)::bigint FROM padlock_locks"+
+	err := tx.(*sql.Tx).QueryRowContext(ctx, "SELECT until > (date_part('epoch', clock_timestamp()) * 1000000)::bigint FROM padlock_locks"+
 		" WHERE name = $1 AND fence = $2 FOR KEY SHARE", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
 	if err == nil && !held {
 		err = driver.ErrExpired
