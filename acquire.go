@@ -109,7 +109,7 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	a := new(attempt)
 	a.method, a.l, a.ctx, a.set = m, l, ctx, l.cfg.defaults
 	if len(opts) > 0 {
-		a.set.change(opts, &l.guarantees)
+		a.set.change(opts, a.once, &l.guarantees)
 	}
 	if a.once {
 		a.set.wait = 0

@@ -66,6 +66,9 @@ func (h *hold) leaveClaim() {
 		_ = h.giveUp(context.Background(), nil) // the claim was made, whatever becomes of the hold
 		return
 	}
+	if !h.released.CompareAndSwap(nil, releasedWell) {
+		return // Close releases it
+	}
 	l.mu.Lock()
 	events := h.events
 	l.endHold(h, ErrReleased)

@@ -365,14 +365,3 @@ func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	}
 	return fence, fence != 0
 }
-
-// covers looks for a hold that belongs to the Locker l, has the given name and is not over. It
-// reports whether h, or one of the holds around h, is such a hold.
-func (h *hold) covers(l *Locker, name string) bool {
-	for ; h != nil; h = h.outer {
-		if h.locker == l && h.name == name && h.endCause() == nil {
-			return true
-		}
-	}
-	return false
-}

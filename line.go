@@ -200,7 +200,7 @@ func (l *Locker) unlist(h *hold) {
 // waits for that.
 func (h *hold) nextInLine(q *queue, keep time.Duration) *turn {
 	l := h.locker
-	if keep != 0 || l.closed || l.handover.holders[h.name] != h || !q.headParked() {
+	if keep != 0 || !h.mayPassOn() || l.closed || l.handover.holders[h.name] != h || !q.headParked() {
 		return nil
 	}
 	t := q.line[0]

@@ -35,7 +35,7 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	t := taking{lockSet: s, set: s.l.cfg.defaults}
 	if len(opts) > 0 {
 		set := t.set // a copy on the heap, because the options get a pointer to it
-		set.change(opts, &s.l.guarantees)
+		set.change(opts, false, &s.l.guarantees)
 		t.set = set
 	}
 	var room [4]string // memory for the sorted names; usually there are few

@@ -244,11 +244,14 @@ func (c *config) check() error {
 }
 
 // change applies opts, the options of a call, to the defaults of the Locker.
-func (s *settings) change(opts []Option, g *driver.Guarantees) {
+func (s *settings) change(opts []Option, once bool, g *driver.Guarantees) {
 	for _, o := range opts {
 		if o != nil {
 			o.apply(s)
 		}
+	}
+	if once {
+		s.wait = 0
 	}
 	s.complete(g)
 }

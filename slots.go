@@ -63,6 +63,10 @@ type permitCall struct {
 	name string
 	held []error // for each permit the last *HeldError
 	poll poller
+
+	// unsure is true if the caller's token may have a permit, because the outcome of a request is
+	// not known and there is no clean-up; see Token.
+	unsure bool
 }
 
 // takePermit takes one of the permits of name. The attempt has the options of the call.
@@ -74,6 +78,9 @@ func (a *attempt) takePermit(name string) (*hold, error) {
 		if h, err = p.runStates(); err == nil {
 			return h, nil
 		}
+	}
+	if p.unsure {
+		err = withUncertain(err)
 	}
 	return nil, p.refuse(name, callerError(p.ctx, err))
 }
@@ -89,10 +96,11 @@ func (p *permitCall) check() error {
 	if err := driver.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
 		return err
 	}
-	for h := lockFrom(p.ctx); h != nil; h = h.outer {
-		if base, _, ok := driver.SplitSlot(h.name); ok && base == p.name && h.locker == p.l && h.endCause() == nil {
-			return ErrAlreadyHeld
-		}
+	if locksIn(p.ctx, lockFrom(p.ctx), func(h *hold) bool {
+		base, _, ok := driver.SplitSlot(h.name)
+		return ok && base == p.name && h.locker == p.l && h.endCause() == nil
+	}) {
+		return ErrAlreadyHeld
 	}
 	if err := cmp.Or(p.set.wrong, p.checkToken()); err != nil {
 		return err
@@ -137,7 +145,7 @@ func (p *permitCall) runStates() (*hold, error) {
 	}()
 	p.start = l.clock.Now()
 	p.held = make([]error, p.set.slots)
-	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip {
+	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip || p.set.token != nil {
 		h, err := p.scan(!wait)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
 			return h, err
@@ -168,6 +176,8 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
 		return nil, &joined{p.refusal(), p.ctx.Err()}
+	case errors.Is(err, ErrHeld) && p.set.token != nil:
+		return p.scan(false) // a repeat of this call may have got a permit meanwhile
 	case errors.Is(err, ErrHeld):
 		return nil, p.refusal()
 	case err != nil:

@@ -35,14 +35,19 @@ func (p *anyPermit) Acquire(ctx context.Context, r driver.Request) (driver.Grant
 // overtake the callers that wait for the gate.
 func (p *permitCall) scan(overtake bool) (*hold, error) {
 	if !p.l.takesAnySlot(&p.set) {
-		if !overtake && !p.set.skip && p.gateTaken() {
+		mine, err := p.findPermit()
+		if err != nil {
+			return nil, err
+		}
+		if mine < 0 && !overtake && !p.set.skip && p.gateTaken() {
 			return nil, p.refusal()
 		}
-		return p.scanSingly()
+		return p.scanSingly(mine)
 	}
 	a := p.attempt()
 	a.taker = &anyPermit{a, overtake}
 	h, err := a.take(p.name)
+	p.noteOutcome(err)
 	switch {
 	case err == nil:
 		return h, nil
@@ -80,19 +85,17 @@ func (p *permitCall) gateTaken() bool {
 }
 
 // scanSingly tries one permit after the other. If there are many permits, it begins with a random
-// one, because the first ones are more likely to be held.
-func (p *permitCall) scanSingly() (*hold, error) {
-	first, err := p.findPermit()
-	if err != nil {
-		return nil, err
-	}
-	if first = max(first, 0); len(p.held) > watchMost && p.set.token == nil {
+// one, because the first ones are more likely to be held. If the caller's token has a permit, mine
+// is that permit, and otherwise -1.
+func (p *permitCall) scanSingly(mine int) (*hold, error) {
+	first := max(mine, 0)
+	if len(p.held) > watchMost && p.set.token == nil {
 		first = rand.IntN(len(p.held))
 	}
 	for i := range p.held {
 		i = (first + i) % len(p.held)
 		h, err := p.attempt().take(driver.SlotName(p.name, i))
-		if err == nil {
+		if p.noteOutcome(err); err == nil {
 			return h, nil
 		}
 		if !errors.Is(err, ErrHeld) && !splitVote(err) {
@@ -100,9 +103,14 @@ func (p *permitCall) scanSingly() (*hold, error) {
 		}
 		p.held[i] = err
 	}
-	err = p.refusal()
+	err := p.refusal()
 	p.poll.until(err)
 	return nil, err
+}
+
+// noteOutcome notes whether the caller's token may have a permit after the error of a try.
+func (p *permitCall) noteOutcome(err error) {
+	p.unsure = err != nil && (p.unsure || p.set.token != nil && errors.Is(err, ErrUncertain))
 }
 
 // refusal returns one *HeldError for all permits.

@@ -28,11 +28,16 @@ import (
 //   - After Release the token is spent. A repeat that arrives later may take the lock anew, or get
 //     ErrLost. So make a new token for each piece of work.
 //
+// If two calls with the same token wait, one of them gets the lock, and the other finds it when the
+// time of its Wait ends. Without Wait, or if its context ends first, the other call waits on as any
+// caller would, and its ErrHeld does not say that the token has the lock. So let one process at a
+// time wait with a token.
+//
 // A caller with Token has its place among the waiting callers, and needs a few more requests if it
 // has to wait. With Slots, a repeat returns the same permit. If the store cannot take any permit in
 // one step (driver.SlotTaker), each try asks for every permit whether the token has it. Two calls
 // that begin at the same time may then get a permit each. With Adopt, t is the token that the lock
-// gets.
+// gets. The key of a permit is that of Export; KeyFor cannot name it.
 //
 // The error is errors.ErrUnsupported on a quorum (driver.Guarantees.RefusedIsSpent), and on a store
 // whose locks are bound to a process or a connection, unless the store can detach the lock and
@@ -66,6 +71,7 @@ var errTokenOfSeveral = fmt.Errorf("%w: Token and several names cannot be combin
 //	waiting    There is another error.        The call is refused.
 //	replacing  The store replaces the token.  The call is done.
 //	replacing  The stand-in's lock is lost.   The call is waiting.
+//	replacing  The caller's token is spent.   The stand-in is released, and the call is refused.
 //	replacing  There is another error.        The stand-in is released, and the call is refused.
 //
 // Calls with Slots never wait for a permit in a queue, and need no stand-in.
@@ -86,8 +92,7 @@ func (c *call) takeWithToken(name string) (*hold, error) {
 		case err == nil:
 			key := Key{name: name, token: waited.token, shared: w.set.shared}
 			h, err = c.tryToken(name, &key, w.by)
-			waited.standBack(err)
-			if errors.Is(err, ErrLost) {
+			if waited.standBack(err) {
 				continue
 			}
 		case w.timeout:
@@ -119,7 +124,7 @@ func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
 // its wait until countWaiting is called.
 func (c *call) standIn() *attempt {
 	w := &attempt{call: call{l: c.l, ctx: c.ctx, set: c.set, start: c.start, noted: true}, part: true, gate: true, standIn: true}
-	w.set.token, w.set.coolDown = nil, 0 // the lock itself is not released
+	w.set.token, w.set.coolDown, w.set.holdAtLeast = nil, 0, 0 // they are for the caller's token
 	c.l.countWaiting(1)
 	return w
 }
@@ -131,19 +136,23 @@ func (l *Locker) countWaiting(n int) {
 	l.stats.waiting += n
 }
 
-// standBack ends the hold of a stand-in after the caller's token should have replaced its token.
-// After ErrLost nothing is left of the hold. If err is nil, an exclusive hold is replaced for
-// certain. A shared one is not, if the caller's token had a hold already. So it is released, as it
-// is after every other error.
-func (h *hold) standBack(err error) {
+// standBack ends the hold of a stand-in after the caller's token should have replaced its token,
+// with the error err. It reports whether the hold was lost, so that the call has to wait again.
+//
+// If err is nil, an exclusive hold is replaced for certain. A shared one is not, if the caller's
+// token had a hold already. So it is released, as it is after every error. ErrLost has two meanings:
+// the hold is lost, or the caller's token is spent. The release tells which.
+func (h *hold) standBack(err error) (lost bool) {
 	l := h.locker
-	if gone := errors.Is(err, ErrLost) || err == nil && !h.isShared(); !gone {
+	switch {
+	case errors.Is(err, ErrLost):
+		return lossIn(h.giveUp(context.Background(), nil)) != nil
+	case err != nil || h.isShared():
 		go h.giveUp(context.Background(), nil) // Close waits for it
-		return
-	}
-	if h.released.CompareAndSwap(nil, releasedWell) {
+	case h.released.CompareAndSwap(nil, releasedWell):
 		l.mu.Lock()
 		l.endHold(h, ErrReleased)
 		l.unlock()
 	}
+	return false
 }

@@ -23,7 +23,7 @@ type settings struct {
 //
 // padlock.Wait has no effect. With padlock.Shared or padlock.Slots, Run returns padlock.ErrInvalid,
 // because several candidates would lead at the same time. That is also true if they are defaults of
-// the Locker.
+// the Locker. Do not give padlock.Token: all candidates with one token would lead.
 func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
