@@ -185,7 +185,7 @@ func (c *config) guarantees() driver.Guarantees {
 		g.Notes = append(g.Notes, "The eviction policy is checked on every new connection; a change in between is not seen.")
 	}
 	if c.strings && !c.fences {
-		g.Notes = append(g.Notes, "When a lease or a cool-down runs out, a newcomer may overtake the waiters.",
+		g.Notes = append(g.Notes, "When a lease, a reservation or a cool-down runs out, a newcomer or a late waiter may overtake the other waiters.",
 			"The holder's name is not kept.")
 	}
 	g.Notes = append(g.Notes, "A failover may lose the holds of the last moment, since replicas lag behind.")
