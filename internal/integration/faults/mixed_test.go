@@ -133,7 +133,9 @@ func TestFencesOfMembers(t *testing.T) {
 	const nowhere = "127.0.0.1:1"
 	urls := map[string]string{
 		"file": "file://" + t.TempDir(), "sqlite": "sqlite://" + filepath.Join(t.TempDir(), "locks.db"), "memory": "memory:", "semaphore": "semaphore:?hash=xxh128",
-		"s3": "s3://bucket/prefix?region=here&endpoint=http://" + nowhere,
+		"s3":         "s3://bucket/prefix?region=here&endpoint=http://" + nowhere,
+		"dynamodb":   "dynamodb://table/prefix?region=here&endpoint=http://" + nowhere,
+		"kubernetes": "kubernetes://shop?endpoint=http://" + nowhere,
 	}
 	for _, s := range open.Known(open.Schemes(all.Schemes()...)) {
 		raw, named := urls[s.Names[0]]
