@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -23,7 +24,8 @@ import (
 type Config struct {
 	// Table is the name of the table.
 	Table string
-	// Prefix is the beginning of the keys of all items, such as "locks/".
+	// Prefix is the beginning of the keys of all items, such as "locks/". As in a URL, it gets a
+	// slash at its end if it has none.
 	Prefix string
 	// Region is the region of the table.
 	Region string
@@ -75,6 +77,9 @@ func connect(c Config, o *register.Options) (*table, error) {
 	base, err := c.complete()
 	if err != nil {
 		return nil, err
+	}
+	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
+		c.Prefix += "/" // as in a URL: both must name the same items
 	}
 	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+"/"+c.Prefix+" in "+c.Region
 	if c.Endpoint != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
+	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 )
 
@@ -163,4 +164,28 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("the item expires after %v: %v", left, err)
 		}
 	})
+}
+
+// A prefix in a Config names the same items as in a URL, with a slash at its end or without one.
+func TestPrefix(t *testing.T) {
+	noEnvironment(t)
+	f := newFake()
+	server := serve(t, f)
+	use := func(store *register.Store, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if _, err := store.Release(t.Context(), "job", "token", 0); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, prefix := range []string{"locks", "locks/"} {
+		use(dynamostore.FromURL(t.Context(), parse(t, "dynamodb://locks-table/"+prefix+"?endpoint="+server)))
+		use(dynamostore.Open(t.Context(), dynamostore.Config{Table: "locks-table", Prefix: prefix, Endpoint: server}))
+	}
+	if len(f.items) != 1 {
+		t.Errorf("one name has the items %v", f.items)
+	}
 }

@@ -244,3 +244,34 @@ func TestURLs(t *testing.T) {
 		t.Errorf("asked %q", seen)
 	}
 }
+
+// A prefix in a Config names the same objects as in a URL, with a slash at its end or without one.
+func TestPrefix(t *testing.T) {
+	paths := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths[r.URL.Path] = true
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	look := func(store *register.Store, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if _, err := store.Inspect(t.Context(), "job"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, prefix := range []string{"locks", "locks/"} {
+		u, err := url.Parse("kubernetes://shop/" + prefix + "?endpoint=" + server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(leasestore.FromURL(t.Context(), u, register.Lazy()))
+		look(leasestore.Open(t.Context(), leasestore.Config{Namespace: "shop", Prefix: prefix, Endpoint: server.URL}, register.Lazy()))
+	}
+	if len(paths) != 1 {
+		t.Errorf("one name has the objects %v", paths)
+	}
+}

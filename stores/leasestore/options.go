@@ -23,7 +23,8 @@ import (
 type Config struct {
 	// Namespace is that of the Lease objects; "" means the pod's own.
 	Namespace string
-	// Prefix tells the locks of several programs in a namespace apart.
+	// Prefix tells the locks of several programs in a namespace apart. As in a URL, it gets a slash
+	// at its end if it has none.
 	Prefix string
 	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a program
 	// on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
@@ -116,6 +117,9 @@ func connect(c Config, o *register.Options) (*leases, error) {
 	}
 	if !namespaceForm.MatchString(c.Namespace) {
 		return nil, storekit.Invalidf("the namespace: it has up to 63 lower-case letters, digits and hyphens")
+	}
+	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
+		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
 	l := &leases{prefix: c.Prefix, clock: "observed"}
 	if c.ServerClock {

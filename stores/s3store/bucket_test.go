@@ -264,3 +264,25 @@ func TestWrongURLs(t *testing.T) {
 		}
 	}
 }
+
+// A prefix in a Config names the same objects as in a URL, with a slash at its end or without one.
+func TestPrefix(t *testing.T) {
+	for _, prefix := range []string{"locks", "locks/"} {
+		var asked string
+		wire := roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.Path
+			return nil, errors.New("the test answers nothing")
+		})
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Prefix: prefix, Endpoint: "http://memory", Credentials: key, Transport: wire}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		store.Inspect(ctx, "job")
+		if asked != "/shop/locks/job" {
+			t.Errorf("the prefix %q: asked %q", prefix, asked)
+		}
+	}
+}

@@ -24,7 +24,8 @@ import (
 type Config struct {
 	Bucket string
 	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters, digits
-	// and the characters - _ . / are allowed.
+	// and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if it has
+	// none.
 	Prefix string
 	// Region is the region of the bucket.
 	Region string
@@ -130,6 +131,9 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 	base, err := c.complete()
 	if err != nil {
 		return nil, err
+	}
+	if c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/") {
+		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
 	o.Prefix, o.Where = c.Prefix, base.String()+c.Prefix
 	if c.Endpoint != "" {
