@@ -275,3 +275,23 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("one name has the objects %v", paths)
 	}
 }
+
+// With the clock of the servers, register.Skew counts if it is more than two seconds.
+func TestSkew(t *testing.T) {
+	c := leasestore.Config{Namespace: "shop", Endpoint: "http://memory", ServerClock: true}
+	for skew, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: 10 * time.Second, 10 * time.Second: 33 * time.Second} {
+		store, err := leasestore.Open(t.Context(), c, register.Lazy(), register.Skew(skew))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if got := store.Guarantees().MinTTL; got != want {
+			t.Errorf("a skew of %v: the shortest lease is %v, want %v", skew, got, want)
+		}
+	}
+	for _, skew := range []time.Duration{-time.Second, time.Hour} {
+		if _, err := leasestore.Open(t.Context(), c, register.Lazy(), register.Skew(skew)); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("a skew of %v: %v", skew, err)
+		}
+	}
+}

@@ -32,14 +32,15 @@ type Config struct {
 	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint, none
 	// is read unless it is given. The token is read for each request, since it changes.
 	TokenFile, CAFile string
-	// ServerClock judges leases by the clocks of the API servers instead of by observation. All
-	// programs that share locks must have the same value.
+	// ServerClock judges leases by the clocks of the API servers instead of by observation. These
+	// may differ by two seconds, or by register.Skew if that is more. All programs that share locks
+	// must have the same values.
 	ServerClock bool
 	// Transport sends the requests; nil means one that trusts CAFile.
 	Transport http.RoundTripper
 }
 
-// serverSkew is how far the clocks of two API servers may differ.
+// serverSkew is how far the clocks of two API servers may differ, unless register.Skew says more.
 const serverSkew = 2 * time.Second
 
 // account is where a pod has the token of its service account.
@@ -123,7 +124,10 @@ func connect(c Config, o *register.Options) (*leases, error) {
 	}
 	l := &leases{prefix: c.Prefix, clock: "observed"}
 	if c.ServerClock {
-		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: serverSkew}
+		if o.Clock.Skew < 0 {
+			return nil, storekit.Invalidf("skew: it is a duration from 0s to 1m")
+		}
+		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: max(serverSkew, o.Clock.Skew)}
 	}
 	base = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", c.Namespace, "/")
 	o.Where = base.String() + c.Prefix
