@@ -403,3 +403,33 @@ func (c careless) Put(ctx context.Context, name string, data []byte, _ string) e
 	}
 	return c.front.Put(ctx, name, data, v.Version)
 }
+
+// hasty is a service that ends each watch at once, without a change.
+type hasty struct {
+	*front
+	watches int
+}
+
+func (h *hasty) Watch(context.Context, string, string) error {
+	if h.watches++; h.watches > 10_000 {
+		return errCut
+	}
+	return nil
+}
+
+// A service that ends each watch at once is asked now and then.
+func TestHastyWatch(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		h := &hasty{front: s.open()}
+		store := register.New(h, register.Options{Name: "shelf", Clock: s.clock})
+		defer store.Close()
+		if _, err := store.Acquire(t.Context(), request("job")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := store.Wait(ctx, request("job"), false); !errors.Is(err, context.DeadlineExceeded) || h.watches > 100 {
+			t.Errorf("%d watches in 20 s: %v", h.watches, err)
+		}
+	})
+}

@@ -295,3 +295,39 @@ func TestSkew(t *testing.T) {
 		}
 	}
 }
+
+// A server that knows an old version no more is asked for the object as it is. A server that
+// refuses every watch is asked now and then.
+func TestWatchFromAnOldVersion(t *testing.T) {
+	for _, gone := range []string{"status", "event"} {
+		for _, never := range []bool{false, true} {
+			inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+				f.gone, f.never = gone, never
+				store, _ := open(t, s, false)
+				r := request("job")
+				r.TTL = time.Hour
+				if _, err := store.Acquire(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				s.Counts()
+				woken := make(chan error, 1)
+				go func() {
+					_, err := store.Wait(t.Context(), request("job"), false)
+					woken <- err
+				}()
+				<-time.After(time.Minute)
+				n := s.Counts()
+				if most := map[bool]int{false: 2, true: 400}[never]; n["watch"] > most {
+					t.Errorf("%s, never=%v: %v in a minute", gone, never, n)
+				}
+				if _, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				if err := <-woken; err != nil || time.Since(start) > 2*time.Second {
+					t.Errorf("%s, never=%v: woken after %v: %v", gone, never, time.Since(start), err)
+				}
+			})
+		}
+	}
+}
