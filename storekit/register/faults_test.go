@@ -433,3 +433,19 @@ func TestHastyWatch(t *testing.T) {
 		}
 	})
 }
+
+// keyless is a service whose register calls a missing key a wrong setting.
+type keyless struct{ *front }
+
+func (keyless) Put(context.Context, string, []byte, string) error {
+	return fmt.Errorf("%w: there is no access key", driver.ErrInvalid)
+}
+
+// A missing key says nothing about the conditions of the service.
+func TestStatusWithoutAKey(t *testing.T) {
+	store := register.New(keyless{newShelf(register.Clock{}).open()}, register.Options{Name: "shelf", NoVersion: "-1"})
+	defer store.Close()
+	if found, err := store.Status(t.Context()); !errors.Is(err, driver.ErrInvalid) || len(found) != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
