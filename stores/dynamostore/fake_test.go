@@ -94,7 +94,7 @@ func (f *fake) put(w http.ResponseWriter, q *query) {
 		name = ""
 	}
 	switch {
-	case name != "version" || key == "" || q.Item["version"]["S"] == "" || q.Item["expires"]["N"] == "":
+	case name != "version" || key == "" || q.Item["version"]["S"] == "" || (q.Item["expires"]["N"] == "") != strings.HasSuffix(key, "/%padlock"):
 		refuse(w, "ValidationException", nil)
 	case !met && q.ReturnValuesOnConditionCheckFailure == "ALL_OLD":
 		refuse(w, "ConditionalCheckFailedException", old)

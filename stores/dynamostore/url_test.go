@@ -151,7 +151,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An item lives for a week longer than any lease, by the clock of the service.
+// An item lives for a week longer than any lease, by the clock of the service. The record of the
+// store has the store's id, and lives for ever.
 func TestExpiry(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
 		store, front := open(t, s)
@@ -162,6 +163,12 @@ func TestExpiry(t *testing.T) {
 		seconds, err := strconv.ParseInt(f.items["locks/job"]["expires"]["N"], 10, 64)
 		if left := time.Until(time.Unix(seconds, 0)) - front.Ahead; err != nil || left < 7*24*time.Hour+driver.MaxTTL-2*time.Second || left > 9*24*time.Hour {
 			t.Errorf("the item expires after %v: %v", left, err)
+		}
+		if _, err := store.StoreID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if own := f.items["locks/%padlock"]; own["record"]["S"] == "" || len(own["expires"]) > 0 {
+			t.Errorf("the record of the store: %v", own)
 		}
 	})
 }
