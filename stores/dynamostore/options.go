@@ -82,7 +82,7 @@ func connect(c Config, o *register.Options) (*table, error) {
 	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
 		c.Prefix += "/" // as in a URL: both must name the same items
 	}
-	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+"/"+c.Prefix+" in "+c.Region
+	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+" in "+c.Region // prefixes of a table fail together
 	if c.Endpoint != "" {
 		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}

@@ -219,3 +219,18 @@ func TestKeyNotFound(t *testing.T) {
 		t.Errorf("Release: %v, after %d requests", err, sent)
 	}
 }
+
+// Two prefixes of a table fail together: they are no two members of a quorum.
+func TestSamePlace(t *testing.T) {
+	lazily := func(table, prefix string) *register.Store {
+		store, err := dynamostore.Open(t.Context(), dynamostore.Config{Table: table, Prefix: prefix, Region: "r", Endpoint: "http://memory"}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	if one := lazily("shop", "a"); !driver.SamePlace(one, lazily("shop", "b")) || driver.SamePlace(one, lazily("stock", "a")) {
+		t.Error("two prefixes are two places, or two tables are one")
+	}
+}

@@ -331,3 +331,24 @@ func TestWatchFromAnOldVersion(t *testing.T) {
 		}
 	}
 }
+
+// Two prefixes and two namespaces of a cluster fail together: they are no two members of a quorum.
+func TestSamePlace(t *testing.T) {
+	lazily := func(c leasestore.Config) *register.Store {
+		store, err := leasestore.Open(t.Context(), c, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	one := lazily(leasestore.Config{Namespace: "shop", Prefix: "a", Endpoint: "http://one"})
+	for want, other := range map[bool]*register.Store{
+		true:  lazily(leasestore.Config{Namespace: "stock", Prefix: "b", Endpoint: "http://one/"}),
+		false: lazily(leasestore.Config{Namespace: "shop", Prefix: "a", Endpoint: "http://two"}),
+	} {
+		if got := driver.SamePlace(one, other); got != want {
+			t.Errorf("in the same place: %v, want %v", got, want)
+		}
+	}
+}

@@ -129,8 +129,8 @@ func connect(c Config, o *register.Options) (*leases, error) {
 		}
 		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: max(serverSkew, o.Clock.Skew)}
 	}
+	o.Where = base.JoinPath("/").String() // without namespace and prefix: they fail together
 	base = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", c.Namespace, "/")
-	o.Where = base.String() + c.Prefix
 	if c.Transport == nil {
 		if c.Transport, err = trusting(c.CAFile); err != nil {
 			return nil, err

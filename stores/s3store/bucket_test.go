@@ -310,3 +310,18 @@ func TestKeyNotFound(t *testing.T) {
 		t.Errorf("Release: %v, after %d requests", err, sent)
 	}
 }
+
+// Two prefixes of a bucket fail together: they are no two members of a quorum.
+func TestSamePlace(t *testing.T) {
+	lazily := func(bucket, prefix string) *register.Store {
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: bucket, Prefix: prefix, Region: "r", Endpoint: "http://memory"}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	if one := lazily("shop", "a"); !driver.SamePlace(one, lazily("shop", "b")) || driver.SamePlace(one, lazily("stock", "a")) {
+		t.Error("two prefixes are two places, or two buckets are one")
+	}
+}

@@ -136,7 +136,7 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 	if c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/") {
 		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
-	o.Prefix, o.Where = c.Prefix, base.String()+c.Prefix
+	o.Prefix, o.Where = c.Prefix, base.String() // prefixes of a bucket fail together
 	if c.Endpoint != "" {
 		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
