@@ -101,7 +101,8 @@ func TestWrongURLs(t *testing.T) {
 	}
 }
 
-// The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do.
+// The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do. It
+// waits until the service knows the new table, and repeats what has failed.
 func TestSchema(t *testing.T) {
 	noEnvironment(t)
 	scheme := dynamostore.Scheme()
@@ -110,12 +111,21 @@ func TestSchema(t *testing.T) {
 		t.Errorf("%q, %v", statements, err)
 	}
 	f := newFake()
-	f.made = false
+	f.made, f.late, f.fails = false, 1, 1
 	server := serve(t, f)
 	u := parse(t, "dynamodb://locks-table/shop?endpoint="+server)
 	if _, err := dynamostore.FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "padlock schema") {
 		t.Errorf("without a table: %v", err)
 	}
+	if _, _, err := scheme.Upgrade(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "kept for ever") {
+		t.Errorf("Upgrade without the right to let items expire: %v", err)
+	}
+	for range 2 {
+		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || from != 1 || to != 1 || !f.ttl {
+			t.Errorf("Upgrade once more: from %d to %d, %v; items expire: %v", from, to, err, f.ttl)
+		}
+	}
+	f.made, f.ttl, f.late = false, false, 1
 	for _, want := range [][2]int{{0, 1}, {1, 1}} {
 		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || [2]int{from, to} != want {
 			t.Errorf("Upgrade: from %d to %d, %v; want %v", from, to, err, want)
