@@ -280,7 +280,7 @@ func TestPrefix(t *testing.T) {
 func TestSkew(t *testing.T) {
 	c := leasestore.Config{Namespace: "shop", Endpoint: "http://memory", ServerClock: true}
 	for skew, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: 10 * time.Second, 10 * time.Second: 33 * time.Second} {
-		store, err := leasestore.Open(t.Context(), c, register.Lazy(), register.Skew(skew))
+		store, err := leasestore.Open(t.Context(), c, register.Lazy(), nil, register.Skew(skew))
 		if err != nil {
 			t.Fatal(err)
 		}

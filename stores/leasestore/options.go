@@ -99,7 +99,9 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
 	for _, set := range opts {
-		set(t)
+		if set != nil {
+			set(t)
+		}
 	}
 	l, err := connect(c, &t.Options)
 	if err != nil {
@@ -193,5 +195,7 @@ func trusting(file string) (http.RoundTripper, error) {
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost, t.TLSClientConfig = 64, &tls.Config{RootCAs: pool}
+	// All requests share one connection. If it is dead, a call must notice before its time is up.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
 	return t, nil
 }
