@@ -441,6 +441,15 @@ func (keyless) Put(context.Context, string, []byte, string) error {
 	return fmt.Errorf("%w: there is no access key", driver.ErrInvalid)
 }
 
+// A store that is closed asks nothing.
+func TestStatusOfAClosedStore(t *testing.T) {
+	store, f := openOn(newShelf(register.Clock{}))
+	store.Close()
+	if _, err := store.Status(t.Context()); !errors.Is(err, driver.ErrClosed) || f.gets.Load() != 0 {
+		t.Errorf("%v, after %d Gets", err, f.gets.Load())
+	}
+}
+
 // A missing key says nothing about the conditions of the service.
 func TestStatusWithoutAKey(t *testing.T) {
 	store := register.New(keyless{newShelf(register.Clock{}).open()}, register.Options{Name: "shelf", NoVersion: "-1"})

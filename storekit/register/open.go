@@ -98,6 +98,9 @@ func (s *Store) SamePlace(other driver.Store) bool {
 
 // Status asks the service how it is; see driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	if s.closed.Load() {
+		return nil, driver.ErrClosed
+	}
 	conditions := driver.Finding{Name: "conditional writes", Value: "refused if the condition is not met"}
 	switch err := s.checkService(ctx); {
 	case errors.Is(err, errCareless):
