@@ -132,7 +132,11 @@ func (c *Config) complete() (base *url.URL, err error) {
 // awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
 // ~/.aws, or as the role of a container, a pod or a machine.
 func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {
-	chain := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}})
+	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}}
+	if os.Getenv("AWS_EC2_METADATA_DISABLED") == "true" && os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE")+os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")+os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == "" {
+		providers = providers[:2]
+	}
+	chain := credentials.NewChainCredentials(providers)
 	return func(ctx context.Context) (string, string, string, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -50,7 +51,13 @@ func (t *table) read(ctx context.Context, name string, op any) (a answer, now ti
 		return a, now, err
 	}
 	t.date.Store(now.Unix())
-	return answerOf(r), now, t.failure(r)
+	if err := t.failure(r); err != nil {
+		return answerOf(r), now, err
+	}
+	if err := json.Unmarshal(r.Body, &a); err != nil { // it does not say that there is no item
+		return a, now, fmt.Errorf("%w: the reply to %s is no JSON: look for a proxy before the service: %w", driver.ErrUnavailable, name, err)
+	}
+	return a, now, nil
 }
 
 // failure returns the error of a reply, or nil.

@@ -211,22 +211,28 @@ func TestPrefix(t *testing.T) {
 func TestKeyNotFound(t *testing.T) {
 	noEnvironment(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "missing"))
-	sent := 0
-	store, err := dynamostore.Open(t.Context(), dynamostore.Config{Table: "locks", Endpoint: "http://memory", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Host == "memory" {
-			sent++
+	for _, disabled := range []string{"", "true"} {
+		t.Setenv("AWS_EC2_METADATA_DISABLED", disabled)
+		sent, metadata := 0, 0
+		store, err := dynamostore.Open(t.Context(), dynamostore.Config{Table: "locks", Endpoint: "http://memory", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "memory" {
+				sent++
+			} else {
+				metadata++
+			}
+			return nil, errors.New("the metadata service does not answer")
+		})}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil, errors.New("the metadata service does not answer")
-	})}, register.Lazy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := store.Release(ctx, "job", "token", 0); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "no access key") || sent > 0 {
-		t.Errorf("Release: %v, after %d requests", err, sent)
+		defer store.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := store.Release(ctx, "job", "token", 0); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "no access key") || sent > 0 || (metadata > 0) == (disabled == "true") {
+			t.Errorf("AWS_EC2_METADATA_DISABLED=%s: Release: %v, after %d requests and %d for the key", disabled, err, sent, metadata)
+		}
 	}
 }
 
