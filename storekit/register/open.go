@@ -36,8 +36,8 @@ func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error)
 // errCareless is the error of a service that does not know conditional writes.
 var errCareless = storekit.Invalidf("the service carries out a write whose condition is not met: it cannot keep locks")
 
-// checkService returns errCareless if the service carries out a Put whose condition is not
-// met, as services do that do not know conditional writes. Any other error is driver.ErrInvalid if the
+// checkService returns errCareless if the service carries out a Put whose condition is not met, as
+// services do that do not know conditional writes. Any other error is driver.ErrInvalid if the
 // register says so, and otherwise driver.ErrUnavailable.
 func (s *Store) checkService(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, storekit.Patience/2)

@@ -28,7 +28,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 			return driver.Grant{}, err
 		}
 		if early > 0 && w.version == last {
-			if err := c.pause(early); err != nil { // or a service that ends each watch is asked without end
+			// Or a service that ends each watch at once would be asked without end.
+			if err := c.pause(early); err != nil {
 				return driver.Grant{}, err
 			}
 		}

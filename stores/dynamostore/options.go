@@ -25,8 +25,8 @@ import (
 type Config struct {
 	// Table is the name of the table.
 	Table string
-	// Prefix is the beginning of the keys of all items, such as "locks/". As in a URL, it gets a
-	// slash at its end if it has none.
+	// Prefix is the beginning of the keys of all items, such as "locks/". As in a URL, it gets
+	// a slash at its end if it has none.
 	Prefix string
 	// Region is the region of the table.
 	Region string
@@ -82,7 +82,7 @@ func connect(c Config, o *register.Options) (*table, error) {
 	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
 		c.Prefix += "/" // as in a URL: both must name the same items
 	}
-	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+" in "+c.Region // prefixes of a table fail together
+	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+" in "+c.Region
 	if c.Endpoint != "" {
 		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}

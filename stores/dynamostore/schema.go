@@ -72,7 +72,7 @@ func (t *table) create(ctx context.Context) (from, to int, err error) {
 			return from, 1, t.expire(ctx, from)
 		case err != nil && a.typeOf() != "ResourceNotFoundException":
 			return 0, 0, err
-		case err != nil && from == 1: // later, the service may not know the new table for some seconds
+		case err != nil && from == 1: // later, the table is only not known yet
 			from = 0
 			if err := t.ask(ctx, "CreateTable", createTable(t.name), "ResourceInUseException"); err != nil {
 				return 0, 0, err

@@ -21,8 +21,8 @@ import (
 //	key      string, the partition key
 //	version  string, a random number for each write
 //	record   string, the value
-//	expires  seconds since 1970: DynamoDB may delete the item then, if the table has this setting;
-//	         not in the record of the store
+//	expires  seconds since 1970: DynamoDB may delete the item then, if the table has this
+//	         setting; not in the record of the store
 type table struct {
 	*overhttp.Client
 	name string

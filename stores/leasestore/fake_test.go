@@ -30,7 +30,7 @@ type fake struct {
 	objects map[string]object
 	version int
 	changed chan struct{} // closed at the next write
-	gone    string        // how a watch from a version is refused: "status", "event" or not at all
+	gone    string        // how a watch from a version is refused: "status" or "event"
 	never   bool          // a watch without a version is refused, too
 }
 

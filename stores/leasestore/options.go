@@ -23,18 +23,18 @@ import (
 type Config struct {
 	// Namespace is that of the Lease objects; "" means the pod's own.
 	Namespace string
-	// Prefix tells the locks of several programs in a namespace apart. As in a URL, it gets a slash
-	// at its end if it has none.
+	// Prefix tells the locks of several programs in a namespace apart. As in a URL, it gets a
+	// slash at its end if it has none.
 	Prefix string
-	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a program
-	// on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
+	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a
+	// program on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
 	Endpoint string
-	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint, none
-	// is read unless it is given. The token is read for each request, since it changes.
+	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint,
+	// none is read unless it is given. The token is read for each request, since it changes.
 	TokenFile, CAFile string
-	// ServerClock judges leases by the clocks of the API servers instead of by observation. These
-	// may differ by two seconds, or by register.Skew if that is more. All programs that share locks
-	// must have the same values.
+	// ServerClock judges leases by the clocks of the API servers instead of by observation.
+	// These may differ by two seconds, or by register.Skew if that is more. All programs that
+	// share locks must have the same values.
 	ServerClock bool
 	// Transport sends the requests; nil means one that trusts CAFile.
 	Transport http.RoundTripper
@@ -195,7 +195,8 @@ func trusting(file string) (http.RoundTripper, error) {
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost, t.TLSClientConfig = 64, &tls.Config{RootCAs: pool}
-	// All requests share one connection. If it is dead, a call must notice before its time is up.
+	// All requests share one connection. If it is dead, a call must notice before its time is
+	// up.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
 	return t, nil
 }

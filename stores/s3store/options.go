@@ -24,9 +24,9 @@ import (
 // field is filled from where the tools of AWS look: the environment and the files in ~/.aws.
 type Config struct {
 	Bucket string
-	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters, digits
-	// and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if it has
-	// none.
+	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters,
+	// digits and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if
+	// it has none.
 	Prefix string
 	// Region is the region of the bucket.
 	Region string
