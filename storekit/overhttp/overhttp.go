@@ -28,11 +28,11 @@ type Client struct {
 	// HTTP sends the requests. It must not follow redirections, which would lose the signature.
 	// New makes one.
 	HTTP *http.Client
-	// Sign adds to a request what shows who asks; nil adds nothing. If it returns an error, nothing
-	// is sent.
+	// Sign adds to a request what shows who asks; nil adds nothing. If it returns an error,
+	// nothing is sent, and the request fails with driver.ErrUnavailable.
 	Sign func(q *http.Request, body []byte) error
-	// Judge may change the status of a reply before anything else looks at it, for a service that
-	// says in the body what other services say by the status; nil changes nothing.
+	// Judge may change the status of a reply before anything else looks at it, for a service
+	// that says in the body what other services say by the status; nil changes nothing.
 	Judge func(r *Reply)
 }
 
@@ -117,7 +117,8 @@ func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) 
 	}
 	if c.Sign != nil {
 		if err := c.Sign(q, r.Body); err != nil {
-			return nil, &storekit.NoReply{Err: err, Unsent: true}
+			// Only the text: whatever Sign calls it, another try may find the key.
+			return nil, &storekit.NoReply{Err: errors.New(err.Error()), Unsent: true}
 		}
 	}
 	reply, err := c.HTTP.Do(q)

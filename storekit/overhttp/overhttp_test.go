@@ -3,6 +3,7 @@ package overhttp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -90,9 +91,15 @@ func TestOutcomes(t *testing.T) {
 // A request that certainly has not been sent is unavailable: nobody listens, or it was not signed.
 func TestUnsent(t *testing.T) {
 	c, s := start(t)
-	c.Sign = func(*http.Request, []byte) error { return errors.New("no key") }
-	if _, err := c.Do(t.Context(), overhttp.Request{Method: http.MethodPut}); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || !strings.Contains(err.Error(), "no key") {
-		t.Errorf("without a key: %v", err)
+	for _, kind := range []error{errors.New("the metadata service"), driver.ErrInvalid, driver.ErrUncertain} {
+		c.Sign = func(*http.Request, []byte) error { return fmt.Errorf("%w: no key", kind) }
+		_, put := c.Do(t.Context(), overhttp.Request{Method: http.MethodPut})
+		_, get := c.Read(t.Context(), overhttp.Request{})
+		for _, err := range []error{put, get} {
+			if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "no key") {
+				t.Errorf("without a key: %v", err)
+			}
+		}
 	}
 	if n := s.requests.Load(); n != 0 {
 		t.Errorf("%d requests without a key", n)

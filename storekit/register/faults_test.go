@@ -403,3 +403,58 @@ func (c careless) Put(ctx context.Context, name string, data []byte, _ string) e
 	}
 	return c.front.Put(ctx, name, data, v.Version)
 }
+
+// hasty is a service that ends each watch at once, without a change.
+type hasty struct {
+	*front
+	watches int
+}
+
+func (h *hasty) Watch(context.Context, string, string) error {
+	if h.watches++; h.watches > 10_000 {
+		return errCut
+	}
+	return nil
+}
+
+// A service that ends each watch at once is asked now and then.
+func TestHastyWatch(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		h := &hasty{front: s.open()}
+		store := register.New(h, register.Options{Name: "shelf", Clock: s.clock})
+		defer store.Close()
+		if _, err := store.Acquire(t.Context(), request("job")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := store.Wait(ctx, request("job"), false); !errors.Is(err, context.DeadlineExceeded) || h.watches > 100 {
+			t.Errorf("%d watches in 20 s: %v", h.watches, err)
+		}
+	})
+}
+
+// keyless is a service whose register calls a missing key a wrong setting.
+type keyless struct{ *front }
+
+func (keyless) Put(context.Context, string, []byte, string) error {
+	return fmt.Errorf("%w: there is no access key", driver.ErrInvalid)
+}
+
+// A store that is closed asks nothing.
+func TestStatusOfAClosedStore(t *testing.T) {
+	store, f := openOn(newShelf(register.Clock{}))
+	store.Close()
+	if _, err := store.Status(t.Context()); !errors.Is(err, driver.ErrClosed) || f.gets.Load() != 0 {
+		t.Errorf("%v, after %d Gets", err, f.gets.Load())
+	}
+}
+
+// A missing key says nothing about the conditions of the service.
+func TestStatusWithoutAKey(t *testing.T) {
+	store := register.New(keyless{newShelf(register.Clock{}).open()}, register.Options{Name: "shelf", NoVersion: "-1"})
+	defer store.Close()
+	if found, err := store.Status(t.Context()); !errors.Is(err, driver.ErrInvalid) || len(found) != 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}

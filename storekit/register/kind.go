@@ -79,9 +79,11 @@ func (k *Kind) Read(u *url.URL) (*Target, error) {
 	if t.Path != "" {
 		t.Path += "/"
 	}
-	t.Options.Where = k.Name + "://" + u.Host + "/" + t.Path
+	t.Options.Where = k.Name + "://" + u.Host + "/"
 	if t.Options.Keys != nil {
 		t.Options.Prefix = t.Path
+	} else {
+		t.Options.Where += t.Path
 	}
 	if endpoint, given := r.Values["endpoint"]; given || usual.Query().Has("endpoint") {
 		if t.Endpoint, err = ParseEndpoint(endpoint); err != nil {

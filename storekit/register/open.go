@@ -33,9 +33,12 @@ func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error)
 	return s, nil
 }
 
-// checkService returns driver.ErrInvalid if the service carries out a Put whose condition is not
-// met, as services do that do not know conditional writes. Any other error is
-// driver.ErrUnavailable.
+// errCareless is the error of a service that does not know conditional writes.
+var errCareless = storekit.Invalidf("the service carries out a write whose condition is not met: it cannot keep locks")
+
+// checkService returns errCareless if the service carries out a Put whose condition is not met, as
+// services do that do not know conditional writes. Any other error is driver.ErrInvalid if the
+// register says so, and otherwise driver.ErrUnavailable.
 func (s *Store) checkService(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, storekit.Patience/2)
 	defer cancel()
@@ -50,7 +53,7 @@ func (s *Store) checkService(ctx context.Context) error {
 	}
 	for n, version := range tries {
 		if err = s.r.Put(limited, s.opts.key(""), data, version); err == nil && n > 0 {
-			return storekit.Invalidf("the service carries out a write whose condition is not met: it cannot keep locks")
+			return errCareless
 		}
 		if err != nil && !errors.Is(err, ErrChanged) {
 			break
@@ -95,9 +98,12 @@ func (s *Store) SamePlace(other driver.Store) bool {
 
 // Status asks the service how it is; see driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
+	if s.closed.Load() {
+		return nil, driver.ErrClosed
+	}
 	conditions := driver.Finding{Name: "conditional writes", Value: "refused if the condition is not met"}
 	switch err := s.checkService(ctx); {
-	case errors.Is(err, driver.ErrInvalid) && s.opts.NoVersion != "":
+	case errors.Is(err, errCareless):
 		conditions.Value, conditions.Advice = "carried out although the condition is not met", "two processes can hold one lock: keep the locks in another service"
 	case err != nil:
 		return nil, err

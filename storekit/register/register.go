@@ -127,7 +127,8 @@ type Options struct {
 	Name  string
 	Clock Clock
 
-	// Where says where the values are. Two stores with the same text are in the same place.
+	// Where says where the values are. Two stores with the same text are in the same place, so
+	// that they fail together. A prefix of names or keys is no part of it.
 	Where string
 	// NoVersion is a version that no value ever has, in the form of the service. If it is set, Open
 	// checks that the service refuses a Put whose condition is not met. Leave it out if every

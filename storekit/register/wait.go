@@ -17,6 +17,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 	if err := r.Validate(&s.g); err != nil {
 		return driver.Grant{}, err
 	}
+	last, early := "", 0 // the version of the last watch, and how many in a row ended at once
 	for {
 		c, err := s.begin(ctx, r.Name)
 		if err != nil {
@@ -26,9 +27,20 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 		if err != nil || !w.Excludes(hash(r.Token), r.Shared, w.now) {
 			return driver.Grant{}, err
 		}
+		if early > 0 && w.version == last {
+			// Or a service that ends each watch at once would be asked without end.
+			if err := c.pause(early); err != nil {
+				return driver.Grant{}, err
+			}
+		}
+		start := time.Now()
 		if err := s.watch(ctx, watcher, r.Name, w); err != nil {
 			return driver.Grant{}, err
 		}
+		if early++; w.version != last || time.Since(start) > time.Second {
+			early = 1
+		}
+		last = w.version
 	}
 }
 

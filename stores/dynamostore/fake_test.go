@@ -26,6 +26,8 @@ type fake struct {
 	mu    sync.Mutex
 	made  bool
 	ttl   bool
+	late  int // how often the service says that it does not know the new table
+	fails int // how often UpdateTimeToLive fails
 	items map[string]map[string]text
 	page  int // the items of one page of a Scan; 0 means all
 }
@@ -65,11 +67,25 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "Scan":
 		f.scan(w, &q)
 	case "CreateTable":
+		if f.made {
+			refuse(w, "ResourceInUseException", nil)
+			return
+		}
 		f.made = true
 		reply(w, map[string]any{})
 	case "DescribeTable":
+		if f.late > 0 {
+			f.late--
+			refuse(w, "ResourceNotFoundException", nil)
+			return
+		}
 		reply(w, map[string]any{"Table": map[string]string{"TableStatus": "ACTIVE"}})
 	case "UpdateTimeToLive":
+		if f.ttl || f.fails > 0 {
+			f.fails--
+			refuse(w, "ValidationException", nil)
+			return
+		}
 		f.ttl = true
 		reply(w, map[string]any{})
 	case "DescribeTimeToLive":
@@ -94,7 +110,7 @@ func (f *fake) put(w http.ResponseWriter, q *query) {
 		name = ""
 	}
 	switch {
-	case name != "version" || key == "" || q.Item["version"]["S"] == "" || q.Item["expires"]["N"] == "":
+	case name != "version" || key == "" || q.Item["version"]["S"] == "" || (q.Item["expires"]["N"] == "") != strings.HasSuffix(key, "/%padlock"):
 		refuse(w, "ValidationException", nil)
 	case !met && q.ReturnValuesOnConditionCheckFailure == "ALL_OLD":
 		refuse(w, "ConditionalCheckFailedException", old)

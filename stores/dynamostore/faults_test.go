@@ -166,3 +166,22 @@ func TestList(t *testing.T) {
 		}
 	})
 }
+
+// A reply that is no JSON, as a proxy sends it, does not say that a name is free or was never used.
+func TestNoJSON(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+		store, f := open(t, s)
+		for kind, ask := range map[string]func() error{
+			"GetItem": func() error { _, err := store.Inspect(t.Context(), "job"); return err },
+			"Scan":    func() error { _, err := store.List(t.Context(), ""); return err },
+		} {
+			f.Next(kind, 1, func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
+				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				w.Write([]byte("<html>Please log in</html>"))
+			})
+			if err := ask(); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	})
+}

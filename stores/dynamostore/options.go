@@ -2,11 +2,13 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -23,7 +25,8 @@ import (
 type Config struct {
 	// Table is the name of the table.
 	Table string
-	// Prefix is the beginning of the keys of all items, such as "locks/".
+	// Prefix is the beginning of the keys of all items, such as "locks/". As in a URL, it gets
+	// a slash at its end if it has none.
 	Prefix string
 	// Region is the region of the table.
 	Region string
@@ -76,7 +79,10 @@ func connect(c Config, o *register.Options) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+"/"+c.Prefix+" in "+c.Region
+	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
+		c.Prefix += "/" // as in a URL: both must name the same items
+	}
+	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+" in "+c.Region
 	if c.Endpoint != "" {
 		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}
@@ -126,11 +132,15 @@ func (c *Config) complete() (base *url.URL, err error) {
 // awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
 // ~/.aws, or as the role of a container, a pod or a machine.
 func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {
-	chain := credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}})
+	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}}
+	if os.Getenv("AWS_EC2_METADATA_DISABLED") == "true" && os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE")+os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")+os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == "" {
+		providers = providers[:2]
+	}
+	chain := credentials.NewChainCredentials(providers)
 	return func(ctx context.Context) (string, string, string, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {
-			err = storekit.Invalidf("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
+			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
 		return v.AccessKeyID, v.SecretAccessKey, v.SessionToken, err
 	}

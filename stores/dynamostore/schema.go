@@ -72,9 +72,7 @@ func (t *table) create(ctx context.Context) (from, to int, err error) {
 			return from, 1, t.expire(ctx, from)
 		case err != nil && a.typeOf() != "ResourceNotFoundException":
 			return 0, 0, err
-		case err != nil && from == 0:
-			return 0, 0, fmt.Errorf("%w: the table %s was made and has gone", driver.ErrUnavailable, t.name)
-		case err != nil:
+		case err != nil && from == 1: // later, the table is only not known yet
 			from = 0
 			if err := t.ask(ctx, "CreateTable", createTable(t.name), "ResourceInUseException"); err != nil {
 				return 0, 0, err
@@ -86,13 +84,19 @@ func (t *table) create(ctx context.Context) (from, to int, err error) {
 	}
 }
 
-// expire lets the service delete items that nobody has changed for long, in a table that was made
-// by this call. A service other than Amazon's need not know that.
+// expire lets the service delete items that nobody has changed for long, unless it does so already.
+// If the service does not tell, expire asks only for a table that was made by this call. A service
+// other than Amazon's need not know that.
 func (t *table) expire(ctx context.Context, from int) error {
-	if from != 0 {
+	q, err := request("DescribeTimeToLive", map[string]string{"TableName": t.name})
+	if err != nil {
+		return err
+	}
+	r, err := t.Read(ctx, q)
+	if told := err == nil && r.Status == http.StatusOK; told && ttlEnabled(r.Body) || !told && from != 0 {
 		return nil
 	}
-	err := t.ask(ctx, "UpdateTimeToLive", map[string]any{
+	err = t.ask(ctx, "UpdateTimeToLive", map[string]any{
 		"TableName": t.name, "TimeToLiveSpecification": map[string]any{"Enabled": true, "AttributeName": "expires"},
 	}, "UnknownOperationException")
 	if err != nil {

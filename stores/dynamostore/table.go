@@ -3,9 +3,11 @@ package dynamostore
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +21,8 @@ import (
 //	key      string, the partition key
 //	version  string, a random number for each write
 //	record   string, the value
-//	expires  seconds since 1970: DynamoDB may delete the item then, if the table has this setting
+//	expires  seconds since 1970: DynamoDB may delete the item then, if the table has this
+//	         setting; not in the record of the store
 type table struct {
 	*overhttp.Client
 	name string
@@ -29,6 +32,10 @@ type table struct {
 // keepFor is how long an item stays after its last change. A lease or a cool-down lasts for a day
 // at most. Later, the clock has passed the fence.
 const keepFor = 8 * 24 * time.Hour
+
+// ownKey ends the key of the record of the store and no other key. The record has the store's id,
+// which must stay, and is hardly ever written.
+const ownKey = "%padlock"
 
 // read sends an operation that changes nothing.
 func (t *table) read(ctx context.Context, name string, op any) (a answer, now time.Time, err error) {
@@ -44,7 +51,13 @@ func (t *table) read(ctx context.Context, name string, op any) (a answer, now ti
 		return a, now, err
 	}
 	t.date.Store(now.Unix())
-	return answerOf(r), now, t.failure(r)
+	if err := t.failure(r); err != nil {
+		return answerOf(r), now, err
+	}
+	if err := json.Unmarshal(r.Body, &a); err != nil { // it does not say that there is no item
+		return a, now, fmt.Errorf("%w: the reply to %s is no JSON: look for a proxy before the service: %w", driver.ErrUnavailable, name, err)
+	}
+	return a, now, nil
 }
 
 // failure returns the error of a reply, or nil.
@@ -70,16 +83,18 @@ func valueOf(it item, now time.Time) register.Value {
 
 // Put writes an item if it still has the version. A refusal has the item as it is now.
 func (t *table) Put(ctx context.Context, key string, data []byte, version string) error {
-	expires := time.Unix(t.date.Load(), 0).Add(keepFor)
 	op := operation{
 		TableName: t.name,
 		Item: item{
 			"key": {S: key}, "version": {S: rand.Text()}, "record": {S: string(data)},
-			"expires": {N: strconv.FormatInt(expires.Unix(), 10)},
 		},
 		ConditionExpression:                 "attribute_not_exists(#version)",
 		ExpressionAttributeNames:            map[string]string{"#version": "version"},
 		ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+	}
+	if !strings.HasSuffix(key, ownKey) {
+		expires := time.Unix(t.date.Load(), 0).Add(keepFor)
+		op.Item["expires"] = attribute{N: strconv.FormatInt(expires.Unix(), 10)}
 	}
 	if version != "" {
 		op.ConditionExpression = "#version = :version"

@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
+	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 )
 
@@ -100,7 +101,8 @@ func TestWrongURLs(t *testing.T) {
 	}
 }
 
-// The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do.
+// The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do. It
+// waits until the service knows the new table, and repeats what has failed.
 func TestSchema(t *testing.T) {
 	noEnvironment(t)
 	scheme := dynamostore.Scheme()
@@ -109,12 +111,21 @@ func TestSchema(t *testing.T) {
 		t.Errorf("%q, %v", statements, err)
 	}
 	f := newFake()
-	f.made = false
+	f.made, f.late, f.fails = false, 1, 1
 	server := serve(t, f)
 	u := parse(t, "dynamodb://locks-table/shop?endpoint="+server)
 	if _, err := dynamostore.FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "padlock schema") {
 		t.Errorf("without a table: %v", err)
 	}
+	if _, _, err := scheme.Upgrade(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "kept for ever") {
+		t.Errorf("Upgrade without the right to let items expire: %v", err)
+	}
+	for range 2 {
+		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || from != 1 || to != 1 || !f.ttl {
+			t.Errorf("Upgrade once more: from %d to %d, %v; items expire: %v", from, to, err, f.ttl)
+		}
+	}
+	f.made, f.ttl, f.late = false, false, 1
 	for _, want := range [][2]int{{0, 1}, {1, 1}} {
 		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || [2]int{from, to} != want {
 			t.Errorf("Upgrade: from %d to %d, %v; want %v", from, to, err, want)
@@ -150,7 +161,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An item lives for a week longer than any lease, by the clock of the service.
+// An item lives for a week longer than any lease, by the clock of the service. The record of the
+// store has the store's id, and lives for ever.
 func TestExpiry(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
 		store, front := open(t, s)
@@ -162,5 +174,79 @@ func TestExpiry(t *testing.T) {
 		if left := time.Until(time.Unix(seconds, 0)) - front.Ahead; err != nil || left < 7*24*time.Hour+driver.MaxTTL-2*time.Second || left > 9*24*time.Hour {
 			t.Errorf("the item expires after %v: %v", left, err)
 		}
+		if _, err := store.StoreID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if own := f.items["locks/%padlock"]; own["record"]["S"] == "" || len(own["expires"]) > 0 {
+			t.Errorf("the record of the store: %v", own)
+		}
 	})
+}
+
+// A prefix in a Config names the same items as in a URL, with a slash at its end or without one.
+func TestPrefix(t *testing.T) {
+	noEnvironment(t)
+	f := newFake()
+	server := serve(t, f)
+	use := func(store *register.Store, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if _, err := store.Release(t.Context(), "job", "token", 0); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, prefix := range []string{"locks", "locks/"} {
+		use(dynamostore.FromURL(t.Context(), parse(t, "dynamodb://locks-table/"+prefix+"?endpoint="+server)))
+		use(dynamostore.Open(t.Context(), dynamostore.Config{Table: "locks-table", Prefix: prefix, Endpoint: server}))
+	}
+	if len(f.items) != 1 {
+		t.Errorf("one name has the items %v", f.items)
+	}
+}
+
+// If the access key cannot be found now, nothing is sent, and another try may find it.
+func TestKeyNotFound(t *testing.T) {
+	noEnvironment(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "missing"))
+	for _, disabled := range []string{"", "true"} {
+		t.Setenv("AWS_EC2_METADATA_DISABLED", disabled)
+		sent, metadata := 0, 0
+		store, err := dynamostore.Open(t.Context(), dynamostore.Config{Table: "locks", Endpoint: "http://memory", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "memory" {
+				sent++
+			} else {
+				metadata++
+			}
+			return nil, errors.New("the metadata service does not answer")
+		})}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := store.Release(ctx, "job", "token", 0); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "no access key") || sent > 0 || (metadata > 0) == (disabled == "true") {
+			t.Errorf("AWS_EC2_METADATA_DISABLED=%s: Release: %v, after %d requests and %d for the key", disabled, err, sent, metadata)
+		}
+	}
+}
+
+// Two prefixes of a table fail together: they are no two members of a quorum.
+func TestSamePlace(t *testing.T) {
+	lazily := func(table, prefix string) *register.Store {
+		store, err := dynamostore.Open(t.Context(), dynamostore.Config{Table: table, Prefix: prefix, Region: "r", Endpoint: "http://memory"}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	if one := lazily("shop", "a"); !driver.SamePlace(one, lazily("shop", "b")) || driver.SamePlace(one, lazily("stock", "a")) {
+		t.Error("two prefixes are two places, or two tables are one")
+	}
 }

@@ -30,6 +30,8 @@ type fake struct {
 	objects map[string]object
 	version int
 	changed chan struct{} // closed at the next write
+	gone    string        // how a watch from a version is refused: "status" or "event"
+	never   bool          // a watch without a version is refused, too
 }
 
 type object struct {
@@ -111,7 +113,8 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"items": items})
 }
 
-// watch answers when an object has another version, or after some time.
+// watch answers when an object has another version, or after some time. Without a version it shows
+// the object first.
 func (f *fake) watch(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	name := strings.TrimPrefix(q.Get("fieldSelector"), "metadata.name=")
@@ -120,12 +123,27 @@ func (f *fake) watch(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest)
 		return
 	}
+	f.mu.Lock()
+	gone, version := f.gone, q.Get("resourceVersion")
+	if version == "" && !f.never {
+		gone, version = "", f.objects[name].Metadata.ResourceVersion
+		json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": f.objects[name]})
+	}
+	f.mu.Unlock()
+	switch gone {
+	case "status":
+		fail(w, http.StatusGone)
+		return
+	case "event":
+		io.WriteString(w, `{"type":"ERROR","object":{"kind":"Status","metadata":{},"status":"Failure","code":410}}`+"\n")
+		return
+	}
 	end := time.After(time.Duration(seconds) * time.Second)
 	for {
 		f.mu.Lock()
 		o, changed := f.objects[name], f.changed
 		f.mu.Unlock()
-		if o.Metadata.ResourceVersion != q.Get("resourceVersion") {
+		if o.Metadata.ResourceVersion != version {
 			json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": o})
 			return
 		}

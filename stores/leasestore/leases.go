@@ -153,22 +153,50 @@ func (l *leases) Names(ctx context.Context, prefix string) (names []string, err 
 
 // Watch waits until the server reports a change of the object, or ends the watch.
 func (l *leases) Watch(ctx context.Context, name, version string) error {
-	r, err := l.Stream(ctx, overhttp.Request{Path: "leases", Query: url.Values{
-		"watch": {"1"}, "fieldSelector": {"metadata.name=" + l.object(name)}, "resourceVersion": {version}, "timeoutSeconds": {"240"},
-	}})
+	gone, err := l.watch(ctx, name, version, version)
+	if gone {
+		_, err = l.watch(ctx, name, version, "")
+	}
+	return err
+}
+
+// watch waits for an event about another version of the object than the given one. The events begin
+// behind the version from; without it, the first one shows the object as it is. gone means that the
+// server does not know any more what has happened since from.
+func (l *leases) watch(ctx context.Context, name, version, from string) (gone bool, err error) {
+	query := url.Values{"watch": {"1"}, "fieldSelector": {"metadata.name=" + l.object(name)}, "timeoutSeconds": {"240"}}
+	if from != "" {
+		query.Set("resourceVersion", from)
+	}
+	r, err := l.Stream(ctx, overhttp.Request{Path: "leases", Query: query})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer r.Body.Close()
 	switch r.StatusCode {
 	case http.StatusOK:
-		_, err = io.ReadFull(r.Body, make([]byte, 1)) // every event is one about a change
-	case http.StatusGone: // the version is too old
+	case http.StatusGone:
+		return true, nil
 	default:
-		return fmt.Errorf("the server answers %s to a watch", r.Status)
+		return false, fmt.Errorf("the server answers %s to a watch", r.Status)
 	}
-	if err == io.EOF {
-		return nil
+	for events := json.NewDecoder(r.Body); ; {
+		var e struct {
+			Type   string
+			Object struct {
+				Code     int // of an ERROR
+				Metadata metadata
+			}
+		}
+		switch err := events.Decode(&e); {
+		case err == io.EOF:
+			return false, nil
+		case err != nil:
+			return false, err
+		case e.Type == "ERROR":
+			return e.Object.Code == http.StatusGone, nil
+		case e.Type == "DELETED", e.Object.Metadata.ResourceVersion != version:
+			return false, nil
+		}
 	}
-	return err
 }

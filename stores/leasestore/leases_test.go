@@ -244,3 +244,111 @@ func TestURLs(t *testing.T) {
 		t.Errorf("asked %q", seen)
 	}
 }
+
+// A prefix in a Config names the same objects as in a URL, with a slash at its end or without one.
+func TestPrefix(t *testing.T) {
+	paths := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths[r.URL.Path] = true
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	look := func(store *register.Store, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if _, err := store.Inspect(t.Context(), "job"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, prefix := range []string{"locks", "locks/"} {
+		u, err := url.Parse("kubernetes://shop/" + prefix + "?endpoint=" + server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(leasestore.FromURL(t.Context(), u, register.Lazy()))
+		look(leasestore.Open(t.Context(), leasestore.Config{Namespace: "shop", Prefix: prefix, Endpoint: server.URL}, register.Lazy()))
+	}
+	if len(paths) != 1 {
+		t.Errorf("one name has the objects %v", paths)
+	}
+}
+
+// With the clock of the servers, register.Skew counts if it is more than two seconds.
+func TestSkew(t *testing.T) {
+	c := leasestore.Config{Namespace: "shop", Endpoint: "http://memory", ServerClock: true}
+	for skew, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: 10 * time.Second, 10 * time.Second: 33 * time.Second} {
+		store, err := leasestore.Open(t.Context(), c, register.Lazy(), nil, register.Skew(skew))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if got := store.Guarantees().MinTTL; got != want {
+			t.Errorf("a skew of %v: the shortest lease is %v, want %v", skew, got, want)
+		}
+	}
+	for _, skew := range []time.Duration{-time.Second, time.Hour} {
+		if _, err := leasestore.Open(t.Context(), c, register.Lazy(), register.Skew(skew)); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("a skew of %v: %v", skew, err)
+		}
+	}
+}
+
+// A server that knows an old version no more is asked for the object as it is. A server that
+// refuses every watch is asked now and then.
+func TestWatchFromAnOldVersion(t *testing.T) {
+	for _, gone := range []string{"status", "event"} {
+		for _, never := range []bool{false, true} {
+			inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+				f.gone, f.never = gone, never
+				store, _ := open(t, s, false)
+				r := request("job")
+				r.TTL = time.Hour
+				if _, err := store.Acquire(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				s.Counts()
+				woken := make(chan error, 1)
+				go func() {
+					_, err := store.Wait(t.Context(), request("job"), false)
+					woken <- err
+				}()
+				<-time.After(time.Minute)
+				n := s.Counts()
+				if most := map[bool]int{false: 2, true: 400}[never]; n["watch"] > most {
+					t.Errorf("%s, never=%v: %v in a minute", gone, never, n)
+				}
+				if _, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				if err := <-woken; err != nil || time.Since(start) > 2*time.Second {
+					t.Errorf("%s, never=%v: woken after %v: %v", gone, never, time.Since(start), err)
+				}
+			})
+		}
+	}
+}
+
+// Two prefixes and two namespaces of a cluster fail together: they are no two members of a quorum.
+func TestSamePlace(t *testing.T) {
+	lazily := func(c leasestore.Config) *register.Store {
+		store, err := leasestore.Open(t.Context(), c, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	one := lazily(leasestore.Config{Namespace: "shop", Prefix: "a", Endpoint: "http://one"})
+	for want, other := range map[bool]*register.Store{
+		true:  lazily(leasestore.Config{Namespace: "stock", Prefix: "b", Endpoint: "http://one/"}),
+		false: lazily(leasestore.Config{Namespace: "shop", Prefix: "a", Endpoint: "http://two"}),
+	} {
+		if got := driver.SamePlace(one, other); got != want {
+			t.Errorf("in the same place: %v, want %v", got, want)
+		}
+	}
+}

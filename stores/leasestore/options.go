@@ -23,22 +23,24 @@ import (
 type Config struct {
 	// Namespace is that of the Lease objects; "" means the pod's own.
 	Namespace string
-	// Prefix tells the locks of several programs in a namespace apart.
+	// Prefix tells the locks of several programs in a namespace apart. As in a URL, it gets a
+	// slash at its end if it has none.
 	Prefix string
-	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a program
-	// on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
+	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a
+	// program on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
 	Endpoint string
-	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint, none
-	// is read unless it is given. The token is read for each request, since it changes.
+	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint,
+	// none is read unless it is given. The token is read for each request, since it changes.
 	TokenFile, CAFile string
-	// ServerClock judges leases by the clocks of the API servers instead of by observation. All
-	// programs that share locks must have the same value.
+	// ServerClock judges leases by the clocks of the API servers instead of by observation.
+	// These may differ by two seconds, or by register.Skew if that is more. All programs that
+	// share locks must have the same values.
 	ServerClock bool
 	// Transport sends the requests; nil means one that trusts CAFile.
 	Transport http.RoundTripper
 }
 
-// serverSkew is how far the clocks of two API servers may differ.
+// serverSkew is how far the clocks of two API servers may differ, unless register.Skew says more.
 const serverSkew = 2 * time.Second
 
 // account is where a pod has the token of its service account.
@@ -97,7 +99,9 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
 	for _, set := range opts {
-		set(t)
+		if set != nil {
+			set(t)
+		}
 	}
 	l, err := connect(c, &t.Options)
 	if err != nil {
@@ -117,12 +121,18 @@ func connect(c Config, o *register.Options) (*leases, error) {
 	if !namespaceForm.MatchString(c.Namespace) {
 		return nil, storekit.Invalidf("the namespace: it has up to 63 lower-case letters, digits and hyphens")
 	}
+	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
+		c.Prefix += "/" // as in a URL: both must name the same objects
+	}
 	l := &leases{prefix: c.Prefix, clock: "observed"}
 	if c.ServerClock {
-		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: serverSkew}
+		if o.Clock.Skew < 0 {
+			return nil, storekit.Invalidf("skew: it is a duration from 0s to 1m")
+		}
+		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: max(serverSkew, o.Clock.Skew)}
 	}
+	o.Where = base.JoinPath("/").String() // without namespace and prefix: they fail together
 	base = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", c.Namespace, "/")
-	o.Where = base.String() + c.Prefix
 	if c.Transport == nil {
 		if c.Transport, err = trusting(c.CAFile); err != nil {
 			return nil, err
@@ -185,5 +195,8 @@ func trusting(file string) (http.RoundTripper, error) {
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost, t.TLSClientConfig = 64, &tls.Config{RootCAs: pool}
+	// All requests share one connection. If it is dead, a call must notice before its time is
+	// up.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
 	return t, nil
 }

@@ -264,3 +264,65 @@ func TestWrongURLs(t *testing.T) {
 		}
 	}
 }
+
+// A prefix in a Config names the same objects as in a URL, with a slash at its end or without one.
+func TestPrefix(t *testing.T) {
+	for _, prefix := range []string{"locks", "locks/"} {
+		var asked string
+		wire := roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.Path
+			return nil, errors.New("the test answers nothing")
+		})
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Prefix: prefix, Endpoint: "http://memory", Credentials: key, Transport: wire}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		store.Inspect(ctx, "job")
+		if asked != "/shop/locks/job" {
+			t.Errorf("the prefix %q: asked %q", prefix, asked)
+		}
+	}
+}
+
+// If the access key cannot be found now, nothing is sent, and another try may find it.
+func TestKeyNotFound(t *testing.T) {
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "missing"))
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("AWS_PROFILE", "")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "missing"))
+	sent := 0
+	store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "locks", Endpoint: "http://memory", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host == "memory" {
+			sent++
+		}
+		return nil, errors.New("the metadata service does not answer")
+	})}, register.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := store.Release(ctx, "job", "token", 0); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "no access key") || sent > 0 {
+		t.Errorf("Release: %v, after %d requests", err, sent)
+	}
+}
+
+// Two prefixes of a bucket fail together: they are no two members of a quorum.
+func TestSamePlace(t *testing.T) {
+	lazily := func(bucket, prefix string) *register.Store {
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: bucket, Prefix: prefix, Region: "r", Endpoint: "http://memory"}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	if one := lazily("shop", "a"); !driver.SamePlace(one, lazily("shop", "b")) || driver.SamePlace(one, lazily("stock", "a")) {
+		t.Error("two prefixes are two places, or two buckets are one")
+	}
+}

@@ -2,6 +2,7 @@ package s3store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,8 +24,9 @@ import (
 // field is filled from where the tools of AWS look: the environment and the files in ~/.aws.
 type Config struct {
 	Bucket string
-	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters, digits
-	// and the characters - _ . / are allowed.
+	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters,
+	// digits and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if
+	// it has none.
 	Prefix string
 	// Region is the region of the bucket.
 	Region string
@@ -131,7 +133,10 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Prefix, o.Where = c.Prefix, base.String()+c.Prefix
+	if c.Prefix != "" && !strings.HasSuffix(c.Prefix, "/") {
+		c.Prefix += "/" // as in a URL: both must name the same objects
+	}
+	o.Prefix, o.Where = c.Prefix, base.String() // prefixes of a bucket fail together
 	if c.Endpoint != "" {
 		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
@@ -207,7 +212,7 @@ func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, 
 	return func(ctx context.Context) (string, string, string, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {
-			err = storekit.Invalidf("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
+			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
 		return v.AccessKeyID, v.SecretAccessKey, v.SessionToken, err
 	}
