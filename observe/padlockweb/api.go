@@ -23,7 +23,7 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	q := newQuery(kind, values)
 	list := rows(s, v, q)
 	if kind == "name" && len(list) == 0 && q.name != "" && v.canSee(q.name) {
-		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free {
+		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free || n.Unlisted != nil {
 			list = append(list, newRow(n))
 		}
 	}
