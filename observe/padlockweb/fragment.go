@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,13 +139,19 @@ const (
 )
 
 // lookUp returns the state of a name that has no row. If the sampler does not know the state for
-// certain, lookUp asks the store.
+// certain, lookUp asks the store. It lists the slots of the name only if the snapshot may lack some
+// of them, because a list can be expensive for the store, and anybody can ask for many names.
 func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
 	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
 		return &remembered
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
+	complete := s.Err == nil && s.Incomplete == nil && s.Unshown == 0 && !s.Taken.IsZero()
+	if complete && strings.HasPrefix(name, s.Prefix) { // no slot is held
+		n, _ := sampler.Look(ctx, w.locker, name, 0)
+		return &n
+	}
 	n, _ := sampler.LookAll(ctx, w.locker, name, slotPatience) // after an error, the state is unknown
 	return &n
 }
