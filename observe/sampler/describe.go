@@ -26,7 +26,7 @@ func Describe(name string, states []padlock.State, now time.Time) Name {
 			s.states[key] = state
 		}
 		if state.Name == "" && pathMark+state.Path == name {
-			t.name, t.path = "", state.Path
+			t.name, t.path, t.group.name = "", state.Path, group.Of("")
 		}
 	}
 	t.update(s)

@@ -138,9 +138,9 @@ func TestLocksWithoutNames(t *testing.T) {
 	all := sampler.DescribeAll([]padlock.State{{Path: "/b", Holds: held}, {Path: "/a", Holds: held}, {Name: "z", Holds: held}}, time.Now())
 	var got []string
 	for i := range all {
-		got = append(got, all[i].Name+all[i].Path+" "+string(all[i].State))
+		got = append(got, all[i].Name+all[i].Path+" "+string(all[i].State)+" "+all[i].Group)
 	}
-	if want := []string{"/a held", "/b held", "z held"}; !slices.Equal(got, want) {
+	if want := []string{"/a held ", "/b held ", "z held z"}; !slices.Equal(got, want) {
 		t.Errorf("the rows are %q, want %q", got, want)
 	}
 }
