@@ -174,3 +174,22 @@ func TestLookThatFails(t *testing.T) {
 		}
 	}
 }
+
+// docs/command.md says which figures that are 0 are left out, and which are not.
+func TestFiguresOfZeroInTheJSON(t *testing.T) {
+	s := sampler.Snapshot{Names: []sampler.Name{{Name: "a", Holds: []sampler.Hold{{}}}}, Groups: []sampler.Group{{}}, Ended: []sampler.Ended{{}}}
+	text, err := json.Marshal(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"number":0,"store":"","summary":{"names":1,"held":0,"holders":1,"waiters":0,"stuck":0,"hot":0,"unknown":0},"names":[{"name":"a",`,
+		`"holders":[{"shared":false,"slot":0}],"waiters":0}]`,
+		`"groups":[{"group":"","names":0,"holds":0,"waiters":0,"stuck":0,"wait_seconds_total":0,"hold_seconds":{"count":0,"p50":0,"p95":0,"p99":0,"max":0}}]`,
+		`"held_seconds":0,`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the JSON lacks %s: %s", want, text)
+		}
+	}
+}
