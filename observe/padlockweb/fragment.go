@@ -99,7 +99,7 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
 	switch q.kind {
 	case "name":
-		w.addName(ctx, s, c)
+		w.addName(ctx, s, v, c)
 	case "host":
 		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
 	default:
@@ -118,11 +118,11 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 }
 
 // addName adds the content of the page of one name.
-func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
+func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *content) {
 	if len(c.Rows) > 0 {
 		c.One = &c.Rows[0]
 	} else {
-		one := newRow(w.lookUp(ctx, s, c.Query.name))
+		one := v.newRow(w.lookUp(ctx, s, c.Query.name))
 		c.One = &one
 	}
 	state := string(c.One.State)
