@@ -193,3 +193,17 @@ func TestFiguresOfZeroInTheJSON(t *testing.T) {
 		}
 	}
 }
+
+// A client can write any time into a store. RFC 3339 has no year above 9999 and none below 0.
+func TestTimesThatJSONCannotHave(t *testing.T) {
+	late, early := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)
+	hold := padlock.Hold{Since: early, Until: late, PlannedEnd: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3*3600))}
+	n := sampler.Describe("a", []padlock.State{{Name: "a", Holds: []padlock.Hold{hold}}}, time.Now())
+	text, err := json.Marshal(n)
+	if want := `"until":"9999-12-31T23:59:59Z","planned_end":"9999-12-31T23:59:59Z"`; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), `"since"`) {
+		t.Errorf("%s, %v; want %s and no since", text, err, want)
+	}
+	if text, err := json.Marshal(sampler.Ended{Since: early, End: late}); err != nil || !strings.Contains(string(text), `"end":"9999-`) {
+		t.Errorf("an ended hold: %s, %v", text, err)
+	}
+}
