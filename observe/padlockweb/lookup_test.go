@@ -43,8 +43,8 @@ func (s listed) List(ctx context.Context, prefix string) ([]driver.State, error)
 	return s.Store.List(ctx, prefix)
 }
 
-// A complete snapshot shows that no slot of a name without a row is held, so requests for such names
-// make the store list nothing. For a name that the sampler does not sample, the store is asked.
+// A complete snapshot shows that no slot of a name without a row is held, so requests for such
+// names make the store list nothing. For a name outside the sampler's prefix, the store lists.
 func TestNamesWithoutRowsCostNoList(t *testing.T) {
 	calls := new(atomic.Int64)
 	locker := padlock.New(listed{memstore.New(), calls})

@@ -8,8 +8,8 @@ import (
 
 // The JSON is the same for each program that shows locks: padlock status, ls, wait, top and the
 // page. A value that is unknown is left out. So are most figures that are 0: the tags say which.
-// Durations are in seconds, times in RFC 3339 and UTC, and a name that is not UTF-8 is also given in
-// base64.
+// Durations are in seconds, times in RFC 3339 and UTC, and a name that is not UTF-8 is also given
+// in base64.
 
 type nameJSON struct {
 	Name       string    `json:"name,omitempty"`

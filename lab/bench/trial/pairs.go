@@ -84,8 +84,8 @@ func (p *Peer) Pairs(n int, d time.Duration, m func(*Page) Meter) (f measure.Fig
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	// A context with a deadline makes gRPC send the deadline with each request. That costs a library
-	// that does not make contexts of its own more than the others.
+	// A context with a deadline makes gRPC send the deadline with each request. That costs a
+	// library that does not make contexts of its own more than the others.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer time.AfterFunc(d+2*Patience, cancel).Stop()
