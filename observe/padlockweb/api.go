@@ -23,8 +23,8 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	q := newQuery(kind, values)
 	list := rows(s, v, q)
 	if kind == "name" && len(list) == 0 && q.name != "" && v.canSee(q.name) {
-		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free {
-			list = append(list, newRow(n))
+		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free || n.Unlisted != nil {
+			list = append(list, v.newRow(n))
 		}
 	}
 	out := v.visible(s, list)
@@ -51,6 +51,7 @@ func (v *visitor) visible(s *sampler.Snapshot, rows []row) *sampler.Snapshot {
 	out.Names, out.Groups, out.Ended = nil, nil, nil
 	for _, r := range rows {
 		n := *r.Name
+		n.Why = v.whyUnknown(&n)
 		if n.Unlisted != nil {
 			n.Unlisted = errors.New(v.reason(n.Unlisted, "the store cannot list them"))
 		}

@@ -28,9 +28,10 @@
 // The Handler is read-only unless AllowBreak is given. With Accept it asks for a token from a file,
 // with Authorize it asks a function of your own, and with ReadWithoutToken each visitor may read
 // everything: then protect the path as you protect the rest of your server. Without any of the
-// three, or if Accept or Authorize got nil, nobody sees a lock: each request is refused with status
-// 403. A visitor whose right is bound to a prefix sees and breaks only names that begin with it, on
-// every page, in the events, the JSON and the metrics.
+// three, or if Accept or Authorize got nil, nobody sees a lock, whatever the other options say:
+// each page with locks, the events, the JSON and the metrics are refused with status 403. A visitor
+// whose right is bound to a prefix sees and breaks only names that begin with it, on every page, in
+// the events, the JSON and the metrics.
 //
 // Only a visitor with a name and with RightBreak can break a lock. The visitor must give a reason,
 // and the request must contain the fence that the visitor saw. The option Logger gets a record for

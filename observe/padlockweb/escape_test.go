@@ -30,11 +30,11 @@ func enemies() map[string]string {
 // pagesWith makes every page with the text at each place where a text of others can stand.
 func pagesWith(text string) map[string]template.HTML {
 	hold := sampler.Hold{Name: text, Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: text, PID: 1, Label: text}, Until: past, PlannedEnd: past}}
-	one := newRow(&sampler.Name{
+	one := (&visitor{}).newRow(&sampler.Name{
 		Name: text, Path: text, State: sampler.Unknown, Why: text, Stuck: []sampler.Reason{sampler.Reason(text)}, Holds: []sampler.Hold{hold, hold},
 		Ended: []sampler.Ended{{Host: text, Label: text, How: sampler.How(text)}},
 	})
-	nameless := newRow(&sampler.Name{Path: text})
+	nameless := (&visitor{}).newRow(&sampler.Name{Path: text})
 	q := query{kind: "name", name: text, Host: text, Filter: text, Sort: text}
 	t := &target{Title: text, Plain: text, Hex: text, State: padlock.State{Name: text, Fence: 7, Holds: []padlock.Hold{{Holder: driver.Holder{Host: text, Label: text}}}}}
 	c := &content{
@@ -81,8 +81,8 @@ func TestTextsStayTexts(t *testing.T) {
 // A text of 1 MB stays a text too.
 func TestLongText(t *testing.T) {
 	text := strings.Repeat(`<b a='">&`, 1<<20/9)
-	one := newRow(&sampler.Name{Name: text, State: sampler.Free})
-	small := newRow(&sampler.Name{Name: "a", State: sampler.Free})
+	one := (&visitor{}).newRow(&sampler.Name{Name: text, State: sampler.Free})
+	small := (&visitor{}).newRow(&sampler.Name{Name: "a", State: sampler.Free})
 	got, links := shapeOf(t, string(render("table", &content{Rows: []row{one}})))
 	if want, _ := shapeOf(t, string(render("table", &content{Rows: []row{small}}))); got != want {
 		t.Errorf("the page is %.2000s", got)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,7 +99,7 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
 	switch q.kind {
 	case "name":
-		w.addName(ctx, s, c)
+		w.addName(ctx, s, v, c)
 	case "host":
 		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
 	default:
@@ -117,11 +118,11 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 }
 
 // addName adds the content of the page of one name.
-func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, c *content) {
+func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *content) {
 	if len(c.Rows) > 0 {
 		c.One = &c.Rows[0]
 	} else {
-		one := newRow(w.lookUp(ctx, s, c.Query.name))
+		one := v.newRow(w.lookUp(ctx, s, c.Query.name))
 		c.One = &one
 	}
 	state := string(c.One.State)
@@ -138,13 +139,19 @@ const (
 )
 
 // lookUp returns the state of a name that has no row. If the sampler does not know the state for
-// certain, lookUp asks the store.
+// certain, lookUp asks the store. It lists the slots of the name only if the snapshot may lack some
+// of them, because a list can be expensive for the store, and anybody can ask for many names.
 func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
 	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
 		return &remembered
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
+	complete := s.Err == nil && s.Incomplete == nil && s.Unshown == 0 && !s.Taken.IsZero()
+	if complete && strings.HasPrefix(name, s.Prefix) { // no slot is held
+		n, _ := sampler.Look(ctx, w.locker, name, 0)
+		return &n
+	}
 	n, _ := sampler.LookAll(ctx, w.locker, name, slotPatience) // after an error, the state is unknown
 	return &n
 }

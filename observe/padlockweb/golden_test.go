@@ -55,7 +55,7 @@ func goldenNames() []*sampler.Name {
 func goldenContent(kind string) *content {
 	c := &content{Query: query{kind: kind, name: injected, Host: injected, Filter: injected, Sort: "held"}, Taken: past, Cost: "One look."}
 	for _, n := range goldenNames() {
-		c.Rows = append(c.Rows, newRow(n))
+		c.Rows = append(c.Rows, (&visitor{}).newRow(n))
 	}
 	c.Totals = sum(c.Rows)
 	c.Caption, c.Nothing, c.More = injected, injected, 4
@@ -81,7 +81,7 @@ func TestGoldenPages(t *testing.T) {
 	small := &content{Title: injected, Problem: injected, Good: injected, Reason: injected, Target: goldenTarget()}
 	small.Target.Holds[0].Since = time.Time{}
 	empty := &content{Query: query{kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
-	free := newRow(&sampler.Name{Name: "free", State: sampler.Free})
+	free := (&visitor{}).newRow(&sampler.Name{Name: "free", State: sampler.Free})
 	first, stranger := &content{
 		Title: injected, Live: "events?n=" + injected, Query: query{Filter: injected, Sort: "name"}, Place: injected, Token: injected, Reader: true,
 	}, &content{Title: "Log in", CanLogIn: true}

@@ -16,6 +16,7 @@ type settings struct {
 	sampler    *sampler.Sampler
 	tokens     *Tokens
 	openRead   bool
+	broken     bool // Accept or Authorize got nil
 	authorize  func(r *http.Request) Visitor
 	allowBreak bool
 	hosts      map[string]bool
@@ -41,8 +42,11 @@ type Visitor struct {
 func Sampler(s *sampler.Sampler) Option { return func(set *settings) { set.sampler = s } }
 
 // Accept makes the Handler ask for one of the tokens: in the header "Authorization: Bearer", or on
-// the login page, which sets a cookie. See ReadWithoutToken. Accept(nil) changes nothing.
-func Accept(tokens *Tokens) Option { return func(set *settings) { set.tokens = tokens } }
+// the login page, which sets a cookie. See ReadWithoutToken. After Accept(nil) nobody sees a lock,
+// whatever the other options say.
+func Accept(tokens *Tokens) Option {
+	return func(set *settings) { set.tokens, set.broken = tokens, set.broken || tokens == nil }
+}
 
 // ReadWithoutToken lets visitors without a token read everything, even if Accept is given. It is
 // for a server that only this machine can reach, or that checks its visitors before the Handler.
@@ -51,9 +55,10 @@ func ReadWithoutToken() Option { return func(set *settings) { set.openRead = tru
 // Authorize makes f decide what the sender of a request may do, for servers that know their users
 // already. f must be quick and safe for concurrent use. The Handler calls f for each request. If
 // the request has opened a stream of events, the Handler calls f again before each event, with the
-// same request. With Authorize, tokens are not used. Authorize(nil) changes nothing.
+// same request. With Authorize, tokens are not used. After Authorize(nil) nobody sees a lock,
+// whatever the other options say.
 func Authorize(f func(r *http.Request) Visitor) Option {
-	return func(set *settings) { set.authorize = f }
+	return func(set *settings) { set.authorize, set.broken = f, set.broken || f == nil }
 }
 
 // hasRule reports whether an option says who may read.
@@ -61,9 +66,16 @@ func (set *settings) hasRule() bool {
 	return set.tokens != nil || set.authorize != nil || set.openRead
 }
 
-// noRule is the answer to each visitor if hasRule is false. A nil that came from a failed
-// configuration must not show the locks to everybody.
-const noRule = "Nobody may see the locks here: the server has no rule who may. Its program must give padlockweb.Accept, Authorize or ReadWithoutToken."
+// dropBroken removes all rules if one of them is nil. A nil usually comes from a configuration that
+// could not be read. It must not show the locks to anybody, so no other rule makes up for it.
+func (set *settings) dropBroken() {
+	if set.broken {
+		set.tokens, set.authorize, set.openRead = nil, nil, false
+	}
+}
+
+// noRule is the answer to each visitor if hasRule is false.
+const noRule = "Nobody may see the locks here: the server has no rule who may. Its program must give padlockweb.Accept, Authorize or ReadWithoutToken, and none of them with nil."
 
 // AllowBreak lets visitors with RightBreak break locks. Without it the Handler is read-only.
 func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } }

@@ -9,20 +9,33 @@ import (
 )
 
 // A Handler that nobody gave a rule shows no lock to anybody. The usual way to such a Handler is a
-// nil from a configuration that could not be read.
+// nil from a configuration that could not be read. No other rule makes up for the nil.
 func TestNoRuleShowsNothing(t *testing.T) {
+	everything := func(*http.Request) padlockweb.Visitor {
+		return padlockweb.Visitor{Name: "ann", Right: padlockweb.RightBreak}
+	}
 	for what, opts := range map[string][]padlockweb.Option{
-		"no option":      nil,
-		"Accept(nil)":    {padlockweb.Accept(nil), padlockweb.AllowBreak()},
-		"Authorize(nil)": {padlockweb.Authorize(nil), padlockweb.AllowBreak()},
-		"both":           {padlockweb.Accept(nil), padlockweb.Authorize(nil)},
-		"empty tokens":   {padlockweb.Accept(&padlockweb.Tokens{})},
+		"no option":                 nil,
+		"Accept(nil)":               {padlockweb.Accept(nil), padlockweb.AllowBreak()},
+		"Authorize(nil)":            {padlockweb.Authorize(nil), padlockweb.AllowBreak()},
+		"both":                      {padlockweb.Accept(nil), padlockweb.Authorize(nil)},
+		"Authorize(nil), then open": {padlockweb.Authorize(nil), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak()},
+		"open, then Authorize(nil)": {padlockweb.ReadWithoutToken(), padlockweb.Authorize(nil)},
+		"Accept(nil), then open":    {padlockweb.Accept(nil), padlockweb.ReadWithoutToken()},
+		"Accept, Authorize(nil)":    {padlockweb.Accept(tokens(t)), padlockweb.Authorize(nil), padlockweb.AllowBreak()},
+		"Accept(nil), Authorize":    {padlockweb.Accept(nil), padlockweb.Authorize(everything), padlockweb.AllowBreak()},
+		"Authorize(nil), Authorize": {padlockweb.Authorize(nil), padlockweb.Authorize(everything), padlockweb.AllowBreak()},
+		"Accept(nil), Accept":       {padlockweb.Accept(nil), padlockweb.Accept(tokens(t)), padlockweb.AllowBreak()},
+		"empty tokens":              {padlockweb.Accept(&padlockweb.Tokens{})},
 	} {
 		s := newSite(t, opts...)
 		s.lock("nightly")
 		for _, path := range []string{"", "?q=night", "name?n=nightly", "host?h=x", "api/locks", "api/locks?n=nightly", "metrics", "break?n=nightly", "nowhere"} {
 			for _, token := range []string{"", breaker} {
 				a := s.get(path, with(token))
+				if what != "empty tokens" && path != "nowhere" && a.StatusCode != http.StatusForbidden {
+					t.Errorf("%s: %q is %d, want 403", what, path, a.StatusCode)
+				}
 				if a.StatusCode/100 != 4 || strings.Contains(a.text, "nightly") || strings.Contains(a.text, "padlock_sampled") {
 					t.Errorf("%s: %q is %d: %s", what, path, a.StatusCode, a.text)
 				}

@@ -2,6 +2,7 @@ package padlockweb
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -32,13 +33,13 @@ func title(n *sampler.Name) string {
 	return printable.Name(n.Name)
 }
 
-func newRow(n *sampler.Name) row {
+func (v *visitor) newRow(n *sampler.Name) row {
 	var why []string
 	for _, reason := range n.Stuck {
 		why = append(why, string(reason))
 	}
 	if n.State == sampler.Unknown && n.Why != "" {
-		why = append(why, printable.Name(n.Why))
+		why = append(why, printable.Name(v.whyUnknown(n)))
 	}
 	if n.Unlisted != nil {
 		why = append(why, "there may be more slots") // the reason may name locks of others
@@ -47,6 +48,14 @@ func newRow(n *sampler.Name) row {
 		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: n.Level(), Title: title(n),
 		Reasons: strings.Join(why, ", "),
 	}
+}
+
+// whyUnknown returns why the state of a name is unknown. It is the text of an error of the store.
+func (v *visitor) whyUnknown(n *sampler.Name) string {
+	if n.Why == "" {
+		return ""
+	}
+	return v.reason(errors.New(n.Why), "the store cannot tell its state")
 }
 
 // hashOf returns the FNV-1a hash of a text.
@@ -154,7 +163,7 @@ func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 	for i := range s.Names {
 		n := &s.Names[i]
 		if v.seesRow(n) && q.matches(n) {
-			all = append(all, newRow(n))
+			all = append(all, v.newRow(n))
 		}
 	}
 	if by := orders[q.Sort]; by != nil {

@@ -43,6 +43,7 @@ func Handler(locker *padlock.Locker, opts ...Option) *Web {
 			o(&w.settings)
 		}
 	}
+	w.dropBroken()
 	w.places.most, w.places.each = w.streams, max(1, w.streams/4)
 	w.closing, w.close = context.WithCancel(context.Background())
 	if w.sampler == nil {

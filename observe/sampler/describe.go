@@ -26,7 +26,7 @@ func Describe(name string, states []padlock.State, now time.Time) Name {
 			s.states[key] = state
 		}
 		if state.Name == "" && pathMark+state.Path == name {
-			t.name, t.path = "", state.Path
+			t.name, t.path, t.group.name = "", state.Path, group.Of("")
 		}
 	}
 	t.update(s)
@@ -64,7 +64,7 @@ func Look(ctx context.Context, l *padlock.Locker, name string, slots int) (Name,
 	for _, one := range stored {
 		state, err := l.Inspect(ctx, one)
 		if err != nil {
-			return Name{Name: name, State: Unknown, Why: reason(err).Error(), Waiters: -1, Slots: slots}, err
+			return unknown(name, slots, err), err
 		}
 		state.Name = one
 		states = append(states, state)
@@ -74,9 +74,15 @@ func Look(ctx context.Context, l *padlock.Locker, name string, slots int) (Name,
 	return n, nil
 }
 
+// unknown returns the row of a name for which the store could not be asked.
+func unknown(name string, slots int, err error) Name {
+	return Name{Name: name, State: Unknown, Why: reason(err).Error(), Waiters: -1, Slots: slots}
+}
+
 // LookAll asks the store for a name and for all slots of it. The list of the slots may take as long
 // as patience. If it is incomplete, LookAll does not fail, because the lock itself is known: then
-// Name.Unlisted says why. A store that cannot list names at all is no reason.
+// Name.Unlisted says why. A store that cannot list names at all is no reason. After an error, for
+// example because ctx ended, the state of the result is Unknown.
 func LookAll(ctx context.Context, l *padlock.Locker, name string, patience time.Duration) (Name, error) {
 	n, err := Look(ctx, l, name, 0)
 	if err != nil {
@@ -89,8 +95,8 @@ func LookAll(ctx context.Context, l *padlock.Locker, name string, patience time.
 	var why error
 	switch {
 	case err == nil:
-	case ctx.Err() != nil:
-		return n, err
+	case ctx.Err() != nil: // slots may be held
+		return unknown(name, 0, err), err
 	case reason(err) == errors.ErrUnsupported: // the store lists no names
 		return n, nil
 	case listing.Err() != nil:

@@ -48,6 +48,8 @@ func describedRows() map[string]describedRow {
 		"slots 0 and 5, asked for 2": {[]padlock.State{{Name: slot(0), Holds: one}, {Name: slot(5), Holds: one}}, 2, held, false, 2, 0, "held"},
 		"a slot cools down":          {[]padlock.State{{Name: slot(0), Holds: cooling}}, 1, cools, true, 1, 0, "cooling"},
 		"a caller waits for a slot":  {[]padlock.State{{Name: slot(0), Holds: one}, {Name: gate, Holds: one, Waiters: 2}}, 1, held, true, 1, 3, "hot"},
+		"slots, waiters not known":   {[]padlock.State{{Name: slot(0), Holds: one, Waiters: -1}, {Name: slot(1), Waiters: -1}}, 2, held, false, 1, -1, "held"},
+		"gate, waiters not known":    {[]padlock.State{{Name: slot(0), Holds: one}, {Name: gate, Holds: one, Waiters: -1}}, 1, held, true, 1, -1, "held"},
 		"lock and slot":              {[]padlock.State{{Name: "job", Holds: one}, {Name: slot(0)}}, 1, held, false, 0, 0, "held"},
 		"other names":                {[]padlock.State{{Name: "job2", Holds: one}, {Name: driver.SlotName("job2", 0), Holds: one}}, 0, free, false, 0, 0, "free"},
 	}
@@ -138,9 +140,9 @@ func TestLocksWithoutNames(t *testing.T) {
 	all := sampler.DescribeAll([]padlock.State{{Path: "/b", Holds: held}, {Path: "/a", Holds: held}, {Name: "z", Holds: held}}, time.Now())
 	var got []string
 	for i := range all {
-		got = append(got, all[i].Name+all[i].Path+" "+string(all[i].State))
+		got = append(got, all[i].Name+all[i].Path+" "+string(all[i].State)+" "+all[i].Group)
 	}
-	if want := []string{"/a held", "/b held", "z held"}; !slices.Equal(got, want) {
+	if want := []string{"/a held ", "/b held ", "z held z"}; !slices.Equal(got, want) {
 		t.Errorf("the rows are %q, want %q", got, want)
 	}
 }
@@ -170,5 +172,38 @@ func TestLookThatFails(t *testing.T) {
 		if text := textOf(t, n); strings.Contains(text, "held") || !strings.Contains(text, `"state":"unknown"`) {
 			t.Errorf("%d slots: %s", slots, text)
 		}
+	}
+}
+
+// docs/command.md says which figures that are 0 are left out, and which are not.
+func TestFiguresOfZeroInTheJSON(t *testing.T) {
+	s := sampler.Snapshot{Names: []sampler.Name{{Name: "a", Holds: []sampler.Hold{{}}}}, Groups: []sampler.Group{{}}, Ended: []sampler.Ended{{}}}
+	text, err := json.Marshal(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"number":0,"store":"","summary":{"names":1,"held":0,"holders":1,"waiters":0,"stuck":0,"hot":0,"unknown":0},"names":[{"name":"a",`,
+		`"holders":[{"shared":false,"slot":0}],"waiters":0}]`,
+		`"groups":[{"group":"","names":0,"holds":0,"waiters":0,"stuck":0,"wait_seconds_total":0,"hold_seconds":{"count":0,"p50":0,"p95":0,"p99":0,"max":0}}]`,
+		`"held_seconds":0,`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the JSON lacks %s: %s", want, text)
+		}
+	}
+}
+
+// A client can write any time into a store. RFC 3339 has no year above 9999 and none below 0.
+func TestTimesThatJSONCannotHave(t *testing.T) {
+	late, early := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)
+	hold := padlock.Hold{Since: early, Until: late, PlannedEnd: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -3*3600))}
+	n := sampler.Describe("a", []padlock.State{{Name: "a", Holds: []padlock.Hold{hold}}}, time.Now())
+	text, err := json.Marshal(n)
+	if want := `"until":"9999-12-31T23:59:59Z","planned_end":"9999-12-31T23:59:59Z"`; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), `"since"`) {
+		t.Errorf("%s, %v; want %s and no since", text, err, want)
+	}
+	if text, err := json.Marshal(sampler.Ended{Since: early, End: late}); err != nil || !strings.Contains(string(text), `"end":"9999-`) {
+		t.Errorf("an ended hold: %s, %v", text, err)
 	}
 }

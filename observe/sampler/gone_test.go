@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
@@ -60,5 +61,20 @@ func TestLongestInterval(t *testing.T) {
 	s := sampler.New(l, sampler.Interval(math.MaxInt64))
 	if c := sample(t, s).Cost; c.Interval != math.MaxInt64 {
 		t.Errorf("the interval is %v", c.Interval)
+	}
+}
+
+// If the context of LookAll ends while the slots are being listed, the name is unknown: not free,
+// because slots of it may be held.
+func TestLookAllThatIsGivenUp(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	l := padlock.New(leaving{memstore.New(), leave})
+	defer l.Close(context.WithoutCancel(t.Context()))
+	if _, err := l.Acquire(t.Context(), "job", padlock.Slots(2)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := sampler.LookAll(ctx, l, "job", time.Minute)
+	if err == nil || n.Name != "job" || n.State != sampler.Unknown || n.Why == "" || n.Waiters != -1 {
+		t.Errorf("LookAll: %+v, %v; want an unknown state", n, err)
 	}
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // The JSON is the same for each program that shows locks: padlock status, ls, wait, top and the
-// page. A value that is unknown is left out, and so is a figure that is 0. Durations are in
-// seconds, times in RFC 3339 and UTC, and a name that is not UTF-8 is also given in base64.
+// page. A value that is unknown is left out. So are most figures that are 0: the tags say which.
+// Durations are in seconds, times in RFC 3339 and UTC, and a name that is not UTF-8 is also given
+// in base64.
 
 type nameJSON struct {
 	Name       string    `json:"name,omitempty"`
@@ -45,9 +46,9 @@ type countsJSON struct {
 // MarshalJSON implements json.Marshaler.
 func (n Name) MarshalJSON() ([]byte, error) {
 	out := nameJSON{
-		Name: n.Name, NameBase64: notUTF8(n.Name), Path: n.Path, Group: n.Group, State: n.State, Why: n.Why, Level: n.Level(), Seen: n.Seen.UTC(),
+		Name: n.Name, NameBase64: notUTF8(n.Name), Path: n.Path, Group: n.Group, State: n.State, Why: n.Why, Level: n.Level(), Seen: utc(n.Seen),
 		Holders: notNil(n.Holds), Fence: n.Fence, SlotCount: n.Slots, Unlisted: text(n.Unlisted), ForSlots: n.SlotWaiters,
-		WaitSince: n.WaitSince.UTC(), Waiting: max(0, n.Waiting).Seconds(), WaitTime: n.WaitTime.Seconds(),
+		WaitSince: utc(n.WaitSince), Waiting: max(0, n.Waiting).Seconds(), WaitTime: n.WaitTime.Seconds(),
 		Stuck: n.Stuck, Slowness: n.Slowness, Usual: n.Usual, Ended: n.Ended, countsJSON: countsJSON(n.Figures),
 	}
 	if n.State != Unknown {
@@ -58,6 +59,21 @@ func (n Name) MarshalJSON() ([]byte, error) {
 		out.Waiters = &n.Waiters
 	}
 	return json.Marshal(out)
+}
+
+// lastTime is the latest time that encoding/json can write.
+var lastTime = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// utc returns the time for JSON. RFC 3339 has no year above 9999, so a later time becomes lastTime.
+// A time before the year 0 becomes the zero time.
+func utc(t time.Time) time.Time {
+	switch t = t.UTC(); {
+	case t.After(lastTime):
+		return lastTime
+	case t.Year() < 0:
+		return time.Time{}
+	}
+	return t
 }
 
 // notUTF8 returns the name as bytes if a JSON string cannot contain the name. Otherwise notUTF8
@@ -87,7 +103,7 @@ func (h Hold) MarshalJSON() ([]byte, error) {
 		Missed     int       `json:"missed_renewals,omitempty"`
 	}{
 		holderJSON{h.Host, h.PID, h.Label, h.Shared, h.Foreign}, slotOf(h.Slot), h.Fence, h.Path, h.Cooling,
-		h.Since.UTC(), h.Until.UTC(), h.PlannedEnd.UTC(), h.FirstSeen.UTC(), h.Held.Seconds(), h.AtLeast, h.Renewals, h.Missed,
+		utc(h.Since), utc(h.Until), utc(h.PlannedEnd), utc(h.FirstSeen), h.Held.Seconds(), h.AtLeast, h.Renewals, h.Missed,
 	})
 }
 
@@ -123,7 +139,7 @@ func (e Ended) MarshalJSON() ([]byte, error) {
 		End   time.Time `json:"end"`
 		Held  *float64  `json:"held_seconds,omitempty"`
 		How   How       `json:"how"`
-	}{e.Name, notUTF8(e.Name), holderJSON{e.Host, e.PID, e.Label, e.Shared, e.Foreign}, slotOf(e.Slot), e.Fence, e.Since.UTC(), e.End.UTC(), held, e.How})
+	}{e.Name, notUTF8(e.Name), holderJSON{e.Host, e.PID, e.Label, e.Shared, e.Foreign}, slotOf(e.Slot), e.Fence, utc(e.Since), utc(e.End), held, e.How})
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -189,7 +205,7 @@ type headJSON struct {
 
 func (s *Snapshot) head() headJSON {
 	return headJSON{
-		Number: s.Number, Store: s.Store, Place: s.Place, Prefix: s.Prefix, Begun: s.Begun.UTC(), Tried: s.Tried.UTC(), Taken: s.Taken.UTC(),
+		Number: s.Number, Store: s.Store, Place: s.Place, Prefix: s.Prefix, Begun: utc(s.Begun), Tried: utc(s.Tried), Taken: utc(s.Taken),
 		Err: text(s.Err), Incomplete: text(s.Incomplete), Untracked: s.Untracked, Unshown: s.Unshown,
 		Interval: s.Cost.Interval.Seconds(), Took: s.Cost.Took.Seconds(), Read: s.Cost.Names, Requests: s.Cost.Requests,
 	}

@@ -200,10 +200,12 @@ func seenBefore(before []*live, h *padlock.Hold, fence uint64, s *sight) int {
 
 // waitersIn counts the callers that wait for the lock or for one of its slots. A caller that waits
 // for a slot holds another lock, the gate, or waits for the gate (see driver.SlotGate). So the
-// holder and the waiters of the gate are counted; forSlot is their number. If the sample has no
-// state of the name, the result is 0, or -1 if the store does not count waiters.
+// holder and the waiters of the gate are counted; forSlot is their number. The sum is -1 if the
+// store does not count waiters: a state says so, or else, without any state, s.counts does.
 func (t *tracked) waitersIn(s *sight) (sum, forSlot int) {
+	counts := s.counts || len(s.states) > 0
 	for stored, state := range s.states {
+		counts = counts && state.Waiters >= 0
 		switch t.partOf(stored) {
 		case gate:
 			forSlot += len(state.Holds) + max(0, state.Waiters)
@@ -211,7 +213,7 @@ func (t *tracked) waitersIn(s *sight) (sum, forSlot int) {
 			sum = state.Waiters
 		}
 	}
-	if sum < 0 || len(s.states) == 0 && !s.counts {
+	if !counts {
 		return -1, forSlot
 	}
 	return sum + forSlot, forSlot

@@ -161,11 +161,19 @@ func NewNames(n int) (all []string) {
 // Start opens a client with a lock for each name. It locks and unlocks another name once, so that
 // the connections exist and the server knows the scripts.
 func (p *Peer) Start(sent *Counter, names ...string) (c *Client, locks []Lock, err error) {
+	warm := NewName()
+	if err := p.prime(warm); err != nil {
+		return nil, nil, err
+	}
+	return p.start(sent, warm, names...)
+}
+
+// start is Start with the name that is locked once, which is already primed. To prime a name can
+// take long, so a trial that may lock one of its names before it begins needs no other name.
+func (p *Peer) start(sent *Counter, warm string, names ...string) (c *Client, locks []Lock, err error) {
 	if c, err = p.Open(sent); err != nil {
 		return nil, nil, err
 	}
-	warm := NewName()
-	err = p.prime(warm)
 	for _, name := range append([]string{warm}, names...) {
 		if err != nil {
 			break
