@@ -82,7 +82,7 @@ func write(t *testing.T, texts []string) []string {
 			name = filepath.Join(dir, "main_test.go")
 		}
 		if _, err := os.Stat(name); err == nil && filepath.Base(name) == "main.go" {
-			name = filepath.Join(dir, "more.go") // a second file of the program
+			name = filepath.Join(dir, fmt.Sprintf("more%d.go", len(names))) // a further file of the program
 		}
 		if _, err := os.Stat(name); err == nil {
 			t.Fatalf("two blocks of the page are %s", filepath.Base(name))
