@@ -140,8 +140,8 @@ func (l *Locker) countWaiting(n int) {
 // with the error err. It reports whether the hold was lost, so that the call has to wait again.
 //
 // If err is nil, an exclusive hold is replaced for certain. A shared one is not, if the caller's
-// token had a hold already. So it is released, as it is after every error. ErrLost has two meanings:
-// the hold is lost, or the caller's token is spent. The release tells which.
+// token had a hold already. So it is released, as it is after every error. ErrLost has two
+// meanings: the hold is lost, or the caller's token is spent. The release tells which.
 func (h *hold) standBack(err error) (lost bool) {
 	l := h.locker
 	switch {
