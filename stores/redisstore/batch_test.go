@@ -116,7 +116,11 @@ func TestABatchAllocatesLittle(t *testing.T) {
 	s := opened(t, server.Redis(t, server.RedisOptions{}).Addr())
 	holds := extensions(t, s, 128)
 	n := testing.AllocsPerRun(20, func() {
-		if out, err := s.ExtendBatch(t.Context(), holds); err != nil || out[0].Err != nil {
+		out, err := s.ExtendBatch(t.Context(), holds)
+		if err == nil {
+			err = out[0].Err
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	})
