@@ -295,7 +295,9 @@ func (e *Election) IsLeader(ctx context.Context) error {
 }
 
 // Leads reports whether this candidate leads, by this process's own clock. It sends no request; see
-// IsLeader.
+// IsLeader. A process that goes on after a pause may see its context end a moment late, because
+// the runtime runs timers in turn. Leads looks at the clock, so ask it before each step that must
+// not come late.
 func (e *Election) Leads() bool {
 	t := e.current()
 	return t != nil && t.lock.Remaining() > 0

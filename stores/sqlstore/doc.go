@@ -3,7 +3,8 @@
 //
 //	store, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL)
 //
-// [FromURL] opens a store from a URL, with one of the drivers below sqlstore/drivers.
+// [FromURL] opens a store from a URL, with one of the drivers of the module sqlstore/drivers: its
+// packages postgres, mysql and sqlite.
 //
 // If the protected data is in the same database, [Store.CheckTx] and [Store.LockTx] make a late
 // write impossible, so the program need not check fences.
