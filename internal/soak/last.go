@@ -171,7 +171,8 @@ func (r *Run) delayOfDead(ctx context.Context, l *padlock.Locker, name string) t
 
 // askUntilGranted calls the function ask until the store grants the lock. It gives up when the
 // store has reported the lock as held for the time maxHeld. Stalls of this process do not count.
-// After other errors, it tries again for at most answerPatience.
+// After other errors, it tries again for at most answerPatience. A call without an answer may have
+// the lock until its clean-up or the end of its lease, so after that maxHeld is at least as long.
 func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask func() (*padlock.Lock, error)) (*padlock.Lock, error) {
 	begun, since := clockNow(), clockNow()
 	for {
@@ -180,7 +181,7 @@ func (r *Run) askUntilGranted(ctx context.Context, maxHeld time.Duration, ask fu
 		case err == nil || ctx.Err() != nil || clockNow()-begun > int64(answerPatience):
 			return lock, err
 		case !told:
-			since = clockNow()
+			since, maxHeld = clockNow(), max(maxHeld, r.Load.MaxTTL+time.Second)
 		case clockNow()-since-r.monitor.stallTime(since) >= int64(maxHeld):
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -45,4 +46,33 @@ func TestLastLookWaitsForDeadWaiters(t *testing.T) {
 	if d := r.delayOfDead(t.Context(), l, "job"); d != 6*time.Second {
 		t.Errorf("with three waiters that cost 2 s each: %v", d)
 	}
+}
+
+// TestLastLookAfterNoAnswer: a call of the engine whose outcome is not known may have the lock
+// itself, so the next call is not refused by another's hold. Without such a call, a held name that
+// should be free is told at once.
+func TestLastLookAfterNoAnswer(t *testing.T) {
+	s := memstore.New()
+	l := padlock.New(s)
+	t.Cleanup(func() { l.Close(t.Context()) })
+	r := &Run{Guarantees: s.Guarantees(), Load: Load{MaxTTL: 10 * time.Second}, monitor: NewMonitor()}
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "lost", TTL: 200 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	try := func() (*padlock.Lock, error) { return l.TryAcquire(t.Context(), "job") }
+	if _, err := r.askUntilGranted(t.Context(), 0, try); !errors.Is(err, padlock.ErrHeld) {
+		t.Errorf("a name that somebody holds: %v", err)
+	}
+	first := true
+	lock, err := r.askUntilGranted(t.Context(), 0, func() (*padlock.Lock, error) {
+		if first {
+			first = false
+			return nil, padlock.ErrUncertain
+		}
+		return try()
+	})
+	if err != nil {
+		t.Fatalf("after a call without an answer: %v", err)
+	}
+	lock.Release()
 }

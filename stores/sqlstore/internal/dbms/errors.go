@@ -91,7 +91,8 @@ func judgeSQLite(code int, text string) Verdict {
 	switch code & 0xff {
 	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
 		return Again
-	case 1: // SQLITE_ERROR; SQLite has no code of its own for a missing table
+	case 1, 17: // SQLITE_ERROR, or SQLITE_SCHEMA if others make tables at the same time; SQLite has
+		// no code of its own for a missing table
 		if strings.Contains(text, "no such table") {
 			return NoTable
 		}

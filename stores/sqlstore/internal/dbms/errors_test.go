@@ -14,6 +14,15 @@ type stateError string
 func (e stateError) Error() string    { return "ERROR " + string(e) }
 func (e stateError) SQLState() string { return string(e) }
 
+// A sqliteError is what SQLite's drivers return.
+type sqliteError struct {
+	code int
+	text string
+}
+
+func (e sqliteError) Error() string { return e.text }
+func (e sqliteError) Code() int     { return e.code }
+
 // TestJudge: an error counts as a refusal only if the statement cannot have changed anything.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
@@ -36,6 +45,10 @@ func TestJudge(t *testing.T) {
 		{notSent{error: sqldriver.ErrBadConn}, Again}, // the pool gave only connections that had ended
 		{sqldriver.ErrBadConn, Unknown},               // some drivers return it after a lost reply, too
 		{notSent{error: stateError("42P01")}, NoTable},
+		{sqliteError{1, "no such table: t"}, NoTable},
+		{sqliteError{17, "database schema has changed: no such table: t"}, NoTable},
+		{sqliteError{1, "near \"x\": syntax error"}, Refused},
+		{sqliteError{5, "database is locked"}, Again},
 		{errors.New("unexpected EOF"), Unknown},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, Refused},
 		{&net.OpError{Op: "read", Err: errors.New("reset")}, Unknown},
