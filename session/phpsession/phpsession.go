@@ -30,7 +30,8 @@ const (
 )
 
 // Config describes how a PHP application keeps the sessions that Go shares with it. The zero value
-// stands for PHP with the redis extension and its defaults.
+// stands for PHP with the redis extension and its defaults. A wrong Prefix or LockSuffix causes no
+// error: Go and PHP then do not find each other's sessions and locks.
 type Config struct {
 	Handler phpcodec.Handler // session.serialize_handler; the default is phpcodec.PHP
 	Prefix  string           // the prefix of the keys of sessions; the default is DefaultPrefix

@@ -121,10 +121,13 @@ type Clock struct {
 	Observed bool
 }
 
-// Options are the settings of a store.
+// Options are the settings of a store. Name is required; every other field may be left out. Open
+// returns driver.ErrInvalid for a Skew and a Prefix that are out of range, and checks no other
+// field.
 type Options struct {
 	// Name is the name of the kind of store: Guarantees.Store.
-	Name  string
+	Name string
+	// Clock says which clock judges leases. Clock.Skew is from 0 s to a minute.
 	Clock Clock
 
 	// Where says where the values are. Two stores with the same text are in the same place, so
@@ -138,16 +141,20 @@ type Options struct {
 	// SurvivesRestart, SurvivesFailover and SafeClockJump are the promises of the service; see
 	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes.
 	SurvivesRestart, SurvivesFailover, SafeClockJump driver.Promise
-	// MinTTL is the shortest lease, if Clock does not make a longer one necessary.
+	// MinTTL is the shortest lease, at most driver.MaxTTL, if Clock does not make a longer one
+	// necessary. 0 means driver.MinTTL.
 	MinTTL time.Duration
-	// MaxName is the length of the longest name in bytes; 0 means driver.MaxName.
+	// MaxName is the length of the longest name, at most driver.MaxName bytes. 0 means
+	// driver.MaxName.
 	MaxName int
 
 	// Keys makes keys of names, if the service does not take every byte. The register gets the
-	// keys, each behind Prefix, instead of the names. MaxKey is the length of the longest key, if
-	// not 0; MaxName follows from it.
-	Keys   *storekit.Escaping
+	// keys, each behind Prefix, instead of the names.
+	Keys *storekit.Escaping
+	// Prefix is the beginning of all keys, at most half of MaxKey long.
 	Prefix string
+	// MaxKey is the length of the longest key in bytes, 0 or more. MaxName follows from it. 0 means
+	// that the service sets no limit.
 	MaxKey int
 	// Notes are further conditions, one sentence each.
 	Notes []string

@@ -38,12 +38,14 @@ type config struct {
 	maxTTL time.Duration
 }
 
-// WithClock makes the store measure leases by c instead of driver.SystemClock.
+// WithClock makes the store measure leases by c. The default is driver.SystemClock. c must not be
+// nil.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
-// MaxTTL sets the longest lease instead of driver.DefaultMaxTTL, as redisstore.MaxTTL does for
-// Redis. So a test on a memstore finds a lease that Redis would refuse. The limit is at least
-// driver.MinTTL and at most driver.MaxTTL. Cool-downs and Request.AtLeast may last longer.
+// MaxTTL sets the longest lease, as redisstore.MaxTTL does for Redis. The default is
+// driver.DefaultMaxTTL, 58 s. So a test on a memstore finds a lease that Redis would refuse. The
+// limit is at least driver.MinTTL and at most driver.MaxTTL; any other value counts as the nearest
+// one of these, and there is no error. Cool-downs and Request.AtLeast may last longer.
 func MaxTTL(d time.Duration) Option {
 	return func(cfg *config) { cfg.maxTTL = min(max(d, driver.MinTTL), driver.MaxTTL) }
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Config says where Redis is and how to log in. Either Addrs or Socket is required. Every other
-// field may be left out.
+// field may be left out. Open returns driver.ErrInvalid for a wrong field.
 type Config struct {
 	// Addrs are addresses, each HOST:PORT: one address of a server, or one or more nodes of a
 	// cluster (with Cluster), or one or more sentinels (with Sentinel).
@@ -28,7 +28,8 @@ type Config struct {
 	// at most. If Credentials returns an error, callers of the store see that error, so the error
 	// must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
-	// DB is the number of the database. A cluster has only database 0.
+	// DB is the number of the database, 0 or more. A cluster has only database 0. Open returns
+	// driver.ErrInvalid for any other number.
 	DB int
 	// ClientName is the name of the connections in CLIENT LIST.
 	ClientName string
