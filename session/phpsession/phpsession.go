@@ -1,6 +1,9 @@
 // Package phpsession works on the sessions of a PHP application: its cookie, its keys, its locks
 // and its formats. So one application in PHP and one in Go serve the same visitors.
 //
+// Use it if a program in Go joins a PHP application. If no PHP application shares the sessions, use
+// package session instead: its sessions keep more promises.
+//
 //	store, err := redisstore.Open(ctx, server, redissession.PHPLocks()...)
 //	sessions, err := phpsession.New(redis.Blobs(), padlock.New(store), phpsession.Config{})
 //

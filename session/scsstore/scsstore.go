@@ -12,8 +12,8 @@
 // and the store saves only the keys that the request changed. If another request changed one of
 // these keys meanwhile, nothing is saved. Without Middleware the store refuses to save.
 //
-// The package is for programs that move from scs to package session step by step. docs/sessions.md
-// lists what it cannot do.
+// Use it in programs that move from scs to package session step by step. A new program should use
+// package session instead. docs/sessions.md lists what package scsstore cannot do.
 package scsstore
 
 import (

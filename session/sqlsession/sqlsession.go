@@ -1,6 +1,9 @@
 // Package sqlsession keeps sessions in a table of PostgreSQL, MySQL, MariaDB or SQLite, through
 // database/sql with any driver.
 //
+// Use it if the processes of a site share a database and no Redis. If there is a Redis too, use
+// package redissession instead: it also keeps the values of package stampede.
+//
 //	store, err := sqlsession.New(db, sqlsession.Postgres)
 //	err = store.CreateTable(ctx)
 //	sessions, err := session.New(store, session.Locker(locker))

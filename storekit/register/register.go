@@ -1,15 +1,16 @@
 // Package register makes a whole store of a register: a service that keeps one small value for each
 // name and changes it by compare-and-set, such as object storage, or a key-value service with
-// conditional writes. Take it if the service has nothing better, as transactions or scripts.
+// conditional writes. Use it for a store of such a service. If the service has transactions or
+// scripts, implement package driver instead.
 //
 //	func (b bucket) Get(ctx context.Context, name string) (register.Value, error) { … }
 //	func (b bucket) Put(ctx context.Context, name string, data []byte, version string) error { … }
 //
 //	store := register.New(bucket{…}, register.Options{Name: "bucket", Clock: register.Clock{Grain: time.Second}})
 //
-// A [Kind] adds what package open needs: URLs, parameters and promises. Package
-// storekit/overhttp sends the requests if the service speaks HTTP. With both, a whole store has
-// some sixty lines of code; the example of package drivertest is one.
+// A [Kind] adds what package open needs: URLs, parameters and promises. Package storekit/overhttp
+// sends the requests if the service speaks HTTP. With both, a whole store has some sixty lines of
+// code; the example of package drivertest is one.
 //
 // The store has leases, fences, shared locks, promotion, cool-downs, Inspect, Break and an id. It
 // has no queue: waiters come in any order. If the register is a [Watcher], waiters are woken;

@@ -1,6 +1,9 @@
 // Package memstore keeps locks in the memory of one process. Waiters get their turn in the order in
 // which they came. It has shared and exclusive locks, promotion, cool-downs and fences, and all of
 // it works inside a testing/synctest bubble. Package memstore is the reference for other stores.
+//
+// Use it for the goroutines of one process and for tests. If several processes of a machine share
+// the locks, use package filestore instead.
 package memstore
 
 import (
