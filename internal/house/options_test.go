@@ -12,7 +12,7 @@ import (
 
 // TestOptions checks the comment of each option of a public package. An option is a function that
 // returns a type whose name ends in Option, or a field of an exported struct with the name Config
-// or Options. A reader of `go doc` must find the default, the range with its unit, and the error.
+// or Options, or of a struct that is an option itself. A reader of `go doc` must find the default, the range with its unit, and the error.
 //
 // The check looks for a few words, and does not judge whether they are true: tests of the packages
 // pass the values outside of the ranges.
@@ -49,6 +49,7 @@ func checkOptions(f *houseFile) (found []string, options int) {
 			found = append(found, fmt.Sprintf("%s: the comment of option %s %s", f.position(pos), name, l))
 		}
 	}
+	settings := settingTypes(f)
 	for _, decl := range f.ast.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
@@ -58,7 +59,7 @@ func checkOptions(f *houseFile) (found []string, options int) {
 		case *ast.GenDecl:
 			for _, spec := range decl.Specs {
 				typ, ok := spec.(*ast.TypeSpec)
-				if !ok || typ.Name.Name != "Config" && typ.Name.Name != "Options" {
+				if !ok || !settings[typ.Name.Name] {
 					continue
 				}
 				if fields, ok := typ.Type.(*ast.StructType); ok {
@@ -69,6 +70,33 @@ func checkOptions(f *houseFile) (found []string, options int) {
 		}
 	}
 	return found, options
+}
+
+// settingTypes returns the names of the structs whose fields are options: Config, Options, the types
+// of their fields, and the structs that are options themselves.
+func settingTypes(f *houseFile) map[string]bool {
+	names := map[string]bool{"Config": true, "Options": true}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv != nil && strings.HasPrefix(n.Name.Name, "apply") {
+				if id, ok := n.Recv.List[0].Type.(*ast.Ident); ok && !strings.HasSuffix(id.Name, "Option") {
+					names[id.Name] = id.IsExported()
+				}
+			}
+			return false
+		case *ast.TypeSpec:
+			if fields, ok := n.Type.(*ast.StructType); ok && (n.Name.Name == "Config" || n.Name.Name == "Options") {
+				for _, field := range fields.Fields.List {
+					if id, ok := field.Type.(*ast.Ident); ok && id.IsExported() {
+						names[id.Name] = true
+					}
+				}
+			}
+		}
+		return true
+	})
+	return names
 }
 
 // isOption reports whether a function returns an option, and nothing else.
@@ -205,6 +233,9 @@ var optionBites = []struct{ name, src, want string }{
 	{"a field without a default", "// Config is; or ErrInvalid.\ntype Config struct {\n// A is.\nA string }", "what an empty field means"},
 	{"a required field", "// Config is; or ErrInvalid. Only A is required.\ntype Config struct {\n// A is.\nA string }", ""},
 	{"a time in a field", "// Config is; or ErrInvalid.\ntype Config struct {\n// A is at least 1 s.\nA time.Duration }", "what an empty field means"},
+	{"an option that is a struct", "// C is an Option; or ErrInvalid.\ntype C struct { A string }\nfunc (c C) applyManager() {}", "option A is missing"},
+	{"a struct of a Config", "// Config is; or ErrInvalid. All may be left out.\ntype Config struct {\n// B is.\nB B }\n// B is; or ErrInvalid.\ntype B struct { A string }", "option A is missing"},
+	{"another struct", "// B is.\ntype B struct { A string }", ""},
 	{"a hidden field", "// Config is; or ErrInvalid.\ntype Config struct { a string }", ""},
 }
 

@@ -113,10 +113,13 @@ type Lister interface {
 // A register can also be a driver.Reporter: Status of the store then has its findings, too.
 
 // A Clock says what the times of a register are worth. The zero Clock is exact and shared by all.
+// Open returns driver.ErrInvalid for a Skew that is out of its range.
 type Clock struct {
-	// Grain is how coarse Value.Now is: the true time is less than Grain later.
+	// Grain is how coarse Value.Now is: the true time is less than Grain later. It is 0 or more, as
+	// 1 s for a service that counts in seconds. There is no error for less.
 	Grain time.Duration
-	// Skew is how far the clocks of two front ends of the service may differ.
+	// Skew is how far the clocks of two front ends of the service may differ, from 0 s to a minute.
+	// Outside of this range, Open returns driver.ErrInvalid.
 	Skew time.Duration
 	// Observed means that there is no common clock. Grain and Skew are then unused.
 	Observed bool

@@ -44,13 +44,16 @@ type Config struct {
 }
 
 // Sentinel has the name of the primary that the sentinels watch, and the login at the sentinels.
+// MasterName is required if there are sentinels. Every other field may be left out. Open returns
+// driver.ErrInvalid for a wrong field.
 type Sentinel struct {
 	// MasterName is the name under which the sentinels watch the primary, as in the line
 	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.
 	MasterName string
-	// User, Password and Credentials are the login at the sentinels. The fields of Config with the
-	// same names are the login at the servers, and work in the same way. Sentinels without a
-	// password need none of them.
+	// User and Password are the login at the sentinels. The fields of Config with the same names
+	// are the login at the servers, and work in the same way. Sentinels without a password need no
+	// login.
 	User, Password string
-	Credentials    func(ctx context.Context) (user, password string, err error)
+	// Credentials replaces User and Password, as Config.Credentials does.
+	Credentials func(ctx context.Context) (user, password string, err error)
 }
