@@ -12,7 +12,8 @@ import (
 
 // TestOptions checks the comment of each option of a public package. An option is a function that
 // returns a type whose name ends in Option, or a field of an exported struct with the name Config
-// or Options, or of a struct that is an option itself. A reader of `go doc` must find the default, the range with its unit, and the error.
+// or Options, or of a struct that is an option itself. A reader of `go doc` must find the default,
+// the range with its unit, and the error.
 //
 // The check looks for a few words, and does not judge whether they are true: tests of the packages
 // pass the values outside of the ranges.
@@ -72,8 +73,8 @@ func checkOptions(f *houseFile) (found []string, options int) {
 	return found, options
 }
 
-// settingTypes returns the names of the structs whose fields are options: Config, Options, the types
-// of their fields, and the structs that are options themselves.
+// settingTypes returns the names of the structs whose fields are options: Config, Options, the
+// types of their fields, and the structs that are options themselves.
 func settingTypes(f *houseFile) map[string]bool {
 	names := map[string]bool{"Config": true, "Options": true}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
