@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
@@ -14,13 +13,7 @@ import (
 // The URL comes from the configuration, so the place of the locks can change without the program.
 func Example() {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "locks")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-
-	store, err := open.Store(ctx, "file://"+dir)
+	store, err := open.Store(ctx, "memory:") // or file:///var/lib/shop/locks
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,6 +24,6 @@ func Example() {
 	_, err = open.Store(ctx, "redis://localhost") // this needs open.Schemes(redisstore.Scheme())
 	fmt.Println("not known:", errors.Is(err, padlock.ErrInvalid))
 	// Output:
-	// file
+	// memory
 	// not known: true
 }

@@ -26,14 +26,12 @@ func Example() {
 	locker := padlock.New(store)
 	defer locker.Close(ctx)
 
-	lock, err := locker.Acquire(ctx, "nightly-report", padlock.Label("report of May"))
+	lock, err := locker.Acquire(ctx, "nightly-report")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer lock.Release()
 	_, err = locker.TryAcquire(ctx, "nightly-report")
-	if held := (*padlock.HeldError)(nil); errors.As(err, &held) {
-		fmt.Println("held for:", held.Holds[0].Label)
-	}
-	// Output: held for: report of May
+	fmt.Println("held:", errors.Is(err, padlock.ErrHeld))
+	// Output: held: true
 }
