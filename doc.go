@@ -1,6 +1,10 @@
 // Package padlock provides locks for goroutines, processes and machines, and for programs in other
 // languages. At any time, a lock has at most one holder.
 //
+// Use it if work must not happen twice at the same time, in one process or on many machines. For
+// goroutines of one process that need neither a time-out nor a lease, use sync.Mutex instead.
+// docs/which-store.md helps to choose the store.
+//
 //	store, err := filestore.Open("/var/lib/shop/locks") // or redisstore, quorum, memstore, …
 //	locker := padlock.New(store)
 //	defer func() {

@@ -76,15 +76,16 @@ type lockerOption func(*config)
 
 func (o lockerOption) applyLocker(c *config) { o(c) }
 
-// TTL sets the length of the lease, from 100 ms to 24 h. Some stores allow only a part of this
-// range. With renewal, it is how long others must wait after this process dies. With NoRenewal, it
-// is how long the lock lasts.
+// TTL sets the length of the lease, from 100 ms to 24 h. The default is DefaultTTL. Many stores
+// allow only a part of this range (Guarantees.MinTTL and MaxTTL); the default is then the nearest
+// time that the store allows. Outside of the range the error is ErrInvalid. With renewal, TTL is
+// how long others must wait after this process dies. With NoRenewal, it is how long the lock lasts.
 func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
 
-// Wait bounds how long Acquire and Do wait for the lock. The context bounds the wait as well;
-// whichever ends first ends the wait. When the time of Wait is over, the error is ErrHeld. Wait(0)
-// tries once. Without Wait, or with the longest Duration, only the context bounds the wait. If the
-// time is negative, the error is ErrInvalid.
+// Wait bounds how long Acquire and Do wait for the lock, for example for 10 s. The context bounds
+// the wait as well; whichever ends first ends the wait. When the time of Wait is over, the error is
+// ErrHeld. Wait(0) tries once. Without Wait, or with the longest Duration, only the context bounds
+// the wait. The time is 0 or more; otherwise the error is ErrInvalid.
 func Wait(d time.Duration) Option {
 	return option(func(s *settings) {
 		switch s.wait = d; {
@@ -103,21 +104,23 @@ const (
 
 // Shared takes a shared lock. Several holders can have a shared lock on a name at the same time,
 // while no one has an exclusive lock. If the store has no shared mode, the error is
-// errors.ErrUnsupported.
+// errors.ErrUnsupported. Without Shared, the lock is exclusive.
 func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
 // SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
 // the end of this caller's wait. Acquire also returns ErrHeld at once if the holder has no planned
 // end, because it renews its lease and has no HoldAtMost. If the wait has no end, SkipIfOutlived
-// has no effect.
+// has no effect. Without SkipIfOutlived, the caller waits.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
-// NoRenewal lets the lease run out after its TTL, unless Extend is called.
+// NoRenewal lets the lease run out after its TTL, unless Extend is called. Without it, the Locker
+// renews the lease until the lock is released.
 func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
 
-// HoldAtMost bounds how long the lock is held, including renewals. After this time renewal stops,
-// and the context of the lock ends with the cause ErrMaxHold. The name becomes free after Release,
-// or when the lease has run out.
+// HoldAtMost bounds how long the lock is held, including renewals, for example for 10 minutes.
+// After this time renewal stops, and the context of the lock ends with the cause ErrMaxHold. The
+// name becomes free after Release, or when the lease has run out. The time is 0 or more; otherwise
+// the error is ErrInvalid. With 0, which is the default, there is no bound.
 func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
@@ -125,13 +128,17 @@ func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.ma
 // although many machines start it at the same time of day: a machine whose clock is a little late
 // then finds the name taken and gets ErrHeld. Without Wait(0), that machine waits until d is over,
 // and does the job again.
+//
+// The time d is 0, or from the shortest lease of the store (100 ms on most stores) to 24 h;
+// otherwise the error is ErrInvalid. The default is 0. On a store without cool-downs
+// (Guarantees.CoolDown) the error is errors.ErrUnsupported.
 func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.holdAtLeast = d }) }
 
 // Detached takes a lock that is not bound to this process, even on a store that otherwise binds its
 // locks, such as files. The lock has a lease of length TTL, which is renewed as usual. It can be
 // exported, and ends with its lease if nobody extends it. If the store cannot do that, or if Shared
 // is given too, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing,
-// Detached has no effect.
+// Detached has no effect. Without Detached, such a lock ends with this process or its connection.
 //
 // If the store keeps its locks in files, a detached lock differs from other locks in two ways: PHP
 // programs and flock(1) do not see it, and it ends when the machine restarts.
@@ -139,10 +146,12 @@ func Detached() Option { return option(func(s *settings) { s.detached = true }) 
 
 // FenceAbove makes the fence of the grant greater than the given fence. Use FenceAbove if a
 // resource has already seen fences from another source. The given fence is at most
-// driver.MaxFenceAbove.
+// driver.MaxFenceAbove; otherwise the error is ErrInvalid. The default is 0, which every fence is
+// above. On a store without fences, FenceAbove has no effect.
 func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
 
 // Label describes the purpose of the lock to clients that find it held. It has at most 256 bytes.
+// Otherwise the error is ErrInvalid. By default there is no label.
 func Label(text string) Option { return option(func(s *settings) { s.label = text }) }
 
 // CoolDownOption is both an Option and a ReleaseOption. CoolDown returns one.
@@ -150,6 +159,11 @@ type CoolDownOption struct{ d time.Duration }
 
 // CoolDown keeps the name taken for d after the release. A CoolDown given to Acquire or New is the
 // default for Release. A CoolDown given to Release overrides that default.
+//
+// The time d is 0, or from the shortest lease of the store (100 ms on most stores) to 24 h;
+// otherwise the error is ErrInvalid. The default is 0. In these cases Release releases the lock all
+// the same, with the nearest cool-down that is possible. On a store without cool-downs
+// (Guarantees.CoolDown) the error is errors.ErrUnsupported.
 func CoolDown(d time.Duration) CoolDownOption { return CoolDownOption{d} }
 
 func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }
@@ -159,7 +173,7 @@ func (o CoolDownOption) applyRelease(r *releaseSettings) { r.coolDown = o.d }
 // Observe gives the events of the Locker to o; ObserverFunc makes an Observer of a function.
 // Observe may be given any number of times: each observer gets every event, in the order in which
 // the observers were given. A ContextObserver can also add values to the contexts of acquires,
-// holds and releases. If o is nil, Observe does nothing.
+// holds and releases. If o is nil, Observe does nothing. By default, nothing observes.
 func Observe(o Observer) LockerOption {
 	if f, ok := o.(ObserverFunc); o == nil || ok && f == nil {
 		return lockerOption(func(*config) {})
@@ -176,6 +190,7 @@ func Observe(o Observer) LockerOption {
 // recorded. Stores in files, in semaphores and in the sessions of a database keep no traces.
 //
 // Everybody who can read the store can read the traces. If trace is nil, TraceHolders does nothing.
+// By default, no traces are recorded.
 func TraceHolders(trace func(context.Context) string) LockerOption {
 	return lockerOption(func(c *config) { c.trace = trace })
 }
@@ -183,7 +198,7 @@ func TraceHolders(trace func(context.Context) string) LockerOption {
 // Logger logs the events that an operator must know about. It logs locks that were lost at level
 // Error. It logs renewals that failed, outcomes that are not known and locks that were forgotten at
 // level Warn. At level Debug it also logs acquires, refusals, renewals and releases; these cost
-// little if l does not log Debug. If l is nil, Logger does nothing.
+// little if l does not log Debug. If l is nil, Logger does nothing. By default, nothing is logged.
 func Logger(l *slog.Logger) LockerOption {
 	if l == nil {
 		return lockerOption(func(*config) {})
@@ -195,12 +210,13 @@ func Logger(l *slog.Logger) LockerOption {
 // parts of the program, use as well. Without it, Close closes the store.
 func KeepStoreOpen() LockerOption { return lockerOption(func(c *config) { c.keepStore = true }) }
 
-// MaxWaiters bounds how many goroutines may wait for one name in this Locker. Further callers get
-// ErrTooManyWaiters. With 0, no caller can wait. If n is negative, each Acquire returns ErrInvalid.
+// MaxWaiters bounds how many goroutines may wait for one name in this Locker. The default is
+// 10,000. Further callers get ErrTooManyWaiters. With 0, no caller can wait. The number is 0 or
+// more; otherwise each Acquire returns ErrInvalid.
 func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
 
-// WithClock makes the Locker measure leases by c instead of driver.SystemClock. It is for tests;
-// the store needs the same clock.
+// WithClock makes the Locker measure leases by c. It is for tests; the store needs the same clock.
+// The default is driver.SystemClock, which nil stands for too.
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
 // PassLocally lets the holders of this Locker pass a lock on in memory. That costs a microsecond
@@ -223,9 +239,10 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // The store knows only the fence of the first holder. CheckTx of sqlstore and IsHolder of etcdstore
 // take the locks of the other holders for lost. So do not use PassLocally together with them.
 //
-// n is 2 to 100,000 and d is at most an hour; otherwise each Acquire returns ErrInvalid.
-// PassLocally has no effect on a store in this process, whose hand-over is just as cheap. It also
-// has no effect on a store that has fences but cannot reserve them (driver.FenceRaiser).
+// The number n is from 2 to 100,000, and d is above 0 and at most an hour; otherwise each Acquire
+// returns ErrInvalid. Without PassLocally, each holder gets the lock from the store. PassLocally
+// has no effect on a store in this process, whose hand-over is just as cheap. It also has no effect
+// on a store that has fences but cannot reserve them (driver.FenceRaiser).
 func PassLocally(n int, d time.Duration) LockerOption {
 	return lockerOption(func(c *config) { c.passes, c.passMost, c.passFor = true, n, d })
 }

@@ -14,7 +14,8 @@ import (
 
 // Slots lets up to n callers hold name at the same time, each with one of n permits. Lock.Slot
 // returns the number of the permit, from 0 to n-1; no other caller has that number while this
-// caller's lock lasts. n must be 1 to driver.MaxSlots.
+// caller's lock lasts. The number of permits, n, is from 1 to driver.MaxSlots (1,024); otherwise
+// the error is ErrInvalid. Without Slots, one caller holds name.
 //
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
 // permit becomes free when the lease ends. With HoldAtLeast(d), at most n callers start within d.

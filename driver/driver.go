@@ -1,4 +1,5 @@
-// Package driver is the contract between a store and package padlock, "the caller".
+// Package driver is the contract between a store and package padlock, "the caller". It is for
+// authors of stores. Other programs do not need it.
 //
 // For each name, a store keeps the holders and the ends of their leases. Each call makes one try
 // and returns at once. The caller waits, renews, retries, logs, and cleans up.
@@ -6,7 +7,7 @@
 // # Writing a store
 //
 // Implement the five methods of [Store] and test them with package drivertest. Its example is a
-// whole store to copy. Then add optional interfaces, which the caller finds with [As]:
+// whole store. Then add optional interfaces, which the caller finds with [As]:
 //
 //   - [Waiter]: the store wakes waiters. Without it the caller polls.
 //   - [Admin]: people see who holds a name, and can end a hold.
@@ -14,8 +15,8 @@
 //   - [FenceRaiser]: quorums with fences, and locks that are passed on inside a process without a
 //     request.
 //   - [SlotTaker]: a caller takes any permit of n in one step.
-//   - [BatchExtender]: many leases are renewed with one request.
-//   - [Passer]: a lock is passed on inside a process with one request.
+//   - [BatchExtender]: one request renews many leases.
+//   - [Passer]: one request passes a lock on inside a process.
 //   - [Places]: keys of another store, two names of one lock, and a member that a quorum has twice
 //     are refused.
 //   - [Recorder]: machines share the history of the runs of a name.

@@ -1,5 +1,5 @@
 // Package drivertest checks that a store keeps the contract of package driver. It is for authors of
-// stores.
+// stores. To test a program that takes locks, use package padlocktest instead.
 //
 // The test of a store can be as short as this:
 //

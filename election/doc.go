@@ -10,6 +10,9 @@
 // function. After a loss of the lead, Run campaigns again. The context of the function ends before
 // the lease can have ended. The lead is given up only when the function has returned.
 //
+// Use it if one of many processes should work and the others stand by, as a scheduler does. For a
+// job that starts at a time of day and should run once, use padlock.HoldAtLeast instead.
+//
 // As with any lock, a process may be paused between a check of its context and a write. Then it may
 // write after another process has become the leader. To prevent that, send the fence with each
 // write (padlock.FenceFrom) and check it where the data is.

@@ -25,14 +25,15 @@ type settings struct {
 //
 // padlock.Wait has no effect. With padlock.Shared or padlock.Slots, Run returns padlock.ErrInvalid,
 // because several candidates would lead at the same time. That is also true if they are defaults of
-// the Locker. Do not give padlock.Token: all candidates with one token would lead.
+// the Locker. The default is the options of the Locker. Do not give padlock.Token: all candidates
+// with one token would lead.
 func LockOptions(opts ...padlock.Option) Option {
 	return func(s *settings) { s.lock = append(s.lock[:len(s.lock):len(s.lock)], opts...) }
 }
 
 // BackOff sets the shortest and the longest pause before a new campaign. The shortest pause is the
 // one after the first error. Each pause has a random part. The defaults are DefaultBackOff and
-// DefaultMaxBackOff. A value of 0 or less leaves the default.
+// DefaultMaxBackOff. The times are above 0; otherwise the default stays, and there is no error.
 func BackOff(shortest, longest time.Duration) Option {
 	return func(s *settings) {
 		if shortest > 0 {
@@ -46,7 +47,7 @@ func BackOff(shortest, longest time.Duration) Option {
 
 // OnError makes Run call f with each error that does not end Run: an error of the function that
 // leads, of a campaign, or of the release of the lock. Run waits for f. If f is nil, OnError does
-// nothing.
+// nothing. By default, nobody learns of these errors.
 func OnError(f func(error)) Option {
 	return func(s *settings) {
 		if f != nil {

@@ -7,6 +7,10 @@
 // remembers the greatest fence that it has seen, and refuses writes with a smaller one, is safe
 // from such a process. Nothing else makes the resource safe.
 //
+// Use it if two holders at the same time would damage data. If the data are in the database of
+// package sqlstore or in etcd, use CheckTx of that store or IsHolder of package etcdstore instead:
+// they need no column for a fence.
+//
 // The guards of this package depend on where the resource is:
 //
 //   - in this process: [Register]; other processes do not see it

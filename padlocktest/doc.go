@@ -1,4 +1,6 @@
-// Package padlocktest helps to test programs that take locks.
+// Package padlocktest helps to test programs that take locks. Use it to see how a program behaves
+// when a lock is lost or cannot be had. If a test needs only a working lock, use package memstore
+// instead. Authors of stores use package drivertest.
 //
 // A [Script] is a store in memory that does what the test needs: it loses a lock in the middle of
 // the work, lets another client hold the name, loses a reply, or becomes unreachable. [New] makes a

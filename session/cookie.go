@@ -11,7 +11,8 @@ import (
 
 // Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
 // zero value is the safest: HttpOnly, Secure, SameSite=Lax and for this host only. When the user
-// closes the browser, the cookie is deleted, unless Persist is set.
+// closes the browser, the cookie is deleted, unless Persist is set. For a wrong field, New returns
+// an error.
 type Cookie struct {
 	Name   string // the default is DefaultCookieName; if Insecure, Domain or a Path other than "/" is set, it is "session"
 	Path   string // the default is "/"; with any other path, the name must not begin with "__Host-"
@@ -24,7 +25,8 @@ type Cookie struct {
 	// Persist makes the browser keep the cookie for the Lifetime, even if the user closes the
 	// browser. The Manager must have a Lifetime. Package phpsession refuses Persist: its sessions
 	// have none.
-	Persist     bool
+	Persist bool
+	// Partitioned gives the page a cookie of its own for each site that embeds it (CHIPS).
 	Partitioned bool
 }
 

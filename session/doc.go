@@ -15,6 +15,9 @@
 // A session is loaded at its first use, and saved before the first byte of the answer. A request
 // that does not use its session costs nothing and gets no cookie.
 //
+// Use it if requests of one visitor can write at the same time, as tabs and scripts do. If your
+// sessions are only read after the login, a signed cookie needs no store; use that instead.
+//
 // # Packages
 //
 // A store comes from another package: sessionstore.NewMemory keeps sessions in this process,

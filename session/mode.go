@@ -67,5 +67,6 @@ func (w maxWait) applyRoute(s *settings) { s.wait = time.Duration(w) }
 
 // MaxWait bounds how long a request waits for its session's lock. The default is DefaultMaxWait. A
 // request also waits no longer than 70 % of the time that is left to answer it. With MaxWait(0) a
-// request tries once.
+// request tries once. The time is 0 or more; otherwise New returns an error, and Manager.With
+// panics.
 func MaxWait(d time.Duration) RouteOption { return maxWait(d) }

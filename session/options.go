@@ -70,7 +70,8 @@ func nilArgument(what string) Option {
 // each other instead of failing. All processes that serve the same sessions must use the same lock
 // store. At most 128 requests of a process wait for the lock of one session, or fewer if the Locker
 // has the option padlock.MaxWaiters; further requests get 503 at once. The Manager does not close
-// the Locker.
+// the Locker. Without Locker, a commit fails with ErrConflict if another one was faster, and New
+// refuses the mode Exclusive. If l is nil, New returns an error.
 func Locker(l *padlock.Locker) Option {
 	if l == nil {
 		return nilArgument("the Locker")
@@ -78,7 +79,8 @@ func Locker(l *padlock.Locker) Option {
 	return option(func(c *config) { c.locks = &locks{locker: l} })
 }
 
-// ValueCodec sets how values are encoded. The default is JSON, by encoding/json.
+// ValueCodec sets how values are encoded. The default is JSON, by encoding/json. If codec is nil,
+// New returns an error.
 func ValueCodec(codec Codec) Option {
 	if codec == nil {
 		return nilArgument("the Codec")
@@ -87,24 +89,25 @@ func ValueCodec(codec Codec) Option {
 }
 
 // IdleTimeout sets how long a session lives without being used. With 0, only its Lifetime ends it.
-// The default is DefaultIdleTimeout.
+// The default is DefaultIdleTimeout, 2 h. The time is 0 or more; otherwise New returns an error.
 //
 // Each use of a session gives it the full time again. To save writes, the Manager does that at most
 // once in a tenth of d. So a session can end after nine tenths of d without a use.
 func IdleTimeout(d time.Duration) Option { return option(func(c *config) { c.idle = d }) }
 
 // Lifetime sets how long a session lives after it was made, even if it is in use. With 0 the
-// lifetime has no limit, and IdleTimeout must have one. The default is DefaultLifetime.
+// lifetime has no limit, and IdleTimeout must have one. The default is DefaultLifetime, 24 h. The
+// time is 0 or more; otherwise New returns an error.
 func Lifetime(d time.Duration) Option { return option(func(c *config) { c.lifetime = d }) }
 
 // MaxSize limits the bytes of all keys and encoded values of a session together. The default is
-// DefaultMaxSize. A write that would exceed the limit is refused with ErrTooLarge, even if several
-// requests write at the same time. A session that is already larger can still be read and made
-// smaller.
+// DefaultMaxSize, 1 MiB. The limit is at least 1; otherwise New returns an error. A write that
+// would exceed the limit is refused with ErrTooLarge, even if several requests write at the same
+// time. A session that is already larger can still be read and made smaller.
 func MaxSize(bytes int) Option { return option(func(c *config) { c.maxSize = bytes }) }
 
 // Logger makes the Manager log what an operator must know: sessions that could not be loaded or
-// saved. Without it nothing is logged.
+// saved. Without it, or if l is nil, nothing is logged.
 func Logger(l *slog.Logger) Option {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
@@ -114,6 +117,7 @@ func Logger(l *slog.Logger) Option {
 
 // OnEvent calls f for each event, in the request's goroutine and with its context. f must return
 // quickly, be safe for concurrent use, and not use the session. OnEvent may be given several times.
+// By default nothing is called. If f is nil, New returns an error.
 func OnEvent(f func(ctx context.Context, e Event)) Option {
 	if f == nil {
 		return nilArgument("the function of OnEvent")
@@ -121,9 +125,9 @@ func OnEvent(f func(ctx context.Context, e Event)) Option {
 	return option(func(c *config) { c.onEvent = append(c.onEvent, f) })
 }
 
-// OnError makes f write the answer when a session could not be loaded or saved. Without it, the
-// answer is a line of text with Status(err). The header says "Cache-Control: no-store" unless f
-// changes that.
+// OnError makes f write the answer when a session could not be loaded or saved. Without it, or if f
+// is nil, the answer is a line of text with Status(err). The header says "Cache-Control: no-store"
+// unless f changes that.
 func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return option(func(c *config) { c.onError = f })
 }
@@ -131,7 +135,8 @@ func OnError(f func(w http.ResponseWriter, r *http.Request, err error)) Option {
 // RetryConflicts lets a handler run again after ErrConflict, at most n times, instead of answering
 // 409. Each run gets the session as it is at that time. The answer and the Puts and Deletes of the
 // failed run are dropped. Incr, Take, Update and Regenerate write at once, so their changes stay.
-// Effects outside the session also stay. The default is 0.
+// Effects outside the session also stay. The number is 0 or more; otherwise New returns an error.
+// The default is 0.
 //
 // A request with a body runs again only if its GetBody is set. A server does not set GetBody; an
 // outer handler that has read the body can do so.
@@ -141,7 +146,7 @@ func RetryConflicts(n int) Option { return option(func(c *config) { c.retries = 
 // in place, and does not call Put. Such a change is not saved. The other is an answer that bypasses
 // the session's ResponseWriter, as with some adapters for web frameworks: then the request panics.
 // It is noticed if the framework's ResponseWriter has a method Written() bool. The option costs two
-// more encodings for each Get.
+// more encodings for each Get. Without it, neither mistake is noticed.
 func Development() Option { return option(func(c *config) { c.dev = true }) }
 
 // DiscardUnreadable makes the Manager ignore a stored session that cannot be read (ErrRefused). The

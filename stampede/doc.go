@@ -2,6 +2,10 @@
 // date, one of them makes it, and the others wait for it or get the old value meanwhile. This holds
 // for all goroutines, processes and machines that share a lock store of package padlock.
 //
+// Use it if a value is expensive to make and many requests ask for it. If a lost or doubled piece
+// of work does harm, use a lock of package padlock instead: a stampede is prevented as far as the
+// lock store allows, and no further.
+//
 //	pages, err := stampede.New(locker, stampede.NewMemory(), "pages", render,
 //		stampede.Fresh(time.Minute), stampede.Stale(10*time.Minute))
 //	defer pages.Close(ctx)
@@ -29,7 +33,7 @@
 // # Versions
 //
 // Values carry the number of the format in which they are kept. A value of a newer format counts as
-// absent and is made again. But a worker with a smaller fence still cannot overwrite that value.
-// So two versions of padlock may run at the same time, and you may go back to the older one. Until
-// all processes have the same version, values may be made more often than usual.
+// absent and is made again. But a worker with a smaller fence still cannot overwrite that value. So
+// two versions of padlock may run at the same time, and you may go back to the older one. Until all
+// processes have the same version, values may be made more often than usual.
 package stampede

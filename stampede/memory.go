@@ -37,7 +37,8 @@ type kept struct {
 // MemoryOption configures a Memory: see NewMemory.
 type MemoryOption func(*Memory)
 
-// MaxValues limits the number of values; the default is 10,000.
+// MaxValues limits the number of values. The default is 10,000. The number is at least 1; otherwise
+// the default stays, and there is no error.
 func MaxValues(n int) MemoryOption {
 	return func(m *Memory) {
 		if n > 0 {
@@ -46,9 +47,9 @@ func MaxValues(n int) MemoryOption {
 	}
 }
 
-// MaxBytes limits the size of all keys and encoded values together. A value that is larger than the
-// limit is not kept: the callers that waited for it get it, and OnError gets an error. Without
-// MaxBytes there is no limit.
+// MaxBytes limits the size of all keys and encoded values together, in bytes. A value that is
+// larger than the limit is not kept: the callers that waited for it get it, and OnError gets an
+// error. Without MaxBytes there is no limit. With 0 or less there is none either.
 func MaxBytes(n int) MemoryOption { return func(m *Memory) { m.maxBytes = max(n, 0) } }
 
 // NewMemory returns a Memory.

@@ -3,6 +3,9 @@
 // holders that had the lock. "padlock run --record" writes the history; "padlock history", "padlock
 // top" and the web page show it.
 //
+// Use it in a program that shows or checks the runs of jobs. A job of your own need not use it:
+// start the job with "padlock run --record" instead.
+//
 // A history is in a directory of the machine and, if the store is a [driver.Recorder], in the
 // store, so that all machines that use the store share it. A directory can have the histories of
 // several stores, and keeps them apart. A history keeps the last 50 runs and the last 50 skipped

@@ -1,6 +1,7 @@
 // Package metrics counts and times the locks of a program, and shows the figures in the text format
 // of Prometheus. It also shows the figures of elections (Metrics.Election) and of caches of package
-// stampede (Metrics.Stampede). It needs the standard library only.
+// stampede (Metrics.Stampede). It needs the standard library only. Use it if Prometheus reads your
+// program. If your program uses OpenTelemetry, use package padlockotel instead.
 //
 //	m := metrics.New()
 //	locker := padlock.New(store, padlock.Observe(m))

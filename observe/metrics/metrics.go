@@ -46,7 +46,8 @@ type cache interface{ Stats() stampede.Stats }
 type Option func(*Metrics)
 
 // Group makes f choose the group of a name. f must be quick and safe for concurrent use, and must
-// return the same group for a name each time. If f is nil, Group does nothing.
+// return the same group for a name each time. The default, which nil leaves in place, is the text
+// before the first ':' or '/'; a name without them is its own group.
 func Group(f func(name string) string) Option {
 	return func(m *Metrics) {
 		if f != nil {
@@ -55,8 +56,9 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store; the group Other is not counted. With n = 0, all
-// names belong to Other. A negative n has no effect.
+// MaxGroups limits the number of groups of a store; the group Other is not counted. The default is
+// DefaultMaxGroups. With n = 0, all names belong to Other. The number is 0 or more; a negative n
+// has no effect.
 func MaxGroups(n int) Option {
 	return func(m *Metrics) {
 		if n >= 0 {

@@ -1,6 +1,9 @@
 // Package padlockotel reports the locks of a program to OpenTelemetry: metrics, and spans around
 // acquires, holds and releases.
 //
+// Use it if your program uses OpenTelemetry already. For figures in Prometheus alone, use package
+// metrics instead, which links no other library.
+//
 //	observer, err := padlockotel.New()
 //	locker := padlock.New(observer.Store(store),
 //		padlock.Observe(observer),

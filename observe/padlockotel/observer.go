@@ -66,15 +66,18 @@ type config struct {
 	tracers trace.TracerProvider
 }
 
-// MeterProvider sets where metrics go. The default is otel.GetMeterProvider.
+// MeterProvider sets where metrics go. The default is otel.GetMeterProvider, as it is when New is
+// called. p must not be nil.
 func MeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
 
-// TracerProvider sets where spans go. The default is otel.GetTracerProvider. For metrics without
-// spans, give a provider of package go.opentelemetry.io/otel/trace/noop.
+// TracerProvider sets where spans go. The default is otel.GetTracerProvider, as it is when New is
+// called. p must not be nil. For metrics without spans, give a provider of package
+// go.opentelemetry.io/otel/trace/noop.
 func TracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
 
-// Group makes f choose the group of a name. f must be quick and safe for concurrent use. If f is
-// nil, Group does nothing.
+// Group makes f choose the group of a name. f must be quick and safe for concurrent use. The
+// default, which nil leaves in place, is the text before the first ':' or '/'; a name without them
+// is its own group.
 func Group(f func(name string) string) Option {
 	return func(c *config) {
 		if f != nil {
@@ -83,8 +86,9 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store; the group "_other" is not counted. With n = 0,
-// all names belong to "_other". A negative n has no effect.
+// MaxGroups limits the number of groups of a store; the group "_other" is not counted. The default
+// is DefaultMaxGroups. With n = 0, all names belong to "_other". The number is 0 or more; a
+// negative n has no effect.
 func MaxGroups(n int) Option {
 	return func(c *config) {
 		if n >= 0 {

@@ -1,6 +1,9 @@
 // Package padlockweb shows the locks of a store on a web page: which locks are held and by whom,
 // which are stuck, and for which many callers wait. It needs the standard library only.
 //
+// Use it if people should see the locks in your own server. If they should see them without a
+// program of yours, start "padlock serve" instead, which shows the same pages.
+//
 //	tokens, err := padlockweb.OpenTokens("/etc/padlock/tokens")
 //	…
 //	web := padlockweb.Handler(locker, padlockweb.Accept(tokens))

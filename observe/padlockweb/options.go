@@ -38,25 +38,27 @@ type Visitor struct {
 }
 
 // Sampler makes the Handler show what s samples. The caller runs s and stops it. Without this
-// option, the Handler runs a sampler of its own until Close.
+// option, or if s is nil, the Handler runs a sampler of its own until Close.
 func Sampler(s *sampler.Sampler) Option { return func(set *settings) { set.sampler = s } }
 
 // Accept makes the Handler ask for one of the tokens: in the header "Authorization: Bearer", or on
-// the login page, which sets a cookie. See ReadWithoutToken. After Accept(nil) nobody sees a lock,
-// whatever the other options say.
+// the login page, which sets a cookie. See ReadWithoutToken. Without Accept, Authorize or
+// ReadWithoutToken, nobody sees a lock. After Accept(nil) nobody sees a lock, whatever the other
+// options say.
 func Accept(tokens *Tokens) Option {
 	return func(set *settings) { set.tokens, set.broken = tokens, set.broken || tokens == nil }
 }
 
 // ReadWithoutToken lets visitors without a token read everything, even if Accept is given. It is
 // for a server that only this machine can reach, or that checks its visitors before the Handler.
+// Without it, a visitor needs a token.
 func ReadWithoutToken() Option { return func(set *settings) { set.openRead = true } }
 
 // Authorize makes f decide what the sender of a request may do, for servers that know their users
 // already. f must be quick and safe for concurrent use. The Handler calls f for each request. If
 // the request has opened a stream of events, the Handler calls f again before each event, with the
-// same request. With Authorize, tokens are not used. After Authorize(nil) nobody sees a lock,
-// whatever the other options say.
+// same request. With Authorize, tokens are not used. Without it, the tokens decide. After
+// Authorize(nil) nobody sees a lock, whatever the other options say.
 func Authorize(f func(r *http.Request) Visitor) Option {
 	return func(set *settings) { set.authorize, set.broken = f, set.broken || f == nil }
 }
@@ -102,7 +104,7 @@ func Hosts(names ...string) Option {
 // Logger sets the logger for the audit. It gets a record at level Info for each break of a lock and
 // for each login, and a record at level Warn for each refused request. Names and reasons are
 // attributes: use slog.NewJSONHandler or slog.NewTextHandler, which escape control characters. The
-// default discards the records.
+// default, which nil leaves in place, discards the records.
 func Logger(l *slog.Logger) Option {
 	return func(set *settings) {
 		if l != nil {
@@ -111,9 +113,10 @@ func Logger(l *slog.Logger) Option {
 	}
 }
 
-// MaxStreams limits how many pages can show changes live at the same time. If n is not above 0, the
-// default stays. One client can have at most a quarter of these live pages, but always at least
-// one. Further pages show no changes until they are reloaded.
+// MaxStreams limits how many pages can show changes live at the same time. The default is
+// DefaultMaxStreams. The number is at least 1; otherwise the default stays, and there is no error.
+// One client can have at most a quarter of these live pages, but always at least one. Further pages
+// show no changes until they are reloaded.
 func MaxStreams(n int) Option {
 	return func(set *settings) {
 		if n > 0 {
@@ -124,8 +127,9 @@ func MaxStreams(n int) Option {
 
 // History gives the pages a history: the runs of commands that "padlock run --record" has written.
 // The page of a name then shows the runs of that name, and /metrics has figures about the runs.
+// Without it, or if log is nil, there is no history.
 func History(log *history.Log) Option { return func(set *settings) { set.history = log } }
 
-// Place sets the text that names the store on the page. It must not contain secrets. The default is
+// Place sets the text that names the store on the page: any text without secrets. The default is
 // the kind of the store.
 func Place(text string) Option { return func(set *settings) { set.place = text } }

@@ -2,6 +2,9 @@
 // many wait for. It reads the store again and again with Locker.List and Locker.Inspect, and
 // derives the rest from the differences:
 //
+// Use it for a view of all locks, as package padlockweb and "padlock top" do. For the figures of
+// one program, use package metrics or padlockotel instead: they miss nothing between two samples.
+//
 //	s := sampler.New(locker)
 //	go s.Run(ctx)
 //	for snap := s.Snapshot(); ; {

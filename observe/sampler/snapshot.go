@@ -10,7 +10,7 @@ import (
 // number of goroutines may read it. Callers must not change it either.
 type Snapshot struct {
 	Number uint64    // grows with each sample; 0 before the first one
-	Store  string    // the kind of store: "redis", "files", …
+	Store  string    // the kind of store: "redis", "file", …
 	Place  string    // where the store is, without secrets; empty unless the option Place gives it
 	Prefix string    // all names begin with it
 	Begun  time.Time // when the first sample succeeded; zero before that

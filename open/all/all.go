@@ -1,6 +1,6 @@
 // Package all opens every kind of store that padlock has, from its URL. It is a separate module,
-// because it links the clients of all servers. A program that needs only a few of them should use
-// package open.
+// because it links the clients of all servers. Use it for tools that must open any store. A program
+// that needs only a few of them should use package open instead.
 package all
 
 import (

@@ -13,8 +13,8 @@
 // before it writes the answer, and checks the error of Save. [session.Status] turns that error into
 // the status of an answer.
 //
-// The package is for programs that move from gorilla/sessions to package session step by step.
-// docs/moving-sessions.md compares the two.
+// Use it in programs that move from gorilla/sessions to package session step by step. A new program
+// should use package session instead. docs/moving-sessions.md compares the two.
 package gorillastore
 
 import (

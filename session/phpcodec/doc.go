@@ -1,6 +1,9 @@
 // Package phpcodec reads and writes PHP's sessions, so that PHP and Go can serve the same logged-in
 // user. It supports the formats php, php_serialize and php_binary of session.serialize_handler.
 //
+// Use it to read or write data of PHP. To share the sessions of a PHP application, use package
+// phpsession instead, which also takes the locks that PHP takes.
+//
 // A [Document] is a parsed session. Values that the program does not change are written back byte
 // for byte and in their place. That includes objects, enums and values of other programs. [Marshal]
 // and [Unmarshal] translate single values.

@@ -1,6 +1,9 @@
 // Package phpsession works on the sessions of a PHP application: its cookie, its keys, its locks
 // and its formats. So one application in PHP and one in Go serve the same visitors.
 //
+// Use it if a program in Go joins a PHP application. If no PHP application shares the sessions, use
+// package session instead: its sessions keep more promises.
+//
 //	store, err := redisstore.Open(ctx, server, redissession.PHPLocks()...)
 //	sessions, err := phpsession.New(redis.Blobs(), padlock.New(store), phpsession.Config{})
 //
@@ -30,7 +33,8 @@ const (
 )
 
 // Config describes how a PHP application keeps the sessions that Go shares with it. The zero value
-// stands for PHP with the redis extension and its defaults.
+// stands for PHP with the redis extension and its defaults. A wrong Prefix or LockSuffix causes no
+// error: Go and PHP then do not find each other's sessions and locks.
 type Config struct {
 	Handler phpcodec.Handler // session.serialize_handler; the default is phpcodec.PHP
 	Prefix  string           // the prefix of the keys of sessions; the default is DefaultPrefix

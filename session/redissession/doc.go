@@ -1,5 +1,8 @@
 // Package redissession keeps web sessions and the values of package stampede in Redis.
 //
+// Use it if the processes of a site share a Redis. If they share a database instead, use package
+// sqlsession; for one process, sessionstore.NewMemory is enough.
+//
 //	server := redisstore.Config{Addrs: []string{"localhost:6379"}}
 //	redis, err := redissession.Open(ctx, server)
 //

@@ -36,8 +36,10 @@ type config struct {
 // Option configures Open and FromURL.
 type Option func(*config)
 
-// Prefix makes keys begin with p instead of DefaultPrefix. Two applications on one server need two
-// prefixes. On a cluster, a hash tag in the prefix puts all keys into one slot.
+// Prefix makes keys begin with p. The default is DefaultPrefix. Two applications on one server need
+// two prefixes. On a cluster, a hash tag in the prefix puts all keys into one slot. A { in the
+// prefix needs a } after it, with something between them; otherwise the error is
+// padlock.ErrInvalid.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
 // Open connects to the server or servers of c. It makes connections of its own and shares none with

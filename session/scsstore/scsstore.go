@@ -12,8 +12,8 @@
 // and the store saves only the keys that the request changed. If another request changed one of
 // these keys meanwhile, nothing is saved. Without Middleware the store refuses to save.
 //
-// The package is for programs that move from scs to package session step by step. docs/sessions.md
-// lists what it cannot do.
+// Use it in programs that move from scs to package session step by step. A new program should use
+// package session instead. docs/sessions.md lists what package scsstore cannot do.
 package scsstore
 
 import (
@@ -48,8 +48,8 @@ var _ scs.CtxStore = (*Store)(nil)
 // Option configures New.
 type Option func(*Store)
 
-// ValueCodec is needed if the scs.SessionManager has a codec other than scs.GobCodec. Both must use
-// the same codec.
+// ValueCodec sets the codec, which must be that of the scs.SessionManager. The default is
+// scs.GobCodec, as in scs. c must not be nil.
 func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
 
 // New returns a Store that keeps its sessions in s. Tokens are hashed before they are stored.

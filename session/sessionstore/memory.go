@@ -62,8 +62,8 @@ func (o memoryOption) applyMemory(m *Memory) { o(m) }
 
 // MaxSessions bounds how many sessions and tombstones are kept. Expired sessions and tombstones
 // count until they are removed. When the limit is reached, a new session is refused with
-// ErrUnavailable, which is a 503, and existing sessions still work. The default is
-// DefaultMaxSessions.
+// ErrUnavailable, which is a 503, and existing sessions still work. The number is at least 1. Below
+// that, the default applies: DefaultMaxSessions.
 func MaxSessions(n int) MemoryOption { return memoryOption(func(m *Memory) { m.max = n }) }
 
 // NewMemory returns an empty store.

@@ -1,5 +1,6 @@
 // Package sessiontest checks that a store of sessions keeps the contract of sessionstore.Store, or
-// of sessionstore.BlobStore (RunBlobs). It is for authors of stores.
+// of sessionstore.BlobStore (RunBlobs). It is for authors of stores. A program that uses sessions
+// does not need it.
 //
 //	func TestContract(t *testing.T) {
 //		sessiontest.Run(t, sessiontest.Harness{Open: func() (sessionstore.Store, error) { … }})

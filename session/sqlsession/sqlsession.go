@@ -1,6 +1,9 @@
 // Package sqlsession keeps sessions in a table of PostgreSQL, MySQL, MariaDB or SQLite, through
 // database/sql with any driver.
 //
+// Use it if the processes of a site share a database and no Redis. If there is a Redis too, use
+// package redissession instead: it also keeps the values of package stampede.
+//
 //	store, err := sqlsession.New(db, sqlsession.Postgres)
 //	err = store.CreateTable(ctx)
 //	sessions, err := session.New(store, session.Locker(locker))
@@ -65,8 +68,9 @@ type Store struct {
 // Option configures New.
 type Option func(*rows)
 
-// Table sets the table's name: letters, digits and underscores. A schema and a dot may come before
-// it.
+// Table sets the table's name: at most 51 letters, digits and underscores, the first one no digit.
+// A schema of at most 63 such characters and a dot may come before it. For any other text, New
+// returns an error. The default is DefaultTable.
 func Table(name string) Option { return func(r *rows) { r.table = name } }
 
 // New returns a store in db. It makes no query. It returns an error if the table's name is invalid.

@@ -5,8 +5,8 @@
 // fences. A [Dialect] says it to a server.
 //
 // The API of this package is not stable. It has two users, stores/pgadvisory and
-// stores/mysqladvisory, which are released together with it. A store from outside should rather
-// copy the package than depend on it.
+// stores/mysqladvisory, which are released together with it. It is for these two only: a store from
+// outside should copy the package instead of depending on it.
 package advisory
 
 import (

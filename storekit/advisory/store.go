@@ -15,12 +15,16 @@ import (
 // TableVersion is the version of the tables of fences. The row of the version has it as its fence.
 const TableVersion = 1
 
-// Config says what is known about a store before it has a connection.
+// Config says what is known about a store before it has a connection. New checks none of the fields
+// and returns no error for one; the store that makes the Config checks what its users give.
 type Config struct {
+	// Guarantees is required.
 	Guarantees driver.Guarantees
-	MaxHolds   int
+	// MaxHolds is how many holds the store may have at once. They are spread evenly over the
+	// connections, and each connection may have at least one; so 0 or less is no error.
+	MaxHolds int
 	// Keep says how long a row stays in the table of fences: 24 hours if it is 0, and for ever if
-	// it is less; see the function Keep.
+	// it is less. It should be at least 65 minutes, which nothing checks; see the function Keep.
 	Keep time.Duration
 	// SweepNever is for a store that is opened only to be examined.
 	SweepNever bool

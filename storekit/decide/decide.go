@@ -1,7 +1,8 @@
 // Package decide has the pure decision about one lock: from the state of a name, a request and the
 // time, it makes the next state and the answer. A store reads the state, calls a method, and writes
 // the state back if nobody else has changed it meanwhile. So the rules of package driver about
-// tokens, fences, leases, modes and cool-downs stand here once.
+// tokens, fences, leases, modes and cool-downs stand here once. It is for authors of stores that
+// keep the whole state of a lock. Programs that use locks do not need it.
 //
 // A State has no queue of waiters. A store that has one decides about it before and after: it calls
 // AcquireInTurn instead of Acquire, and Reserve to hand the name over. No method waits, decides by

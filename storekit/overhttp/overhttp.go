@@ -2,7 +2,8 @@
 // time, and says what a failed one means: if nothing was sent, driver.ErrUnavailable; if the
 // service may have carried the request out, driver.ErrUncertain.
 //
-// It is for authors of stores, most of all for registers; see package register.
+// It is for authors of stores, most of all for registers; see package register. Programs that use
+// locks do not need it.
 package overhttp
 
 import (

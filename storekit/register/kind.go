@@ -110,12 +110,14 @@ func ParseEndpoint(text string) (*url.URL, error) {
 // An Option changes how a store is opened.
 type Option func(t *Target)
 
-// Lazy opens the store without a request to the service, which may be down.
+// Lazy opens the store without a request to the service, which may be down. Without it, wrong
+// settings and a service that is down are errors of Open.
 func Lazy() Option { return func(t *Target) { t.Lazy = true } }
 
-// Skew says how far the clocks of two front ends of the service may differ, up to a minute. All
-// processes that share locks must use the same value. The shortest lease is three times the sum of
-// Skew and the grain of the clock.
+// Skew says how far the clocks of two front ends of the service may differ, from 0 s to a minute;
+// otherwise the error is driver.ErrInvalid. The default is that of the store, such as
+// s3store.DefaultSkew. All processes that share locks must use the same value. The shortest lease
+// is three times the sum of Skew and the grain of the clock.
 func Skew(d time.Duration) Option { return func(t *Target) { t.Options.Clock.Skew = d } }
 
 // FromURL opens the store that a URL names. opts are applied after the parameters of the URL.

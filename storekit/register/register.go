@@ -1,15 +1,16 @@
 // Package register makes a whole store of a register: a service that keeps one small value for each
 // name and changes it by compare-and-set, such as object storage, or a key-value service with
-// conditional writes. Take it if the service has nothing better, as transactions or scripts.
+// conditional writes. Use it for a store of such a service. If the service has transactions or
+// scripts, implement package driver instead.
 //
 //	func (b bucket) Get(ctx context.Context, name string) (register.Value, error) { … }
 //	func (b bucket) Put(ctx context.Context, name string, data []byte, version string) error { … }
 //
 //	store := register.New(bucket{…}, register.Options{Name: "bucket", Clock: register.Clock{Grain: time.Second}})
 //
-// A [Kind] adds what package open needs: URLs, parameters and promises. Package
-// storekit/overhttp sends the requests if the service speaks HTTP. With both, a whole store has
-// some sixty lines of code; the example of package drivertest is one.
+// A [Kind] adds what package open needs: URLs, parameters and promises. Package storekit/overhttp
+// sends the requests if the service speaks HTTP. With both, a whole store has some sixty lines of
+// code; the example of package drivertest is one.
 //
 // The store has leases, fences, shared locks, promotion, cool-downs, Inspect, Break and an id. It
 // has no queue: waiters come in any order. If the register is a [Watcher], waiters are woken;
@@ -112,19 +113,25 @@ type Lister interface {
 // A register can also be a driver.Reporter: Status of the store then has its findings, too.
 
 // A Clock says what the times of a register are worth. The zero Clock is exact and shared by all.
+// Open returns driver.ErrInvalid for a Skew that is out of its range.
 type Clock struct {
-	// Grain is how coarse Value.Now is: the true time is less than Grain later.
+	// Grain is how coarse Value.Now is: the true time is less than Grain later. It is 0 or more, as
+	// 1 s for a service that counts in seconds. There is no error for less.
 	Grain time.Duration
-	// Skew is how far the clocks of two front ends of the service may differ.
+	// Skew is how far the clocks of two front ends of the service may differ, from 0 s to a minute.
+	// Outside of this range, Open returns driver.ErrInvalid.
 	Skew time.Duration
 	// Observed means that there is no common clock. Grain and Skew are then unused.
 	Observed bool
 }
 
-// Options are the settings of a store.
+// Options are the settings of a store. Name is required; every other field may be left out. Open
+// returns driver.ErrInvalid for a Skew and a Prefix that are out of range, and checks no other
+// field.
 type Options struct {
 	// Name is the name of the kind of store: Guarantees.Store.
-	Name  string
+	Name string
+	// Clock says which clock judges leases. Clock.Skew is from 0 s to a minute.
 	Clock Clock
 
 	// Where says where the values are. Two stores with the same text are in the same place, so
@@ -138,16 +145,20 @@ type Options struct {
 	// SurvivesRestart, SurvivesFailover and SafeClockJump are the promises of the service; see
 	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes.
 	SurvivesRestart, SurvivesFailover, SafeClockJump driver.Promise
-	// MinTTL is the shortest lease, if Clock does not make a longer one necessary.
+	// MinTTL is the shortest lease, at most driver.MaxTTL, if Clock does not make a longer one
+	// necessary. 0 means driver.MinTTL.
 	MinTTL time.Duration
-	// MaxName is the length of the longest name in bytes; 0 means driver.MaxName.
+	// MaxName is the length of the longest name, at most driver.MaxName bytes. 0 means
+	// driver.MaxName.
 	MaxName int
 
 	// Keys makes keys of names, if the service does not take every byte. The register gets the
-	// keys, each behind Prefix, instead of the names. MaxKey is the length of the longest key, if
-	// not 0; MaxName follows from it.
-	Keys   *storekit.Escaping
+	// keys, each behind Prefix, instead of the names.
+	Keys *storekit.Escaping
+	// Prefix is the beginning of all keys, at most half of MaxKey long.
 	Prefix string
+	// MaxKey is the length of the longest key in bytes, 0 or more. MaxName follows from it. 0 means
+	// that the service sets no limit.
 	MaxKey int
 	// Notes are further conditions, one sentence each.
 	Notes []string

@@ -2,8 +2,8 @@
 // parameter means the same, a parameter is given once, a password file is read at each connect, and
 // no error contains a password.
 //
-// A store describes its URLs in a [Form], and [Form.Read] reads a URL. Take the package if you
-// write a store that package open shall open. Programs that use locks do not need it.
+// A store describes its URLs in a [Form], and [Form.Read] reads a URL. It is for authors of stores
+// that package open can open. Programs that use locks do not need it.
 package storeurl
 
 import (

@@ -1,5 +1,8 @@
 // Package etcdstore keeps locks in etcd.
 //
+// Use it if you run etcd already. If you need leases below 2 s, use package redisstore or sqlstore
+// instead.
+//
 //	store, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{"localhost:2379"}})
 //
 // If the data that a lock protects is in etcd too, add [Store.IsHolder] to the comparisons of your

@@ -12,7 +12,7 @@ import (
 )
 
 // Config says where etcd is and how to log in. Endpoints is required; every other field may be left
-// out.
+// out. Open returns driver.ErrInvalid for a wrong field.
 type Config struct {
 	// Endpoints are the addresses of the members, each HOST:PORT. One address is enough. With the
 	// addresses of all members, the store works as long as one member is connected to the leader.
@@ -46,14 +46,16 @@ func defaults() config {
 
 // Prefix sets the text with which all keys begin. The default is "padlock/". The store needs only a
 // role of etcd that may read and write the keys with this prefix. Stores with different prefixes do
-// not share locks. The prefix of one store should not begin with the prefix of another.
+// not share locks. The prefix of one store should not begin with the prefix of another. A prefix
+// has from 1 to 256 bytes, and no zero byte; otherwise Open returns driver.ErrInvalid.
 func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
 
 // Lazy opens the store without sending a request. So Open succeeds even if the server is down.
+// Without Lazy, Open checks that the server answers.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 // WithClock sets the clock with which the store measures the leases of its own holds. The default
-// is driver.SystemClock. WithClock is meant for tests.
+// is driver.SystemClock. The clock must not be nil. WithClock is meant for tests.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 func (c *config) check() error {

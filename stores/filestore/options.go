@@ -42,28 +42,32 @@ const DefaultMaxOpen = 256
 
 // AllowGroup lets the store use a directory to which a group may write. The store then makes lock
 // files that the same group may read and write (mode 0660). Every member of that group can hold
-// every lock, and can forge the contents of the lock files.
+// every lock, and can forge the contents of the lock files. Without it, Open returns
+// driver.ErrUnavailable for such a directory.
 func AllowGroup() Option { return func(c *config) { c.access = max(c.access, group) } }
 
 // AllowWorld lets the store use a directory to which everybody may write, such as /tmp, if the
 // directory has the sticky bit. The store then makes lock files that everybody may read and write
 // (mode 0666), as PHP does. Every user of the machine can hold every lock, and can forge the
-// contents of the lock files.
+// contents of the lock files. Without it, Open returns driver.ErrUnavailable for such a directory.
 func AllowWorld() Option { return func(c *config) { c.access = world } }
 
 // AllowNetwork lets the store use a directory on a network file system (NFS, CIFS, FUSE and the
 // like). On such a file system, the servers decide whether one machine sees the locks of another. A
-// broken connection may lose locks without notice.
+// broken connection may lose locks without notice. Without it, Open returns driver.ErrUnavailable
+// for such a directory.
 func AllowNetwork() Option { return func(c *config) { c.network = true } }
 
-// NoCreate makes Open fail if the directory does not exist.
+// NoCreate makes Open fail with driver.ErrUnavailable if the directory does not exist. Without it,
+// Open makes the directory.
 func NoCreate() Option { return func(c *config) { c.create = false } }
 
-// MaxOpen sets how many descriptors of free locks stay open, instead of DefaultMaxOpen. With 0 each
-// Acquire opens the file, which more than doubles the cost of Acquire. In addition, each lock that
-// is held needs a descriptor of its own.
+// MaxOpen sets how many descriptors of free locks stay open. The default is DefaultMaxOpen, or less
+// if the process may open few descriptors. With 0 each Acquire opens the file, which more than
+// doubles the cost of Acquire. The number is 0 or more; a negative n counts as 0. In addition, each
+// lock that is held needs a descriptor of its own.
 func MaxOpen(n int) Option { return func(c *config) { c.maxOpen = max(n, 0) } }
 
-// WithClock sets the clock that ends reservations, instead of driver.SystemClock. Cool-downs always
-// follow the kernel's clocks, which all processes share.
+// WithClock sets the clock that ends reservations. The default is driver.SystemClock, which nil
+// stands for too. Cool-downs always follow the kernel's clocks, which all processes share.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }

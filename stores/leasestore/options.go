@@ -19,7 +19,8 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// Config says where the locks are, and who asks for them. In a pod, nothing is required.
+// Config says where the locks are, and who asks for them. In a pod, nothing is required. Open
+// returns driver.ErrInvalid for a wrong field.
 type Config struct {
 	// Namespace is that of the Lease objects; "" means the pod's own.
 	Namespace string

@@ -1,7 +1,7 @@
 // Package memcachestore keeps locks in one memcached server. The locks are best effort: memcached
 // keeps nothing on disk, drops data to make room for other data, and has no fences. Use it to keep
-// work from being done twice, never to protect data from two writers. docs/stores/memcached.md
-// lists what the store promises.
+// work from being done twice. To protect data from two writers, use package redisstore or sqlstore
+// instead. docs/stores/memcached.md lists what the store promises.
 //
 // PHP's Symfony (MemcachedStore) can share the locks, with [SymfonyLayout].
 package memcachestore

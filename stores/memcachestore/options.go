@@ -12,8 +12,9 @@ import (
 )
 
 // Config says where memcached is and how to log in. One of Addr and Socket is required; every other
-// field may be left out. A store has one server. If several servers shared the keys, a lock would
-// move to another server when one of them fails, and could then have two holders.
+// field may be left out. Open returns driver.ErrInvalid for a wrong field. A store has one server.
+// If several servers shared the keys, a lock would move to another server when one of them fails,
+// and could then have two holders.
 type Config struct {
 	// Addr is the address of the server, HOST:PORT.
 	Addr string
@@ -71,15 +72,18 @@ type config struct {
 
 // SymfonyLayout uses the same keys and values as the MemcachedStore of PHP's Symfony: the key is
 // the name itself, and the value is the token. So the holders of a name are not known, there are no
-// cool-downs, and names are shorter: see Guarantees.MaxName.
+// cool-downs, and names are shorter: see Guarantees.MaxName. Without it, the layout is padlock's
+// own.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
-// Prefix sets a text with which every key begins. Stores with different prefixes do not see each
-// other's locks. To share locks with PHP, use the same prefix as PHP's client (OPT_PREFIX_KEY). A
-// prefix has at most 100 printable ASCII characters and no blank.
+// Prefix sets a text with which every key begins. The default is no text. Stores with different
+// prefixes do not see each other's locks. To share locks with PHP, use the same prefix as PHP's
+// client (OPT_PREFIX_KEY). A prefix has at most 100 printable ASCII characters and no blank;
+// otherwise Open returns driver.ErrInvalid.
 func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
 
-// Lazy opens the store without a request to the server, which may be down.
+// Lazy opens the store without a request to the server, which may be down. Without it, Open
+// connects and checks the server.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 func (c *config) check() error {

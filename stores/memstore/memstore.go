@@ -1,6 +1,9 @@
 // Package memstore keeps locks in the memory of one process. Waiters get their turn in the order in
 // which they came. It has shared and exclusive locks, promotion, cool-downs and fences, and all of
 // it works inside a testing/synctest bubble. Package memstore is the reference for other stores.
+//
+// Use it for the goroutines of one process and for tests. If several processes of a machine share
+// the locks, use package filestore instead.
 package memstore
 
 import (
@@ -38,12 +41,14 @@ type config struct {
 	maxTTL time.Duration
 }
 
-// WithClock makes the store measure leases by c instead of driver.SystemClock.
+// WithClock makes the store measure leases by c. The default is driver.SystemClock. c must not be
+// nil.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
-// MaxTTL sets the longest lease instead of driver.DefaultMaxTTL, as redisstore.MaxTTL does for
-// Redis. So a test on a memstore finds a lease that Redis would refuse. The limit is at least
-// driver.MinTTL and at most driver.MaxTTL. Cool-downs and Request.AtLeast may last longer.
+// MaxTTL sets the longest lease, as redisstore.MaxTTL does for Redis. The default is
+// driver.DefaultMaxTTL, 58 s. So a test on a memstore finds a lease that Redis would refuse. The
+// limit is at least driver.MinTTL and at most driver.MaxTTL; any other value counts as the nearest
+// one of these, and there is no error. Cool-downs and Request.AtLeast may last longer.
 func MaxTTL(d time.Duration) Option {
 	return func(cfg *config) { cfg.maxTTL = min(max(d, driver.MinTTL), driver.MaxTTL) }
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Config says where MongoDB is.
+// Config says where MongoDB is. URI, Database and Collection are required. Open returns
+// driver.ErrInvalid for a wrong field.
 type Config struct {
 	// URI is MongoDB's connection string, mongodb://HOST:PORT,HOST:PORT/?replicaSet=NAME. It has no
 	// parameters of padlock's own. Its write concern, read concern and read preference are ignored:
@@ -48,10 +49,12 @@ type config struct {
 
 // SymfonyLayout makes the store send the same requests as the MongoDbStore of PHP's Symfony. Each
 // lock is a document, and each client judges the end of the lock by its own clock. So the clocks of
-// all clients must agree, and there are no fences, no shared locks and no cool-downs.
+// all clients must agree, and there are no fences, no shared locks and no cool-downs. Without it,
+// the layout is padlock's own.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
-// Lazy opens the store without a request to the server, which may be down.
+// Lazy opens the store without a request to the server, which may be down. Without it, Open
+// connects and checks the server.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 const (

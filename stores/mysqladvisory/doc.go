@@ -7,6 +7,7 @@
 // The store works through the caller's pool and imports no driver. It keeps connections of its own:
 // at most 4 for holds and 8 for waiters. [FromURL] opens a store from a URL.
 //
-// It does not work on a Galera cluster, and not behind a proxy that shares sessions between
-// clients; use package sqlstore there.
+// Use it if a lock should be free at once when its process dies. On a Galera cluster, behind a
+// proxy that shares sessions between clients, for shared locks, or if locks must survive a restart
+// of the server, use package sqlstore instead.
 package mysqladvisory

@@ -31,41 +31,46 @@ func defaults() config {
 
 // NoFences turns fences off. The store then needs no table and no privileges. But a holder that has
 // lost its connection may continue to write to the resource, and nothing prevents it. Other
-// processes see only the host of a holder.
+// processes see only the host of a holder. Without it, every lock has a fence.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2). As in PHP,
-// MySQL gets the SHA-256 hash of each name. All databases of a server share these locks.
+// MySQL gets the SHA-256 hash of each name. All databases of a server share these locks. Without
+// it, MySQL gets a hash of padlock's own, which contains the database and the Namespace.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
-// Namespace separates the names from those of other namespaces in the same database. It cannot be
-// combined with SymfonyLayout.
+// Namespace separates the names from those of other namespaces in the same database: any text. The
+// default is the empty text. With SymfonyLayout, Open returns driver.ErrInvalid unless it is empty.
 func Namespace(name string) Option { return func(c *config) { c.namespace = name } }
 
 // InSchema sets the database that contains the table of fences. The default is the database of the
-// connection. Stores with different databases do not see each other's locks.
+// connection. Stores with different databases do not see each other's locks. Its name has letters,
+// digits, _, - and $; otherwise Open returns driver.ErrInvalid.
 func InSchema(database string) Option { return func(c *config) { c.schema = database } }
 
 // LossDelay sets the longest time until a holder learns that its connection has ended. The default
-// is 5 s and the minimum 2 s. The store pings the server if a connection with holds was silent for
-// a fifth of the LossDelay.
+// is 5 s. The time is from 2 s to 1 h; otherwise Open returns driver.ErrInvalid. The store pings
+// the server if a connection with holds was silent for a fifth of the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
 // SessionTimeout sets the time after which the server frees the locks of a silent process, for
-// example one that was stopped or whose machine died. It is a whole number of seconds and at least
-// twice the LossDelay. The default is 30 s.
+// example one that was stopped or whose machine died. The default is 30 s. It is a whole number of
+// seconds, at least twice the LossDelay and at most 24 h; otherwise Open returns driver.ErrInvalid.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.sessionTimeout = d } }
 
-// MaxHolds sets how many holds the store may have at once. The default is 2,000.
+// MaxHolds sets how many holds the store may have at once. The default is 2,000. Further calls of
+// Acquire return driver.ErrUnavailable. The store rounds the number down to a multiple of 4, but
+// not below 4. The number is at least 1; otherwise Open returns driver.ErrInvalid.
 func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the
-// name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
-// is ever removed. One of the processes that share the table removes old rows in the background, at
-// most 500 a second.
+// name's last fence. The default is 24 hours. The time is at least 65 minutes: less counts as 65
+// minutes, and there is no error. With 0 or less, no row is ever removed. One of the processes that
+// share the table removes old rows in the background, at most 500 a second.
 func Keep(d time.Duration) Option { return func(c *config) { c.keep = advisory.Keep(d) } }
 
-// Lazy opens the store without a request to the server, which may be down.
+// Lazy opens the store without a request to the server, which may be down. Without it, Open
+// connects and checks the server.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 func (c *config) check() error {

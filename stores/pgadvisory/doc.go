@@ -5,6 +5,7 @@
 //	config, err := pgx.ParseConfig("postgres://app@db.internal/shop?sslmode=verify-full")
 //	store, err := pgadvisory.Open(ctx, config)
 //
-// The store opens its own connections: at most 4 for holds and 8 for waiters. It does not work
-// behind a pooler in transaction mode; use package sqlstore there.
+// The store opens its own connections: at most 4 for holds and 8 for waiters. Use it if a lock
+// should be free at once when its process dies. Behind a pooler in transaction mode, or if locks
+// must survive a restart of the server, use package sqlstore instead.
 package pgadvisory

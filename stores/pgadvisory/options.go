@@ -29,42 +29,51 @@ func defaults() config {
 
 // NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
 // lost its connection may continue to write to the resource. Without fences, nothing prevents that.
+// Without this option, every lock has a fence.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
 // of the name. Two names with the same CRC-32 exclude each other. Among 10,000 names, there are two
-// such names with a probability of 1 %.
+// such names with a probability of 1 %. Without it, PostgreSQL locks 64 bits of a hash of padlock's
+// own.
 func SymfonyLayout() Option { return func(c *config) { c.keys.layout = symfonyLayout } }
 
 // NumberLayout makes each name the number that the server locks: the name "7" is the lock of
 // pg_try_advisory_lock(7) in any other program. A name is a whole number of 64 bits in its usual
-// form. For any other name, the methods return driver.ErrInvalid.
+// form. For any other name, the methods return driver.ErrInvalid. Without it, a name may have any
+// bytes.
 func NumberLayout() Option { return func(c *config) { c.keys.layout = numberLayout } }
 
-// Namespace separates the names from those of other namespaces in the same database. It cannot be
-// combined with SymfonyLayout or NumberLayout.
+// Namespace separates the names from those of other namespaces in the same database: any text. The
+// default is the empty text. With SymfonyLayout or NumberLayout, Open returns driver.ErrInvalid
+// unless it is empty.
 func Namespace(name string) Option { return func(c *config) { c.keys.namespace = name } }
 
-// InSchema puts the table of fences into a schema other than public.
+// InSchema puts the table of fences into another schema. The default is public. Its name has
+// letters, digits and underscores; otherwise Open returns driver.ErrInvalid.
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 
 // LossDelay sets how long it may take until a holder notices that the server or the network no
 // longer answers. The connection then counts as ended, and the holder loses its locks. The default
-// is 10 s and the minimum 1 s. If TCP reports the end, the holder learns of it at once. The server
-// keeps the locks of a silent process, for example one that was stopped, for twice the LossDelay.
+// is 10 s. The time is from 1 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports
+// the end, the holder learns of it at once. The server keeps the locks of a silent process, for
+// example one that was stopped, for twice the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
 
-// MaxHolds sets how many holds the store may have at once. The default is 2,000. A server with
+// MaxHolds sets how many holds the store may have at once. The default is 2,000. Further calls of
+// Acquire return driver.ErrUnavailable. The store rounds the number down to a multiple of 4, but
+// not below 4. The number is at least 1; otherwise Open returns driver.ErrInvalid. A server with
 // default settings has room for about 6,400 locks, over all kinds and sessions.
 func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the
-// name's last fence. The default is 24 hours, and the minimum is 65 minutes. With 0 or less, no row
-// is ever removed. One of the processes that share the table removes old rows in the background, at
-// most 500 a second.
+// name's last fence. The default is 24 hours. The time is at least 65 minutes: less counts as 65
+// minutes, and there is no error. With 0 or less, no row is ever removed. One of the processes that
+// share the table removes old rows in the background, at most 500 a second.
 func Keep(d time.Duration) Option { return func(c *config) { c.keep = advisory.Keep(d) } }
 
-// Lazy opens the store without a request to the server, which may be down.
+// Lazy opens the store without a request to the server, which may be down. Without it, Open
+// connects and checks the server.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 func (c *config) check() error {

@@ -1,6 +1,10 @@
 // Package quorum makes one store of several: a lock is held as long as enough of these stores agree
 // that it is held. It is a driver.Store made of any driver.Stores, which may be of different kinds.
 //
+// Use it if a lock must survive the loss of a server, or to move from one store to another without
+// a gap. If one server is enough, use its store alone instead: each request then goes to one
+// server.
+//
 // [Majority] needs more than half of its members, so it survives the loss of the others. It is the
 // algorithm known as Redlock (Salvatore Sanfilippo, "Distributed Locks with Redis"), with two
 // additions that answer its critics (Martin Kleppmann, "How to do distributed locking", 2016): a
@@ -30,8 +34,8 @@
 // for them. From then on, these members mint only greater fences. A later grant of the name needs
 // at least one of these members, so its fence is greater.
 //
-// Otherwise a later fence could be smaller. For example, members 1, 2 and 3 grant a lock,
-// and member 1 mints the greatest fence. Members 3, 4 and 5, which grant the next lock, do not know
+// Otherwise a later fence could be smaller. For example, members 1, 2 and 3 grant a lock, and
+// member 1 mints the greatest fence. Members 3, 4 and 5, which grant the next lock, do not know
 // that fence. The idea comes from the second phase of a read in Attiya, Bar-Noy and Dolev, "Sharing
 // Memory Robustly in Message-Passing Systems", Journal of the ACM 42(1), 1995. The option
 // [NoFences] turns fences off.

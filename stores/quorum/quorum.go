@@ -78,17 +78,17 @@ type config struct {
 
 // NoFences makes the store grant locks without fences. Then Acquire never writes a fence to the
 // members, which saves a round of requests if a member does not answer, and the members need no
-// fences either.
+// fences either. Without NoFences, every lock has a fence.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
-// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s. If d is 0, the
-// default applies: a twentieth of the lease, but at least 25 ms and at most 500 ms. The timeout
-// must be longer than a round trip. A member that does not answer may delay a call by a few times
-// this timeout.
+// MemberTimeout sets how long one request to one member may take, from 1 ms to 1 s; otherwise New
+// returns driver.ErrInvalid. If d is 0, the default applies: a twentieth of the lease, but at least
+// 25 ms and at most 500 ms. The timeout must be longer than a round trip. A member that does not
+// answer may delay a call by a few times this timeout.
 func MemberTimeout(d time.Duration) Option { return func(c *config) { c.patience = d } }
 
-// WithClock makes the store measure time with clock instead of driver.SystemClock. The members must
-// use the same clock.
+// WithClock makes the store measure time with clock. The default is driver.SystemClock, which nil
+// stands for too. The members must use the same clock.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 // New combines the given stores into one, with fences unless NoFences is given. The new store owns

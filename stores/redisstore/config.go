@@ -7,7 +7,7 @@ import (
 )
 
 // Config says where Redis is and how to log in. Either Addrs or Socket is required. Every other
-// field may be left out.
+// field may be left out. Open returns driver.ErrInvalid for a wrong field.
 type Config struct {
 	// Addrs are addresses, each HOST:PORT: one address of a server, or one or more nodes of a
 	// cluster (with Cluster), or one or more sentinels (with Sentinel).
@@ -28,7 +28,8 @@ type Config struct {
 	// at most. If Credentials returns an error, callers of the store see that error, so the error
 	// must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
-	// DB is the number of the database. A cluster has only database 0.
+	// DB is the number of the database, 0 or more. A cluster has only database 0. Open returns
+	// driver.ErrInvalid for any other number.
 	DB int
 	// ClientName is the name of the connections in CLIENT LIST.
 	ClientName string
@@ -43,13 +44,16 @@ type Config struct {
 }
 
 // Sentinel has the name of the primary that the sentinels watch, and the login at the sentinels.
+// MasterName is required if there are sentinels. Every other field may be left out. Open returns
+// driver.ErrInvalid for a wrong field.
 type Sentinel struct {
 	// MasterName is the name under which the sentinels watch the primary, as in the line
 	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.
 	MasterName string
-	// User, Password and Credentials are the login at the sentinels. The fields of Config with the
-	// same names are the login at the servers, and work in the same way. Sentinels without a
-	// password need none of them.
+	// User and Password are the login at the sentinels. The fields of Config with the same names
+	// are the login at the servers, and work in the same way. Sentinels without a password need no
+	// login.
 	User, Password string
-	Credentials    func(ctx context.Context) (user, password string, err error)
+	// Credentials replaces User and Password, as Config.Credentials does.
+	Credentials func(ctx context.Context) (user, password string, err error)
 }

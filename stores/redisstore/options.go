@@ -59,22 +59,25 @@ const (
 
 // PlainStrings keeps a lock as a string (SET NX PX, compare and delete), as redsync and others do,
 // instead of Symfony's sorted set. There is no shared mode then. Every program that uses a name
-// must keep it in the same way.
+// must keep it in the same way. Without it, a lock is a sorted set.
 func PlainStrings() Option { return func(c *config) { c.strings = true } }
 
 // NoFences turns fences off. That makes a hold cheaper, but then nothing stops the late write of a
 // holder that was paused for longer than its lease. Together with PlainStrings, the holder's name
-// is not kept either.
+// is not kept either. Without NoFences, every lock has a fence.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
-// FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours, instead of
-// DefaultFenceKeep. The store keeps the fence for d after the end of the last lease, or after the
-// time in the fence if that is later. (A fence is a time on the server's clock.) So fences never
-// decrease unless the clock is set back by more than d. A name takes about 310 bytes until its
-// fence is forgotten; docs/stores/redis.md has the formula.
+// FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours; otherwise Open
+// returns driver.ErrInvalid. The default is DefaultFenceKeep, 65 minutes. The store keeps the fence
+// for d after the end of the last lease, or after the time in the fence if that is later. (A fence
+// is a time on the server's clock.) So fences never decrease unless the clock is set back by more
+// than d. A name takes about 310 bytes until its fence is forgotten; docs/stores/redis.md has the
+// formula.
 func FenceKeep(d time.Duration) Option { return func(c *config) { c.keep = d } }
 
-// Prefix puts p before every key. Other programs that share the names must do the same.
+// Prefix puts p before every key. Other programs that share the names must do the same. The default
+// is no prefix. A prefix has at most 256 bytes and does not begin with "padlock:", and a { in it
+// has a } after it, with something between them; otherwise Open returns driver.ErrInvalid.
 func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 
 // Foreign is for names that padlock shares with programs that poll, such as PHP's. Without Foreign,
@@ -86,45 +89,51 @@ func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 func Foreign() Option { return func(c *config) { c.foreign = true } }
 
 // OnlyPadlock says that no other program uses these names. Only then can the store know that a
-// lease ran out and that nobody has taken the name since (driver.ErrExpired).
+// lease ran out and that nobody has taken the name since (driver.ErrExpired). Without this option,
+// the store assumes that other programs may have taken the name.
 func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 
-// MaxTTL sets the longest lease, up to 24 hours, instead of DefaultMaxTTL or ForeignMaxTTL. After a
-// restart of the server, the restart guard waits for the longest lease. So all programs that use
-// the same names must have the same MaxTTL. Cool-downs and Request.AtLeast may last longer: the
-// guard does not wait for them, because nobody works in that time.
+// MaxTTL sets the longest lease, from 100 ms to 24 hours; otherwise Open returns driver.ErrInvalid.
+// The default is DefaultMaxTTL, or ForeignMaxTTL with Foreign. After a restart of the server, the
+// restart guard waits for the longest lease. So all programs that use the same names must have the
+// same MaxTTL. Cool-downs and Request.AtLeast may last longer: the guard does not wait for them,
+// because nobody works in that time.
 func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = &d } }
 
 // RestartGuard chooses the processes in which the restart guard acts. The default is GuardKnown.
-// The guard never acts on a server with appendfsync=always, since that server keeps its locks.
+// For a Guard that does not exist, Open returns driver.ErrInvalid. The guard never acts on a server
+// with appendfsync=always, since that server keeps its locks.
 func RestartGuard(g Guard) Option { return func(c *config) { c.guard = g } }
 
 // RememberRunIDs lets the restart guard notice a restart of the server that happened before this
-// process began, if an earlier process has used the server. See RunIDDir.
+// process began, if an earlier process has used the server. See RunIDDir. Without it, or if r is
+// nil, the ids are remembered in this process only.
 func RememberRunIDs(r RunIDs) Option { return func(c *config) { c.runIDs = r } }
 
 // AllowEviction accepts a server that evicts keys when its memory is full, even keys of locks that
-// are held.
+// are held. Without it, Open returns driver.ErrUnavailable for such a server.
 func AllowEviction() Option { return func(c *config) { c.evicts = true } }
 
 // Durable makes the store refuse a server that does not write each change to disk before it replies
-// (appendonly yes, appendfsync always). Other servers lose locks in a crash.
+// (appendonly yes, appendfsync always). Other servers lose locks in a crash. Without it, the store
+// accepts them.
 func Durable() Option { return func(c *config) { c.durable = true } }
 
-// Replicas makes every grant and renewal wait until n replicas have the change. The argument
-// patience is how long a request waits for them: at most 2 s, and 0 means 1 s. If fewer replicas
-// have the change by then, the request fails. Replicas makes it less likely that a failover loses a
-// lock, but it is no guarantee.
+// Replicas makes every grant and renewal wait until n replicas have the change. The number n is
+// from 0 to 100; with 0, which is the default, nothing waits. The argument patience is how long a
+// request waits for the replicas: at most 2 s, and 0 means 1 s. Outside of these ranges Open
+// returns driver.ErrInvalid. If fewer replicas have the change by then, the request fails. Replicas
+// makes it less likely that a failover loses a lock, but it is no guarantee.
 func Replicas(n int, patience time.Duration) Option {
 	return func(c *config) { c.replicas, c.patience = n, patience }
 }
 
 // Lazy makes Open return without a connection to the server. The first use connects. So a member of
-// a quorum may be down from the start.
+// a quorum may be down from the start. Without it, Open connects and checks the server.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock that waiting and the restart guard use, instead of driver.SystemClock.
-// Leases end by the server's clock.
+// WithClock sets the clock that waiting and the restart guard use. The default is
+// driver.SystemClock, which nil stands for too. Leases end by the server's clock.
 func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
 
 func defaults() config {

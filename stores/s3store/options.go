@@ -20,9 +20,11 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// Config says where the locks are, and who asks for them. Only Bucket is required. An empty
-// field is filled from where the tools of AWS look: the environment and the files in ~/.aws.
+// Config says where the locks are, and who asks for them. Only Bucket is required. Open returns
+// driver.ErrInvalid for a wrong field. An empty field is filled from where the tools of AWS look:
+// the environment and the files in ~/.aws.
 type Config struct {
+	// Bucket is the name of the bucket.
 	Bucket string
 	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters,
 	// digits and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if

@@ -1,6 +1,6 @@
 // Package semstore keeps locks in System V semaphores, exactly as PHP's Symfony does
 // (SemaphoreStore), or as PHP does with sem_get and a number ([NoHash]). Use it for programs that
-// share such locks on one Linux machine. For everything else, package filestore is better: it has
+// share such locks on one Linux machine. For everything else, use package filestore instead: it has
 // holders' names, fences, shared holds and cool-downs, and waiters get the lock in order.
 //
 //	store, err := semstore.Open(semstore.XXH128) // as Symfony 6.3 and later names semaphores

@@ -68,9 +68,10 @@ type config struct {
 // DefaultMaxThreads is how many waiters wait in the kernel, unless MaxThreads sets another number.
 const DefaultMaxThreads = 256
 
-// MaxThreads sets how many calls of Wait may wait in the kernel at the same time, instead of
+// MaxThreads sets how many calls of Wait may wait in the kernel at the same time. The default is
 // DefaultMaxThreads. Each of them occupies a thread. Further calls check their semaphores every 25
-// ms. With 0, all calls do so.
+// ms. The number is 0 or more; a negative n counts as 0, and there is no error. With 0, all calls
+// check every 25 ms.
 func MaxThreads(n int) Option { return func(c *config) { c.threads = max(n, 0) } }
 
 func invalid(format string, args ...any) error {

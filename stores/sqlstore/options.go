@@ -27,20 +27,21 @@ type config struct {
 }
 
 // InSchema puts the tables into another schema. The default is public on PostgreSQL, the database
-// of the connection on MySQL, and main on SQLite.
+// of the connection on MySQL, and main on SQLite. The name has letters, digits, _ and -; otherwise
+// Open returns driver.ErrInvalid.
 func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 
 // Notify makes PostgreSQL's NOTIFY wake the waiters. While somebody waits, l has one extra
-// connection open for that. Without this option, waiters poll. NOTIFY does not work through a
-// pooler in transaction mode.
+// connection open for that. Without this option, or if l is nil, waiters poll. NOTIFY does not work
+// through a pooler in transaction mode.
 func Notify(l Listener) Option { return func(c *config) { c.listener = l } }
 
 // Lazy opens the store without a request to the server, which may be down. The first call checks
-// the server and the tables.
+// the server and the tables. Without it, Open does that.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock that measures waits, instead of driver.SystemClock. Leases always follow
-// the server's clock.
+// WithClock sets the clock that measures waits. The default is driver.SystemClock, which nil stands
+// for too. Leases always follow the server's clock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
 // promised returns what a store promises on an engine.

@@ -29,8 +29,9 @@ const (
 )
 
 // Keep sets how long the row of a name stays in the table after the name was last used. The default
-// is 24 hours, and the minimum is 65 minutes. If d is 0 or less, no row is ever removed. One of the
-// processes that share the table removes old rows in the background, at most 500 a second.
+// is 24 hours. The time is at least 65 minutes: less counts as 65 minutes, and there is no error.
+// With 0 or less, no row is ever removed. One of the processes that share the table removes old
+// rows in the background, at most 500 a second.
 func Keep(d time.Duration) Option {
 	return func(c *config) {
 		if c.keep = max(d, minKeep); d <= 0 {

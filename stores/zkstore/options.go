@@ -12,7 +12,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Config says where ZooKeeper is and how to log in. Only Servers is required.
+// Config says where ZooKeeper is and how to log in. Only Servers is required. Every other field may
+// be left out. Open returns driver.ErrInvalid for a wrong field.
 type Config struct {
 	// Servers are the addresses of the ensemble's members, each HOST:PORT.
 	Servers []string
@@ -61,31 +62,35 @@ func defaults() config {
 	return config{timeout: DefaultSessionTimeout, ownFor: 2 * time.Millisecond, reserveFor: reservationTTL}
 }
 
-// Root sets the node below which the store keeps its locks. The default is /padlock. The store
-// makes the node if it is missing. Programs with different roots do not see each other's locks.
+// Root sets the node below which the store keeps its locks. The default is /padlock, or / with
+// SymfonyLayout. A root is a path such as /shop/locks, of letters, digits and the characters - _ .
+// : @ + , = ~, and not below /zookeeper; otherwise Open returns driver.ErrInvalid. The store makes
+// the node if it is missing. Programs with different roots do not see each other's locks.
 func Root(node string) Option { return func(c *config) { c.root = node } }
 
-// SessionTimeout sets how long the servers keep the locks of a process that died or fell silent. It
-// must be a whole number of milliseconds, from 200 ms to 10 min. If the servers allow only shorter
-// timeouts, the store uses the longest timeout that they allow. If they allow only longer ones,
-// Open fails.
+// SessionTimeout sets how long the servers keep the locks of a process that died or fell silent.
+// The default is DefaultSessionTimeout, 10 s. It is a whole number of milliseconds, from 200 ms to
+// 10 min; otherwise Open returns driver.ErrInvalid. If the servers allow only shorter timeouts, the
+// store uses the longest timeout that they allow. If they allow only longer ones, Open returns
+// driver.ErrInvalid.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // NoFences turns fences off. That saves requests for names that are rarely locked. But without
 // fences, a holder that has lost its session can still write to the data that the lock protects.
+// Without NoFences, every lock has a fence.
 func NoFences() Option { return func(c *config) { c.noFences = true } }
 
 // SymfonyLayout keeps locks as the ZookeeperStore of PHP's Symfony does: one ephemeral node for
 // each name, by default in the root of the tree. This layout has no shared locks, no queue and no
-// fences.
+// fences. Without it, the layout is padlock's own.
 func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 
 // Lazy opens the store without waiting for a connection. So Open succeeds even if the servers are
-// down.
+// down. Without Lazy, Open waits for one.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 // Clock sets the clock with which the store decides whether its session may have ended. The default
-// is driver.SystemClock.
+// is driver.SystemClock, which nil stands for too.
 func Clock(c driver.Clock) Option { return func(o *config) { o.clock = c } }
 
 func (c *config) check() error {

@@ -2,6 +2,9 @@
 // Each reads the session, works for a while, and sets its own key. The result is the number of keys
 // that the session has afterwards.
 //
+// It is for comparing libraries, and for finding lost writes in a program. To check the contract of
+// a store, use package sessiontest instead.
+//
 // [Client.Run] is the client. It works with every server that serves these paths, in Go or in
 // another language. [Handler] is such a server, made with package session:
 //

@@ -1,6 +1,7 @@
 // Package overhttptest puts a fake of a service behind front ends that misbehave: they lose
 // replies, answer that they are busy, cut connections, stand still, and have clocks that differ. It
-// is for the tests of stores over HTTP, together with package drivertest.
+// is for the tests of stores over HTTP, together with package drivertest. To test a program that
+// takes locks, use package padlocktest instead.
 //
 // All connections are in memory, so a test can run in a bubble of testing/synctest, where long
 // leases take no time.

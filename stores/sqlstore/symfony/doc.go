@@ -4,8 +4,9 @@
 //
 //	store, err := symfony.Open(ctx, db, sqlstore.PostgreSQL, symfony.Symfony)
 //
-// If no program in PHP shares the locks, use package sqlstore: its table has fences, shared locks,
-// holders and an order of waiters, for which lock_keys has no room.
+// Use it if programs in PHP keep their locks in that table. If no program in PHP shares the locks,
+// use package sqlstore instead: its table has fences, shared locks, holders and an order of
+// waiters, for which lock_keys has no room.
 //
 // Leases last whole seconds and are judged by the server's clock. docs/stores/symfony-sql.md lists
 // the promises and their limits.

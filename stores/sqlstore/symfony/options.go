@@ -46,21 +46,23 @@ type config struct {
 }
 
 // Table sets the name of the table, which is the option db_table in PHP. The default is lock_keys.
-// A schema or database may come before the name, as in "locks.lock_keys".
+// A schema or database may come before the name, as in "locks.lock_keys". A name has letters,
+// digits, _ and $, and begins with no digit; otherwise Open returns driver.ErrInvalid.
 func Table(name string) Option { return func(c *config) { c.table = name } }
 
 // Columns sets the names of the columns, which are the options db_id_col, db_token_col and
-// db_expiration_col in PHP. The defaults are key_id, key_token and key_expiration.
+// db_expiration_col in PHP. The defaults are key_id, key_token and key_expiration. Each has the
+// form of a table name; otherwise Open returns driver.ErrInvalid.
 func Columns(id, token, expiration string) Option {
 	return func(c *config) { c.id, c.token, c.expiration = id, token, expiration }
 }
 
 // Lazy opens the store without a request to the server, which may be down. The first call checks
-// the server and the table.
+// the server and the table. Without it, Open does that.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock that measures waits, instead of driver.SystemClock. Leases always follow
-// the server's clock.
+// WithClock sets the clock that measures waits. The default is driver.SystemClock, which nil stands
+// for too. Leases always follow the server's clock.
 func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
 
 // identifier matches a name that SQL accepts without quotes. PHP writes the names without quotes,

@@ -1,4 +1,7 @@
 // Package mysql connects the packages sqlstore and mysqladvisory to MySQL and MariaDB.
+//
+// Use it to open a store from a URL. If your program uses another driver or has a *sql.DB already,
+// call Open of those packages instead.
 package mysql
 
 import (

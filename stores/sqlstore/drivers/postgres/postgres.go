@@ -1,4 +1,7 @@
 // Package postgres connects package sqlstore to PostgreSQL with pgx.
+//
+// Use it to open a store from a URL. If your program uses another driver or has a *sql.DB already,
+// call sqlstore.Open instead.
 package postgres
 
 import (

@@ -1,4 +1,7 @@
 // Package sqlite connects package sqlstore to an SQLite file, with a driver written in Go.
+//
+// Use it to open a store from a URL. If your program uses another driver or has a *sql.DB already,
+// call sqlstore.Open instead.
 package sqlite
 
 import (

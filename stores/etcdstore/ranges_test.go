@@ -1,0 +1,25 @@
+package etcdstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/etcdstore"
+)
+
+// The comment of Prefix says this range. Open checks it before it connects.
+func TestRangeOfPrefix(t *testing.T) {
+	for prefix, valid := range map[string]bool{
+		"": false, "p": true, strings.Repeat("p", 256): true, strings.Repeat("p", 257): false, "a\x00b": false,
+	} {
+		s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}, etcdstore.Lazy(), etcdstore.Prefix(prefix))
+		if (err == nil) != valid || err != nil && !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("a prefix of %d bytes: %v", len(prefix), err)
+		}
+		if err == nil {
+			s.Close()
+		}
+	}
+}
