@@ -28,8 +28,9 @@ type Guarantees struct {
 	// does not limit cool-downs and Request.AtLeast.
 	MinTTL, MaxTTL time.Duration
 
-	MaxName int  // narrows the limit for names, if not 0
-	Hashed  bool // two names may share one lock; Places.Location tells which do
+	MaxName, MaxLabel int // narrow the limits, if not 0
+
+	Hashed bool // two names may share one lock; Places.Location tells which do
 
 	// DeadWaiter is how long a waiter whose process died or was stopped may delay the waiters
 	// behind it in the queue. 0 means MaxReservation.

@@ -75,9 +75,9 @@ var broken = map[bug]string{
 	fullReleasesNothing:       "full/loses-nothing",
 	givenUpWaitDropsHold:      "wait/promotion",
 	guaranteesChange:          "guarantees/constant",
-	heldByNobody:              "held/holder inspect/held limits/holder",
-	heldByTheFirst:            "held/all-in-the-way",
-	heldErrorIsPlain:          "answers/errors cooldown/told held/all-in-the-way held/holder held/times held/until-moves limits/holder",
+	heldByNobody:              "limits/holder-of-a-waiter limits/holder-of-readers held/holder inspect/held limits/holder",
+	heldByTheFirst:            "held/all-in-the-way limits/holder-of-readers",
+	heldErrorIsPlain:          "answers/errors cooldown/told held/all-in-the-way held/holder held/times held/until-moves limits/holder limits/holder-of-readers limits/holder-of-a-waiter",
 	heldSinceLong:             "held/times inspect/held",
 	heldUntilTheStart:         "held/times held/until-moves inspect/held",
 	heldWithoutPlan:           "held/times inspect/held",
@@ -99,6 +99,9 @@ var broken = map[bug]string{
 	recordsShareABound:        "record/bounded",
 	recordsTakeTheName:        "record/no-lock",
 	recordedNamesAll:          "record/names",
+	holdersLabelCut:           "limits/holder limits/holder-of-readers limits/holder-of-a-waiter",
+	readersLabelCut:           "limits/holder-of-readers",
+	waitersLabelCut:           "limits/holder-of-a-waiter",
 	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl wait/invalid",
 	joinersIgnoreAbove:        "fence/above-joining",
 	oldUserMissesCoolDown:     "acquire/used-often",
@@ -163,16 +166,16 @@ var broken = map[bug]string{
 	statusWithoutValue:        "status/findings",
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
-	waitSpins: "wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
+	waitSpins: "limits/holder-of-a-waiter? wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
 		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/advice? wait/atleast?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
 	wakesOnlyAtRelease: "wait/cooldown-in-time queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
-	wokenKeepsItsPlace: "wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
+	wokenKeepsItsPlace: "limits/holder-of-a-waiter wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
 		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
 		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/advice wait/atleast",
-	writersIgnoreReaders: "demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
+	writersIgnoreReaders: "limits/holder-of-readers demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
 		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
 	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
 	sameFenceAgain:    "acquire/again-after-expiry",
@@ -422,6 +425,7 @@ var rightStores = map[string]func(*world){
 	},
 	"slow to notice a dead waiter": func(w *world) { w.linger, w.g.DeadWaiter = 20*time.Second, 20*time.Second },
 	"short names":                  func(w *world) { w.g.MaxName = 200 },
+	"short labels":                 func(w *world) { w.g.MaxLabel = 99 },
 	"without fences":               func(w *world) { w.g.Fence, w.g.SharedFence = driver.NoFence, driver.No },
 	"without readers": func(w *world) {
 		w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.No, driver.NoPromotion

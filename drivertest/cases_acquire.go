@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -207,7 +206,7 @@ func usedOften(c *check) {
 	}
 	long := c.request(short.Name)
 	long.Detached = c.g.Detached
-	long.Holder.Label = strings.Repeat("l", driver.MaxLabel)
+	long.Holder.Label = c.longestHolder().Label
 	l := c.takeSoon(c.b, long, "with a long label")
 	short.Token = newToken()
 	c.mustRefuse(c.a, short, "by a client that has used the name often", l)

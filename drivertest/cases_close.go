@@ -110,7 +110,7 @@ var closeCases = []testCase{
 	{
 		name:   "guarantees/consistent",
 		clause: "Guarantees fit together: FIFO needs a Waiter, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with shared mode and fences has a SharedFence.",
-		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.LossDelay Guarantees.DeadWaiter",
+		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.MaxLabel Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g
 			low, high := c.ttlRange()
@@ -133,6 +133,8 @@ var closeCases = []testCase{
 				c.errorf("DeadWaiter without a Waiter")
 			case g.MaxName < 0 || g.MaxName > driver.MaxName:
 				c.errorf("MaxName is %d", g.MaxName)
+			case g.MaxLabel < 0 || g.MaxLabel > driver.MaxLabel:
+				c.errorf("MaxLabel is %d", g.MaxLabel)
 			}
 		},
 	},

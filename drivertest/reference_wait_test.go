@@ -108,6 +108,9 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	if s.is(waiterForgetsAtLeast) {
 		waited.AtLeast = 0
 	}
+	if s.is(waitersLabelCut) && len(r.Holder.Label) == driver.MaxLabel {
+		waited.Holder.Label = r.Holder.Label[:driver.MaxLabel-1]
+	}
 	if s.is(waiterForgetsAbove) {
 		waited.FenceAbove = 0
 	}
@@ -411,6 +414,10 @@ func (w *world) reports(e *entry, except string) (out []driver.Hold) {
 }
 
 func (w *world) garble(v driver.Hold) driver.Hold {
+	cut := w.bug == holdersLabelCut || w.bug == readersLabelCut && v.Shared
+	if cut && len(v.Label) == driver.MaxLabel {
+		v.Label = v.Label[:driver.MaxLabel-1]
+	}
 	switch w.bug {
 	case heldByNobody:
 		v.Holder = driver.Holder{}

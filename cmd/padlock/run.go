@@ -8,7 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
+	"github.com/padlock-go/padlock/internal/printable"
 )
+
+// maxDefaultLabel is the length of the longest label, in bytes, that padlock run makes of COMMAND.
+// Every store keeps labels of this length; see padlock.Label.
+const maxDefaultLabel = 256
 
 const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
 processes that it started have ended. It waits for the lock as long as necessary,
@@ -104,7 +109,7 @@ func (a *app) run(set *runFlags, args []string) error {
 		return err
 	}
 	if set.label == "" {
-		set.label = command[0][:min(len(command[0]), 256)]
+		set.label = printable.Cut(command[0], maxDefaultLabel)
 	}
 	path, err := program.Find(command[0])
 	if err != nil {

@@ -25,6 +25,7 @@ func promise(c *config, dir string) driver.Guarantees {
 		FIFO:             inOrder(c, dir),
 		CoolDown:         true,
 		Hashed:           true,
+		MaxLabel:         maxLabel,
 		Lacks:            driver.AbilityStoreID,
 		Notes: []string{
 			"All programs must run on one machine and use the same directory.",

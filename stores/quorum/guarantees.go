@@ -27,6 +27,7 @@ func (s *Store) combine() driver.Guarantees {
 		MinTTL:           slices.Max(each(s, func(m *member) time.Duration { return m.g.MinTTL })),
 		MaxTTL:           smallestLimit(s, func(m *member) time.Duration { return m.g.MaxTTL }),
 		MaxName:          smallestLimit(s, func(m *member) int { return m.g.MaxName }),
+		MaxLabel:         smallestLimit(s, func(m *member) int { return m.g.MaxLabel }),
 		DeadWaiter:       slices.Max(each(s, func(m *member) time.Duration { return m.g.DeadWaiter })),
 		RefusedIsSpent:   true, // after a refusal, the members that granted the try release its token
 		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,

@@ -44,7 +44,7 @@ func TestGuarantees(t *testing.T) {
 	strong := func(g *driver.Guarantees) {
 		g.SurvivesRestart, g.SurvivesFailover, g.LossDelay = driver.Yes, driver.Yes, time.Second
 		g.MinTTL, g.MaxTTL = time.Second, time.Hour
-		g.MaxName, g.DeadWaiter = 99, time.Second
+		g.MaxName, g.MaxLabel, g.DeadWaiter = 99, 98, time.Second
 	}
 	g := guaranteed(t, quorum.Majority, strong, strong, strong)
 	if g.SurvivesRestart != driver.Yes || g.LossDelay != time.Second || g.MinTTL != time.Second || g.MaxTTL != time.Hour {
@@ -53,10 +53,10 @@ func TestGuarantees(t *testing.T) {
 	if g.FIFO || g.InProcess || !g.Lease || !g.Shared || !g.CoolDown || g.Fence != driver.DurableFence || g.Promotion != driver.Atomic {
 		t.Errorf("three alike: %+v", g)
 	}
-	if g.MaxName != 99 || g.DeadWaiter != time.Second {
+	if g.MaxName != 99 || g.MaxLabel != 98 || g.DeadWaiter != time.Second {
 		t.Errorf("three alike: %+v", g)
 	}
-	if g = guaranteed(t, quorum.Majority, same, strong, same); g.MaxName != 99 || g.DeadWaiter != time.Second {
+	if g = guaranteed(t, quorum.Majority, same, strong, same); g.MaxName != 99 || g.MaxLabel != 98 || g.DeadWaiter != time.Second {
 		t.Errorf("one is narrower: %+v", g)
 	}
 	if g = guaranteed(t, quorum.Majority, strong, strong, same); g.SurvivesRestart != driver.No || g.MinTTL != time.Second {
