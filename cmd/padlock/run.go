@@ -8,12 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
-	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
-
-// maxDefaultLabel is the length of the longest label, in bytes, that padlock run makes of COMMAND.
-// Every store keeps labels of this length; see padlock.Label.
-const maxDefaultLabel = 256
 
 const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
 processes that it started have ended. It waits for the lock as long as necessary,
@@ -109,7 +105,7 @@ func (a *app) run(set *runFlags, args []string) error {
 		return err
 	}
 	if set.label == "" {
-		set.label = printable.Cut(command[0], maxDefaultLabel)
+		set.label = texts.Purpose(command[0])
 	}
 	path, err := program.Find(command[0])
 	if err != nil {
