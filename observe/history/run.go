@@ -142,8 +142,8 @@ type holder struct {
 }
 
 // These constants limit the texts of a record, in bytes. In JSON one byte may become six. Even then
-// the longest record is shorter than driver.MaxRecord. So a record has only the beginning of a label
-// that is longer than maxLabel.
+// the longest record is shorter than driver.MaxRecord. So a record has only the beginning of a
+// label that is longer than maxLabel.
 const (
 	maxLabel   = 256
 	maxHost    = 64

@@ -144,7 +144,7 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	})
 }
 
-// address returns the HOST:PORT of an endpoint, which may be written as a URL, in one way of several.
+// address returns the HOST:PORT of an endpoint, which may be written as a URL.
 func address(endpoint string) string {
 	for _, scheme := range []string{"http://", "https://"} {
 		if rest, ok := strings.CutPrefix(endpoint, scheme); ok {
