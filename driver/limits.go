@@ -84,7 +84,7 @@ func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckTTL("TTL", r.TTL, g); err != nil {
 		return err
 	}
-	if r.Detached && g.Bound != ToNothing && !g.Detached {
+	if r.Detached && g.Bound != BoundToNothing && !g.Detached {
 		return fmt.Errorf("a hold that is not bound to a %v: %w", g.Bound, errors.ErrUnsupported)
 	}
 	if r.AtLeast == 0 {

@@ -359,12 +359,12 @@ func brokenWorld(b bug) *world {
 		w.g.Lease = false
 		bind(w)
 	case promotionPromised, sharedPretended:
-		w.g.Shared, w.g.SharedFence = false, driver.No
+		w.g.Shared, w.g.SharedFence = false, driver.PromiseNo
 		if b == sharedPretended {
-			w.g.Promotion = driver.NoPromotion
+			w.g.Promotion = driver.PromotionNone
 		}
 	case promotesAnyway:
-		w.g.Promotion = driver.NoPromotion
+		w.g.Promotion = driver.PromotionNone
 	case fromForgotten, inProcessReserves:
 		w.g.InProcess = true
 	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps, boundDetaches:
@@ -376,7 +376,7 @@ func brokenWorld(b bug) *world {
 	return w
 }
 
-func bind(w *world) { w.g.Bound, w.g.SurvivesRestart = driver.ToConnection, driver.No }
+func bind(w *world) { w.g.Bound, w.g.SurvivesRestart = driver.BoundToConnection, driver.PromiseNo }
 
 // failing runs the suite in a bubble.
 func failing(t *testing.T, make func() *world, some func(string) bool, still stood) (out []Failure) {
@@ -426,12 +426,12 @@ var rightStores = map[string]func(*world){
 	"slow to notice a dead waiter": func(w *world) { w.linger, w.g.DeadWaiter = 20*time.Second, 20*time.Second },
 	"short names":                  func(w *world) { w.g.MaxName = 200 },
 	"short labels":                 func(w *world) { w.g.MaxLabel = 99 },
-	"without fences":               func(w *world) { w.g.Fence, w.g.SharedFence = driver.NoFence, driver.No },
+	"without fences":               func(w *world) { w.g.Fence, w.g.SharedFence = driver.FenceNone, driver.PromiseNo },
 	"without readers": func(w *world) {
-		w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.No, driver.NoPromotion
+		w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.PromiseNo, driver.PromotionNone
 	},
-	"without promotion":   func(w *world) { w.g.Promotion = driver.NoPromotion },
-	"promotion re-grants": func(w *world) { w.g.Promotion = driver.Regrant },
+	"without promotion":   func(w *world) { w.g.Promotion = driver.PromotionNone },
+	"promotion re-grants": func(w *world) { w.g.Promotion = driver.PromotionRegrant },
 	"without cool-downs":  func(w *world) { w.g.CoolDown = false },
 	"coarse leases":       func(w *world) { w.g.MinTTL, w.g.MaxTTL = 2*time.Second, time.Hour },
 }

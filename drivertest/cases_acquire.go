@@ -147,7 +147,7 @@ var acquireCases = []testCase{
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			n := c.take(c.a, l.req, "again, after its lease ran out")
-			if c.g.Fence != driver.NoFence {
+			if c.g.Fence != driver.FenceNone {
 				c.checkFenceAbove(n, l.grant.Fence)
 			}
 		},

@@ -101,7 +101,7 @@ var closeCases = []testCase{
 			if c.g.Store == "" {
 				c.errorf("Guarantees.Store is empty")
 			}
-			partly := c.g.SurvivesRestart == driver.Partly || c.g.SurvivesFailover == driver.Partly || c.g.SafeClockJump == driver.Partly || c.g.SafeEviction == driver.Partly
+			partly := c.g.SurvivesRestart == driver.PromisePartly || c.g.SurvivesFailover == driver.PromisePartly || c.g.SafeClockJump == driver.PromisePartly || c.g.SafeEviction == driver.PromisePartly
 			if partly && len(c.g.Notes) == 0 {
 				c.errorf("a promise is kept partly, but Notes do not say when")
 			}
@@ -121,11 +121,11 @@ var closeCases = []testCase{
 				c.errorf("no leases, but limits for them: %v to %v", g.MinTTL, g.MaxTTL)
 			case g.Lease && low > high:
 				c.errorf("no lease is allowed: %v to %v", low, high)
-			case !g.Lease && g.Bound == driver.ToNothing:
+			case !g.Lease && g.Bound == driver.BoundToNothing:
 				c.errorf("holds are bound to nothing and have no lease: a dead holder would keep a name for ever")
-			case g.LossDelay != 0 && g.Bound == driver.ToNothing:
+			case g.LossDelay != 0 && g.Bound == driver.BoundToNothing:
 				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
-			case g.SharedFence != driver.No && (!g.Shared || g.Fence == driver.NoFence):
+			case g.SharedFence != driver.PromiseNo && (!g.Shared || g.Fence == driver.FenceNone):
 				c.errorf("one fence for readers, but no readers or no fences")
 			case g.LossDelay < 0 || g.DeadWaiter < 0:
 				c.errorf("LossDelay is %v, DeadWaiter is %v", g.LossDelay, g.DeadWaiter)

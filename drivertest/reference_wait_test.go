@@ -188,7 +188,7 @@ func (s *ref) leaveQueue(e *entry, p *waiting, r *driver.Request, why error) err
 		e.leave(p.token)
 	}
 	if s.is(givenUpWaitDropsHold) {
-		s.w.drop(e, r.Token, driver.Released)
+		s.w.drop(e, r.Token, driver.OutcomeReleased)
 	}
 	e.signal()
 	if s.is(cancelIsARefusal) {
@@ -265,7 +265,7 @@ func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error
 
 func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	w := s.w
-	if s.w.g.Promotion == driver.NoPromotion && !s.is(promotesAnyway) {
+	if s.w.g.Promotion == driver.PromotionNone && !s.is(promotesAnyway) {
 		return errors.ErrUnsupported
 	}
 	if t := w.intending(e); t != "" && t != h.token && !s.is(promotersWaitForEachOther) {
@@ -273,11 +273,11 @@ func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	}
 	if others := slices.ContainsFunc(e.holds, func(o *hold) bool { return o != h && w.lives(o) }); others && !s.is(promotesAmongReaders) {
 		e.intent, e.intends = h.token, w.now().Add(driver.MaxIntent)
-		if s.is(promotionLosesHold) || w.g.Promotion == driver.Regrant {
-			w.drop(e, h.token, driver.Taken)
+		if s.is(promotionLosesHold) || w.g.Promotion == driver.PromotionRegrant {
+			w.drop(e, h.token, driver.OutcomeTaken)
 			e.intent = ""
 		}
-		if w.g.Promotion == driver.Regrant {
+		if w.g.Promotion == driver.PromotionRegrant {
 			return driver.ErrLost
 		}
 		return w.heldError(e, r)

@@ -286,7 +286,7 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	live         Release or Break                         none
 //	live         record.cool passes                       ended
 //	ended        Acquire of another kind of hold          none
-//	ended        Release, which returns Gone              none
+//	ended        Release, which returns OutcomeGone       none
 //	live, ended  the machine restarts                     none
 //
 // A release or a restart may leave a cool-down (see atLeast).

@@ -60,7 +60,7 @@ func TestExpiredOrLost(t *testing.T) {
 		other := request("n")
 		take(t, b, other)
 		pass(time.Millisecond)
-		wantOutcome(t, b, other, driver.Released)
+		wantOutcome(t, b, other, driver.OutcomeReleased)
 		wantErr(t, extend(t, a, r), driver.ErrLost, driver.ErrExpired)
 
 		r = request("m")
@@ -99,7 +99,7 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 		pass(30 * time.Second) // without a renewal
 		wantLive(t, a, r)
 		wantHolders(t, c, "n", 1, 2, 3)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Second)
 		wantCooling(t, c, 3)
 	})
@@ -175,7 +175,7 @@ func TestRepairLeavesOthersAlone(t *testing.T) {
 			pass(time.Second)
 		}
 		wantLive(t, c[2].now(), other)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Second)
 		wantLive(t, c[2].now(), other)
 	})
