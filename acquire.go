@@ -93,7 +93,7 @@ func (h *hold) noteResult(err error) {
 // ErrInvalid. The options Wait and Shared have no effect. The other options count from now on, and
 // not those with which the lock was taken: HoldAtMost, for example, must be given again.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
-	if l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached {
+	if l.guarantees.Bound != driver.BoundToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
 	}
 	if key.token == "" {

@@ -149,7 +149,7 @@ func TestAdoptWithoutAReply(t *testing.T) {
 }
 
 func TestBoundStoresRefuseToExport(t *testing.T) {
-	for _, bound := range []driver.Bound{driver.ToConnection, driver.ToProcess} {
+	for _, bound := range []driver.Bound{driver.BoundToConnection, driver.BoundToProcess} {
 		key := travel(t, acquire(t, newLocker(t, memstore.New()), "job"))
 		store := newRemote()
 		store.guarantees.Bound = bound

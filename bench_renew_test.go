@@ -85,7 +85,7 @@ func (yesStore) ExtendBatch(_ context.Context, all []driver.Extension) ([]driver
 }
 
 func (yesStore) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
-	return driver.Released, nil
+	return driver.OutcomeReleased, nil
 }
 
 func (yesStore) Guarantees() driver.Guarantees {

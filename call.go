@@ -39,9 +39,9 @@ func (c *call) checkToken() error {
 		return nil
 	case g.RefusedIsSpent:
 		return fmt.Errorf("Token: a store of the kind %q grants nothing for a token that it has refused; use one of its members: %w", g.Store, errors.ErrUnsupported)
-	case g.Bound != driver.ToNothing && !g.Detached:
+	case g.Bound != driver.BoundToNothing && !g.Detached:
 		return fmt.Errorf("Token: the locks of this store end with their %v, so no other process can repeat a call: %w", g.Bound, errors.ErrUnsupported)
-	case g.Bound != driver.ToNothing && !c.set.detached && c.replaces == nil:
+	case g.Bound != driver.BoundToNothing && !c.set.detached && c.replaces == nil:
 		return fmt.Errorf("Token: this lock would end with its %v; give Detached too: %w", g.Bound, errors.ErrUnsupported)
 	case strings.ContainsFunc(*t, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return fmt.Errorf("%w: token has a character that is not printable ASCII, or a space", ErrInvalid)

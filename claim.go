@@ -62,7 +62,7 @@ func (l *Locker) claimFor(d time.Duration) Option {
 // over. If it binds its locks to this process or a connection, leaveClaim releases the hold there.
 func (h *hold) leaveClaim() {
 	l := h.locker
-	if l.guarantees.Bound != driver.ToNothing {
+	if l.guarantees.Bound != driver.BoundToNothing {
 		_ = h.giveUp(context.Background(), nil) // the claim was made, whatever becomes of the hold
 		return
 	}

@@ -110,7 +110,9 @@ func (c *cleaner) work() {
 }
 
 // foundNothing reports whether out means that a release found nothing that it could release.
-func foundNothing(out driver.Outcome) bool { return out == driver.Gone || out == driver.Taken }
+func foundNothing(out driver.Outcome) bool {
+	return out == driver.OutcomeGone || out == driver.OutcomeTaken
+}
 
 // jobDone ends j after the store has replied. The caller holds mu.
 func (c *cleaner) jobDone(j job) {

@@ -172,7 +172,7 @@ func TestALateRequestForANameThatIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
 		store.request("acquire", lost)
-		l := newLocker(t, outcome{store, driver.Taken})
+		l := newLocker(t, outcome{store, driver.OutcomeTaken})
 		l.TryAcquire(t.Context(), "job")
 		<-time.After(5 * time.Second)
 		if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 0 {
@@ -181,7 +181,7 @@ func TestALateRequestForANameThatIsTaken(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
-		counted := &counting{remote: store, out: driver.Taken}
+		counted := &counting{remote: store, out: driver.OutcomeTaken}
 		store.request("acquire", lost)
 		l := newLocker(t, counted)
 		l.TryAcquire(t.Context(), "job")

@@ -21,7 +21,7 @@ func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) 
 	l := h.locker
 	asked, done := h.passLocally(ctx, t, usableUntil)
 	if done {
-		return passed{done: true, out: driver.Released, by: HandOverInMemory}
+		return passed{done: true, out: driver.OutcomeReleased, by: HandOverInMemory}
 	}
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer

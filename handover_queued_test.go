@@ -135,7 +135,7 @@ type badRelay struct{ queueRelay }
 
 func (r badRelay) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
 	r.queueRelay.Pass(ctx, token, next)
-	return driver.Gone, driver.Grant{}, true, errReset
+	return driver.OutcomeGone, driver.Grant{}, true, errReset
 }
 
 // A lost reply never counts as a place: the waiter begins a clean-up and uses a new token.

@@ -254,7 +254,7 @@ func (h *hold) claim(ctx context.Context) error {
 }
 
 func (h *hold) export(ctx context.Context) (Key, error) {
-	if h.locker.guarantees.Bound != driver.ToNothing && !h.detached {
+	if h.locker.guarantees.Bound != driver.BoundToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
 	if err := h.endCause(); err != nil {

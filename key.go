@@ -204,7 +204,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 	for i := 0; ; i++ {
 		out, err := l.store.Release(ctx, key.name, key.token, keep)
 		switch {
-		case err == nil && out == driver.Gone && unsure:
+		case err == nil && out == driver.OutcomeGone && unsure:
 			return errGoneUnsure
 		case err == nil:
 			return verdict(nil, out, false, nil)
@@ -225,7 +225,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 // endKey is called.
 func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
-	case l.guarantees.Bound != driver.ToNothing && !l.guarantees.Detached:
+	case l.guarantees.Bound != driver.BoundToNothing && !l.guarantees.Detached:
 		return errors.ErrUnsupported
 	case key.token == "":
 		return errEmptyKey

@@ -92,7 +92,7 @@ func TestKeyWhereItIsOfNoUse(t *testing.T) {
 		_, err := l.ExtendKey(t.Context(), key, time.Nanosecond)
 		wantOnly(t, err, "extend", padlock.ErrInvalid)
 		store := newRemote()
-		store.guarantees.Bound = driver.ToProcess
+		store.guarantees.Bound = driver.BoundToProcess
 		bound := newLocker(t, store)
 		wantOnly(t, bound.ReleaseKey(t.Context(), key), "release", errors.ErrUnsupported)
 		closed := padlock.New(memstore.New())

@@ -295,7 +295,7 @@ func (b *batch) hasRoom(now driver.Instant) bool { return b != nil && b.left > 0
 // newBatch returns a batch for a lock that the store has just granted to a Locker with PassLocally.
 // It returns nil if the store cannot reserve fences.
 func (l *Locker) newBatch(now driver.Instant) *batch {
-	if l.handover.raiser == nil && l.guarantees.Fence != driver.NoFence {
+	if l.handover.raiser == nil && l.guarantees.Fence != driver.FenceNone {
 		return nil
 	}
 	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}

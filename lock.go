@@ -155,13 +155,13 @@ func (k *Lock) Extend(ctx context.Context, ttl time.Duration) error {
 // cannot arrive after the promotion.
 //
 // After ErrExpired and ErrLost the lock is gone. After any other error of Promote, the lock is
-// still shared. If Guarantees().Promotion is Regrant, another holder may have had an exclusive lock
-// during the promotion: read again all that you read under the shared lock. Promoting an exclusive
-// lock does nothing. An exported lock cannot be promoted (ErrInvalid).
+// still shared. If Guarantees().Promotion is PromotionRegrant, another holder may have had an
+// exclusive lock during the promotion: read again all that you read under the shared lock.
+// Promoting an exclusive lock does nothing. An exported lock cannot be promoted (ErrInvalid).
 func (k *Lock) Promote(ctx context.Context) error { return k.holdOf().promotion(ctx) }
 
-// Demote makes an exclusive lock shared and keeps its fence. If Guarantees().Promotion is Atomic,
-// the name is never free during the change. Demoting a shared lock does nothing.
+// Demote makes an exclusive lock shared and keeps its fence. If Guarantees().Promotion is
+// PromotionAtomic, the name is never free during the change. Demoting a shared lock does nothing.
 //
 // The lock counts as shared from the beginning of the call, because readers may come in before the
 // reply arrives. After ErrUncertain the lock still counts as shared. After any other error the lock

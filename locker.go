@@ -89,7 +89,7 @@ func New(store Store, opts ...LockerOption) *Locker {
 	l.admin, _ = driver.As[driver.Admin](store)
 	l.places, _ = driver.As[driver.Places](store)
 	l.host, _ = os.Hostname()
-	l.host = l.host[:min(len(l.host), driver.MaxLabel)]
+	l.host = l.host[:min(len(l.host), driver.MaxHost)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
 	l.closeDone = make(chan struct{})
 	l.initHandover()

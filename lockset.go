@@ -310,7 +310,7 @@ func (t *taking) sendMinimumOf(h *hold, r driver.Request) error {
 		return err
 	}
 	r.AtLeast = t.set.holdAtLeast
-	if r.Detached || t.l.guarantees.Bound == driver.ToNothing {
+	if r.Detached || t.l.guarantees.Bound == driver.BoundToNothing {
 		r.Replaces = r.Token
 	}
 	if err := r.Validate(&t.l.guarantees); err != nil {

@@ -150,8 +150,9 @@ func Detached() Option { return option(func(s *settings) { s.detached = true }) 
 // above. On a store without fences, FenceAbove has no effect.
 func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
 
-// Label describes the purpose of the lock to clients that find it held. It has at most 256 bytes.
-// Otherwise the error is ErrInvalid. By default there is no label.
+// Label describes the purpose of the lock to clients that find it held. It has at most 1,024 bytes,
+// or fewer if Guarantees.MaxLabel says so: in files, 256. With a longer label, Acquire sends
+// nothing and returns ErrInvalid. Without Label, the label is empty.
 func Label(text string) Option { return option(func(s *settings) { s.label = text }) }
 
 // CoolDownOption is both an Option and a ReleaseOption. CoolDown returns one.

@@ -32,7 +32,7 @@ func TestParametersOutOfRange(t *testing.T) {
 		{"job", []padlock.Option{padlock.HoldAtLeast(driver.MaxTTL + 1)}, "HoldAtLeast"},
 		{"job", []padlock.Option{padlock.CoolDown(-1)}, "CoolDown"},
 		{"job", []padlock.Option{padlock.CoolDown(driver.MaxTTL + 1)}, "CoolDown"},
-		{"job", []padlock.Option{padlock.Label(strings.Repeat("x", driver.MaxLabel+1))}, "label"},
+		{"job", []padlock.Option{padlock.Label(strings.Repeat("x", driver.MaxLabel+1))}, "label has 1025 bytes, at most 1024 are allowed"},
 		{"job", []padlock.Option{padlock.FenceAbove(1 << 53)}, "fence"},
 	}
 	store := newRemote()
@@ -52,6 +52,19 @@ func TestParametersOutOfRange(t *testing.T) {
 	if n := len(store.log("acquire")); n != 0 {
 		t.Errorf("%d requests were sent", n)
 	}
+}
+
+// A label that is too long for the store is refused before any request.
+func TestLabelsOfAStore(t *testing.T) {
+	store := newRemote()
+	store.guarantees.MaxLabel = 256
+	l := newLocker(t, store)
+	_, err := l.Acquire(t.Context(), "job", padlock.Label(strings.Repeat("x", 257)))
+	wantOnly(t, err, "acquire", padlock.ErrInvalid)
+	if !strings.Contains(err.Error(), "label has 257 bytes, at most 256 are allowed in a store of the kind "+store.guarantees.Store) || len(store.calls) > 0 {
+		t.Errorf("%v, after %d requests", err, len(store.calls))
+	}
+	release(t, acquire(t, l, "job", padlock.Label(strings.Repeat("x", 256))))
 }
 
 // A message has the number that the program gave.

@@ -48,7 +48,7 @@ func (x *pairModel) connect() *wire {
 	g := s.Guarantees()
 	g.InProcess = false
 	if x.kind.bound {
-		g.Bound, g.Detached = driver.ToConnection, true
+		g.Bound, g.Detached = driver.BoundToConnection, true
 	}
 	return &wire{x: x, s: s, g: g, late: make(chan struct{}, 10000), slow: x.n(2) == 0}
 }
@@ -224,7 +224,7 @@ func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (
 		return p.out, p.g, false, err
 	}
 	out, err = c.Release(ctx, next.Name, token, 0)
-	return out, g, err == nil && out == driver.Released, err
+	return out, g, err == nil && out == driver.OutcomeReleased, err
 }
 
 func (c ableWire) RaiseFence(ctx context.Context, name, token string, fence uint64) error {

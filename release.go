@@ -146,7 +146,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 			before = ErrMaxHold // HoldAtMost ended before the lease
 		}
 	}
-	if err == nil && out == driver.Gone && unsure && exported && before == nil {
+	if err == nil && out == driver.OutcomeGone && unsure && exported && before == nil {
 		err = errGoneUnsure // another program may have adopted or released the lock
 	} else {
 		err = verdict(before, out, unsure, err)
@@ -224,11 +224,11 @@ func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 		return &joined{ErrLost, err} // the caller must learn of the loss even if the store does not reply
 	case err != nil:
 		return err
-	case out == driver.Taken:
+	case out == driver.OutcomeTaken:
 		return ErrLost
-	case out == driver.Expired:
+	case out == driver.OutcomeExpired:
 		return ErrExpired
-	case out == driver.Gone && !(unsure && endedBy == nil):
+	case out == driver.OutcomeGone && !(unsure && endedBy == nil):
 		// The store does not have the lock, so the lock was lost. There is one exception: unsure is
 		// true and endedBy is nil. Then an earlier request released the lock, and its reply was
 		// lost. Nothing else can have ended the lock: the lease and the connection lasted, and no

@@ -51,11 +51,11 @@ func TestReleaseTellsTheTruth(t *testing.T) {
 		out                driver.Outcome
 		live, over, maxout error
 	}{
-		{driver.Released, nil, padlock.ErrExpired, padlock.ErrMaxHold},
-		{driver.Inherited, nil, padlock.ErrExpired, padlock.ErrMaxHold},
-		{driver.Expired, padlock.ErrExpired, padlock.ErrExpired, padlock.ErrExpired},
-		{driver.Taken, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
-		{driver.Gone, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
+		{driver.OutcomeReleased, nil, padlock.ErrExpired, padlock.ErrMaxHold},
+		{driver.OutcomeInherited, nil, padlock.ErrExpired, padlock.ErrMaxHold},
+		{driver.OutcomeExpired, padlock.ErrExpired, padlock.ErrExpired, padlock.ErrExpired},
+		{driver.OutcomeTaken, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
+		{driver.OutcomeGone, padlock.ErrLost, padlock.ErrLost, padlock.ErrLost},
 	}
 	for _, o := range outcomes {
 		for when, want := range map[string]error{"live": o.live, "over": o.over, "after HoldAtMost": o.maxout} {
@@ -115,7 +115,7 @@ func TestReleaseTellsOfALossThatTheRenewalFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
 		store.request("extend", func(context.Context, int) error { <-time.After(time.Second); return driver.ErrLost })
-		l := newLocker(t, outcome{store, driver.Released})
+		l := newLocker(t, outcome{store, driver.OutcomeReleased})
 		h := acquire(t, l, "job")
 		for len(store.log("extend")) == 0 {
 			<-time.After(100 * time.Millisecond)

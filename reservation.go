@@ -63,7 +63,7 @@ func (a *attempt) takeHandOver(g driver.Grant) error {
 // full lease, so mayUse returns false.
 func (a *attempt) mayUse(g *driver.Grant) bool {
 	l, r := a.l, &a.request
-	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.ToNothing &&
+	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.BoundToNothing &&
 		!r.Shared && a.set.holdAtLeast == 0 && r.Holder.Plan == 0 && r.FenceAbove == 0 && r.TTL > driver.MaxReservation &&
 		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
 }

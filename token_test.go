@@ -417,15 +417,15 @@ func TestTokenIsRefused(t *testing.T) {
 func TestTokenNeedsAStoreThatRepeats(t *testing.T) {
 	for kind, change := range map[string]func(*driver.Guarantees){
 		"a quorum":      func(g *driver.Guarantees) { g.RefusedIsSpent = true },
-		"bound":         func(g *driver.Guarantees) { g.Bound = driver.ToConnection },
-		"not detached":  func(g *driver.Guarantees) { g.Bound, g.Detached = driver.ToProcess, true },
+		"bound":         func(g *driver.Guarantees) { g.Bound = driver.BoundToConnection },
+		"not detached":  func(g *driver.Guarantees) { g.Bound, g.Detached = driver.BoundToProcess, true },
 		"of a detached": nil,
 	} {
 		s := &remote{Store: memstore.New(), before: map[string]trouble{}, after: map[string]trouble{}}
 		if s.guarantees = s.Store.Guarantees(); change != nil {
 			change(&s.guarantees)
 		} else {
-			s.guarantees.Bound, s.guarantees.Detached = driver.ToProcess, true
+			s.guarantees.Bound, s.guarantees.Detached = driver.BoundToProcess, true
 		}
 		l := newLocker(t, s)
 		for _, opts := range [][]padlock.Option{{padlock.Token(myToken)}, {padlock.Token(myToken), padlock.Slots(2)}} {

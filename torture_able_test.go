@@ -24,7 +24,7 @@ func (s able) Pass(ctx context.Context, token string, next driver.Request) (out 
 	}
 	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { out, err = s.Store.Release(ctx, next.Name, token, 0); return err })
-	return out, g, err == nil && out == driver.Released, err
+	return out, g, err == nil && out == driver.OutcomeReleased, err
 }
 
 // Wait hands over a hold, a reservation that can be used at once, or one that must be claimed.

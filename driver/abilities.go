@@ -100,8 +100,8 @@ type Extended struct {
 // try for r, as Acquire does, or none. In between, only a waiter in the store's queue can get the
 // name. The request r is exclusive, for the same name, with another token and without Replaces.
 //
-// The Outcome is that of the release. If it is Released, r may be granted, with a TTL above 0; but
-// not if others wait or the name cools down.
+// The Outcome is that of the release. If it is OutcomeReleased, r may be granted, with a TTL above
+// 0; but not if others wait or the name cools down.
 //
 // If a waiter gets the name, a [Waiter] may put r at the end of its queue in the same step. Then
 // queued is true, and the caller soon calls Wait with the same request and with reserve, which
@@ -157,7 +157,7 @@ type FenceRaiser interface {
 
 // FileSharer returns a duplicate of the file that carries a hold, for exec.Cmd.ExtraFiles. The
 // caller must close it. While any copy is open, the name stays held, even after Release, which
-// returns Inherited, and after the death of this process.
+// returns OutcomeInherited, and after the death of this process.
 type FileSharer interface {
 	File(name, token string) (*os.File, error)
 }

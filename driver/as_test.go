@@ -14,7 +14,7 @@ func (plain) Extend(context.Context, string, string, time.Duration) (Grant, erro
 	return Grant{}, nil
 }
 func (plain) Release(context.Context, string, string, time.Duration) (Outcome, error) {
-	return Gone, nil
+	return OutcomeGone, nil
 }
 func (plain) Guarantees() Guarantees { return Guarantees{} }
 func (plain) Close() error           { return nil }

@@ -164,8 +164,8 @@ type Request struct {
 type Grant struct {
 	// Fence orders the grants of one name. An exclusive grant has a greater fence than every
 	// earlier grant, and a shared grant a greater fence than every earlier exclusive grant. If
-	// Guarantees.SharedFence is Yes, a reader that joins readers gets their fence, unless its
-	// request has FenceAbove or Replaces. A demoted hold counts as a reader.
+	// Guarantees.SharedFence is PromiseYes, a reader that joins readers gets their fence, unless
+	// its request has FenceAbove or Replaces. A demoted hold counts as a reader.
 	//
 	// Requests for one name do not change the fences of others. If a name has no fence left below
 	// MaxFence, grants, promotions, hand-overs and Break fail with ErrFencesUsedUp.
@@ -193,15 +193,15 @@ type Grant struct {
 type Outcome int
 
 const (
-	// Gone means that the token holds nothing, and that the store cannot tell why, for example
-	// because other programs use the same names. Other methods then return ErrLost. A second
-	// Release returns Gone, even if the outcome of the first one was uncertain.
-	Gone Outcome = iota
+	// OutcomeGone means that the token holds nothing, and that the store cannot tell why, for
+	// example because other programs use the same names. Other methods then return ErrLost. A
+	// second Release returns OutcomeGone, even if the outcome of the first one was uncertain.
+	OutcomeGone Outcome = iota
 
-	Released  // Release ended a live hold, reservation or place in the queue
-	Expired   // the lease has run out, and nobody has taken the name since
-	Taken     // the lease ran out or was broken, and somebody has taken the name since
-	Inherited // a child process still holds the name; see FileSharer
+	OutcomeReleased  // Release ended a live hold, reservation or place in the queue
+	OutcomeExpired   // the lease has run out, and nobody has taken the name since
+	OutcomeTaken     // the lease ran out or was broken, and somebody has taken the name since
+	OutcomeInherited // a child process still holds the name; see FileSharer
 )
 
 // Holder describes a caller to others. It is not verified.

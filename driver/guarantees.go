@@ -10,7 +10,7 @@ type Guarantees struct {
 	Store string // the kind of store: "memory", "redis", …
 
 	SurvivesRestart  Promise // holds and fences outlive a restart of the server, or for files of the machine
-	SurvivesFailover Promise // holds and fences are kept when a replica takes over; No without replicas
+	SurvivesFailover Promise // holds and fences are kept when a replica takes over; PromiseNo without replicas
 	SafeClockJump    Promise // a name never gets two holders when somebody sets the store's clock
 	SafeEviction     Promise // the store never drops a live hold to make room
 
@@ -28,8 +28,9 @@ type Guarantees struct {
 	// does not limit cool-downs and Request.AtLeast.
 	MinTTL, MaxTTL time.Duration
 
-	MaxName int  // narrows the limit for names, if not 0
-	Hashed  bool // two names may share one lock; Places.Location tells which do
+	MaxName, MaxLabel int // narrow the limits, if not 0
+
+	Hashed bool // two names may share one lock; Places.Location tells which do
 
 	// DeadWaiter is how long a waiter whose process died or was stopped may delay the waiters
 	// behind it in the queue. 0 means MaxReservation.
@@ -58,40 +59,40 @@ type Guarantees struct {
 type Promise int
 
 const (
-	No     Promise = iota // not kept
-	Partly                // kept under the conditions in Notes
-	Yes                   // always kept
+	PromiseNo     Promise = iota // not kept
+	PromisePartly                // kept under the conditions in Notes
+	PromiseYes                   // always kept
 )
 
 // Bound says what ends a hold.
 type Bound int
 
 const (
-	ToNothing    Bound = iota // the hold ends with its lease or Release
-	ToConnection              // it also ends with a connection or session
-	ToProcess                 // it also ends with the process, or with the last of those that share its file
+	BoundToNothing    Bound = iota // the hold ends with its lease or Release
+	BoundToConnection              // it also ends with a connection or session
+	BoundToProcess                 // it also ends with the process, or with the last of those that share its file
 )
 
 // Fence says how long the fences of a store keep growing.
 type Fence int
 
 const (
-	NoFence      Fence = iota // Grant.Fence is 0
-	SessionFence              // fences grow while the server, or this process, lives
+	FenceNone    Fence = iota // Grant.Fence is 0
+	FenceSession              // fences grow while the server, or this process, lives
 
-	// DurableFence means that fences grow for ever, even if a restart has lost the data, unless
+	// FenceDurable means that fences grow for ever, even if a restart has lost the data, unless
 	// the clock was set back too. Each is the time in microseconds since 1970, or the last fence
 	// plus one if that is greater.
-	DurableFence
+	FenceDurable
 )
 
 // Promotion says how a shared hold becomes exclusive.
 type Promotion int
 
 const (
-	NoPromotion Promotion = iota // Convert to exclusive returns errors.ErrUnsupported
-	Regrant                      // the shared hold ends first; another holder may get the name then
-	Atomic                       // nobody else can get the name meanwhile
+	PromotionNone    Promotion = iota // Convert to exclusive returns errors.ErrUnsupported
+	PromotionRegrant                  // the shared hold ends first; another holder may get the name then
+	PromotionAtomic                   // nobody else can get the name meanwhile
 )
 
 func (p Promise) String() string { return word("Promise", int(p), "no", "partly", "yes") }

@@ -11,7 +11,8 @@ import (
 const (
 	MaxName    = 1024 // bytes of a name
 	MaxToken   = 128  // bytes of a token
-	MaxLabel   = 256  // bytes of Holder.Label and Holder.Host
+	MaxLabel   = 1024 // bytes of Holder.Label
+	MaxHost    = 256  // bytes of Holder.Host
 	MaxTrace   = 64   // bytes of Holder.Trace
 	MaxSpent   = 8    // tokens in Request.Spent
 	MaxStoreID = 64   // bytes of the id of a store
@@ -67,13 +68,12 @@ func (r *Request) Validate(g *Guarantees) error {
 		}
 	}
 	switch {
-	case len(r.Holder.Label) > MaxLabel:
-		return invalid("holder label", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Label), MaxLabel))
-	case len(r.Holder.Host) > MaxLabel:
-		return invalid("holder host", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Host), MaxLabel))
-	}
-	if len(r.Holder.Trace) > MaxTrace {
-		return invalid("holder trace", fmt.Sprintf("has %d bytes, at most %d are allowed", len(r.Holder.Trace), MaxTrace))
+	case len(r.Holder.Label) > narrower(MaxLabel, g.MaxLabel):
+		return tooLong("holder label", r.Holder.Label, MaxLabel, g.MaxLabel, g)
+	case len(r.Holder.Host) > MaxHost:
+		return tooLong("holder host", r.Holder.Host, MaxHost, 0, g)
+	case len(r.Holder.Trace) > MaxTrace:
+		return tooLong("holder trace", r.Holder.Trace, MaxTrace, 0, g)
 	}
 	if len(r.Spent) > MaxSpent {
 		return invalid("Spent", fmt.Sprintf("has %d tokens, at most %d are allowed", len(r.Spent), MaxSpent))
@@ -84,7 +84,7 @@ func (r *Request) Validate(g *Guarantees) error {
 	if err := CheckTTL("TTL", r.TTL, g); err != nil {
 		return err
 	}
-	if r.Detached && g.Bound != ToNothing && !g.Detached {
+	if r.Detached && g.Bound != BoundToNothing && !g.Detached {
 		return fmt.Errorf("a hold that is not bound to a %v: %w", g.Bound, errors.ErrUnsupported)
 	}
 	if r.AtLeast == 0 {
@@ -93,17 +93,31 @@ func (r *Request) Validate(g *Guarantees) error {
 	return CheckKeep("AtLeast", r.AtLeast, g)
 }
 
+// narrower returns the limit of a store that narrows most to own, if own is not 0.
+func narrower(most, own int) int {
+	if own > 0 {
+		return min(most, own)
+	}
+	return most
+}
+
+// tooLong says that a text is longer than narrower(most, own). If own decides, the error names the
+// store, since another store may allow more.
+func tooLong(param, text string, most, own int, g *Guarantees) error {
+	why := fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), narrower(most, own))
+	if own > 0 && own < most {
+		why += " in a store of the kind " + g.Store
+	}
+	return invalid(param, why)
+}
+
 // CheckName checks the length of a name.
 func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")
 	}
-	most := MaxName
-	if g.MaxName > 0 {
-		most = min(MaxName, g.MaxName)
-	}
-	if len(name) > most {
-		return invalid("name", fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), most))
+	if len(name) > narrower(MaxName, g.MaxName) {
+		return tooLong("name", name, MaxName, g.MaxName, g)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extend
 func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, bool, error) {
 	s, err := reach[Passer](p, &next.Name)
 	if err != nil {
-		return Gone, Grant{}, false, err
+		return OutcomeGone, Grant{}, false, err
 	}
 	return s.Pass(ctx, token, next)
 }

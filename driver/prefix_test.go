@@ -220,7 +220,7 @@ func (s *recorder) Extend(_ context.Context, name, _ string, _ time.Duration) (G
 
 func (s *recorder) Release(_ context.Context, name, _ string, _ time.Duration) (Outcome, error) {
 	s.note(name)
-	return Released, nil
+	return OutcomeReleased, nil
 }
 
 func (s *recorder) Guarantees() Guarantees { return Guarantees{MaxName: s.max} }
@@ -234,7 +234,7 @@ func (s *recorder) Wait(_ context.Context, r Request, _ bool) (Grant, error) {
 
 func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, bool, error) {
 	s.note(next.Name)
-	return Released, Grant{}, true, nil
+	return OutcomeReleased, Grant{}, true, nil
 }
 
 func (s *recorder) Convert(_ context.Context, r Request) (Grant, error) {

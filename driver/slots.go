@@ -68,11 +68,7 @@ func CheckSlots(name string, n int, g *Guarantees) error {
 		}
 		return invalid("Slots", is+"; 1 to "+strconv.Itoa(MaxSlots)+" are allowed")
 	}
-	most := MaxName
-	if g.MaxName > 0 {
-		most = min(MaxName, g.MaxName)
-	}
-	if most -= maxSlotSuffix; len(name) > most {
+	if most := narrower(MaxName, g.MaxName) - maxSlotSuffix; len(name) > most {
 		return invalid("name", "has "+strconv.Itoa(len(name))+" bytes, at most "+strconv.Itoa(most)+" are allowed with Slots")
 	}
 	return CheckName(name, g)

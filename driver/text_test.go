@@ -10,8 +10,8 @@ import (
 // Even a value that this version does not know has a name.
 func TestStringsOfUnknownValues(t *testing.T) {
 	for want, v := range map[string]fmt.Stringer{
-		"yes": Yes, "Promise(7)": Promise(7), "Promise(-1)": Promise(-1), "process": ToProcess, "Bound(3)": Bound(3), "durable": DurableFence,
-		"Fence(9)": Fence(9), "atomic": Atomic, "Promotion(4)": Promotion(4), "inherited": Inherited, "Outcome(5)": Outcome(5),
+		"yes": PromiseYes, "Promise(7)": Promise(7), "Promise(-1)": Promise(-1), "process": BoundToProcess, "Bound(3)": Bound(3), "durable": FenceDurable,
+		"Fence(9)": Fence(9), "atomic": PromotionAtomic, "Promotion(4)": Promotion(4), "inherited": OutcomeInherited, "Outcome(5)": Outcome(5),
 	} {
 		if got := v.String(); got != want {
 			t.Errorf("a value is called %q, want %q", got, want)

@@ -43,7 +43,7 @@ func (r *run) benchAlone(b *testing.B, shared bool) {
 		if _, err := r.a.Acquire(ctx, q); err != nil {
 			b.Fatal(err)
 		}
-		if o, err := r.a.Release(ctx, q.Name, q.Token, 0); err != nil || o != driver.Released {
+		if o, err := r.a.Release(ctx, q.Name, q.Token, 0); err != nil || o != driver.OutcomeReleased {
 			b.Fatalf("Release returns %q, %v", o, err)
 		}
 	}

@@ -75,9 +75,9 @@ var broken = map[bug]string{
 	fullReleasesNothing:       "full/loses-nothing",
 	givenUpWaitDropsHold:      "wait/promotion",
 	guaranteesChange:          "guarantees/constant",
-	heldByNobody:              "held/holder inspect/held limits/holder",
-	heldByTheFirst:            "held/all-in-the-way",
-	heldErrorIsPlain:          "answers/errors cooldown/told held/all-in-the-way held/holder held/times held/until-moves limits/holder",
+	heldByNobody:              "limits/holder-of-a-waiter limits/holder-of-readers held/holder inspect/held limits/holder",
+	heldByTheFirst:            "held/all-in-the-way limits/holder-of-readers",
+	heldErrorIsPlain:          "answers/errors cooldown/told held/all-in-the-way held/holder held/times held/until-moves limits/holder limits/holder-of-readers limits/holder-of-a-waiter",
 	heldSinceLong:             "held/times inspect/held",
 	heldUntilTheStart:         "held/times held/until-moves inspect/held",
 	heldWithoutPlan:           "held/times inspect/held",
@@ -99,6 +99,9 @@ var broken = map[bug]string{
 	recordsShareABound:        "record/bounded",
 	recordsTakeTheName:        "record/no-lock",
 	recordedNamesAll:          "record/names",
+	holdersLabelCut:           "limits/holder limits/holder-of-readers limits/holder-of-a-waiter",
+	readersLabelCut:           "limits/holder-of-readers",
+	waitersLabelCut:           "limits/holder-of-a-waiter",
 	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl wait/invalid",
 	joinersIgnoreAbove:        "fence/above-joining",
 	oldUserMissesCoolDown:     "acquire/used-often",
@@ -163,16 +166,16 @@ var broken = map[bug]string{
 	statusWithoutValue:        "status/findings",
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
-	waitSpins: "wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
+	waitSpins: "limits/holder-of-a-waiter? wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
 		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/advice? wait/atleast?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
 	wakesOnlyAtRelease: "wait/cooldown-in-time queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
-	wokenKeepsItsPlace: "wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
+	wokenKeepsItsPlace: "limits/holder-of-a-waiter wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
 		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
 		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/advice wait/atleast",
-	writersIgnoreReaders: "demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
+	writersIgnoreReaders: "limits/holder-of-readers demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
 		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
 	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
 	sameFenceAgain:    "acquire/again-after-expiry",
@@ -356,12 +359,12 @@ func brokenWorld(b bug) *world {
 		w.g.Lease = false
 		bind(w)
 	case promotionPromised, sharedPretended:
-		w.g.Shared, w.g.SharedFence = false, driver.No
+		w.g.Shared, w.g.SharedFence = false, driver.PromiseNo
 		if b == sharedPretended {
-			w.g.Promotion = driver.NoPromotion
+			w.g.Promotion = driver.PromotionNone
 		}
 	case promotesAnyway:
-		w.g.Promotion = driver.NoPromotion
+		w.g.Promotion = driver.PromotionNone
 	case fromForgotten, inProcessReserves:
 		w.g.InProcess = true
 	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps, boundDetaches:
@@ -373,7 +376,7 @@ func brokenWorld(b bug) *world {
 	return w
 }
 
-func bind(w *world) { w.g.Bound, w.g.SurvivesRestart = driver.ToConnection, driver.No }
+func bind(w *world) { w.g.Bound, w.g.SurvivesRestart = driver.BoundToConnection, driver.PromiseNo }
 
 // failing runs the suite in a bubble.
 func failing(t *testing.T, make func() *world, some func(string) bool, still stood) (out []Failure) {
@@ -422,12 +425,13 @@ var rightStores = map[string]func(*world){
 	},
 	"slow to notice a dead waiter": func(w *world) { w.linger, w.g.DeadWaiter = 20*time.Second, 20*time.Second },
 	"short names":                  func(w *world) { w.g.MaxName = 200 },
-	"without fences":               func(w *world) { w.g.Fence, w.g.SharedFence = driver.NoFence, driver.No },
+	"short labels":                 func(w *world) { w.g.MaxLabel = 99 },
+	"without fences":               func(w *world) { w.g.Fence, w.g.SharedFence = driver.FenceNone, driver.PromiseNo },
 	"without readers": func(w *world) {
-		w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.No, driver.NoPromotion
+		w.g.Shared, w.g.SharedFence, w.g.Promotion = false, driver.PromiseNo, driver.PromotionNone
 	},
-	"without promotion":   func(w *world) { w.g.Promotion = driver.NoPromotion },
-	"promotion re-grants": func(w *world) { w.g.Promotion = driver.Regrant },
+	"without promotion":   func(w *world) { w.g.Promotion = driver.PromotionNone },
+	"promotion re-grants": func(w *world) { w.g.Promotion = driver.PromotionRegrant },
 	"without cool-downs":  func(w *world) { w.g.CoolDown = false },
 	"coarse leases":       func(w *world) { w.g.MinTTL, w.g.MaxTTL = 2*time.Second, time.Hour },
 }

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -148,7 +147,7 @@ var acquireCases = []testCase{
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			n := c.take(c.a, l.req, "again, after its lease ran out")
-			if c.g.Fence != driver.NoFence {
+			if c.g.Fence != driver.FenceNone {
 				c.checkFenceAbove(n, l.grant.Fence)
 			}
 		},
@@ -207,7 +206,7 @@ func usedOften(c *check) {
 	}
 	long := c.request(short.Name)
 	long.Detached = c.g.Detached
-	long.Holder.Label = strings.Repeat("l", driver.MaxLabel)
+	long.Holder.Label = c.longestHolder().Label
 	l := c.takeSoon(c.b, long, "with a long label")
 	short.Token = newToken()
 	c.mustRefuse(c.a, short, "by a client that has used the name often", l)

@@ -41,7 +41,7 @@ var boundCases = []testCase{
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
 			c.closed(cl)
-			if c.g.Bound == driver.ToConnection {
+			if c.g.Bound == driver.BoundToConnection {
 				c.boundEnds(l, "Close")
 			}
 			c.takeSoon(c.b, c.request(l.req.Name), "after the holder's store was closed")
@@ -59,7 +59,7 @@ var boundCases = []testCase{
 				c.failf("File of a live hold: %v", err)
 			}
 			defer f.Close()
-			c.release(l, 0, "while a copy of its file is open", driver.Inherited)
+			c.release(l, 0, "while a copy of its file is open", driver.OutcomeInherited)
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a name whose file is still open", l)
 			if err := f.Close(); err != nil {
 				c.failf("close of the copy: %v", err)

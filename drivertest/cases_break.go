@@ -32,7 +32,7 @@ var breakCases = []testCase{
 	},
 	{
 		name:   "break/evicted",
-		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns Taken or Gone, and neither touches the next hold.",
+		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns OutcomeTaken or OutcomeGone, and neither touches the next hold.",
 		about:  "Admin.Break ErrLost Taken",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
@@ -40,7 +40,7 @@ var breakCases = []testCase{
 			c.broken(l.req.Name)
 			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was broken"), "Extend of a hold that was broken")
 			n := c.takeSoon(c.b, c.request(l.req.Name), "after Break")
-			c.release(l, 0, "of a hold that was broken", driver.Taken, driver.Gone)
+			c.release(l, 0, "of a hold that was broken", driver.OutcomeTaken, driver.OutcomeGone)
 			c.verify(n, "after the evicted one's Release")
 		},
 	},

@@ -101,7 +101,7 @@ var closeCases = []testCase{
 			if c.g.Store == "" {
 				c.errorf("Guarantees.Store is empty")
 			}
-			partly := c.g.SurvivesRestart == driver.Partly || c.g.SurvivesFailover == driver.Partly || c.g.SafeClockJump == driver.Partly || c.g.SafeEviction == driver.Partly
+			partly := c.g.SurvivesRestart == driver.PromisePartly || c.g.SurvivesFailover == driver.PromisePartly || c.g.SafeClockJump == driver.PromisePartly || c.g.SafeEviction == driver.PromisePartly
 			if partly && len(c.g.Notes) == 0 {
 				c.errorf("a promise is kept partly, but Notes do not say when")
 			}
@@ -110,7 +110,7 @@ var closeCases = []testCase{
 	{
 		name:   "guarantees/consistent",
 		clause: "Guarantees fit together: FIFO needs a Waiter, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with shared mode and fences has a SharedFence.",
-		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.LossDelay Guarantees.DeadWaiter",
+		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.MaxLabel Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g
 			low, high := c.ttlRange()
@@ -121,11 +121,11 @@ var closeCases = []testCase{
 				c.errorf("no leases, but limits for them: %v to %v", g.MinTTL, g.MaxTTL)
 			case g.Lease && low > high:
 				c.errorf("no lease is allowed: %v to %v", low, high)
-			case !g.Lease && g.Bound == driver.ToNothing:
+			case !g.Lease && g.Bound == driver.BoundToNothing:
 				c.errorf("holds are bound to nothing and have no lease: a dead holder would keep a name for ever")
-			case g.LossDelay != 0 && g.Bound == driver.ToNothing:
+			case g.LossDelay != 0 && g.Bound == driver.BoundToNothing:
 				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
-			case g.SharedFence != driver.No && (!g.Shared || g.Fence == driver.NoFence):
+			case g.SharedFence != driver.PromiseNo && (!g.Shared || g.Fence == driver.FenceNone):
 				c.errorf("one fence for readers, but no readers or no fences")
 			case g.LossDelay < 0 || g.DeadWaiter < 0:
 				c.errorf("LossDelay is %v, DeadWaiter is %v", g.LossDelay, g.DeadWaiter)
@@ -133,6 +133,8 @@ var closeCases = []testCase{
 				c.errorf("DeadWaiter without a Waiter")
 			case g.MaxName < 0 || g.MaxName > driver.MaxName:
 				c.errorf("MaxName is %d", g.MaxName)
+			case g.MaxLabel < 0 || g.MaxLabel > driver.MaxLabel:
+				c.errorf("MaxLabel is %d", g.MaxLabel)
 			}
 		},
 	},

@@ -33,14 +33,14 @@ var contextCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			o, err := c.a.Release(canceled(), l.req.Name, l.req.Token, 0)
 			switch {
-			case err == nil && o != driver.Released:
+			case err == nil && o != driver.OutcomeReleased:
 				c.failf("Release of a live hold with a cancelled context returns %q", o)
 			case err != nil && !errors.Is(err, context.Canceled):
 				c.failf("Release with a cancelled context: want context.Canceled, got: %v", err)
 			case err != nil && !errors.Is(err, driver.ErrUncertain):
 				c.releaseFreely(l)
 			case err != nil:
-				c.release(l, 0, "for the second time", driver.Released, driver.Gone)
+				c.release(l, 0, "for the second time", driver.OutcomeReleased, driver.OutcomeGone)
 			}
 			c.takeSoon(c.b, c.request(l.req.Name), "after Release with a cancelled context")
 		},

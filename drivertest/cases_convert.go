@@ -15,14 +15,14 @@ var promoteCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			g := c.promoted(l)
-			if c.g.Fence != driver.NoFence && g.Fence <= l.grant.Fence {
+			if c.g.Fence != driver.FenceNone && g.Fence <= l.grant.Fence {
 				c.errorf("the shared hold had fence %d, the exclusive one has %d", l.grant.Fence, g.Fence)
 			}
 			c.verify(l, "after promotion")
 			c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a promoted hold", l)
 			c.releaseFreely(l)
 			n := c.takeSoon(c.b, c.request(l.req.Name), "after the promoted hold's release")
-			if c.g.Fence != driver.NoFence {
+			if c.g.Fence != driver.FenceNone {
 				c.checkFenceAbove(n, g.Fence)
 			}
 		},
@@ -250,7 +250,7 @@ func (c *check) notPromoted(l *lease) error {
 	switch {
 	case err == nil:
 		c.failf("promotion while there is another reader was granted with fence %d", g.Fence)
-	case c.g.Promotion == driver.Regrant && errors.Is(err, driver.ErrLost):
+	case c.g.Promotion == driver.PromotionRegrant && errors.Is(err, driver.ErrLost):
 	case !errors.Is(err, driver.ErrHeld):
 		c.failf("promotion while there is another reader: want a *HeldError, got: %v", err)
 	}
@@ -268,7 +268,7 @@ func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 }
 
 // alive reports whether the lease l still exists after a promotion that the store refused. With
-// driver.Regrant, the refused promotion may have ended the lease.
+// driver.PromotionRegrant, the refused promotion may have ended the lease.
 func (c *check) alive(l *lease) bool {
 	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 	return err == nil

@@ -144,7 +144,7 @@ func (c *check) conversions(with func(*driver.Request), ttl time.Duration) (all 
 	if c.g.Shared {
 		changes = append(changes, [2]bool{false, true}, [2]bool{true, true})
 	}
-	if c.g.Shared && c.g.Promotion == driver.Atomic {
+	if c.g.Shared && c.g.Promotion == driver.PromotionAtomic {
 		changes = append(changes, [2]bool{true, false})
 	}
 	for _, shared := range changes {

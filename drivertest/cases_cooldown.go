@@ -151,14 +151,14 @@ var atLeastCases = []testCase{
 	},
 	{
 		name:   "atleast/release",
-		clause: "A Release before AtLeast returns Released and leaves a cool-down for the rest.",
+		clause: "A Release before AtLeast returns OutcomeReleased and leaves a cool-down for the rest.",
 		about:  "Request.AtLeast Store.Release",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			r := c.request(c.newName())
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
-			c.release(l, 0, "before AtLeast", driver.Released)
+			c.release(l, 0, "before AtLeast", driver.OutcomeReleased)
 			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after a Release before AtLeast")
 		},
 	},

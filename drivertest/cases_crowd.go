@@ -128,7 +128,7 @@ func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *ref
 	if err != nil {
 		return fmt.Errorf("a busy name was not granted in the end: %w", err)
 	}
-	ref.enter(g, r.Shared, c.g.Fence != driver.NoFence)
+	ref.enter(g, r.Shared, c.g.Fence != driver.FenceNone)
 	if _, err := cl.Extend(c.ctx, r.Name, r.Token, 0); err != nil {
 		return fmt.Errorf("Extend with ttl 0 of a live hold: %w", err)
 	}

@@ -54,7 +54,7 @@ var detachedCases = []testCase{
 			if g, err := c.a.Acquire(c.ctx, next); err != nil || g.TTL <= 0 {
 				c.failf("a detached hold is to be replaced: %+v, %v", g, err)
 			}
-			if o, err := c.b.Release(c.ctx, r.Name, next.Token, 0); o != driver.Released || err != nil {
+			if o, err := c.b.Release(c.ctx, r.Name, next.Token, 0); o != driver.OutcomeReleased || err != nil {
 				c.failf("another store's Release of a detached hold returns %v, %v", o, err)
 			}
 			if r = c.detached(); c.g.Shared {

@@ -54,7 +54,7 @@ var faultCases = []testCase{
 			l := c.take(cl, c.request(c.newName()), "of a free name")
 			err := c.withLostReply(cl, func(ctx context.Context) error {
 				o, err := cl.Release(ctx, l.req.Name, l.req.Token, 0)
-				if err == nil && o != driver.Released && o != driver.Gone {
+				if err == nil && o != driver.OutcomeReleased && o != driver.OutcomeGone {
 					c.errorf("Release whose reply was lost returns %q", o)
 				}
 				return err
@@ -135,7 +135,7 @@ var faultCases = []testCase{
 				if err == nil {
 					c.failf("a request to a silent server was answered")
 				}
-				if c.g.Bound == driver.ToNothing {
+				if c.g.Bound == driver.BoundToNothing {
 					c.mustNotBe(err, "a request to a silent server", driver.ErrHeld, driver.ErrLost, driver.ErrExpired)
 				}
 			}
@@ -203,10 +203,10 @@ func fullStore(c *check) {
 			c.failf("Convert to shared while the store is full: %v", err)
 		}
 	}
-	c.release(writer, 0, "of a live hold while the store is full", driver.Released, driver.Gone)
-	c.release(demoted, 0, "of a live hold while the store is full", driver.Released, driver.Gone)
+	c.release(writer, 0, "of a live hold while the store is full", driver.OutcomeReleased, driver.OutcomeGone)
+	c.release(demoted, 0, "of a live hold while the store is full", driver.OutcomeReleased, driver.OutcomeGone)
 	if c.g.Shared {
-		c.release(reader, 0, "of a reader while the store is full", driver.Released, driver.Gone)
+		c.release(reader, 0, "of a reader while the store is full", driver.OutcomeReleased, driver.OutcomeGone)
 	}
 	c.fill(false)
 	for _, l := range []*lease{writer, demoted, reader} {

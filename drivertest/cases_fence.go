@@ -216,7 +216,7 @@ func fencesUsedUp(c *check) {
 			c.wantUsedUp(c.acquireUntilNotHeld(cl, r), "Acquire")
 		}
 	}
-	if c.g.Shared && c.g.Promotion == driver.Atomic {
+	if c.g.Shared && c.g.Promotion == driver.PromotionAtomic {
 		l := c.lastFence(true)
 		_, err := c.convert(l, false)
 		c.wantUsedUp(err, "Convert to exclusive")

@@ -87,7 +87,7 @@ func (stranger) Extend(context.Context, string, string, time.Duration) (driver.G
 }
 
 func (stranger) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
-	return driver.Gone, driver.ErrUnavailable
+	return driver.OutcomeGone, driver.ErrUnavailable
 }
 
 func (stranger) Guarantees() driver.Guarantees { return driver.Guarantees{} }

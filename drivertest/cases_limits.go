@@ -146,29 +146,59 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/holder",
-		clause: "Label and Host of MaxLabel bytes are kept whole; longer ones are ErrInvalid, naming the label or the host.",
-		about:  "Holder.Label Holder.Host MaxLabel MaxTrace ErrInvalid",
+		clause: "A Label of MaxLabel bytes, or of Guarantees.MaxLabel if that is less, and a Host of MaxHost bytes are kept whole; longer ones are ErrInvalid, naming the label or the host.",
+		about:  "Holder.Label Holder.Host MaxLabel MaxHost Guarantees.MaxLabel MaxTrace ErrInvalid",
 		f: func(c *check) {
-			full := strings.Repeat("\u00e9", driver.MaxLabel/2)
 			r := c.request(c.newName())
-			r.Holder.Label, r.Holder.Host = full, full
+			r.Holder = c.longestHolder()
+			full, host := r.Holder.Label, r.Holder.Host
 			l := c.take(c.a, r, "with the longest label and host")
-			held := c.mustRefuse(c.b, c.request(r.Name), "of a held name", l)
-			if !c.h.Anonymous && (len(held.Holds) != 1 || held.Holds[0].Label != full || held.Holds[0].Host != full) {
-				c.errorf("a label and a host of %d bytes came back as %+v", len(full), held.Holds)
+			c.wantWhole(c.mustRefuse(c.b, c.request(r.Name), "of a held name", l).Holds, r.Holder)
+			if c.has.inspect {
+				c.wantWhole(c.inspect(r.Name).Holds, r.Holder)
 			}
 			r = c.request(c.newName())
 			r.Holder.Label = full + "x"
 			_, err := c.a.Acquire(c.ctx, r)
 			c.invalid(err, "label", "Acquire with a label that is too long")
 			r = c.request(r.Name)
-			r.Holder.Host = full + "x"
+			r.Holder.Host = host + "x"
 			_, err = c.a.Acquire(c.ctx, r)
 			c.invalid(err, "host", "Acquire with a host that is too long")
 			r = c.request(r.Name)
 			r.Holder.Trace = strings.Repeat("0", driver.MaxTrace+1)
 			_, err = c.a.Acquire(c.ctx, r)
 			c.invalid(err, "trace", "Acquire with a trace that is too long")
+		},
+	},
+	{
+		name:   "limits/holder-of-readers",
+		clause: "The longest labels and hosts of readers are kept whole.",
+		about:  "Holder.Label Holder.Host MaxLabel MaxHost Guarantees.MaxLabel Request.Shared",
+		needs:  []need{readers, named},
+		f: func(c *check) {
+			r := c.readRequest(c.newName())
+			r.Holder = c.longestHolder()
+			l := c.take(c.a, r, "to read, with the longest label and host")
+			r.Token = newToken()
+			c.joins(c.b, r)
+			c.wantWhole(c.mustRefuse(c.b, c.request(r.Name), "while there are two readers", l).Holds, r.Holder, r.Holder)
+		},
+	},
+	{
+		name:   "limits/holder-of-a-waiter",
+		clause: "The longest label and host of a waiter are kept whole while it has the name.",
+		about:  "Holder.Label Holder.Host MaxLabel MaxHost Guarantees.MaxLabel Waiter.Wait",
+		needs:  []need{waits, named},
+		f: func(c *check) {
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			r := c.request(l.req.Name)
+			r.Holder = c.longestHolder()
+			w := c.waitForName(c.b, r, true)
+			c.queued(r.Name, 1)
+			c.releaseFreely(l)
+			n := c.awaitHold(w, "a waiter with the longest label and host")
+			c.wantWhole(c.mustRefuse(c.a, c.request(r.Name), "of the name that a waiter got", n).Holds, r.Holder)
 		},
 	},
 	{
@@ -245,4 +275,32 @@ func (c *check) optional(cl *client, r driver.Request) map[string]func(context.C
 		}
 	}
 	return all
+}
+
+// longestHolder has a label and a host as long as the store allows, with characters of several
+// bytes, and with some that many formats escape.
+func (c *check) longestHolder() driver.Holder {
+	most := driver.MaxLabel
+	if c.g.MaxLabel > 0 {
+		most = min(most, c.g.MaxLabel)
+	}
+	const unit = "\u00e9\x01\"\u20ac\n"
+	label := strings.Repeat(unit, most/len(unit))
+	label += strings.Repeat("l", most-len(label))
+	return driver.Holder{Host: strings.Repeat("\u00e9", driver.MaxHost/2), PID: 4713, Label: label}
+}
+
+// wantWhole checks that others see the holders' labels and hosts as they were given.
+func (c *check) wantWhole(got []driver.Hold, want ...driver.Holder) {
+	if c.h.Anonymous {
+		return
+	}
+	if len(got) != len(want) {
+		c.failf("there are %d holds; others see %+v", len(want), got)
+	}
+	for i, h := range got {
+		if h.Label != want[i].Label || h.Host != want[i].Host {
+			c.errorf("a label of %d bytes and a host of %d bytes came back as %q of %q", len(want[i].Label), len(want[i].Host), h.Label, h.Host)
+		}
+	}
 }

@@ -15,15 +15,15 @@ var passCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.mustPass(l)
-			if c.g.Fence != driver.NoFence {
+			if c.g.Fence != driver.FenceNone {
 				c.checkFenceAbove(n, l.grant.Fence)
 			}
 			c.checkLease(n.grant, n.req.TTL, "Pass")
 			c.verify(n, "after Pass")
 			c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was passed on")
-			c.outcome(c.a, l.req.Name, l.req.Token, 0, "of a hold that was passed on", driver.Gone)
+			c.outcome(c.a, l.req.Name, l.req.Token, 0, "of a hold that was passed on", driver.OutcomeGone)
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a name that was passed on", n)
-			c.outcome(c.a, l.req.Name, n.req.Token, 0, "of the next", driver.Released)
+			c.outcome(c.a, l.req.Name, n.req.Token, 0, "of the next", driver.OutcomeReleased)
 			c.takeSoon(c.b, c.request(l.req.Name), "after a passed hold was released")
 		},
 	},
@@ -40,7 +40,7 @@ var passCases = []testCase{
 				inQueue := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
 				r := c.request(l.req.Name)
 				n, out, queued := c.passOn(l, r)
-				if out != driver.Released {
+				if out != driver.OutcomeReleased {
 					c.failf("Pass of a name that somebody waits for: %q", out)
 				}
 				if n != nil && inQueue {
@@ -66,7 +66,7 @@ var passCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.mustPass(l)
 			again, out, _ := c.passOn(l, n.req)
-			if again == nil || out != driver.Released || again.grant.Fence != n.grant.Fence {
+			if again == nil || out != driver.OutcomeReleased || again.grant.Fence != n.grant.Fence {
 				c.failf("Pass had fence %d; repeated it returns %q, %+v", n.grant.Fence, out, again)
 			}
 			c.checkLease(again.grant, n.req.TTL, "Pass, repeated")
@@ -161,7 +161,7 @@ func (c *check) passOn(l *lease, r driver.Request) (n *lease, out driver.Outcome
 	if err != nil {
 		c.failf("Pass: %v", err)
 	}
-	if queued && (handed(g) || out != driver.Released) {
+	if queued && (handed(g) || out != driver.OutcomeReleased) {
 		c.failf("Pass says that it has queued the request, and also %q, %+v", out, g)
 	}
 	if !handed(g) {
@@ -193,7 +193,7 @@ func (c *check) giveUpPlace(r driver.Request) {
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
 		n, out := c.passAlone(l, c.request(l.req.Name))
-		if out != driver.Released {
+		if out != driver.OutcomeReleased {
 			c.failf("Pass of a live hold returns %q", out)
 		}
 		if n != nil {
@@ -206,7 +206,7 @@ func (c *check) mustPass(l *lease) *lease {
 }
 
 func (c *check) passedNothing(l *lease, what string) {
-	if n, out := c.passAlone(l, c.request(l.req.Name)); n != nil || out == driver.Released {
+	if n, out := c.passAlone(l, c.request(l.req.Name)); n != nil || out == driver.OutcomeReleased {
 		c.failf("Pass %s: %q, granted %v", what, out, n != nil)
 	}
 }

@@ -14,7 +14,7 @@ var passQueueCases = []testCase{
 			l := c.takeSoon(c.b, c.request(old.req.Name), "after a release")
 			w := c.waitForName(c.a, c.request(old.req.Name), true)
 			c.queued(old.req.Name, 1)
-			if n, out, queued := c.passOn(&old, c.request(old.req.Name)); n != nil || queued || out == driver.Released {
+			if n, out, queued := c.passOn(&old, c.request(old.req.Name)); n != nil || queued || out == driver.OutcomeReleased {
 				c.failf("Pass of a hold that was released: %q, granted %v, queued %v", out, n != nil, queued)
 			}
 			c.verify(l, "after Pass with a token that holds nothing")
@@ -54,7 +54,7 @@ var passQueueCases = []testCase{
 			if err != nil {
 				c.failBefore(a.l.liveUntil, "Acquire with the token of the place, after Wait: it must be granted, got: %v", err)
 			}
-			if c.g.Fence != driver.NoFence {
+			if c.g.Fence != driver.FenceNone {
 				c.checkFenceAbove(n, fence)
 			}
 			c.releaseFreely(n)
@@ -73,7 +73,7 @@ var passQueueCases = []testCase{
 			}
 			first := c.awaitTurn(q.before[0], "the first in the queue", q.before[1])
 			counted := c.waiters(q.req.Name) // the first one has left the queue: only Pass changes it now
-			if n, out, queued := c.passOn(q.from, q.req); n != nil || out != driver.Released || !queued {
+			if n, out, queued := c.passOn(q.from, q.req); n != nil || out != driver.OutcomeReleased || !queued {
 				c.failLate(driver.MaxReservation, "Pass queued next; repeated it returns %q, granted %v, queued %v", out, n != nil, queued)
 			}
 			if n := c.waiters(q.req.Name); n > counted {

@@ -5,35 +5,35 @@ import "github.com/padlock-go/padlock/driver"
 var releaseCases = []testCase{
 	{
 		name:   "release/frees",
-		clause: "Release of a live hold returns Released, and the name is free.",
+		clause: "Release of a live hold returns OutcomeReleased, and the name is free.",
 		about:  "Store.Release Released",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.release(l, 0, "of a live hold", driver.Released)
+			c.release(l, 0, "of a live hold", driver.OutcomeReleased)
 			n := c.takeSoon(c.b, c.request(l.req.Name), "after Release")
-			c.release(n, 0, "of a live hold", driver.Released)
+			c.release(n, 0, "of a live hold", driver.OutcomeReleased)
 		},
 	},
 	{
 		name:   "release/repeat",
-		clause: "Release is idempotent: a second Release of a hold returns Gone.",
+		clause: "Release is idempotent: a second Release of a hold returns OutcomeGone.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(l)
-			c.release(l, 0, "for the second time", driver.Gone)
-			c.outcome(c.a, c.newName(), newToken(), 0, "of a name that nobody ever held", driver.Gone)
+			c.release(l, 0, "for the second time", driver.OutcomeGone)
+			c.outcome(c.a, c.newName(), newToken(), 0, "of a name that nobody ever held", driver.OutcomeGone)
 		},
 	},
 	{
 		name:   "release/repeat-after-another",
-		clause: "A second Release of a hold returns Gone even if somebody else has the name by then, and does not touch that hold.",
+		clause: "A second Release of a hold returns OutcomeGone even if somebody else has the name by then, and does not touch that hold.",
 		about:  "Store.Release Gone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(l)
 			n := c.takeSoon(c.b, c.request(l.req.Name), "after Release")
-			c.release(l, 0, "for the second time, while another process has the name", driver.Gone)
+			c.release(l, 0, "for the second time, while another process has the name", driver.OutcomeGone)
 			c.verify(n, "after the former holder's second Release")
 		},
 	},
@@ -43,32 +43,32 @@ var releaseCases = []testCase{
 		about:  "Store.Release Gone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.outcome(c.b, l.req.Name, newToken(), 0, "with a token that never held anything", driver.Gone)
+			c.outcome(c.b, l.req.Name, newToken(), 0, "with a token that never held anything", driver.OutcomeGone)
 			c.verify(l, "after Release of another token")
 			c.mustRefuse(c.b, c.request(l.req.Name), "after Release of a wrong token", l)
 		},
 	},
 	{
 		name:   "release/after-expiry",
-		clause: "If the lease had run out and the name is free, Release returns Expired, or Gone if the store cannot tell, and never Released.",
+		clause: "If the lease had run out and the name is free, Release returns OutcomeExpired, or OutcomeGone if the store cannot tell, and never OutcomeReleased.",
 		about:  "Store.Release Expired",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
-			c.release(l, 0, "after the lease had run out", driver.Expired, driver.Gone)
+			c.release(l, 0, "after the lease had run out", driver.OutcomeExpired, driver.OutcomeGone)
 			c.takeSoon(c.b, c.request(l.req.Name), "after a late Release")
 		},
 	},
 	{
 		name:   "release/after-taken",
-		clause: "If the lease had run out and somebody took the name, Release does not touch that hold, and returns Taken, or Gone if the store cannot tell.",
+		clause: "If the lease had run out and somebody took the name, Release does not touch that hold, and returns OutcomeTaken, or OutcomeGone if the store cannot tell.",
 		about:  "Store.Release Taken",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			n := c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the lease ran out")
-			c.release(l, 0, "after the name was taken", driver.Taken, driver.Gone)
+			c.release(l, 0, "after the name was taken", driver.OutcomeTaken, driver.OutcomeGone)
 			c.verify(n, "after a late Release by the former holder")
 			c.mustRefuse(c.a, c.request(l.req.Name), "after a late Release by the former holder", n)
 		},

@@ -15,12 +15,12 @@ var replacesCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
-			if c.g.Fence != driver.NoFence && n.grant.Fence <= l.grant.Fence {
+			if c.g.Fence != driver.FenceNone && n.grant.Fence <= l.grant.Fence {
 				c.errorf("the hold had fence %d, the one that replaced it has %d", l.grant.Fence, n.grant.Fence)
 			}
 			c.checkLease(n.grant, n.req.TTL, "Acquire with Replaces")
 			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was replaced"), "Extend of a hold that was replaced")
-			c.release(l, 0, "of a hold that was replaced", driver.Taken, driver.Gone)
+			c.release(l, 0, "of a hold that was replaced", driver.OutcomeTaken, driver.OutcomeGone)
 			c.verify(n, "after the exporter's Release")
 			c.mustRefuse(c.a, c.request(l.req.Name), "after a swap", n)
 		},

@@ -31,7 +31,7 @@ var slotCases = []testCase{
 					c.failf("AcquireSlot reports %d holders of 3 permits", len(h.Holds))
 				}
 			}
-			c.release(held[1], 0, "of a permit", driver.Released)
+			c.release(held[1], 0, "of a permit", driver.OutcomeReleased)
 			slot, l := c.takeSlot(c.b, r, 3, false, "after a permit was released")
 			if slot != 1 {
 				c.failf("AcquireSlot grants permit %d, and permit 1 is the free one", slot)

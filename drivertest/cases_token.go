@@ -31,7 +31,7 @@ var tokenCases = []testCase{
 			c.verify(l, "of a permit, after the others were refused")
 			c.releaseFreely(l)
 			again, n := c.takeSlot(c.b, r, 1, false, "after the release, with the token that was refused")
-			if again != slot || c.g.Fence != driver.NoFence && n.grant.Fence <= l.grant.Fence {
+			if again != slot || c.g.Fence != driver.FenceNone && n.grant.Fence <= l.grant.Fence {
 				c.failf("the refused token gets permit %d with the fence %d, after permit %d with the fence %d", again, n.grant.Fence, slot, l.grant.Fence)
 			}
 			c.verify(n, "of a permit that a refused token has got")
@@ -59,7 +59,7 @@ func refusedAgain(c *check) {
 	n := c.repeatRefused(c.b, r, "after the release")
 	c.wantFenceAbove(n, l)
 	c.verify(n, "that a refused token has got")
-	if c.g.Bound == driver.ToNothing {
+	if c.g.Bound == driver.BoundToNothing {
 		if g, err := c.a.Acquire(c.ctx, r); err != nil || g.Fence != n.grant.Fence {
 			c.failBefore(n.liveUntil, "the same request by another process: want the fence %d, got: %d, %v", n.grant.Fence, g.Fence, orGranted(err))
 		}
@@ -143,7 +143,7 @@ func (c *check) hasNothing(cl *client, r driver.Request, when string) {
 
 // wantFenceAbove checks that the fence of l is greater than that of an earlier hold.
 func (c *check) wantFenceAbove(l, earlier *lease) {
-	if c.g.Fence != driver.NoFence && l.grant.Fence <= earlier.grant.Fence {
+	if c.g.Fence != driver.FenceNone && l.grant.Fence <= earlier.grant.Fence {
 		c.errorf("the refused token gets the fence %d, after a hold with the fence %d", l.grant.Fence, earlier.grant.Fence)
 	}
 }

@@ -41,9 +41,9 @@ var watchCases = []testCase{
 			switch f := k.grant.Fence; {
 			case f >= driver.MaxFence:
 				return fmt.Sprintf("returns fence %d", f)
-			case r.g.Fence == driver.NoFence && f != 0:
+			case r.g.Fence == driver.FenceNone && f != 0:
 				return fmt.Sprintf("returns fence %d, though Guarantees say that there is none", f)
-			case r.g.Fence != driver.NoFence && f == 0 && granted:
+			case r.g.Fence != driver.FenceNone && f == 0 && granted:
 				return "returns fence 0, though Guarantees say that there are fences"
 			}
 			return ""
@@ -71,9 +71,9 @@ var watchCases = []testCase{
 		watch: func(r *run, k *call) string {
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch {
-			case r.g.Bound == driver.ToNothing && k.grant.Bound != nil:
+			case r.g.Bound == driver.BoundToNothing && k.grant.Bound != nil:
 				return "returns a Bound, though Guarantees say that holds are bound to nothing"
-			case r.g.Bound == driver.ToConnection && granted && k.grant.Bound == nil:
+			case r.g.Bound == driver.BoundToConnection && granted && k.grant.Bound == nil:
 				return "returns no Bound, though Guarantees say that holds are bound to a connection"
 			}
 			return ""

@@ -26,7 +26,7 @@ var bucketKind = register.Kind{
 		Keys:            &storekit.ObjectKeys,
 		MaxKey:          1024,
 		NoVersion:       `"0"`,
-		SurvivesRestart: driver.Yes,
+		SurvivesRestart: driver.PromiseYes,
 		Notes:           []string{"This store is an example."},
 	},
 	Help:    "a bucket of the fake object storage",

@@ -38,7 +38,7 @@ type tableStore struct {
 var guarantees = driver.Guarantees{
 	Store: "table",
 	Lease: true,
-	Fence: driver.DurableFence,
+	Fence: driver.FenceDurable,
 	Notes: []string{"This store is an example."},
 }
 
@@ -119,25 +119,25 @@ func (s *tableStore) Extend(ctx context.Context, name, token string, ttl time.Du
 
 func (s *tableStore) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := s.begin(ctx); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer s.mu.Unlock()
 	hold := s.rows[name]
 	if hold == nil || hold.token != token {
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	held := hold.until.After(s.now())
 	hold.token, hold.until = "", time.Time{}
 	if !held {
-		return driver.Expired, nil
+		return driver.OutcomeExpired, nil
 	}
-	return driver.Released, nil
+	return driver.OutcomeReleased, nil
 }
 
 // extend never shortens a lease. The Grant counts from before the request.

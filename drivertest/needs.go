@@ -20,15 +20,15 @@ var (
 	leases    = promised("leases", func(g *driver.Guarantees) bool { return g.Lease })
 	readers   = promised("shared mode", func(g *driver.Guarantees) bool { return g.Shared })
 	coolDowns = promised("cool-downs", func(g *driver.Guarantees) bool { return g.CoolDown })
-	fences    = promised("fences", func(g *driver.Guarantees) bool { return g.Fence != driver.NoFence })
-	oneFence  = promised("one fence for readers", func(g *driver.Guarantees) bool { return g.SharedFence == driver.Yes })
-	durable   = promised("durable fences", func(g *driver.Guarantees) bool { return g.Fence == driver.DurableFence })
-	promotes  = promised("promotion", func(g *driver.Guarantees) bool { return g.Promotion != driver.NoPromotion })
+	fences    = promised("fences", func(g *driver.Guarantees) bool { return g.Fence != driver.FenceNone })
+	oneFence  = promised("one fence for readers", func(g *driver.Guarantees) bool { return g.SharedFence == driver.PromiseYes })
+	durable   = promised("durable fences", func(g *driver.Guarantees) bool { return g.Fence == driver.FenceDurable })
+	promotes  = promised("promotion", func(g *driver.Guarantees) bool { return g.Promotion != driver.PromotionNone })
 	fifo      = promised("FIFO", func(g *driver.Guarantees) bool { return g.FIFO })
-	bound     = promised("holds bound to a connection or process", func(g *driver.Guarantees) bool { return g.Bound != driver.ToNothing })
-	detaches  = promised("detached holds", func(g *driver.Guarantees) bool { return g.Detached && g.Bound != driver.ToNothing })
-	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.ToConnection })
-	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.Yes })
+	bound     = promised("holds bound to a connection or process", func(g *driver.Guarantees) bool { return g.Bound != driver.BoundToNothing })
+	detaches  = promised("detached holds", func(g *driver.Guarantees) bool { return g.Detached && g.Bound != driver.BoundToNothing })
+	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.BoundToConnection })
+	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.PromiseYes })
 
 	repeatsRefused = promised("refused tokens that are not spent", func(g *driver.Guarantees) bool { return !g.RefusedIsSpent })
 
@@ -108,12 +108,12 @@ func (r *run) abilities() (has abilities) {
 	has.record = implements[driver.Recorder](r.a)
 	if implements[driver.Admin](r.a) {
 		has.inspect, has.list = r.can(driver.AbilityInspect), r.can(driver.AbilityList)
-		has.breaks = r.can(driver.AbilityBreak) && r.g.Bound != driver.ToProcess // nobody else can end such a hold
+		has.breaks = r.can(driver.AbilityBreak) && r.g.Bound != driver.BoundToProcess // nobody else can end such a hold
 	}
 	if implements[driver.Places](r.a) {
 		has.identify, has.place, has.locate = r.can(driver.AbilityStoreID), r.can(driver.AbilitySamePlace), true
 	}
-	has.replace = r.g.Bound == driver.ToNothing
+	has.replace = r.g.Bound == driver.BoundToNothing
 	return has
 }
 
@@ -169,7 +169,7 @@ func list(words []string) string {
 // unproved lists the promises that no case could check.
 func (r *run) unproved() (out []string) {
 	promise := func(name string, p driver.Promise, checked bool) {
-		if p != driver.No && !checked {
+		if p != driver.PromiseNo && !checked {
 			out = append(out, fmt.Sprintf("%s=%v", name, p))
 		}
 	}
@@ -177,6 +177,6 @@ func (r *run) unproved() (out []string) {
 	promise("SurvivesFailover", r.g.SurvivesFailover, false)
 	promise("SafeClockJump", r.g.SafeClockJump, false)
 	promise("SafeEviction", r.g.SafeEviction, false)
-	promise("SharedFence", r.g.SharedFence, r.g.SharedFence == driver.Yes)
+	promise("SharedFence", r.g.SharedFence, r.g.SharedFence == driver.PromiseYes)
 	return out
 }

@@ -99,7 +99,7 @@ func (w *world) revive(e *entry, token string) (*hold, error) {
 		}
 	}
 	switch {
-	case w.bug == extendAfterRelease && e.past[token] == driver.Released && len(e.holds) == 0:
+	case w.bug == extendAfterRelease && e.past[token] == driver.OutcomeReleased && len(e.holds) == 0:
 		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Minute)}}
 		return e.holds[0], nil
 	case w.bug == extendAnybody && len(e.holds) == 1 && w.lives(e.holds[0]) && e.past[token] == 0:
@@ -107,7 +107,7 @@ func (w *world) revive(e *entry, token string) (*hold, error) {
 	case w.bug == extendTakesFree && len(e.holds) == 0 && len(e.past) == 0:
 		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Hour)}}
 		return e.holds[0], nil
-	case w.bug == extendTheTaker && len(e.holds) == 1 && e.past[token] == driver.Taken:
+	case w.bug == extendTheTaker && len(e.holds) == 1 && e.past[token] == driver.OutcomeTaken:
 		return e.holds[0], nil
 	}
 	return nil, driver.ErrLost
@@ -119,7 +119,7 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 		keep = 0
 	}
 	if s.is(cancelledReleaseLies) && ctx.Err() != nil {
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	if keep != 0 && !s.w.g.CoolDown {
 		return o, fmt.Errorf("keep: %w", errors.ErrUnsupported)
@@ -138,7 +138,7 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 		return nil
 	})
 	if err != nil {
-		return driver.Gone, s.blab(err, token)
+		return driver.OutcomeGone, s.blab(err, token)
 	}
 	return o, nil
 }
@@ -146,13 +146,13 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome {
 	w := s.w
 	if !(s.is(placeKept) && e.isAbsent(token)) && e.leave(token) {
-		return driver.Released
+		return driver.OutcomeReleased
 	}
 	for _, h := range e.holds {
 		switch {
 		case h.token == token && h.reserved && s.is(releaseKeepsReservation):
 			h.until = h.since.Add(time.Hour)
-			return driver.Released
+			return driver.OutcomeReleased
 		case h.token == token:
 			return s.releaseHold(e, h, keep)
 		}
@@ -161,21 +161,21 @@ func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome
 	switch {
 	case s.is(releaseAnybody) && !known && len(e.holds) > 0:
 		e.holds = nil
-	case s.is(staleReleaseRemoves) && past == driver.Taken:
+	case s.is(staleReleaseRemoves) && past == driver.OutcomeTaken:
 		e.holds = nil
-	case s.is(secondReleaseRemoves) && past == driver.Released:
+	case s.is(secondReleaseRemoves) && past == driver.OutcomeReleased:
 		e.holds = nil
-	case s.is(secondReleaseWarms) && past == driver.Released:
+	case s.is(secondReleaseWarms) && past == driver.OutcomeReleased:
 		e.cooling = time.Time{}
 	case s.is(staleReleaseCools) && keep > 0:
 		e.cooling = w.now().Add(keep)
-	case s.is(secondReleaseSaysReleased) && past == driver.Released:
-		return driver.Released
+	case s.is(secondReleaseSaysReleased) && past == driver.OutcomeReleased:
+		return driver.OutcomeReleased
 	case s.is(wrongTokenIsTaken) && len(e.holds) > 0:
-		return driver.Taken
+		return driver.OutcomeTaken
 	}
-	if past == driver.Released {
-		return driver.Gone
+	if past == driver.OutcomeReleased {
+		return driver.OutcomeGone
 	}
 	return past
 }
@@ -183,11 +183,11 @@ func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome
 func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome {
 	w := s.w
 	if !w.lives(h) {
-		w.drop(e, h.token, driver.Gone)
+		w.drop(e, h.token, driver.OutcomeGone)
 		if s.is(lateReleaseSaysReleased) {
-			return driver.Released
+			return driver.OutcomeReleased
 		}
-		return driver.Expired
+		return driver.OutcomeExpired
 	}
 	end := later(h.atLeast, w.now().Add(keep))
 	if s.is(atLeastDiesWithRelease) {
@@ -205,7 +205,7 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 	if e.intent == h.token && !s.is(intentOutlivesRelease) {
 		e.intent = ""
 	}
-	w.drop(e, h.token, driver.Released)
+	w.drop(e, h.token, driver.OutcomeReleased)
 	s.carryOutLost(e)
 	switch {
 	case s.is(releaseFreesAllReaders) && h.shared:
@@ -218,9 +218,9 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 	case s.is(releaseEndsBound):
 		s.unbind(driver.ErrLost)
 	case s.is(releaseSaysGone):
-		return driver.Gone
+		return driver.OutcomeGone
 	}
-	return driver.Released
+	return driver.OutcomeReleased
 }
 
 // Guarantees implements driver.Store.
@@ -250,7 +250,7 @@ func (s *ref) Close() error {
 		s.w.mu.Lock()
 		defer s.w.mu.Unlock()
 		s.unbind(driver.ErrClosed)
-		if s.w.g.Bound != driver.ToNothing || s.is(closeDropsHolds) {
+		if s.w.g.Bound != driver.BoundToNothing || s.is(closeDropsHolds) {
 			s.w.dropAll(s)
 		}
 	})

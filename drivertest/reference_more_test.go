@@ -83,7 +83,7 @@ func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64
 		}
 		end := time.Time{}
 		for _, h := range e.holds {
-			e.past[h.token] = driver.Taken
+			e.past[h.token] = driver.OutcomeTaken
 			end = later(end, h.atLeast)
 		}
 		if s.is(breakEndsOneReader) && len(e.holds) > 1 {
@@ -214,7 +214,7 @@ func (w *world) restart(keepData bool) error {
 func (w *world) cut(s *ref) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.g.Bound != driver.ToNothing || w.bug == cutDropsHolds {
+	if w.g.Bound != driver.BoundToNothing || w.bug == cutDropsHolds {
 		w.dropAll(s)
 	}
 	if w.bug != boundOutlivesCut || w.silent != nil {
@@ -229,7 +229,7 @@ func (w *world) dropAll(s *ref) {
 	for _, e := range w.names {
 		for _, h := range e.holds {
 			if h.owner == s {
-				w.drop(e, h.token, driver.Taken)
+				w.drop(e, h.token, driver.OutcomeTaken)
 			}
 		}
 		e.signal()
@@ -243,7 +243,7 @@ func (w *world) pause() (resume func() error, err error) {
 	silent := make(chan struct{})
 	w.silent = silent
 	var cuts sync.WaitGroup
-	if w.g.Bound == driver.ToConnection && w.bug != boundOutlivesSilence {
+	if w.g.Bound == driver.BoundToConnection && w.bug != boundOutlivesSilence {
 		for _, s := range w.opens {
 			cuts.Add(1)
 			time.AfterFunc(w.g.LossDelay, func() { w.cut(s); cuts.Done() })
@@ -288,7 +288,7 @@ func (w *world) foreign(name string) (release func() error, err error) {
 	return func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.drop(e, h.token, driver.Gone)
+		w.drop(e, h.token, driver.OutcomeGone)
 		e.signal()
 		return nil
 	}, nil
@@ -340,8 +340,8 @@ func (s passer) Release(ctx context.Context, name, token string, keep time.Durat
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	for _, h := range s.w.entry(name).holds {
-		if h.token == "child of "+token && s.w.lives(h) && o == driver.Released {
-			return driver.Inherited, err
+		if h.token == "child of "+token && s.w.lives(h) && o == driver.OutcomeReleased {
+			return driver.OutcomeInherited, err
 		}
 	}
 	return o, err

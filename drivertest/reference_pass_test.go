@@ -99,7 +99,7 @@ func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o d
 		} else {
 			o, g, err = s.pass(e, token, &next)
 		}
-		queued = err == nil && waited && !handed(g) && (o == driver.Released || s.is(queuesForNothing))
+		queued = err == nil && waited && !handed(g) && (o == driver.OutcomeReleased || s.is(queuesForNothing))
 		if queued {
 			s.queue(e, &next)
 		}
@@ -107,7 +107,7 @@ func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o d
 		return err
 	})
 	if err != nil {
-		return driver.Gone, driver.Grant{}, false, s.blab(err, token)
+		return driver.OutcomeGone, driver.Grant{}, false, s.blab(err, token)
 	}
 	return o, g, queued, nil
 }
@@ -126,11 +126,11 @@ func (s relay) queueAgain(e *entry, next *driver.Request) (driver.Outcome, bool)
 	switch {
 	case s.is(queuesNotAgain):
 		e.leave(next.Token)
-		return driver.Gone, false
+		return driver.OutcomeGone, false
 	case s.is(queuesTwice):
 		s.queue(e, next)
 	}
-	return driver.Released, true
+	return driver.OutcomeReleased, true
 }
 
 // reserveForAbsent reserves the name for the first place in the queue if it is that caller's turn
@@ -153,13 +153,13 @@ func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcom
 	w := s.w
 	if h := w.live(e, next.Token); h != nil && !s.is(passRefusesAgain) {
 		g, err := s.repeat(e, h, next)
-		return driver.Released, g, err
+		return driver.OutcomeReleased, g, err
 	}
 	h := w.live(e, token)
 	if s.is(passThroughRest) && h != nil {
 		h.atLeast = time.Time{}
 	}
-	o, kept := driver.Released, h != nil && s.is(passAndKeeps)
+	o, kept := driver.OutcomeReleased, h != nil && s.is(passAndKeeps)
 	if !kept {
 		o = s.release(e, token, 0)
 	}

@@ -87,8 +87,8 @@ type ref struct {
 }
 
 var refGuarantees = driver.Guarantees{
-	Store: "reference", SurvivesRestart: driver.Yes, SafeClockJump: driver.Yes, SafeEviction: driver.Yes, Fence: driver.DurableFence,
-	SharedFence: driver.Yes, Lease: true, Shared: true, Promotion: driver.Atomic, FIFO: true, CoolDown: true,
+	Store: "reference", SurvivesRestart: driver.PromiseYes, SafeClockJump: driver.PromiseYes, SafeEviction: driver.PromiseYes, Fence: driver.FenceDurable,
+	SharedFence: driver.PromiseYes, Lease: true, Shared: true, Promotion: driver.PromotionAtomic, FIFO: true, CoolDown: true,
 }
 
 func newWorld(b bug) *world {
@@ -214,7 +214,7 @@ func (w *world) drop(e *entry, token string, o driver.Outcome) {
 			kept = append(kept, h)
 		}
 	}
-	if e.holds = kept; o != driver.Gone {
+	if e.holds = kept; o != driver.OutcomeGone {
 		e.past[token] = o
 	}
 	if len(e.holds) == 0 && w.bug == fenceForgotten {
@@ -226,7 +226,7 @@ func (w *world) drop(e *entry, token string, o driver.Outcome) {
 func (w *world) bury(e *entry) {
 	for _, h := range e.holds {
 		if !w.lives(h) {
-			if w.drop(e, h.token, driver.Taken); w.bug == fenceLapses {
+			if w.drop(e, h.token, driver.OutcomeTaken); w.bug == fenceLapses {
 				e.fence = 0
 			}
 		}
@@ -237,7 +237,7 @@ func (w *world) mint(e *entry, above uint64) uint64 {
 	if w.bug == fenceAboveIgnored {
 		above = 0
 	}
-	if w.g.Fence == driver.NoFence {
+	if w.g.Fence == driver.FenceNone {
 		return 0
 	}
 	micros := uint64(w.now().UnixMicro())
@@ -283,7 +283,7 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if s.is(sharedIsExclusive) || s.is(sharedPretended) {
 		r.Shared = false
 	}
-	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.ToNothing && !s.is(boundSwaps) || r.Replaces != "" && s.is(swapUnsupported) {
+	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.BoundToNothing && !s.is(boundSwaps) || r.Replaces != "" && s.is(swapUnsupported) {
 		return g, errors.ErrUnsupported
 	}
 	if r.Detached && s.is(detachedUnsupported) {
@@ -345,7 +345,7 @@ func (w *world) free(e *entry, r *driver.Request) bool {
 	if w.bug == fenceCools && !e.cooling.IsZero() && !e.cooling.After(now) {
 		e.fence, e.cooling = 0, time.Time{}
 	}
-	if e.cooling.After(now) && !(w.bug == coolDownKnowsItsToken && e.past[r.Token] == driver.Released) {
+	if e.cooling.After(now) && !(w.bug == coolDownKnowsItsToken && e.past[r.Token] == driver.OutcomeReleased) {
 		return false
 	}
 	if r.Shared && w.intending(e) != "" && w.bug != intentLetsIn {
@@ -420,7 +420,7 @@ func (s *ref) grant(h *hold) driver.Grant {
 			g.TTL = min(g.TTL, longest)
 		}
 	}
-	if s.w.g.Bound == driver.ToConnection || s.is(boundUnasked) {
+	if s.w.g.Bound == driver.BoundToConnection || s.is(boundUnasked) {
 		g.Bound = s.bound
 	}
 	if s.w.g.InProcess && !s.is(fromForgotten) {
@@ -468,7 +468,7 @@ func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 		old := *h
 		e.holds = append(e.holds, &old)
 	}
-	e.past[h.token] = driver.Taken
+	e.past[h.token] = driver.OutcomeTaken
 	h.owner, h.token, h.since = s, r.Token, s.w.now()
 	if !s.is(swapKeepsHolder) {
 		h.holder = r.Holder

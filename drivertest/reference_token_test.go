@@ -37,7 +37,7 @@ func (s *ref) noteRefusal(e *entry, r *driver.Request) {
 		time.AfterFunc(100*time.Millisecond, func() {
 			s.w.mu.Lock()
 			defer s.w.mu.Unlock()
-			s.w.drop(e, late.Token, driver.Gone)
+			s.w.drop(e, late.Token, driver.OutcomeGone)
 		})
 	}
 }

@@ -108,6 +108,9 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	if s.is(waiterForgetsAtLeast) {
 		waited.AtLeast = 0
 	}
+	if s.is(waitersLabelCut) && len(r.Holder.Label) == driver.MaxLabel {
+		waited.Holder.Label = r.Holder.Label[:driver.MaxLabel-1]
+	}
 	if s.is(waiterForgetsAbove) {
 		waited.FenceAbove = 0
 	}
@@ -185,7 +188,7 @@ func (s *ref) leaveQueue(e *entry, p *waiting, r *driver.Request, why error) err
 		e.leave(p.token)
 	}
 	if s.is(givenUpWaitDropsHold) {
-		s.w.drop(e, r.Token, driver.Released)
+		s.w.drop(e, r.Token, driver.OutcomeReleased)
 	}
 	e.signal()
 	if s.is(cancelIsARefusal) {
@@ -262,7 +265,7 @@ func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error
 
 func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	w := s.w
-	if s.w.g.Promotion == driver.NoPromotion && !s.is(promotesAnyway) {
+	if s.w.g.Promotion == driver.PromotionNone && !s.is(promotesAnyway) {
 		return errors.ErrUnsupported
 	}
 	if t := w.intending(e); t != "" && t != h.token && !s.is(promotersWaitForEachOther) {
@@ -270,11 +273,11 @@ func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	}
 	if others := slices.ContainsFunc(e.holds, func(o *hold) bool { return o != h && w.lives(o) }); others && !s.is(promotesAmongReaders) {
 		e.intent, e.intends = h.token, w.now().Add(driver.MaxIntent)
-		if s.is(promotionLosesHold) || w.g.Promotion == driver.Regrant {
-			w.drop(e, h.token, driver.Taken)
+		if s.is(promotionLosesHold) || w.g.Promotion == driver.PromotionRegrant {
+			w.drop(e, h.token, driver.OutcomeTaken)
 			e.intent = ""
 		}
-		if w.g.Promotion == driver.Regrant {
+		if w.g.Promotion == driver.PromotionRegrant {
 			return driver.ErrLost
 		}
 		return w.heldError(e, r)
@@ -411,6 +414,10 @@ func (w *world) reports(e *entry, except string) (out []driver.Hold) {
 }
 
 func (w *world) garble(v driver.Hold) driver.Hold {
+	cut := w.bug == holdersLabelCut || w.bug == readersLabelCut && v.Shared
+	if cut && len(v.Label) == driver.MaxLabel {
+		v.Label = v.Label[:driver.MaxLabel-1]
+	}
 	switch w.bug {
 	case heldByNobody:
 		v.Holder = driver.Holder{}

@@ -89,7 +89,7 @@ func (d *deaf) Unwrap() driver.Store { return d.Store }
 
 func (d *deaf) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if d.now.Load() {
-		return driver.Gone, driver.ErrUnavailable
+		return driver.OutcomeGone, driver.ErrUnavailable
 	}
 	return d.Store.Release(ctx, name, token, keep)
 }

@@ -24,9 +24,9 @@
 //
 // A guard accepts a fence that is equal to the greatest one. The same holder may write again, or
 // several readers may hold a shared lock. All readers have the same fence if
-// driver.Guarantees.SharedFence of the store is Yes. In a quorum the readers may have different
-// fences if a member was late or has come back. The guards then refuse the readers with the smaller
-// fences.
+// driver.Guarantees.SharedFence of the store is PromiseYes. In a quorum the readers may have
+// different fences if a member was late or has come back. The guards then refuse the readers with
+// the smaller fences.
 //
 // Checking and writing must be one step. Otherwise a process may check its fence, be paused, and
 // write when another process has the lock. The page docs/fences.md has a complete program for SQL.

@@ -73,7 +73,7 @@ func (t *twin) Extend(ctx context.Context, name, token string, ttl time.Duration
 // Release implements driver.Store.
 func (t *twin) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if t.sameLock(name) {
-		return driver.Released, ctx.Err()
+		return driver.OutcomeReleased, ctx.Err()
 	}
 	return t.Store.Release(ctx, name, token, keep)
 }

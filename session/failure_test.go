@@ -257,7 +257,7 @@ func (phpHolds) Extend(context.Context, string, string, time.Duration) (driver.G
 	return driver.Grant{}, driver.ErrLost
 }
 func (phpHolds) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
-	return driver.Gone, nil
+	return driver.OutcomeGone, nil
 }
 func (phpHolds) Guarantees() driver.Guarantees { return driver.Guarantees{Lease: true} }
 func (phpHolds) Close() error                  { return nil }

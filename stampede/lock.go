@@ -10,7 +10,7 @@ import (
 
 const (
 	defaultLease = 2 * time.Second
-	maxLockName  = 1024 // same as driver.MaxName
+	maxLockName  = 1024 // driver.MaxName; TestMaxLockName compares them
 	keptOfName   = 200  // how many bytes of a long name stay; a hash replaces the others
 )
 

@@ -210,7 +210,7 @@ func (a *app) cannotBreak(s *sampler.Name) bool {
 		return true
 	}
 	h := s.Holds[0]
-	return a.opened.Guarantees().Bound == driver.ToProcess && !h.Cooling && h.Until.IsZero() // a file lock without a lease
+	return a.opened.Guarantees().Bound == driver.BoundToProcess && !h.Cooling && h.Until.IsZero() // a file lock without a lease
 }
 
 // unbreakable returns the failure for a hold that the command "break" cannot end. The message says
@@ -218,9 +218,9 @@ func (a *app) cannotBreak(s *sampler.Name) bool {
 func (a *app) unbreakable(s *sampler.Name) *failure {
 	var how string
 	switch a.opened.Guarantees().Bound {
-	case driver.ToProcess:
+	case driver.BoundToProcess:
 		how = "the lock ends only when its processes end"
-	case driver.ToConnection:
+	case driver.BoundToConnection:
 		how = "the lock ends only when its holder's connection to the server ends"
 	default:
 		how = "this store breaks no locks; the lease ends by itself" + endText(s.Holds[0].Until, time.Now())

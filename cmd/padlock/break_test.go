@@ -107,7 +107,7 @@ type breaksNothing struct {
 func (b breaksNothing) Close() error { return nil }
 
 func (b breaksNothing) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Bound: b.bound, Lease: b.bound == driver.ToNothing, Lacks: driver.AbilityList | driver.AbilityBreak}
+	return driver.Guarantees{Bound: b.bound, Lease: b.bound == driver.BoundToNothing, Lacks: driver.AbilityList | driver.AbilityBreak}
 }
 
 func without(bound driver.Bound) func(kept, *padlock.Locker) driver.Store {
@@ -121,7 +121,9 @@ func connected(s kept, _ *padlock.Locker) driver.Store {
 
 type withBound struct{ inspected }
 
-func (withBound) Guarantees() driver.Guarantees { return driver.Guarantees{Bound: driver.ToConnection} }
+func (withBound) Guarantees() driver.Guarantees {
+	return driver.Guarantees{Bound: driver.BoundToConnection}
+}
 
 func (withBound) Break(context.Context, string, uint64) (uint64, error) { return 2, nil }
 
@@ -149,9 +151,9 @@ func TestBreakOutcomes(t *testing.T) {
 		"taken by another one meanwhile":   {hold: acquire("deploy"), store: changed(func(l *padlock.Locker) { acquire("deploy")(t, l) }), fence: 0, status: exitHeld, says: "^deploy has changed hands: its fence is [0-9]+ now"},
 		"held by PHP, with a fence":        {hold: none, store: foreign, fence: 7, status: exitHeld, says: `^deploy is held by a program other than padlock; this hold has no fence to compare, so nothing was broken \(to break whatever hold there is: padlock break --yes deploy\)$`},
 		"held in ZooKeeper":                {hold: none, store: connected, fence: 1, says: `^deploy is broken`},
-		"bound to a process":               {hold: acquire("deploy"), store: without(driver.ToProcess), fence: 0, status: exitUsage, says: `^deploy cannot be broken: the lock ends only when its processes end; end process [0-9]+$`},
-		"bound to a connection":            {hold: acquire("deploy"), store: without(driver.ToConnection), fence: 0, status: exitUsage, says: `^deploy cannot be broken: the lock ends only when its holder's connection to the server ends; end process [0-9]+$`},
-		"a lease in a store without break": {hold: acquire("deploy"), store: without(driver.ToNothing), fence: 0, status: exitUsage, says: `^deploy cannot be broken: this store breaks no locks; the lease ends by itself until .*; end process [0-9]+$`},
+		"bound to a process":               {hold: acquire("deploy"), store: without(driver.BoundToProcess), fence: 0, status: exitUsage, says: `^deploy cannot be broken: the lock ends only when its processes end; end process [0-9]+$`},
+		"bound to a connection":            {hold: acquire("deploy"), store: without(driver.BoundToConnection), fence: 0, status: exitUsage, says: `^deploy cannot be broken: the lock ends only when its holder's connection to the server ends; end process [0-9]+$`},
+		"a lease in a store without break": {hold: acquire("deploy"), store: without(driver.BoundToNothing), fence: 0, status: exitUsage, says: `^deploy cannot be broken: this store breaks no locks; the lease ends by itself until .*; end process [0-9]+$`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if c.name == "" {

@@ -113,8 +113,8 @@ func (f faulty) Release(ctx context.Context, name, token string, keep time.Durat
 	case nil:
 		return f.Store.Release(ctx, name, token, keep)
 	case driver.ErrLost:
-		return driver.Taken, nil
+		return driver.OutcomeTaken, nil
 	default:
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 }

@@ -282,7 +282,7 @@ func keptBy(keeper int) string {
 // stays held although no process of its holder is running. These programs see a lock only while a
 // process holds it.
 func unseenBy(l *padlock.Locker) []string {
-	if l.Guarantees().Bound == driver.ToNothing {
+	if l.Guarantees().Bound == driver.BoundToNothing {
 		return nil
 	}
 	return []string{"flock(1)", "padlock flock", "PHP"}

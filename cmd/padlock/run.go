@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
 
 const runLong = `run takes the lock NAME, runs COMMAND, and releases the lock when COMMAND and all
@@ -104,7 +105,7 @@ func (a *app) run(set *runFlags, args []string) error {
 		return err
 	}
 	if set.label == "" {
-		set.label = command[0][:min(len(command[0]), 256)]
+		set.label = texts.Purpose(command[0])
 	}
 	path, err := program.Find(command[0])
 	if err != nil {

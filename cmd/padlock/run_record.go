@@ -49,7 +49,7 @@ func (f *front) startRecording(store driver.Store) {
 	}
 	host, _ := os.Hostname()
 	f.record = &recording{w: f.history(store).Writer(), begun: time.Now(), run: history.Run{
-		Name: f.name, Host: host[:min(len(host), driver.MaxLabel)], PID: os.Getpid(), Label: f.set.label, Slot: -1,
+		Name: f.name, Host: host[:min(len(host), driver.MaxHost)], PID: os.Getpid(), Label: f.set.label, Slot: -1,
 	}}
 }
 

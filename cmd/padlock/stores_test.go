@@ -21,7 +21,7 @@ func TestEverySchemeIsListed(t *testing.T) {
 		if k.help == "" || k.guarantees.Store == "" {
 			t.Errorf("%s: has no help or no promises: %+v", k.names[0], k)
 		}
-		if got := strings.Contains(withLeases(t.Context()), k.example); got != ((k.guarantees.Bound == driver.ToNothing || k.guarantees.Detached) && !k.composite) {
+		if got := strings.Contains(withLeases(t.Context()), k.example); got != ((k.guarantees.Bound == driver.BoundToNothing || k.guarantees.Detached) && !k.composite) {
 			t.Errorf("%s: is listed among the stores with leases: %v", k.example, got)
 		}
 	}

@@ -309,12 +309,12 @@ func TestReleaseRemovesItsOwnKeyOnly(t *testing.T) {
 		err     error
 		want    string
 	}{
-		{"next", driver.Released, nil, "next"},
-		{"", driver.Released, nil, ""},
-		{"", driver.Gone, nil, ""},
-		{"", driver.Gone, driver.ErrUnavailable, "mine"},
-		{"", driver.Gone, driver.ErrUncertain, "mine"},
-		{"next", driver.Gone, driver.ErrUnavailable, "next"},
+		{"next", driver.OutcomeReleased, nil, "next"},
+		{"", driver.OutcomeReleased, nil, ""},
+		{"", driver.OutcomeGone, nil, ""},
+		{"", driver.OutcomeGone, driver.ErrUnavailable, "mine"},
+		{"", driver.OutcomeGone, driver.ErrUncertain, "mine"},
+		{"next", driver.OutcomeGone, driver.ErrUnavailable, "next"},
 	} {
 		file := filepath.Join(t.TempDir(), "key")
 		store := inMemory(t)
@@ -340,7 +340,7 @@ func TestReleaseRemovesItsOwnKeyOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &app{stdout: io.Discard, stderr: io.Discard}
-		if err := a.release(t.Context(), file, seconds{}); (err == nil) != (c.outcome == driver.Released) {
+		if err := a.release(t.Context(), file, seconds{}); (err == nil) != (c.outcome == driver.OutcomeReleased) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		text, _ := os.ReadFile(file)

@@ -34,3 +34,16 @@ func Message(s string) string {
 	}
 	return strings.ReplaceAll(Name(s), `\\`, `\`)
 }
+
+// Cut shortens s to at most n bytes, and cuts between two characters.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := n; i >= max(0, n-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(s[i]) {
+			return s[:i]
+		}
+	}
+	return s[:n] // not UTF-8
+}

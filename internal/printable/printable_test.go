@@ -28,3 +28,20 @@ func TestPrintable(t *testing.T) {
 		}
 	}
 }
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 0, ""}, {"ab", 2, "ab"}, {"abc", 2, "ab"}, {"abc", 0, ""},
+		{"a\u00e9b", 2, "a"}, {"a\u00e9b", 3, "a\u00e9"}, {"\u00e9", 1, ""},
+		{"\U0001f512x", 3, ""}, {"\U0001f512x", 4, "\U0001f512"}, {"ab\U0001f512", 5, "ab"},
+		{"\xff\x80\x80\x80\x80\x80\x80", 5, "\xff\x80\x80\x80\x80"},
+	} {
+		if got := Cut(c.text, c.n); got != c.want {
+			t.Errorf("Cut(%q, %d) is %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}

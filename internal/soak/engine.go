@@ -118,7 +118,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Voting {
 		r.monitor.Log(Event{Op: Voting, Worker: engine, At: clockNow()})
 	}
-	if r.Guarantees.Promotion == driver.Regrant {
+	if r.Guarantees.Promotion == driver.PromotionRegrant {
 		r.monitor.Log(Event{Op: Regrants, Worker: engine, At: clockNow()})
 	}
 	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
@@ -127,7 +127,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Guarantees.FIFO && !r.Unordered {
 		r.monitor.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
 	}
-	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.ToConnection && d > 0 {
+	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.BoundToConnection && d > 0 {
 		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
 	if d := r.Guarantees.DeadWaiter; d > 0 {

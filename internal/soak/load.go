@@ -72,11 +72,11 @@ func (l Load) fitTo(g *driver.Guarantees) Load {
 	if !g.Shared {
 		l.Shared = 0
 	}
-	if g.Promotion == driver.NoPromotion {
+	if g.Promotion == driver.PromotionNone {
 		l.Convert = 0
 	}
 	switch {
-	case g.Bound == driver.ToNothing:
+	case g.Bound == driver.BoundToNothing:
 		l.Detached = 0 // every lock is detached
 	case !g.Detached:
 		l.Detached, l.HandOff = 0, 0

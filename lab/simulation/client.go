@@ -64,7 +64,7 @@ func (c *client) request(ctx context.Context, grants bool, serve func(*life) err
 
 // Guarantees implements driver.Store.
 func (c *client) Guarantees() driver.Guarantees {
-	return driver.Guarantees{Store: "simulation", Fence: driver.DurableFence, Lease: true}
+	return driver.Guarantees{Store: "simulation", Fence: driver.FenceDurable, Lease: true}
 }
 
 // Close implements driver.Store.

@@ -204,13 +204,21 @@ func TestHostileTexts(t *testing.T) {
 	names := []string{"../../x", "a\nb", "\x00", "\xff\xfe", "<script>", "a\x1b[2J", ".", strings.Repeat("n", driver.MaxName), "a/b", "A/b"}
 	for i, name := range names {
 		r := skipped(name, i)
-		r.Label, r.Host = strings.Repeat("\x01", driver.MaxLabel), strings.Repeat("\x01", driver.MaxLabel)
+		r.Label, r.Host = strings.Repeat("\x01", driver.MaxLabel), strings.Repeat("\x01", driver.MaxHost)
 		r.By = slices.Repeat([]driver.Holder{{Host: r.Host, Label: "\xff" + r.Label}}, 9)
 		put(t, l, r)
 	}
-	for _, name := range names {
+	long := skipped("long", len(names))
+	long.Label, long.Host = strings.Repeat("\u20ac", 300), strings.Repeat("\u20ac", 80)
+	put(t, l, long)
+	runs, err := l.Runs(t.Context(), "long")
+	if err != nil || len(runs) != 1 || runs[0].Label != strings.Repeat("\u20ac", 85) || runs[0].Host != strings.Repeat("\u20ac", 21) {
+		t.Errorf("a label of 900 bytes: %+v, %v", runs, err)
+	}
+	names = append(names, "long")
+	for _, name := range names[:len(names)-1] {
 		runs, err := l.Runs(t.Context(), name)
-		if err != nil || len(runs) != 1 || runs[0].Name != name || runs[0].Label != strings.Repeat("\x01", driver.MaxLabel) || len(runs[0].By) != history.MaxBy {
+		if err != nil || len(runs) != 1 || runs[0].Name != name || runs[0].Label != strings.Repeat("\x01", 256) || len(runs[0].By) != history.MaxBy {
 			t.Errorf("%q: %+v, %v", name, runs, err)
 		}
 	}

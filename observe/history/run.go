@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/printable"
 )
 
 // MaxRuns is how many runs, and how many skipped runs, a history keeps for each name.
@@ -144,7 +145,8 @@ type holder struct {
 }
 
 // These constants limit the texts of a record, in bytes. In JSON one byte may become six. Even then
-// the longest record is shorter than driver.MaxRecord.
+// the longest record is shorter than driver.MaxRecord. So a record has only the beginning of a
+// label that is longer than maxLabel.
 const (
 	maxLabel   = 256
 	maxHost    = 64
@@ -175,12 +177,9 @@ func (r *Run) encode() string {
 	return string(b)
 }
 
-// cutText shortens a text to n bytes and replaces what is not UTF-8.
+// cutText shortens a text to at most n bytes and replaces what is not UTF-8.
 func cutText(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
-	}
-	return strings.ToValidUTF8(s, "\ufffd")
+	return strings.ToValidUTF8(printable.Cut(s, n), "\ufffd")
 }
 
 // decode reads the text of a record. It returns false if the text is of another version or is

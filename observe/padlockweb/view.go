@@ -92,7 +92,7 @@ func newQuery(kind string, values url.Values) query {
 		q.name = q.name[:min(len(q.name), driver.MaxName)]
 	case "host":
 		q.Host = values.Get("h")
-		q.Host = q.Host[:min(len(q.Host), driver.MaxLabel)]
+		q.Host = q.Host[:min(len(q.Host), driver.MaxHost)]
 	}
 	if _, ok := orders[q.Sort]; !ok {
 		q.Sort = ""

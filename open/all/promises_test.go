@@ -61,7 +61,7 @@ func TestReadmeSaysWhatIsPromised(t *testing.T) {
 	says := strings.Join(strings.Fields(readme), " ")
 	for sentence, names := range map[string][2][]string{
 		"All of them but `memcachestore` and `semstore` tell which holder came later": {
-			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.NoFence })},
+			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.FenceNone })},
 		"(`quorum`, `mongostore`, `s3store`, `dynamostore` and `leasestore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
 			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
 		"All but these two and `mysqladvisory` can share a lock among readers": {
@@ -92,11 +92,11 @@ func readmeRow(readme, name string) []string {
 
 func endOf(name string, g *driver.Guarantees) string {
 	switch {
-	case g.Bound == driver.ToProcess:
+	case g.Bound == driver.BoundToProcess:
 		return "its release or the process"
-	case g.Bound == driver.ToConnection && name == "zkstore":
+	case g.Bound == driver.BoundToConnection && name == "zkstore":
 		return "its release or its session"
-	case g.Bound == driver.ToConnection:
+	case g.Bound == driver.BoundToConnection:
 		return "its release or its connection"
 	}
 	return "its release or its time"
@@ -107,12 +107,12 @@ func fitsRestart(cell string, g *driver.Guarantees) bool {
 	case cell == "": // a store of one process, which has no server
 		return g.InProcess
 	case strings.Contains(cell, "runbook"):
-		return g.SurvivesRestart != driver.Yes
+		return g.SurvivesRestart != driver.PromiseYes
 	}
 	switch g.SurvivesRestart {
-	case driver.Yes:
+	case driver.PromiseYes:
 		return cell == "locks are kept"
-	case driver.No:
+	case driver.PromiseNo:
 		return cell == "all locks are free"
 	}
 	return strings.HasPrefix(cell, "locks are kept if ")

@@ -121,10 +121,10 @@ func TestSymfonyShares(t *testing.T) {
 // A quorum with fences=no has no fences.
 func TestQuorumWithoutFences(t *testing.T) {
 	for rawURL, want := range map[string]driver.Fence{
-		quorumURL("all", t.TempDir(), 2) + "&fences=no":    driver.NoFence,
-		quorumURL("quorum", t.TempDir(), 3) + "&fences=no": driver.NoFence,
-		quorumURL("all", t.TempDir(), 2) + "&fences=yes":   driver.DurableFence,
-		quorumURL("all", t.TempDir(), 2):                   driver.DurableFence,
+		quorumURL("all", t.TempDir(), 2) + "&fences=no":    driver.FenceNone,
+		quorumURL("quorum", t.TempDir(), 3) + "&fences=no": driver.FenceNone,
+		quorumURL("all", t.TempDir(), 2) + "&fences=yes":   driver.FenceDurable,
+		quorumURL("all", t.TempDir(), 2):                   driver.FenceDurable,
 	} {
 		store, err := all.Store(t.Context(), rawURL)
 		if err != nil {

@@ -21,8 +21,8 @@ type store struct {
 func open(srv *server) *store {
 	d := &dialect{srv: srv}
 	return &store{advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{
-		Store: "fake-advisory", SafeClockJump: driver.Yes, SafeEviction: driver.Yes,
-		Bound: driver.ToConnection, LossDelay: time.Second, Fence: driver.DurableFence,
+		Store: "fake-advisory", SafeClockJump: driver.PromiseYes, SafeEviction: driver.PromiseYes,
+		Bound: driver.BoundToConnection, LossDelay: time.Second, Fence: driver.FenceDurable,
 	}}), d}
 }
 
@@ -73,7 +73,7 @@ func TestReleaseLost(t *testing.T) {
 	if _, err := b.Acquire(t.Context(), request("other")); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("the session goes on: %v", err)
 	}
-	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
+	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release again: %v, %v", out, err)
 	}
 	if _, err := b.Acquire(t.Context(), request("other")); err != nil {

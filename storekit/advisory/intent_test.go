@@ -36,7 +36,7 @@ func (d *sharing) Promote(*session, advisory.Lock, *driver.Request) (advisory.Gr
 // session, and one of them would end it for the other.
 func TestTwoPromotionsAtOnce(t *testing.T) {
 	d := &sharing{dialect: &dialect{srv: newServer()}, began: make(chan struct{}, 2), resume: make(chan struct{})}
-	s := advisory.Shared(advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{Store: "fake-advisory", Bound: driver.ToConnection}}))
+	s := advisory.Shared(advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{Store: "fake-advisory", Bound: driver.BoundToConnection}}))
 	defer s.Close()
 	first, second := request("job"), request("job")
 	for _, r := range []*driver.Request{&first, &second} {

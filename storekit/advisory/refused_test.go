@@ -43,7 +43,7 @@ func at(what string) func(*counted, string) error {
 func releaseAll(t *testing.T, s counterStore, rs ...driver.Request) {
 	t.Helper()
 	for _, r := range rs {
-		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
 			t.Errorf("Release: %v, %v", out, err)
 		}
 	}

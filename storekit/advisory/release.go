@@ -13,22 +13,22 @@ import (
 func (s *Store[C]) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	err := cmp.Or(driver.CheckHold(name, token, &s.cfg.Guarantees), driver.CheckKeep("cool-down", keep, &s.cfg.Guarantees))
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	return storekit.Do(ctx, &s.calls, func() (driver.Outcome, error) {
 		h, err := s.holds.enter(ctx, name, token)
 		if err != nil {
-			return driver.Gone, err
+			return driver.OutcomeGone, err
 		}
 		defer s.holds.leave(h)
 		switch {
 		case h.state == none:
-			return driver.Gone, s.reachServer()
+			return driver.OutcomeGone, s.reachServer()
 		case h.state == unsure:
-			return driver.Gone, s.settle(h)
+			return driver.OutcomeGone, s.settle(h)
 		case !h.c.alive():
 			s.clear(h, false)
-			return driver.Gone, nil
+			return driver.OutcomeGone, nil
 		}
 		return s.letGo(h)
 	})

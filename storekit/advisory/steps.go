@@ -119,7 +119,7 @@ func (s *Store[C]) withdraw(h *hold[C]) error {
 // have the lock. So h gets the state "unsure", and its next Release makes sure that the session is
 // gone.
 func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
-	c, out := h.c, driver.Released
+	c, out := h.c, driver.OutcomeReleased
 	var err error
 	if h.intent {
 		err = s.withdraw(h)
@@ -129,7 +129,7 @@ func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
 		had, err = s.dialect.Unlock(c.s, h.lock(), h.shared)
 		if err == nil && !had {
 			c.s.Lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
-			out = driver.Gone
+			out = driver.OutcomeGone
 		}
 	}
 	if h.state == reserved {
@@ -138,7 +138,7 @@ func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
 	s.clear(h, err != nil)
 	if err != nil && !c.alive() {
 		s.holds.change(func() { h.state, h.c = unsure, c })
-		return driver.Gone, storekit.Failure(&storekit.NoReply{Err: err})
+		return driver.OutcomeGone, storekit.Failure(&storekit.NoReply{Err: err})
 	}
 	return out, nil
 }

@@ -52,7 +52,7 @@ type Store[C Session] struct {
 
 // New returns a store. It sends nothing; see [Prepare].
 func New[C Session](d Dialect[C], cfg Config) *Store[C] {
-	s := &Store[C]{dialect: d, cfg: cfg, fences: cfg.Guarantees.Fence != driver.NoFence}
+	s := &Store[C]{dialect: d, cfg: cfg, fences: cfg.Guarantees.Fence != driver.FenceNone}
 	if !s.fences {
 		s.cfg.Guarantees.Lacks |= driver.AbilityFenceRaiser
 	}

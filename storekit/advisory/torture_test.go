@@ -22,7 +22,7 @@ type counterStore struct {
 
 func openCounter(d *counter) counterStore {
 	s := advisory.New(d, advisory.Config{MaxHolds: 24, Guarantees: driver.Guarantees{
-		Store: "fake-advisory", Bound: driver.ToConnection, Fence: driver.DurableFence,
+		Store: "fake-advisory", Bound: driver.BoundToConnection, Fence: driver.FenceDurable,
 	}})
 	return counterStore{advisory.Shared(s), s, d.srv}
 }

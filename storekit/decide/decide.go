@@ -317,9 +317,9 @@ func (s *State) Release(token string, keep time.Duration, now Now) driver.Outcom
 	}
 	switch {
 	case h.Until <= now.At && s.overtaken(&h):
-		return driver.Taken
+		return driver.OutcomeTaken
 	case h.Until <= now.At:
-		return driver.Expired
+		return driver.OutcomeExpired
 	}
 	end := h.Least
 	if keep > 0 {
@@ -328,21 +328,21 @@ func (s *State) Release(token string, keep time.Duration, now Now) driver.Outcom
 	if !h.Reserved && end > now.At && end >= s.Cool {
 		s.Cool, s.Cooled = end, h.Holder
 	}
-	return driver.Released
+	return driver.OutcomeReleased
 }
 
 func (s *State) releaseNothing(token string, now Now) driver.Outcome {
 	if i := slices.Index(s.Taken, token); i >= 0 {
 		s.Taken = slices.Delete(s.Taken, i, i+1)
-		return driver.Taken
+		return driver.OutcomeTaken
 	}
 	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Token == token })
 	s.Spent = append(s.Spent, Spent{token, now.end(SpentFor)})
 	// The waiter may have used its reservation without a claim.
 	if slices.ContainsFunc(s.unclaimed, func(h Hold) bool { return h.Token == token && !s.overtaken(&h) }) {
-		return driver.Expired
+		return driver.OutcomeExpired
 	}
-	return driver.Gone
+	return driver.OutcomeGone
 }
 
 // Convert changes the mode of a live hold to that of r. If changed is true, the state has changed,

@@ -69,18 +69,18 @@ func TestTable(t *testing.T) {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
 			return s
-		}, 1, nil, nil, nil, driver.Released},
+		}, 1, nil, nil, nil, driver.OutcomeReleased},
 		{"a lapsed hold, nobody came", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
 			return s
-		}, 12, nil, driver.ErrExpired, driver.ErrExpired, driver.Expired},
+		}, 12, nil, driver.ErrExpired, driver.ErrExpired, driver.OutcomeExpired},
 		{"a lapsed hold, somebody came", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", true, at(1))
 			must(t, s, "b", false, at(12))
 			return s
-		}, 30, nil, driver.ErrLost, driver.ErrLost, driver.Taken},
+		}, 30, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeTaken},
 		{"been broken", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
@@ -88,15 +88,15 @@ func TestTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			return s
-		}, 3, nil, driver.ErrLost, driver.ErrLost, driver.Taken},
+		}, 3, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeTaken},
 		{"been released without a hold", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			s.Release("a", 0, at(1))
 			return s
-		}, 2, driver.ErrLost, driver.ErrLost, driver.ErrLost, driver.Gone},
+		}, 2, driver.ErrLost, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 		{"nothing", func(t *testing.T) *decide.State {
 			return &decide.State{}
-		}, 1, nil, driver.ErrLost, driver.ErrLost, driver.Gone},
+		}, 1, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 	} {
 		row.check(t)
 	}
@@ -126,9 +126,9 @@ func TestReservations(t *testing.T) {
 		return s
 	}
 	for _, row := range []row{
-		{"a live reservation", reserved, 1, nil, driver.ErrLost, driver.ErrLost, driver.Released},
-		{"a lapsed reservation, nobody came", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.Expired},
-		{"a lapsed reservation, somebody came", came, 13, nil, driver.ErrLost, driver.ErrLost, driver.Gone},
+		{"a live reservation", reserved, 1, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeReleased},
+		{"a lapsed reservation, nobody came", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeExpired},
+		{"a lapsed reservation, somebody came", came, 13, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 	} {
 		row.check(t)
 	}

@@ -171,9 +171,9 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 			m.wants = ""
 		}
 		if lapsed && overtaken {
-			return driver.Taken
+			return driver.OutcomeTaken
 		} else if lapsed {
-			return driver.Expired
+			return driver.OutcomeExpired
 		}
 		if end := a.least; !a.reserved {
 			if keep > 0 {
@@ -181,16 +181,16 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 			}
 			m.cool = max(m.cool, end)
 		}
-		return driver.Released
+		return driver.OutcomeReleased
 	case a.taken > 0:
 		a.taken--
-		return driver.Taken
+		return driver.OutcomeTaken
 	default:
 		a.has, a.spent = false, m.end(decide.SpentFor)
 		if had && !overtaken {
-			return driver.Expired
+			return driver.OutcomeExpired
 		}
-		return driver.Gone
+		return driver.OutcomeGone
 	}
 }
 

@@ -70,7 +70,7 @@ func TestLostReplies(t *testing.T) {
 					t.Errorf("Replaces: %+v, %v", n, err)
 				}
 				f.next(lost(effect))
-				if out, err := store.Release(t.Context(), next.Name, next.Token, 0); out != driver.Released || err != nil {
+				if out, err := store.Release(t.Context(), next.Name, next.Token, 0); out != driver.OutcomeReleased || err != nil {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 				last, err := store.Acquire(t.Context(), request("job"))
@@ -108,7 +108,7 @@ func TestLateEffects(t *testing.T) {
 				if d := time.Since(start); d > driver.MaxSilence {
 					t.Errorf("Acquire took %v", d)
 				}
-				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Gone || err != nil {
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
 					t.Errorf("the clean-up: %v, %v", out, err)
 				}
 				for range times {
@@ -222,7 +222,7 @@ func contend(t *testing.T, s *shelf, store driver.Store, shared bool, readers, w
 	mine.Add(-1)
 	if out, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
 		failed("Release", err)
-	} else if out != driver.Released {
+	} else if out != driver.OutcomeReleased {
 		t.Errorf("Release: %v", out)
 	}
 }

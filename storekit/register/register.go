@@ -198,8 +198,8 @@ func (o *Options) name(key string) (name string, ok bool) {
 
 func (o *Options) guarantees(r Register) driver.Guarantees {
 	g := driver.Guarantees{
-		Store: o.Name, Lease: true, Shared: true, CoolDown: true, Promotion: driver.Atomic,
-		Fence: driver.DurableFence, SharedFence: driver.Yes, SafeEviction: driver.Yes,
+		Store: o.Name, Lease: true, Shared: true, CoolDown: true, Promotion: driver.PromotionAtomic,
+		Fence: driver.FenceDurable, SharedFence: driver.PromiseYes, SafeEviction: driver.PromiseYes,
 		SurvivesRestart: o.SurvivesRestart, SurvivesFailover: o.SurvivesFailover, SafeClockJump: o.SafeClockJump,
 		MinTTL: o.MinTTL, MaxName: o.MaxName, Notes: o.Notes,
 	}
@@ -217,7 +217,7 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 	}
 	switch late := o.Clock.Grain + o.Clock.Skew; {
 	case o.Clock.Observed:
-		g.Observed, g.SafeClockJump = true, driver.Yes
+		g.Observed, g.SafeClockJump = true, driver.PromiseYes
 		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when it has seen the same record for the length of the lease.")
 	case late > 0:
 		g.MinTTL = max(driver.MinTTL, o.MinTTL, 3*late) // so that a late end is within two fifths of the TTL

@@ -294,11 +294,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		err = driver.CheckKeep("cool-down", keep, &s.g)
 	}
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	c, err := s.begin(ctx, name)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	return change(c, func(w *view) (bool, driver.Outcome, error) {
 		return true, w.Release(hash(token), keep, w.now), nil

@@ -48,7 +48,7 @@ var kind = register.Kind{
 	Options: register.Options{
 		Name: "dynamodb", Clock: register.Clock{Grain: time.Second, Skew: DefaultSkew},
 		Keys: &storekit.ObjectKeys, MaxKey: 2048,
-		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+		SurvivesRestart: driver.PromiseYes, SurvivesFailover: driver.PromiseYes,
 	},
 	Help:    "a table of Amazon DynamoDB, or of a service that speaks like it",
 	Example: "dynamodb://padlock/shop",
@@ -85,7 +85,7 @@ func connect(c Config, o *register.Options) (*table, error) {
 	}
 	o.Prefix, o.Where = c.Prefix, base.String()+c.Table+" in "+c.Region
 	if c.Endpoint != "" {
-		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
+		o.SurvivesRestart, o.SurvivesFailover = driver.PromisePartly, driver.PromisePartly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}
 	}
 	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table}

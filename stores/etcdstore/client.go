@@ -311,8 +311,8 @@ func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) time.Dur
 	if err != nil || id == 0 {
 		return 0
 	}
-	reply, err := client.TimeToLive(ctx, id)
-	if err != nil {
+	reply, err := clientv3.RetryLeaseClient(client.Client).LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: int64(id)})
+	if c.checkReply(client, reply.GetHeader(), err) != nil {
 		return 0
 	}
 	return time.Duration(max(0, reply.TTL)) * time.Second

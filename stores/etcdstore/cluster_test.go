@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,39 @@ func TestTwoClusters(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestStatusOfTwoClusters: Status names a member of another cluster.
+func TestStatusOfTwoClusters(t *testing.T) {
+	t.Parallel()
+	one, two := server.Etcd(t, server.EtcdOptions{}), server.Etcd(t, server.EtcdOptions{})
+	two.Kill()
+	s := mustOpen(t, []string{one.Addr(), two.Addr()})
+	two.Restart(true)
+	findings, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := driver.Finding{Name: two.Addr() + " cluster", Value: "another one",
+		Advice: "it belongs to another cluster than other members; name the members of one cluster"}
+	if !slices.Contains(findings, want) {
+		t.Errorf("the findings are %+v", findings)
+	}
+}
+
+// TestSamePlaceOfEndpoints: an endpoint may be written in several ways. Nothing is sent.
+func TestSamePlaceOfEndpoints(t *testing.T) {
+	t.Parallel()
+	lazy := func(endpoint string) driver.Store { return mustOpen(t, []string{endpoint}, etcdstore.Lazy()) }
+	store := lazy("db7:2379")
+	for other, want := range map[string]bool{
+		"db7:2379": true, "DB7:2379": true, "http://db7:2379": true, "https://db7:2379/": true,
+		"db7:2380": false, "http://db8:2379": false, "db70:2379": false,
+	} {
+		if got := driver.SamePlace(store, lazy(other)); got != want {
+			t.Errorf("SamePlace of db7:2379 and %s is %v", other, got)
+		}
+	}
 }
 
 // relay passes connections on to the server whose address *to is at that time.

@@ -157,7 +157,7 @@ func TestLeaseRevoked(t *testing.T) {
 			t.Errorf("Extend after the lease was revoked: %v, want ErrExpired", err)
 		}
 		take(t, s, request("job", "two"))
-		if o, err := s.Release(t.Context(), "job", "one", 0); err != nil || o != driver.Taken {
+		if o, err := s.Release(t.Context(), "job", "one", 0); err != nil || o != driver.OutcomeTaken {
 			t.Errorf("Release after the lease was revoked and the name taken: %v, %v", o, err)
 		}
 		if _, err := s.Release(t.Context(), "job", "two", 0); err != nil {
@@ -318,7 +318,7 @@ func TestNoSpace(t *testing.T) {
 	if text := fmt.Sprint(found); err != nil || !strings.Contains(text, "NOSPACE") {
 		t.Errorf("Status without space: %s, %v", text, err)
 	}
-	if o, err := s.Release(t.Context(), "kept", "one", 0); err != nil || o != driver.Released {
+	if o, err := s.Release(t.Context(), "kept", "one", 0); err != nil || o != driver.OutcomeReleased {
 		t.Errorf("Release without space: %v, %v", o, err)
 	}
 	reply, err := c.Delete(t.Context(), "big")

@@ -44,7 +44,7 @@ func TestKeysAreUsedAgain(t *testing.T) {
 	one, two := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})
 	release := func(s *etcdstore.Store, token string) {
 		t.Helper()
-		if o, err := s.Release(t.Context(), "job", token, 0); err != nil || o != driver.Released {
+		if o, err := s.Release(t.Context(), "job", token, 0); err != nil || o != driver.OutcomeReleased {
 			t.Fatalf("Release: %v, %v", o, err)
 		}
 	}

@@ -154,7 +154,7 @@ func TestPasswordChange(t *testing.T) {
 	srv.Restart(true)
 	eventually(t, stays)
 	eventually(t, func() error { _, err := lister.List(ctx, ""); return err })
-	if o, err := holder.Release(ctx, "job", "one", 0); err != nil || o != driver.Released {
+	if o, err := holder.Release(ctx, "job", "one", 0); err != nil || o != driver.OutcomeReleased {
 		t.Errorf("Release: %v, %v", o, err)
 	}
 	if err := await(t, waited); err != nil {

@@ -85,3 +85,29 @@ func TestAllMembersSilent(t *testing.T) {
 		t.Errorf("the store has asked the members: %v; it keeps its client: %v", asked, s.presentClient() == old)
 	}
 }
+
+// TestTimeLeftInAnotherCluster: the remaining time of a lease counts only if the same cluster says
+// it.
+func TestTimeLeftInAnotherCluster(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), Config{Endpoints: []string{server.Etcd(t, server.EtcdOptions{}).Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	id, _, err := s.conn.grantLease(t.Context(), 0, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := s.conn.timeLeft(t.Context(), id); left <= 0 {
+		t.Errorf("a new lease of 60 s has %v left", left)
+	}
+	client := s.presentClient()
+	client.cluster.Add(1) // as if an earlier reply had come from another cluster
+	if left := s.conn.timeLeft(t.Context(), id); left != 0 {
+		t.Errorf("%v are left, as another cluster says", left)
+	}
+	if s.presentClient() == client {
+		t.Error("the store still uses the client")
+	}
+}

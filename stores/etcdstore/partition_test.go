@@ -169,7 +169,7 @@ func TestStoppedWaiter(t *testing.T) {
 	}
 	w := <-front
 	server.StopProcess(t, cmd.Process.Pid)
-	if o, err := s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Released {
+	if o, err := s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
 		t.Fatalf("Release: %v, %v", o, err)
 	}
 	if b := <-behind; b.err != nil || b.g.Fence <= w.g.Fence {

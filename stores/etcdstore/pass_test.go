@@ -98,7 +98,7 @@ func TestHandOvers(t *testing.T) {
 			t.Fatalf("after fence %d the next waiter gets %+v, %v", last, w.g, w.err)
 		}
 		last = w.g.Fence
-		if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Released {
+		if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
 			t.Fatalf("Release of a hold that was handed over: %v, %v", o, err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestHandedOverHold(t *testing.T) {
 		if _, err := first.Acquire(t.Context(), request(name, "other")); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("Acquire of a name that was handed over: %v", err)
 		}
-		if o, err := w.s.Release(t.Context(), name, w.r.Token, 0); err != nil || o != driver.Released {
+		if o, err := w.s.Release(t.Context(), name, w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
 			t.Errorf("Release: %v, %v", o, err)
 		}
 	}
@@ -185,8 +185,8 @@ func TestReleaseOfALostHold(t *testing.T) {
 	if err != nil || len(key.Kvs) != 1 {
 		t.Fatal(key, err)
 	}
-	if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.Expired {
-		t.Errorf("Release: %v, %v; want %v", o, err, driver.Expired)
+	if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.OutcomeExpired {
+		t.Errorf("Release: %v, %v; want %v", o, err, driver.OutcomeExpired)
 	}
 	if next := <-results; next.err != nil || next.g.Fence <= w.g.Fence {
 		t.Errorf("the next waiter: %+v, %v", next.g, next.err)

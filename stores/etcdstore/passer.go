@@ -22,16 +22,16 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 // does.
 func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := driver.CheckToken(token); err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	if err := next.Validate(&guarantees); err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
-		return driver.Gone, driver.Grant{}, storekit.Invalidf("request: only an exclusive hold of its own can follow")
+		return driver.OutcomeGone, driver.Grant{}, storekit.Invalidf("request: only an exclusive hold of its own can follow")
 	}
 	if err := s.beginCall(ctx); err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	defer s.work.Done()
 	ctx, cancel := s.conn.limits.limit(ctx)
@@ -40,7 +40,7 @@ func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request
 	h := s.holds.find(next.Name, id)
 	if h != nil && !h.recalled && !h.reader && h.next == "" {
 		out, g, err := s.pass(ctx, h, next)
-		if err == nil && out != driver.Released {
+		if err == nil && out != driver.OutcomeReleased {
 			out, err = s.endHold(ctx, s.cfg.keysOf(next.Name), next.Name, id, h, 0)
 		}
 		return out, g, err
@@ -48,10 +48,10 @@ func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request
 	if h == nil { // the caller may repeat a call whose reply was lost
 		g, err := s.fullLease(ctx, next)
 		if err == nil {
-			return driver.Released, g, nil
+			return driver.OutcomeReleased, g, nil
 		}
 		if own := ownError(err); own != driver.ErrLost && own != driver.ErrExpired {
-			return driver.Gone, driver.Grant{}, err
+			return driver.OutcomeGone, driver.Grant{}, err
 		}
 	}
 	out, err := s.release(ctx, next.Name, id, 0)
@@ -59,12 +59,12 @@ func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request
 }
 
 // pass ends the hold h and tries to grant the name to the request next. If somebody has changed the
-// key of h, it changes nothing and returns driver.Gone.
+// key of h, it changes nothing and returns driver.OutcomeGone.
 func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
 	s.holds.take(h.name, h.id)
 	fence, err := nextFence(h.fencing(), next.FenceAbove)
 	if err != nil {
-		return driver.Gone, g, nil //nolint:nilerr // the caller then releases the hold, and the next Acquire reports it
+		return driver.OutcomeGone, g, nil //nolint:nilerr // the caller then releases the hold, and the next Acquire reports it
 	}
 	g, err = s.withLeases(ctx, &next, func(a *attempt) error {
 		var todo change
@@ -87,10 +87,10 @@ func (s *Store) pass(ctx context.Context, h *hold, next driver.Request) (out dri
 		case err != nil:
 			return err
 		case reply.Succeeded:
-			out, a.entry.modified = driver.Released, reply.Header.Revision
+			out, a.entry.modified = driver.OutcomeReleased, reply.Header.Revision
 			return nil
 		case reply.Responses[0].GetResponseTxn().GetSucceeded():
-			out = driver.Released
+			out = driver.OutcomeReleased
 		}
 		a.granted = false
 		return nil

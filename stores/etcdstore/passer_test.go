@@ -21,7 +21,7 @@ var placesLast = server.EtcdOptions{MinLease: 6 * time.Second}
 func passed(t *testing.T, s *Store, name, from, to string) driver.Grant {
 	t.Helper()
 	out, g, _, err := s.Pass(t.Context(), from, requestFor(name, to))
-	if err != nil || out != driver.Released || g.TTL == 0 {
+	if err != nil || out != driver.OutcomeReleased || g.TTL == 0 {
 		t.Fatalf("Pass from %s to %s: %v, %+v, %v", from, to, out, g, err)
 	}
 	return g
@@ -96,7 +96,7 @@ func TestJoinWhilePassing(t *testing.T) {
 		t.Errorf("a request for a place, after the name was passed on: %v, %v", reply.GetSucceeded(), err)
 	}
 	out, g, _, err := holder.Pass(t.Context(), "3", requestFor("job", "4"))
-	if err != nil || out != driver.Released || g.TTL != 0 {
+	if err != nil || out != driver.OutcomeReleased || g.TTL != 0 {
 		t.Errorf("Pass while another process waits: %v, %+v, %v", out, g, err)
 	}
 	giveUp()
@@ -134,7 +134,7 @@ func TestPassAfterItsPlaceHasEnded(t *testing.T) {
 		second <- g
 	}()
 	untilTrue(t, func() error { return hasWaiters(t, holder, "job", 1) })
-	if out, g, _, err := s.Pass(t.Context(), "waiter", requestFor("job", "next")); err != nil || out != driver.Released || g.TTL != 0 {
+	if out, g, _, err := s.Pass(t.Context(), "waiter", requestFor("job", "next")); err != nil || out != driver.OutcomeReleased || g.TTL != 0 {
 		t.Errorf("Pass while somebody waits: %v, %+v, %v", out, g, err)
 	}
 	if g := <-second; g.TTL == 0 {

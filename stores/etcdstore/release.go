@@ -13,13 +13,13 @@ import (
 // cool-down, Release usually sends one request.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := s.beginCall(ctx); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer s.work.Done()
 	ctx, cancel := s.conn.limits.limit(ctx)
@@ -39,18 +39,18 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 	if h.next != "" {
 		passed, err := s.passOn(ctx, &p, h)
 		if err != nil {
-			return driver.Gone, err
+			return driver.OutcomeGone, err
 		}
 		if passed {
-			return driver.Released, nil
+			return driver.OutcomeReleased, nil
 		}
 	}
 	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.modified.Load())}, h.deletions(&p), nil)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if reply.Succeeded {
-		return driver.Released, nil
+		return driver.OutcomeReleased, nil
 	}
 	return s.endHold(ctx, p, name, id, h, 0)
 }
@@ -77,21 +77,21 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 	var err error
 	if keep > 0 {
 		if l, err = s.leases.grant(ctx, seconds(keep)); err != nil {
-			return driver.Gone, err
+			return driver.OutcomeGone, err
 		}
 	}
 	st, err := s.conn.readState(ctx, p, name)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
-	out := driver.Gone
+	out := driver.OutcomeGone
 	_, err = s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
 		todo := &change{}
 		st.deleteOthers(todo, id)
 		e := st.liveHold(id)
 		switch {
 		case e != nil:
-			out = driver.Released
+			out = driver.OutcomeReleased
 			todo.requireEntry(e)
 			todo.ops = append(todo.ops, deleteKey(e.key))
 			if keep > 0 {
@@ -99,11 +99,11 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 				todo.ops = append(todo.ops, putKey(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
 			}
 		case h == nil || h.reader:
-			out = driver.Gone
+			out = driver.OutcomeGone
 		case st.fence == h.fencing():
-			out = driver.Expired
+			out = driver.OutcomeExpired
 		default:
-			out = driver.Taken
+			out = driver.OutcomeTaken
 		}
 		if len(todo.ops) == 0 {
 			return nil, nil
@@ -111,7 +111,7 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 		return todo, nil
 	})
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,11 +35,19 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		each, stop := context.WithTimeout(ctx, maxCallTime/2)
 		reply, err := client.Status(each, member)
 		stop()
+		if err == nil {
+			err = s.conn.checkReply(client, reply.Header, nil)
+		}
 		name := func(n string) string {
 			if len(members) == 1 {
 				return n
 			}
 			return member + " " + n
+		}
+		if errors.Is(err, errOtherCluster) && len(members) > 1 {
+			out = append(out, driver.Finding{Name: name("cluster"), Value: "another one",
+				Advice: "it belongs to another cluster than other members; name the members of one cluster"})
+			continue
 		}
 		if err != nil {
 			failed = failure(ctx, err, false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"strings"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -139,6 +140,16 @@ func (s *Store) SamePlace(other driver.Store) bool {
 		return true
 	}
 	return slices.ContainsFunc(s.conn.server.Endpoints, func(e string) bool {
-		return slices.Contains(o.conn.server.Endpoints, e)
+		return slices.ContainsFunc(o.conn.server.Endpoints, func(other string) bool { return address(e) == address(other) })
 	})
+}
+
+// address returns the HOST:PORT of an endpoint, which may be written as a URL.
+func address(endpoint string) string {
+	for _, scheme := range []string{"http://", "https://"} {
+		if rest, ok := strings.CutPrefix(endpoint, scheme); ok {
+			endpoint, _, _ = strings.Cut(rest, "/")
+		}
+	}
+	return strings.ToLower(endpoint)
 }

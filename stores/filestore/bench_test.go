@@ -32,7 +32,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 				if _, err := s.Acquire(ctx, r); err != nil {
 					b.Fatal(err)
 				}
-				if o, err := s.Release(ctx, r.Name, r.Token, 0); o != driver.Released || err != nil {
+				if o, err := s.Release(ctx, r.Name, r.Token, 0); o != driver.OutcomeReleased || err != nil {
 					b.Fatal(o, err)
 				}
 			}

@@ -37,7 +37,7 @@ func TestDescriptorsKeptAreBounded(t *testing.T) {
 		for i := range names {
 			for _, r := range []driver.Request{request(fmt.Sprint(i), "us"), shared(fmt.Sprint(i), "us")} {
 				take(t, s, r)
-				release(t, s, r.Name, "us", driver.Released)
+				release(t, s, r.Name, "us", driver.OutcomeReleased)
 			}
 		}
 		if n := filesOpen(t, s.Dir()); n != limit {
@@ -47,7 +47,7 @@ func TestDescriptorsKeptAreBounded(t *testing.T) {
 			t.Errorf("%d names are remembered, %d listed, the limit is %d", len(s.files), s.idle.len, limit)
 		}
 		take(t, s, request("0", "us"))
-		release(t, s, "0", "us", driver.Released)
+		release(t, s, "0", "us", driver.OutcomeReleased)
 		s.Close()
 		if n := filesOpen(t, s.Dir()); n != 0 {
 			t.Errorf("%d files stay open after Close", n)
@@ -69,8 +69,8 @@ func TestDescriptorsOfHolds(t *testing.T) {
 		t.Errorf("%d files are open for %d holds", open, 2*n)
 	}
 	for i := range n {
-		release(t, s, fmt.Sprint(i), "us", driver.Released)
-		release(t, s, "read", fmt.Sprint(i), driver.Released)
+		release(t, s, fmt.Sprint(i), "us", driver.OutcomeReleased)
+		release(t, s, "read", fmt.Sprint(i), driver.OutcomeReleased)
 	}
 	if open := filesOpen(t, s.Dir()); open > 2 {
 		t.Errorf("%d files stay open", open)

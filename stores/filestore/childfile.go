@@ -54,17 +54,17 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 	c, err := s.lock(f, false, func(*conn) error { return nil })
 	if err == nil {
 		s.giveBack(f, c)
-		return driver.Released
+		return driver.OutcomeReleased
 	}
 	if f.spare != nil {
 		s.wakeNext(f, f.spare, false) // the first waiter now watches the file, and sees the child close it
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
 		if rec := b.read(f.spare); rec.fence > h.fence || s.hasOtherWriter(f.spare) {
-			return driver.Released // the lock was free, and another process has it now
+			return driver.OutcomeReleased // the lock was free, and another process has it now
 		}
 	}
-	return driver.Inherited
+	return driver.OutcomeInherited
 }
 
 // hasOtherWriter reports whether the kernel's list shows that another process took the exclusive
@@ -88,7 +88,7 @@ func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 		s.wakeNext(f, f.spare, false)
 	}
 	if err1 == nil && err2 == nil && after < before {
-		return driver.Released
+		return driver.OutcomeReleased
 	}
-	return driver.Inherited
+	return driver.OutcomeInherited
 }

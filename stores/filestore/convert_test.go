@@ -76,7 +76,7 @@ func TestRefusedPromotion(t *testing.T) {
 	if _, err := promote(other, "job", "reader"); !errors.Is(err, driver.ErrPromotionConflict) {
 		t.Errorf("the second promotion: %v", err)
 	}
-	release(t, other, "job", "reader", driver.Released)
+	release(t, other, "job", "reader", driver.OutcomeReleased)
 	if _, err := promote(s, "job", "us"); err != nil {
 		t.Errorf("alone now: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestPromotionLosesToAForeignWriter(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	lost(t, s, "job", "us")
-	release(t, s, "job", "us", driver.Gone)
+	release(t, s, "job", "us", driver.OutcomeGone)
 }
 
 // Readers of several stores read, are promoted and are demoted, and other callers take the
@@ -141,7 +141,7 @@ func writeOnce(t *testing.T, s *Store, token string, readers, writers *atomic.In
 		return
 	}
 	write(t, readers, writers, 0)
-	if o, err := s.Release(background, "job", token, 0); o != driver.Released {
+	if o, err := s.Release(background, "job", token, 0); o != driver.OutcomeReleased {
 		t.Error(o, err)
 	}
 }
@@ -174,7 +174,7 @@ func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.
 	if _, err := s.Convert(background, shared("job", token)); err != nil { // removes the intent
 		t.Error(err)
 	}
-	if o, err := s.Release(background, "job", token, 0); o != driver.Released {
+	if o, err := s.Release(background, "job", token, 0); o != driver.OutcomeReleased {
 		t.Error(o, err)
 	}
 	return err == nil
@@ -195,7 +195,7 @@ func TestGateIsStuck(t *testing.T) {
 	wantErr(t, err, driver.ErrUnavailable, "gate", "stopped")
 	_, err = promote(s, "job", "us")
 	wantErr(t, err, driver.ErrUnavailable, "gate")
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	take(t, s, request("job", "writer"))
 	recordLock.close()
 }

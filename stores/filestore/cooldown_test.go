@@ -20,7 +20,7 @@ func cools(t testing.TB, s *Store, r driver.Request, atLeast time.Duration) {
 
 func releaseFor(t testing.TB, s *Store, token string, keep time.Duration) {
 	t.Helper()
-	if o, err := s.Release(patience(t), "job", token, keep); o != driver.Released || err != nil {
+	if o, err := s.Release(patience(t), "job", token, keep); o != driver.OutcomeReleased || err != nil {
 		t.Fatal(o, err)
 	}
 }
@@ -39,12 +39,12 @@ func TestAtLeastOfReaders(t *testing.T) {
 	abandon(s, "job", "dead")
 	take(t, s, shared("job", "a"))
 	take(t, s, shared("job", "b"))
-	release(t, s, "job", "a", driver.Released)
+	release(t, s, "job", "a", driver.OutcomeReleased)
 	if _, err := promote(s, "job", "b"); err == nil {
 		t.Error("promoted in spite of the AtLeast of another")
 	}
 	demote(t, s, "job", "b") // removes the intent
-	release(t, s, "job", "b", driver.Released)
+	release(t, s, "job", "b", driver.OutcomeReleased)
 	cools(t, s, request("job", "writer"), time.Hour)
 	take(t, s, shared("job", "c"))
 }
@@ -57,7 +57,7 @@ func TestPromotionWithAtLeast(t *testing.T) {
 	if _, err := promote(s, "job", "us"); err != nil {
 		t.Fatal(err)
 	}
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	cools(t, s, shared("job", "reader"), time.Hour)
 }
 

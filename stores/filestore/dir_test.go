@@ -60,7 +60,7 @@ func TestUsersShareAWorldWritableDirectory(t *testing.T) {
 	t.Parallel()
 	s := open(t, worldReadable(t)+"/locks", AllowWorld())
 	take(t, s, request("job", "us"))
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	c := start(t, "in the world", s.Dir(), asNobody)
 	c.expect("got it")
 	if h := refused(t, s, request("job", "us")).Holds; len(h) != 1 || h[0].Label != "child" {

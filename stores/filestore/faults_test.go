@@ -37,7 +37,7 @@ func TestLostRecord(t *testing.T) {
 			other := open(t, s.Dir())
 			for range uses {
 				take(t, s, request("job", "us"))
-				release(t, s, "job", "us", driver.Released)
+				release(t, s, "job", "us", driver.OutcomeReleased)
 			}
 			first := take(t, s, request("job", "us"))
 			if err := spoil(pathOf(s, "job")); err != nil {
@@ -51,7 +51,7 @@ func TestLostRecord(t *testing.T) {
 			if err := spoil(pathOf(s, "job")); err != nil {
 				t.Fatal(err)
 			}
-			release(t, s, "job", "us", driver.Released)
+			release(t, s, "job", "us", driver.OutcomeReleased)
 			if next := take(t, other, request("job", "them")); next.Fence <= first.Fence {
 				t.Errorf("%s: fences went from %d to %d", what, first.Fence, next.Fence)
 			}
@@ -67,7 +67,7 @@ func TestCutBetweenHolds(t *testing.T) {
 	other := open(t, s.Dir())
 	for range 20 {
 		take(t, s, request("job", "us"))
-		release(t, s, "job", "us", driver.Released)
+		release(t, s, "job", "us", driver.OutcomeReleased)
 	}
 	if err := os.Truncate(pathOf(s, "job"), 40); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestTruncationUnderAMappedPage(t *testing.T) {
 	})
 	last := uint64(0)
 	for range 20_000 {
-		release(t, s, "job", "us", driver.Released)
+		release(t, s, "job", "us", driver.OutcomeReleased)
 		g, err := s.Acquire(background, request("job", "us"))
 		if err != nil || g.Fence < last {
 			t.Fatalf("%d after %d, %v", g.Fence, last, err)
@@ -149,7 +149,7 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	first := take(t, s, request("job", "us"))
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	s.config.wall = func() time.Time { return time.Now().Add(-24 * time.Hour) }
 	second := take(t, s, request("job", "us"))
 	if second.Fence != first.Fence+1 {
@@ -214,7 +214,7 @@ func fullDisk(dir string) error {
 		},
 		func() error { return is(acquire(other, request("job", "them")), driver.ErrHeld) },
 		func() error {
-			if o, err := s.Release(background, "job", "us", 0); o != driver.Released {
+			if o, err := s.Release(background, "job", "us", 0); o != driver.OutcomeReleased {
 				return fmt.Errorf("%v, %w", o, err)
 			}
 			return nil

@@ -168,7 +168,7 @@ func TestReaderBesideANewerPadlock(t *testing.T) {
 	_, err = s.Convert(patience(t), r)
 	wantNewer(t, "promotion", err)
 	wantBytes(t, pathOf(s, "n"), 0, head)
-	release(t, s, "n", "a", driver.Released)
+	release(t, s, "n", "a", driver.OutcomeReleased)
 	wantBytes(t, pathOf(s, "n"), 0, head)
 }
 
@@ -210,7 +210,7 @@ func TestQueueOfANewerPadlockIsLeftAlone(t *testing.T) {
 	if n := inspect(t, s, "n").Waiters; n != -1 {
 		t.Errorf("%d waiters", n)
 	}
-	release(t, s, "n", "a", driver.Released)
+	release(t, s, "n", "a", driver.OutcomeReleased)
 	for _, r := range []driver.Request{request("n", "c"), shared("n", "c")} {
 		_, err = s.Acquire(patience(t), r)
 		wantNewer(t, "Acquire", err)

@@ -12,19 +12,20 @@ func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 func promise(c *config, dir string) driver.Guarantees {
 	g := driver.Guarantees{
 		Store:            "file",
-		SurvivesRestart:  driver.No,
-		SurvivesFailover: driver.No,
-		SafeClockJump:    driver.Yes,
-		SafeEviction:     driver.Yes,
-		Bound:            driver.ToProcess,
+		SurvivesRestart:  driver.PromiseNo,
+		SurvivesFailover: driver.PromiseNo,
+		SafeClockJump:    driver.PromiseYes,
+		SafeEviction:     driver.PromiseYes,
+		Bound:            driver.BoundToProcess,
 		Detached:         true,
-		Fence:            driver.DurableFence,
-		SharedFence:      driver.Partly,
+		Fence:            driver.FenceDurable,
+		SharedFence:      driver.PromisePartly,
 		Shared:           true,
-		Promotion:        driver.Regrant,
+		Promotion:        driver.PromotionRegrant,
 		FIFO:             inOrder(c, dir),
 		CoolDown:         true,
 		Hashed:           true,
+		MaxLabel:         maxLabel,
 		Lacks:            driver.AbilityStoreID,
 		Notes: []string{
 			"All programs must run on one machine and use the same directory.",
@@ -44,7 +45,7 @@ func promise(c *config, dir string) driver.Guarantees {
 	}
 	if c.access == world {
 		g.Lacks |= driver.AbilityRecorder
-		g.SafeEviction = driver.Partly
+		g.SafeEviction = driver.PromisePartly
 		g.Notes = append(g.Notes, "Every user of the machine can write to the directory, and so can hold or falsify any lock.")
 	}
 	if c.network {

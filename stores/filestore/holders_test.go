@@ -56,7 +56,7 @@ func TestReadersShareAFence(t *testing.T) {
 // free releases a hold. The hold must exist.
 func free(t testing.TB, s *Store, name, token string) {
 	t.Helper()
-	if out, err := s.Release(patience(t), name, token, 0); err != nil || out != driver.Released {
+	if out, err := s.Release(patience(t), name, token, 0); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", token, out, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestReleaseOfAMovedFile(t *testing.T) {
 	if err := os.Rename(dir, dir+".old"); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := s.Release(patience(t), "job", "us", 0); err != nil || out != driver.Gone {
+	if out, err := s.Release(patience(t), "job", "us", 0); err != nil || out != driver.OutcomeGone {
 		t.Errorf("Release after the directory was renamed: %v, %v", out, err)
 	}
 }
@@ -148,7 +148,7 @@ func TestBreakEndsACoolDown(t *testing.T) {
 	if _, err := s.Break(patience(t), "job", fence); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("Break of a lock that is held: %v", err)
 	}
-	if out, err := s.Release(patience(t), "job", "us", time.Hour); err != nil || out != driver.Released {
+	if out, err := s.Release(patience(t), "job", "us", time.Hour); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release with a cool-down: %v, %v", out, err)
 	}
 	refused(t, s, request("job", "us"))

@@ -28,7 +28,7 @@ func TestInspectTakesNothing(t *testing.T) {
 	r := request("job", "us")
 	r.Holder.Plan = time.Hour
 	g := take(t, s, r)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	if state := inspect(t, s, "job"); len(state.Holds) != 0 || state.Fence != g.Fence {
 		t.Errorf("free again: %+v", state)
 	}
@@ -67,7 +67,7 @@ func TestManyReaders(t *testing.T) {
 		t.Errorf("%d readers: %d holds, %d labels, %d without", n, len(h), len(labels), labels[""])
 	}
 	for i := range n {
-		release(t, s, "job", strings.Repeat("r", i+1), driver.Released)
+		release(t, s, "job", strings.Repeat("r", i+1), driver.OutcomeReleased)
 	}
 	take(t, s, shared("job", "later")) // records are free again
 	if h := inspect(t, s, "job").Holds; len(h) != 1 || h[0].Label != "later" {
@@ -81,8 +81,8 @@ func TestList(t *testing.T) {
 	for _, name := range []string{"a/free", "a/cooling", "a/held", "a/read", "b/held"} {
 		take(t, s, request(name, "us"))
 	}
-	release(t, s, "a/free", "us", driver.Released)
-	release(t, s, "a/read", "us", driver.Released)
+	release(t, s, "a/free", "us", driver.OutcomeReleased)
+	release(t, s, "a/read", "us", driver.OutcomeReleased)
 	take(t, s, shared("a/read", "us"))
 	if _, err := s.Release(patience(t), "a/cooling", "us", time.Hour); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestLooksOfTheLastHolderAreNotShown(t *testing.T) {
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
 	c := stopped(t, s)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	s.config.firstLook, s.config.slowLook = time.Millisecond, time.Millisecond
 	waitOn(t.Context(), s, request("job", "us again"), true)
 	inOneRound(t, func() error {
@@ -237,7 +237,7 @@ func TestCannotKnow(t *testing.T) {
 		t.Errorf("what shows is known: %+v", state)
 	}
 	fence := take(t, s, request("free", "us")).Fence
-	release(t, s, "free", "us", driver.Released)
+	release(t, s, "free", "us", driver.OutcomeReleased)
 	state, err := other.Inspect(patience(t), "free")
 	if !errors.Is(err, errors.ErrUnsupported) || len(state.Holds) != 1 || state.Holds[0] != (driver.Hold{}) || state.Fence != fence {
 		t.Errorf("%+v, %v", state, err)
@@ -319,7 +319,7 @@ func TestReadersOfAnEarlierEpoch(t *testing.T) {
 	take(t, s, shared("job", "old"))
 	abandon(s, "job", "old")
 	take(t, s, request("job", "writer"))
-	release(t, s, "job", "writer", driver.Released)
+	release(t, s, "job", "writer", driver.OutcomeReleased)
 	foreign(t, s, "job", syscall.LOCK_SH)
 	if h := inspect(t, s, "job").Holds; len(h) != 1 || !h[0].Foreign {
 		t.Errorf("%+v", h)
@@ -395,7 +395,7 @@ func TestListBesideLocksThatComeAndGo(t *testing.T) {
 				}
 				name, token := fmt.Sprint(w, " ", i), fmt.Sprint(i)
 				take(t, other, request(name, token))
-				release(t, other, name, token, driver.Released)
+				release(t, other, name, token, driver.OutcomeReleased)
 			}
 		})
 	}

@@ -235,12 +235,12 @@ func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, err
 func (s *Store) releaseLease(f *file, token string, keep time.Duration) (driver.Outcome, error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	outcome := driver.Released
+	outcome := driver.OutcomeReleased
 	c, err := s.changeLease(f, token, b, func(left time.Duration, wall time.Time) error {
 		b.next = b.rec
 		b.next.lease = lease{}
 		if left == 0 {
-			outcome = driver.Gone
+			outcome = driver.OutcomeGone
 			return nil
 		}
 		b.next.cool = b.rec.lease.atLeast
@@ -251,9 +251,9 @@ func (s *Store) releaseLease(f *file, token string, keep time.Duration) (driver.
 	})
 	switch {
 	case err == errNoSuchHold:
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	case err != nil:
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	s.giveBack(f, c)
 	return outcome, nil

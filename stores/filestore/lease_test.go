@@ -34,7 +34,7 @@ func (d detached) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 
 func (d detached) Guarantees() driver.Guarantees {
 	g := d.Store.Guarantees()
-	g.Bound, g.Detached, g.Lease, g.Shared, g.SharedFence, g.Promotion = driver.ToNothing, false, true, false, driver.No, driver.NoPromotion
+	g.Bound, g.Detached, g.Lease, g.Shared, g.SharedFence, g.Promotion = driver.BoundToNothing, false, true, false, driver.PromiseNo, driver.PromotionNone
 	return g
 }
 

@@ -16,7 +16,7 @@ func TestLeasesAreWrittenWhole(t *testing.T) {
 	s := open(t, t.TempDir())
 	for range hotUses + 1 {
 		take(t, s, request("job", "us"))
-		release(t, s, "job", "us", driver.Released)
+		release(t, s, "job", "us", driver.OutcomeReleased)
 	}
 	c := s.files["job"].spare
 	if c.page == nil {
@@ -48,7 +48,7 @@ func TestLeasesAreWrittenWhole(t *testing.T) {
 	if after := inFile(); after.cool.wall <= before.cool.wall {
 		t.Error("the longer lease is not in the file")
 	}
-	release(t, s, "job", "key", driver.Released)
+	release(t, s, "job", "key", driver.OutcomeReleased)
 	if after := inFile(); after.lease.taken() {
 		t.Error("the end of the lease is not in the file")
 	}

@@ -22,8 +22,8 @@ type machineInfo struct {
 var machine = sync.OnceValue(func() *machineInfo {
 	m := &machineInfo{pid: os.Getpid()}
 	m.host, _ = os.Hostname()
-	if len(m.host) > driver.MaxLabel {
-		m.host = m.host[:driver.MaxLabel]
+	if len(m.host) > driver.MaxHost {
+		m.host = m.host[:driver.MaxHost]
 	}
 	m.readKernel()
 	return m

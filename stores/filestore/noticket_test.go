@@ -87,7 +87,7 @@ func TestWaitWithoutATicket(t *testing.T) {
 			take(t, s, request("job", "us"))
 			c := start(t, script, s.Dir(), nil)
 			c.expect("waits")
-			release(t, s, "job", "us", driver.Released)
+			release(t, s, "job", "us", driver.OutcomeReleased)
 			c.expect("fence")
 			c.end()
 		})

@@ -53,7 +53,7 @@ func TestOrderOverProcesses(t *testing.T) {
 		children = append(children, c)
 		waitingIs(t, s, i+1)
 	}
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	last := uint64(0)
 	for i, c := range children {
 		fence := fenceOf(t, c.expect("fence"))
@@ -93,7 +93,7 @@ func TestReleaseWakesOne(t *testing.T) {
 		t.Errorf("%d of %d watch the file", watching, n)
 	}
 	looks := lookCount(stores)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	last := uint64(0)
 	for i, w := range waits {
 		if g := w.get(t); g.Fence <= last {
@@ -101,7 +101,7 @@ func TestReleaseWakesOne(t *testing.T) {
 		} else {
 			last = g.Fence
 		}
-		release(t, stores[i], "job", "them", driver.Released)
+		release(t, stores[i], "job", "them", driver.OutcomeReleased)
 	}
 	if more := lookCount(stores) - looks; more > n+2 { // the first waiter may be woken twice, because it also watches the file
 		t.Errorf("%d hand-overs took %d looks", n, more)
@@ -127,9 +127,9 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 		c.kill()
 	}
 	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
-	release(t, other, "job", "them", driver.Released)
+	release(t, other, "job", "them", driver.OutcomeReleased)
 	other.Close()
 	if entries, err := os.ReadDir(filepath.Join(s.Dir(), waitersDir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left behind: %v, %v", entries, err)
@@ -174,7 +174,7 @@ func TestWaiterOfAPassedLock(t *testing.T) {
 		waitingIs(t, s, 2)
 		first.kill()
 		looks := second.looks.Load()
-		release(t, s, "job", "us", driver.Inherited)
+		release(t, s, "job", "us", driver.OutcomeInherited)
 		eventually(t, "the second looks", func() bool { return second.looks.Load() > looks })
 		second.waits(t, "job") // and watches the file
 		file.Close()
@@ -223,7 +223,7 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 2)
 	before := time.Now()
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	g := w.get(t)
 	if d := time.Since(before); d < headPatience {
 		t.Errorf("the first of the queue was passed over after %v", d)
@@ -231,7 +231,7 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	take(t, other, request("job", "them")) // claims it
 	c.signal(syscall.SIGCONT)
 	waitingIs(t, s, 1)
-	release(t, other, "job", "them", driver.Released)
+	release(t, other, "job", "them", driver.OutcomeReleased)
 	if fence := fenceOf(t, c.expect("fence")); fence <= g.Fence {
 		t.Errorf("fences went from %d to %d", g.Fence, fence)
 	}
@@ -248,13 +248,13 @@ func TestNewcomerRespectsTheQueue(t *testing.T) {
 		c := stopped(t, s)
 		r := request("job", "newcomer")
 		r.Shared = readers
-		release(t, s, "job", "us", driver.Released)
+		release(t, s, "job", "us", driver.OutcomeReleased)
 		if h := refused(t, s, r); h.Waiters != 1 || len(h.Holds) != 0 {
 			t.Errorf("readers %v: %+v", readers, h)
 		}
 		s.config.headPatience = 0
 		take(t, s, r)
-		release(t, s, "job", "newcomer", driver.Released)
+		release(t, s, "job", "newcomer", driver.OutcomeReleased)
 		c.kill()
 	}
 }
@@ -267,10 +267,10 @@ func TestNewcomerAfterAWait(t *testing.T) {
 	take(t, s, request("job", "us"))
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	refused(t, s, request("job", "newcomer")) // "them" still waits, or has a reservation
 	w.get(t)
-	release(t, other, "job", "them", driver.Released)
+	release(t, other, "job", "them", driver.OutcomeReleased)
 	take(t, s, request("job", "newcomer"))
 }
 
@@ -298,7 +298,7 @@ func TestReadersComeTogether(t *testing.T) {
 		}
 		waitingIs(t, s, len(waits)-to)
 	}
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	claim(0, 3, "r1", "r2", "r3")
 	h := refused(t, s, shared("job", "newcomer"))
 	labels := map[string]int{}
@@ -309,10 +309,10 @@ func TestReadersComeTogether(t *testing.T) {
 		t.Errorf("a newcomer while there are readers and a waiting writer: %+v", h)
 	}
 	for i, token := range []string{"r1", "r2", "r3"} {
-		release(t, stores[i], "job", token, driver.Released)
+		release(t, stores[i], "job", token, driver.OutcomeReleased)
 	}
 	claim(3, 4, "w")
-	release(t, stores[3], "job", "w", driver.Released)
+	release(t, stores[3], "job", "w", driver.OutcomeReleased)
 	claim(4, 6, "r4", "r5")
 }
 
@@ -340,7 +340,7 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	})
 	file.Close()
 	b.get(t)
-	release(t, second, "job", "second", driver.Released)
+	release(t, second, "job", "second", driver.OutcomeReleased)
 	waitingIs(t, s, 0)
 	first.Close()
 	second.Close()
@@ -363,7 +363,7 @@ func TestQueueIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
 }
 
@@ -388,7 +388,7 @@ func TestDeadWaiterOfAnotherUser(t *testing.T) {
 	waitingIs(t, s, 2)
 	dead.kill()
 	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	living.expect("fence")
 	living.end()
 }
@@ -415,7 +415,7 @@ func TestPreviousPadlockIsWoken(t *testing.T) {
 	if !n.watch(f, c) || !markWaited(c) {
 		t.Fatal("it cannot watch")
 	}
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
 	eventually(t, "the old one is woken", func() bool { return n.notices.Load() > 0 && len(old.wake) > 0 })
 
@@ -450,7 +450,7 @@ func TestOrderIsDecidedAtOpen(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.Dir(), waitersDir)); err == nil {
 		t.Error("it has tickets all the same")
 	}
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
 }
 
@@ -461,7 +461,7 @@ func TestAsideBesideAQueue(t *testing.T) {
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
 	c := stopped(t, s)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	ctx, cancel := context.WithTimeout(patience(t), 100*time.Millisecond)
 	defer cancel()
 	if _, err := s.Wait(ctx, request("job", "aside"), false); err == nil {

@@ -139,7 +139,7 @@ func TestPeersExcludeEachOther(t *testing.T) {
 			take(t, s, request(name, "us"))
 			peer.want("acquire"+theirs, "held")
 			peer.want("read"+theirs, "held")
-			release(t, s, name, "us", driver.Released)
+			release(t, s, name, "us", driver.OutcomeReleased)
 			peer.want("acquire"+theirs, "got it")
 			foreignHolder(t, s, name, false)
 			refused(t, s, shared(name, "us"))
@@ -149,7 +149,7 @@ func TestPeersExcludeEachOther(t *testing.T) {
 			peer.want("acquire"+theirs, "held")
 			peer.want("read"+theirs, "got it")
 			refused(t, s, request(name, "writer"))
-			release(t, s, name, "us", driver.Released)
+			release(t, s, name, "us", driver.OutcomeReleased)
 			foreignHolder(t, s, name, true)
 			take(t, s, shared(name, "us again"))
 			peer.want("release"+theirs, "released")
@@ -189,7 +189,7 @@ func TestPeersWaitForEachOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, "the peer waits in the kernel", func() bool { return blocked(t, s, "job") })
-			release(t, s, "job", "us", driver.Released)
+			release(t, s, "job", "us", driver.OutcomeReleased)
 			peer.expect("got it")
 		})
 	}

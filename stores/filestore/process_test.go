@@ -178,13 +178,13 @@ func TestReleaseOfAPassedHold(t *testing.T) {
 		})
 		c.expect("ready")
 		closeFiles(t, c.cmd)
-		release(t, s, "job", "us", driver.Inherited)
-		release(t, s, "job", "us", driver.Gone)
+		release(t, s, "job", "us", driver.OutcomeInherited)
+		release(t, s, "job", "us", driver.OutcomeGone)
 		lost(t, s, "job", "us")
 		refused(t, s, request("job", "next"))
 		c.end()
 		if r.Shared {
-			release(t, s, "job", "another reader", driver.Released)
+			release(t, s, "job", "another reader", driver.OutcomeReleased)
 		}
 		take(t, s, request("job", "next"))
 	}
@@ -210,7 +210,7 @@ func TestReleaseAfterTheCopyWasClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		file.Close()
-		release(t, s, "job", "us", driver.Released)
+		release(t, s, "job", "us", driver.OutcomeReleased)
 		take(t, open(t, s.Dir()), request("job", "next"))
 	}
 }

@@ -37,7 +37,8 @@ import (
 // A newer build may add bytes at the end of the head without a new format. It needs a new format if
 // an older build could damage what it writes into the head or the records of readers.
 const (
-	headMax   = headFixed + driver.MaxName + 2*driver.MaxLabel + leaseSize
+	headMax   = headFixed + driver.MaxName + driver.MaxHost + maxLabel + leaseSize
+	maxLabel  = 256
 	headFixed = 16 + 8*14 + 16 + 6 // without a lease, which is optional
 	headStart = 10                 // what every format begins with
 
@@ -285,7 +286,7 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	live         Release or Break                         none
 //	live         record.cool passes                       ended
 //	ended        Acquire of another kind of hold          none
-//	ended        Release, which returns Gone              none
+//	ended        Release, which returns OutcomeGone       none
 //	live, ended  the machine restarts                     none
 //
 // A release or a restart may leave a cool-down (see atLeast).

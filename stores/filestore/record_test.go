@@ -17,7 +17,7 @@ func fullRecord() record {
 		fence: 1<<53 - 2, epoch: 12, cool: moment{1, 2}, readCool: moment{3, 4}, intent: 5, intentEnd: moment{6, 7},
 		owner: owner{
 			proc: 1<<32 - 1, pidns: 9, start: 10, pid: 11, since: 12, plan: 13,
-			host: []byte(strings.Repeat("h", driver.MaxLabel)), label: []byte(strings.Repeat("\x00", driver.MaxLabel)),
+			host: []byte(strings.Repeat("h", driver.MaxHost)), label: []byte(strings.Repeat("\x00", maxLabel)),
 		},
 		name:  []byte(strings.Repeat("n", driver.MaxName)),
 		lease: lease{token: [32]byte{14}, atLeast: moment{15, 16}},

@@ -33,14 +33,14 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // driver.ErrUnavailable, and the hold stays.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	f, err := s.beginCall(ctx, name)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer s.endCall(f)
 	h := f.find(token)
@@ -50,10 +50,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if h.passed && h.wasReplaced() {
 		f.forget(h)
 		h.conn.close()
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	if err := s.coolDown(ctx, f, h, keep); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	f.forget(h)
 	outcome := s.letGo(f, h)
@@ -99,9 +99,9 @@ func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 		return s.letGoPassed(f, h)
 	}
 	if !s.giveBack(f, h.conn) {
-		return driver.Gone
+		return driver.OutcomeGone
 	}
-	return driver.Released
+	return driver.OutcomeReleased
 }
 
 func isLinked(c *conn) bool {

@@ -37,7 +37,7 @@ func TestNamesOfAllKinds(t *testing.T) {
 		if state := inspect(t, other, name); state.Name != name || !strings.HasPrefix(state.Path, s.Dir()+"/sf.") {
 			t.Errorf("Inspect(%q) = %+v", name, state)
 		}
-		release(t, s, name, "us", driver.Released)
+		release(t, s, name, "us", driver.OutcomeReleased)
 	}
 	entries, err := os.ReadDir(s.Dir())
 	if err != nil || len(entries) != len(names) {
@@ -65,7 +65,7 @@ func TestCollidingNamesExcludeEachOtherAndSaySo(t *testing.T) {
 	if !errors.As(err, &refusal) || refusal.Holds[0].Label != "one" {
 		t.Errorf("got %v", err)
 	}
-	release(t, s, collides2, "one", driver.Gone)
+	release(t, s, collides2, "one", driver.OutcomeGone)
 	if _, err := s.Release(patience(t), collides1, "one", time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestFileRemovedOrReplaced(t *testing.T) {
 				open(t, dir) // makes the directory if need be
 				next := take(t, open(t, dir), request("job", "next"))
 				lost(t, s, "job", "us")
-				release(t, s, "job", "us", driver.Gone)
+				release(t, s, "job", "us", driver.OutcomeGone)
 				if h := refused(t, s, request("job", "us again")); h.Holds[0].Label != "next" {
 					t.Errorf("held by %+v, want next with fence %d", h.Holds, next.Fence)
 				}
@@ -183,7 +183,7 @@ func replace(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// If the file is gone, Release returns Gone, even if no earlier call noticed the loss.
+// If the file is gone, Release returns OutcomeGone, even if no earlier call noticed the loss.
 func TestReleaseOfARemovedFile(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -191,7 +191,7 @@ func TestReleaseOfARemovedFile(t *testing.T) {
 	if err := os.Remove(pathOf(s, "job")); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := s.Release(patience(t), "job", "us", time.Minute); o != driver.Gone || err != nil {
+	if o, err := s.Release(patience(t), "job", "us", time.Minute); o != driver.OutcomeGone || err != nil {
 		t.Errorf("%v, %v", o, err)
 	}
 	take(t, s, request("job", "next"))

@@ -56,7 +56,7 @@ func TestReaderNoticesPastWriter(t *testing.T) {
 		unlockInChild(t, ours, "job", "reader")
 		ours.files["job"].holds[0].visible = visible // false as on a system that does not show locks
 		take(t, others, request("job", "writer"))
-		release(t, others, "job", "writer", driver.Released)
+		release(t, others, "job", "writer", driver.OutcomeReleased)
 		lost(t, ours, "job", "reader")
 	}
 }
@@ -89,7 +89,7 @@ func TestReleaseAfterChildUnlocked(t *testing.T) {
 			take(t, ours, first)
 			unlockInChild(t, ours, "job", "first")
 			take(t, others, detachedRequest("job", "lease"))
-			if got, err := ours.Release(patience(t), "job", "first", 100*time.Millisecond); err != nil || got != driver.Gone {
+			if got, err := ours.Release(patience(t), "job", "first", 100*time.Millisecond); err != nil || got != driver.OutcomeGone {
 				t.Errorf("Release: %v, %v, want Gone", got, err)
 			}
 			held(t, others, "job", "lease")
@@ -115,7 +115,7 @@ func TestClaimLeaseOnRemovedFile(t *testing.T) {
 	}
 	take(t, others, request("job", "other"))
 	refused(t, ours, detachedRequest("job", "lease"))
-	release(t, others, "job", "other", driver.Released)
+	release(t, others, "job", "other", driver.OutcomeReleased)
 	take(t, ours, detachedRequest("job", "lease"))
 	held(t, ours, "job", "lease")
 }
@@ -167,7 +167,7 @@ func TestReleaseGoesToForeignWaiter(t *testing.T) {
 	waiter.expect("ready")
 	eventually(t, "the waiter waits in the kernel", func() bool { return blocked(t, s, "job") })
 	fileOfChild(t, s, "job", "us").Close()
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	waiter.expect("locked")
 	waiter.end()
 }

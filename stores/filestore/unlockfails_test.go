@@ -36,7 +36,7 @@ func unlockFails(dir string, with syscall.Errno) error {
 	acquire := func(s *Store, r driver.Request) error { _, err := s.Acquire(background, r); return err }
 	free := func(s *Store, token string) error {
 		o, err := s.Release(background, "job", token, 0)
-		if err == nil && o != driver.Released {
+		if err == nil && o != driver.OutcomeReleased {
 			err = fmt.Errorf("the outcome is %v", o)
 		}
 		return err

@@ -63,7 +63,7 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 	other := open(t, dir)
 	other.config.firstLook, other.config.slowLook = time.Hour, time.Hour // this store does not look without a wake-up
 	for _, give := range []func(*Store){
-		func(s *Store) { release(t, s, "job", "us", driver.Released) },
+		func(s *Store) { release(t, s, "job", "us", driver.OutcomeReleased) },
 		func(s *Store) { s.Close() },
 	} {
 		s := open(t, dir)
@@ -78,7 +78,7 @@ func TestReleaseWakesOtherProcesses(t *testing.T) {
 		if again := take(t, other, request("job", "them")); again.Fence != g.Fence || again.TTL != 0 {
 			t.Errorf("the claim of %+v gives %+v", g, again)
 		}
-		release(t, other, "job", "them", driver.Released)
+		release(t, other, "job", "them", driver.OutcomeReleased)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestForeignReleaseIsFound(t *testing.T) {
 		if g := w.get(t); g.Fence == 0 {
 			t.Errorf("%s: nothing was handed over", what)
 		}
-		release(t, s, "job", "us", driver.Released)
+		release(t, s, "job", "us", driver.OutcomeReleased)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestThousandWaitersOfOneName(t *testing.T) {
 		t.Errorf("%d waiters need %d threads more", n, more)
 	}
 	looks := countLooks(s)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	all.Wait()
 	if l := looks(); l > 4*n {
 		t.Errorf("%d hand-overs took %d wake-ups by the kernel", n, l)
@@ -236,7 +236,7 @@ func TestThousandWaitersOfAThousandNames(t *testing.T) {
 		s.waits(t, fmt.Sprint(i))
 	}
 	for i := range n {
-		release(t, other, fmt.Sprint(i), "them", driver.Released)
+		release(t, other, fmt.Sprint(i), "them", driver.OutcomeReleased)
 	}
 	all.Wait()
 }
@@ -285,7 +285,7 @@ func TestNextInLine(t *testing.T) {
 	cancel()
 	<-first.err
 	if g := <-first.grant; g.Fence != 0 {
-		release(t, s, "job", "first", driver.Released) // it got the lock before the cancel
+		release(t, s, "job", "first", driver.OutcomeReleased) // it got the lock before the cancel
 	}
 	if g := second.get(t); g.Fence == 0 {
 		t.Error("nothing was handed over")
@@ -345,7 +345,7 @@ func TestWaitAside(t *testing.T) {
 			all = append(all, waitOn(patience(t), s, r, false))
 		}
 		eventually(t, "all wait", func() bool { return s.waiters("job") == len(all) })
-		release(t, other, "job", "them", driver.Released)
+		release(t, other, "job", "them", driver.OutcomeReleased)
 		for _, w := range all {
 			if g := w.get(t); g != (driver.Grant{}) {
 				t.Errorf("handed over: %+v", g)
@@ -372,7 +372,7 @@ func TestWaitForPromotion(t *testing.T) {
 		if !narrow && len(w.err) > 0 {
 			t.Error("woken while another reads")
 		}
-		release(t, other, "job", "reader", driver.Released)
+		release(t, other, "job", "reader", driver.OutcomeReleased)
 		w.get(t)
 		if _, err := promote(s, "job", "us"); err != nil {
 			t.Error(err)
@@ -404,7 +404,7 @@ func TestWaitByPolling(t *testing.T) {
 	take(t, other, request("job", "them"))
 	w := wait(t, s, request("job", "us"))
 	eventually(t, "it waits", func() bool { return s.waiters("job") == 1 })
-	release(t, other, "job", "them", driver.Released)
+	release(t, other, "job", "them", driver.OutcomeReleased)
 	if g := w.get(t); g.Fence == 0 {
 		t.Error("nothing was handed over")
 	}
@@ -452,7 +452,7 @@ func TestUnclaimedReservationLapses(t *testing.T) {
 	if n := wait(t, s, request("job", "next")).get(t); n.Fence <= g.Fence {
 		t.Errorf("fences went from %d to %d", g.Fence, n.Fence)
 	}
-	release(t, s, "job", "us", driver.Gone)
+	release(t, s, "job", "us", driver.OutcomeGone)
 }
 
 func TestCloseEndsWaits(t *testing.T) {

@@ -27,7 +27,7 @@ func TestPipeIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
 }
 
@@ -83,7 +83,7 @@ func TestNoiseInThePipe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	release(t, s, "job", "us", driver.Released)
+	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
 }
 

@@ -65,7 +65,7 @@ func TestDisturbances(t *testing.T) {
 					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
 				}
 				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 			})

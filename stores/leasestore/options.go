@@ -50,7 +50,7 @@ const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 var kind = register.Kind{
 	Options: register.Options{
 		Name: "kubernetes", Clock: register.Clock{Observed: true}, MinTTL: 10 * time.Second, // each renewal is a write to etcd
-		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+		SurvivesRestart: driver.PromiseYes, SurvivesFailover: driver.PromiseYes,
 	},
 	Help:    "Lease objects of a Kubernetes cluster",
 	Example: "kubernetes:",

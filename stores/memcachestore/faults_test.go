@@ -55,7 +55,7 @@ func TestStaleID(t *testing.T) {
 	for command, call := range map[string]func(*memcachestore.Store, string) error{
 		"md ": func(s *memcachestore.Store, name string) error {
 			outcome, err := s.Release(context.Background(), name, "first", 0)
-			if outcome != driver.Gone {
+			if outcome != driver.OutcomeGone {
 				return fmt.Errorf("Release returns %v", outcome)
 			}
 			return err
@@ -226,7 +226,7 @@ func TestLogin(t *testing.T) {
 		}
 		defer s.Close()
 		take(t, s, request("job", "token"))
-		release(t, s, request("job", "token"), driver.Released)
+		release(t, s, request("job", "token"), driver.OutcomeReleased)
 		return nil
 	}
 	write(file, "old-secret\n")

@@ -105,7 +105,7 @@ const maxEncoded = 186
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
 		Store:         "memcached",
-		SafeClockJump: driver.Yes,
+		SafeClockJump: driver.PromiseYes,
 		MinTTL:        minTTL,
 		Lease:         true,
 		CoolDown:      !c.symfony,

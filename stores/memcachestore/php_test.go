@@ -60,14 +60,14 @@ func exclude(t *testing.T, p *server.PHP, s *memcachestore.Store, name string) {
 	r := request(name, "GO token of "+name[:1])
 	take(t, s, r)
 	p.Ask("no", "acquire "+name)
-	release(t, s, r, driver.Released)
+	release(t, s, r, driver.OutcomeReleased)
 
 	p.Ask("yes", "acquire "+name)
 	refused(t, s, request(name, "another"))
 	if _, err := s.Extend(t.Context(), name, "another", time.Minute); err == nil {
 		t.Errorf("Extend of a name that PHP holds succeeds")
 	}
-	release(t, s, request(name, "another"), driver.Gone)
+	release(t, s, request(name, "another"), driver.OutcomeGone)
 	p.Ask("yes", "refresh "+name)
 	p.Ask("yes", "held "+name)
 	if state, err := s.Inspect(t.Context(), name); err != nil || len(state.Holds) != 1 {
@@ -80,7 +80,7 @@ func exclude(t *testing.T, p *server.PHP, s *memcachestore.Store, name string) {
 		t.Error(err)
 	}
 	p.Ask("no", "acquire "+name)
-	release(t, s, r, driver.Released)
+	release(t, s, r, driver.OutcomeReleased)
 	p.Ask("yes", "acquire "+name)
 	p.Ask("yes", "release "+name)
 }

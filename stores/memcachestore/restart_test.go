@@ -55,7 +55,7 @@ func TestSameIDAfterARestart(t *testing.T) {
 	for command, call := range map[string]func(*memcachestore.Store) error{
 		"Release": func(s *memcachestore.Store) error {
 			outcome, err := s.Release(context.Background(), "job", "first", 0)
-			if outcome != driver.Gone {
+			if outcome != driver.OutcomeGone {
 				return fmt.Errorf("Release returns %v", outcome)
 			}
 			return err

@@ -215,32 +215,32 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // Release implements driver.Store. It removes the value that it has read and no other one.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := s.beginCall(ctx); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	k := s.keyFor(name)
 	for range rounds {
 		old, err := s.read(ctx, k)
 		if err != nil || old == nil || old.Token != token {
-			return driver.Gone, err
+			return driver.OutcomeGone, err
 		}
 		if ended, err := s.endValue(ctx, k, old, keep); ended || err != nil {
 			return outcome(ended), err
 		}
 	}
-	return driver.Gone, errRestless
+	return driver.OutcomeGone, errRestless
 }
 
 func outcome(ended bool) driver.Outcome {
 	if ended {
-		return driver.Released
+		return driver.OutcomeReleased
 	}
-	return driver.Gone
+	return driver.OutcomeGone
 }
 
 // endValue removes a value, or replaces it by a cool-down. It returns false if the value has

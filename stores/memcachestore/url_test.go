@@ -55,7 +55,7 @@ func TestURLs(t *testing.T) {
 // The store makes no promise that memcached cannot keep.
 func TestBestEffort(t *testing.T) {
 	g := memcachestore.Scheme().Guarantees()
-	if g.SurvivesRestart != driver.No || g.SurvivesFailover != driver.No || g.SafeEviction != driver.No || g.Fence != driver.NoFence {
+	if g.SurvivesRestart != driver.PromiseNo || g.SurvivesFailover != driver.PromiseNo || g.SafeEviction != driver.PromiseNo || g.Fence != driver.FenceNone {
 		t.Errorf("%+v", g)
 	}
 	if !strings.Contains(strings.Join(g.Notes, " "), "Best effort") {

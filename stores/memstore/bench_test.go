@@ -18,7 +18,7 @@ func BenchmarkHold(b *testing.B) {
 		if _, err := s.Extend(ctx, r.Name, r.Token, r.TTL); err != nil {
 			b.Fatal(err)
 		}
-		if out, err := s.Release(ctx, r.Name, r.Token, 0); out != driver.Released {
+		if out, err := s.Release(ctx, r.Name, r.Token, 0); out != driver.OutcomeReleased {
 			b.Fatal(out, err)
 		}
 	}

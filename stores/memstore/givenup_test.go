@@ -34,7 +34,7 @@ func TestReleaseEndsWait(t *testing.T) {
 				waits <- err
 			}()
 			synctest.Wait()
-			if out, err := s.Release(t.Context(), "job", "waiter", 0); out != driver.Released || err != nil {
+			if out, err := s.Release(t.Context(), "job", "waiter", 0); out != driver.OutcomeReleased || err != nil {
 				t.Errorf("Release of a token that waits: %v, %v", out, err)
 			}
 			if err := <-waits; err != nil {

@@ -86,13 +86,13 @@ func (cfg *config) handle(locks *space, opts []Option) *Store {
 var usual = driver.Guarantees{
 	Store:         "memory",
 	MaxTTL:        driver.DefaultMaxTTL,
-	SafeClockJump: driver.Yes,
-	SafeEviction:  driver.Yes,
-	Fence:         driver.DurableFence,
-	SharedFence:   driver.Yes,
+	SafeClockJump: driver.PromiseYes,
+	SafeEviction:  driver.PromiseYes,
+	Fence:         driver.FenceDurable,
+	SharedFence:   driver.PromiseYes,
 	Lease:         true,
 	Shared:        true,
-	Promotion:     driver.Atomic,
+	Promotion:     driver.PromotionAtomic,
 	FIFO:          true,
 	CoolDown:      true,
 	InProcess:     true,
@@ -187,18 +187,18 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := s.enter(ctx); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer s.unlock()
 	e := s.entries[name]
 	if e == nil {
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	now := s.now()
 	out := s.release(e, token, keep, now)

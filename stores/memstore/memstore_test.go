@@ -30,7 +30,7 @@ func TestFreeNamesAreForgotten(t *testing.T) {
 		if _, err := s.Acquire(ctx, r); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := s.Release(ctx, r.Name, "a", 0); out != driver.Released || err != nil {
+		if out, err := s.Release(ctx, r.Name, "a", 0); out != driver.OutcomeReleased || err != nil {
 			t.Fatal(out, err)
 		}
 	}

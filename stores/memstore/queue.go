@@ -106,7 +106,7 @@ func (s *space) alarmFired(e *entry, setFor decide.Time) {
 func (s *space) release(e *entry, token string, keep time.Duration, now moment) driver.Outcome {
 	out := e.Release(token, keep, now.Now)
 	e.Spent = e.Spent[:0] // no request comes later than the next one
-	if out != driver.Gone && out != driver.Taken {
+	if out != driver.OutcomeGone && out != driver.OutcomeTaken {
 		return out // the token had a hold
 	}
 	w := e.leaveQueues(token)
@@ -114,7 +114,7 @@ func (s *space) release(e *entry, token string, keep time.Duration, now moment) 
 		return out
 	}
 	s.wake(w, driver.Grant{})
-	return driver.Released
+	return driver.OutcomeReleased
 }
 
 // endWaits makes all waits of a closed handle return.

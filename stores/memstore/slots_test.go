@@ -35,7 +35,7 @@ func TestAPermitTakenAgain(t *testing.T) {
 		if slot, _, err := s.AcquireSlot(t.Context(), r, 4, false); slot != 0 || err != nil {
 			t.Fatal(slot, err)
 		}
-		if out, err := s.Release(t.Context(), permit, r.Token, 0); out != driver.Released {
+		if out, err := s.Release(t.Context(), permit, r.Token, 0); out != driver.OutcomeReleased {
 			t.Fatal(out, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestPermitsOfTwoNamesInTurn(t *testing.T) {
 			if err != nil || len(state.Holds) != 1 {
 				t.Errorf("the permit of %s: %+v, %v", name, state, err)
 			}
-			if out, err := s.Release(t.Context(), driver.SlotName(name, 0), "a", 0); out != driver.Released {
+			if out, err := s.Release(t.Context(), driver.SlotName(name, 0), "a", 0); out != driver.OutcomeReleased {
 				t.Errorf("the permit of %s: %v, %v", name, out, err)
 			}
 		}

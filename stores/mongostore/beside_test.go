@@ -35,7 +35,7 @@ func refused(t testing.TB, s *mongostore.Store, r driver.Request) *driver.HeldEr
 
 func release(t testing.TB, s *mongostore.Store, r driver.Request, keep time.Duration) {
 	t.Helper()
-	if got, err := s.Release(t.Context(), r.Name, r.Token, keep); got != driver.Released || err != nil {
+	if got, err := s.Release(t.Context(), r.Name, r.Token, keep); got != driver.OutcomeReleased || err != nil {
 		t.Fatalf("Release %q: %v, %v", r.Name, got, err)
 	}
 }
@@ -134,7 +134,7 @@ func exclude(t *testing.T, p *server.PHP, s *mongostore.Store, name string) {
 	if _, err := s.Extend(t.Context(), name, "another", time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend of a name that PHP holds: %v", err)
 	}
-	if got, err := s.Release(t.Context(), name, "another", 0); got != driver.Gone || err != nil {
+	if got, err := s.Release(t.Context(), name, "another", 0); got != driver.OutcomeGone || err != nil {
 		t.Errorf("Release of a name that PHP holds: %v, %v", got, err)
 	}
 	p.Ask("yes", "refresh "+name)

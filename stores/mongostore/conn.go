@@ -3,6 +3,7 @@ package mongostore
 import (
 	"context"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -36,15 +37,13 @@ type conn struct {
 
 // connect makes the client. It sends no request, except to the name server for mongodb+srv:.
 func connect(c *Config) (*conn, error) {
-	o := options.Client().ApplyURI(c.URI)
-	if err := o.Validate(); err != nil {
-		return nil, badURI(c.URI, err)
-	}
+	uri := c.URI
 	if c.User != "" {
-		if o.Auth == nil {
-			o.Auth = &options.Credential{}
-		}
-		o.Auth.Username, o.Auth.Password, o.Auth.PasswordSet = c.User, c.Password, true
+		uri = withLogin(uri, c.User, c.Password)
+	}
+	o := options.Client().ApplyURI(uri)
+	if err := o.Validate(); err != nil {
+		return nil, badURI(uri, err)
 	}
 	if c.TLS != nil {
 		o.SetTLSConfig(c.TLS.Clone())
@@ -62,9 +61,26 @@ func connect(c *Config) (*conn, error) {
 	o.SetWriteConcern(durable).SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary())
 	client, err := mongo.Connect(o)
 	if err != nil {
-		return nil, badURI(c.URI, err)
+		return nil, badURI(uri, err)
 	}
 	return &conn{client: client, locks: client.Database(c.Database).Collection(c.Collection), hosts: o.Hosts}, nil
+}
+
+// withLogin puts a user and a password into a connection string. The client then finds the database
+// of the user as it always does: by authSource, or by the database of the string. It ignores
+// authSource if the string has no user.
+func withLogin(uri, user, password string) string {
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return uri
+	}
+	hosts := rest
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		hosts = rest[:end]
+	}
+	rest = rest[strings.LastIndexByte(hosts, '@')+1:]
+	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+	return scheme + "://" + escape(user) + ":" + escape(password) + "@" + rest
 }
 
 // begin registers a call, so that close waits for it, and limits how long the call takes. The

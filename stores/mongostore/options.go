@@ -66,9 +66,9 @@ func (c *config) guarantees() driver.Guarantees {
 	if c.symfony {
 		return driver.Guarantees{
 			Store:            "mongodb-symfony",
-			SurvivesRestart:  driver.Partly,
-			SurvivesFailover: driver.Partly,
-			SafeEviction:     driver.Yes,
+			SurvivesRestart:  driver.PromisePartly,
+			SurvivesFailover: driver.PromisePartly,
+			SafeEviction:     driver.PromiseYes,
 			Lease:            true,
 			Lacks:            driver.AbilityConverter | driver.AbilityFenceRaiser | driver.AbilityList | driver.AbilityStoreID,
 			Notes: []string{
@@ -82,14 +82,14 @@ func (c *config) guarantees() driver.Guarantees {
 	}
 	return driver.Guarantees{
 		Store:            "mongodb",
-		SurvivesRestart:  driver.Partly,
-		SurvivesFailover: driver.Partly,
-		SafeEviction:     driver.Yes,
-		Fence:            driver.DurableFence,
-		SharedFence:      driver.Yes,
+		SurvivesRestart:  driver.PromisePartly,
+		SurvivesFailover: driver.PromisePartly,
+		SafeEviction:     driver.PromiseYes,
+		Fence:            driver.FenceDurable,
+		SharedFence:      driver.PromiseYes,
 		Lease:            true,
 		Shared:           true,
-		Promotion:        driver.Atomic,
+		Promotion:        driver.PromotionAtomic,
 		CoolDown:         true,
 		Notes: []string{
 			noteExperimental,

@@ -147,13 +147,13 @@ func (s *state) overtaken(h *hold) bool { return h.Foreign || h.Fence < s.Record
 func (s *state) releaseOutcome(token string) driver.Outcome {
 	switch h := s.find(token); {
 	case h == nil, h.Until <= s.Now && h.Foreign:
-		return driver.Gone
+		return driver.OutcomeGone
 	case h.Until > s.Now:
-		return driver.Released
+		return driver.OutcomeReleased
 	case s.overtaken(h):
-		return driver.Taken
+		return driver.OutcomeTaken
 	}
-	return driver.Expired
+	return driver.OutcomeExpired
 }
 
 // next returns the fence for the next grant.

@@ -66,18 +66,18 @@ func TestDocuments(t *testing.T) {
 		foreign bool // another program holds the name
 		others  int  // holds that are in the way of another token
 	}{
-		"live":                          {mine, nil, driver.Released, false, 1},
-		"at its end":                    {written("mine", instant, fenceNow, held("mine", 0, fenceNow, false)), driver.ErrExpired, driver.Expired, false, 0},
-		"lapsed, then others came":      {written("", instant, fenceNow+1, held("mine", -1, fenceNow, false)), driver.ErrLost, driver.Taken, false, 0},
-		"never held":                    {written("", instant, fenceNow), driver.ErrLost, driver.Gone, false, 0},
-		"others hold it":                {written("other", instant+50, fenceNow, held("other", 50, fenceNow, false)), driver.ErrLost, driver.Gone, false, 1},
-		"one of two readers":            {written(nobodyToken, instant+50, fenceNow, held("mine", 50, fenceNow, true), held("other", 50, fenceNow, true)), nil, driver.Released, false, 2},
-		"PHP took it":                   {changed(mine, "token", "php"), driver.ErrLost, driver.Gone, true, 1},
-		"PHP extended it by this token": {changed(mine, "expires_at", instant+99), nil, driver.Released, true, 1},
-		"PHP's lease has ended":         {changed(changed(mine, "token", "php"), "expires_at", instant), driver.ErrLost, driver.Gone, false, 0},
-		"PHP's own document":            {bson.D{{Key: "token", Value: "php"}, {Key: "expires_at", Value: instant + 1}, {Key: "now", Value: instant}}, driver.ErrLost, driver.Gone, true, 1},
-		"PHP's own, by its token":       {bson.D{{Key: "token", Value: "mine"}, {Key: "expires_at", Value: instant}, {Key: "now", Value: instant}}, driver.ErrLost, driver.Gone, false, 0},
-		"no lock":                       {bson.D{{Key: "now", Value: instant}}, driver.ErrLost, driver.Gone, false, 0},
+		"live":                          {mine, nil, driver.OutcomeReleased, false, 1},
+		"at its end":                    {written("mine", instant, fenceNow, held("mine", 0, fenceNow, false)), driver.ErrExpired, driver.OutcomeExpired, false, 0},
+		"lapsed, then others came":      {written("", instant, fenceNow+1, held("mine", -1, fenceNow, false)), driver.ErrLost, driver.OutcomeTaken, false, 0},
+		"never held":                    {written("", instant, fenceNow), driver.ErrLost, driver.OutcomeGone, false, 0},
+		"others hold it":                {written("other", instant+50, fenceNow, held("other", 50, fenceNow, false)), driver.ErrLost, driver.OutcomeGone, false, 1},
+		"one of two readers":            {written(nobodyToken, instant+50, fenceNow, held("mine", 50, fenceNow, true), held("other", 50, fenceNow, true)), nil, driver.OutcomeReleased, false, 2},
+		"PHP took it":                   {changed(mine, "token", "php"), driver.ErrLost, driver.OutcomeGone, true, 1},
+		"PHP extended it by this token": {changed(mine, "expires_at", instant+99), nil, driver.OutcomeReleased, true, 1},
+		"PHP's lease has ended":         {changed(changed(mine, "token", "php"), "expires_at", instant), driver.ErrLost, driver.OutcomeGone, false, 0},
+		"PHP's own document":            {bson.D{{Key: "token", Value: "php"}, {Key: "expires_at", Value: instant + 1}, {Key: "now", Value: instant}}, driver.ErrLost, driver.OutcomeGone, true, 1},
+		"PHP's own, by its token":       {bson.D{{Key: "token", Value: "mine"}, {Key: "expires_at", Value: instant}, {Key: "now", Value: instant}}, driver.ErrLost, driver.OutcomeGone, false, 0},
+		"no lock":                       {bson.D{{Key: "now", Value: instant}}, driver.ErrLost, driver.OutcomeGone, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, c.doc)

@@ -222,17 +222,17 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // Release implements driver.Store with one request.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if s.symfony != nil {
 		return s.symfony.release(ctx, name, token)
 	}
 	st, err := s.send(ctx, request{name: name, stages: release(token, keep), before: true})
 	if err != nil {
-		return driver.Gone, replaceMissing(err, nil)
+		return driver.OutcomeGone, replaceMissing(err, nil)
 	}
 	return st.releaseOutcome(token), nil
 }

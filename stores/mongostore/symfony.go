@@ -118,20 +118,20 @@ func (s *symfony) extend(ctx context.Context, name, token string, ttl time.Durat
 func (s *symfony) release(ctx context.Context, name, token string) (driver.Outcome, error) {
 	limited, end, err := s.conn.begin(ctx)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer end()
 	var d lease
 	err = s.conn.locks.FindOneAndDelete(limited, bson.D{{Key: "_id", Value: text(name)}, {Key: "token", Value: text(token)}}).Decode(&d)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	case err != nil:
-		return driver.Gone, failure(ctx, err, true)
+		return driver.OutcomeGone, failure(ctx, err, true)
 	case d.ExpiresAt <= wall():
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
-	return driver.Released, nil
+	return driver.OutcomeReleased, nil
 }
 
 // read returns the hold on a name, or nil if there is none.

@@ -102,10 +102,10 @@ func (c *config) limit() time.Duration { return min(c.lossDelay*3/5, 4*time.Seco
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
 		Store:         "mysql-advisory",
-		SafeClockJump: driver.Yes,
-		SafeEviction:  driver.Yes,
-		Bound:         driver.ToConnection,
-		Fence:         driver.DurableFence,
+		SafeClockJump: driver.PromiseYes,
+		SafeEviction:  driver.PromiseYes,
+		Bound:         driver.BoundToConnection,
+		Fence:         driver.FenceDurable,
 		LossDelay:     c.lossDelay,
 		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
 		DeadWaiter:    deadWaiter,
@@ -118,7 +118,7 @@ func (c *config) guarantees() driver.Guarantees {
 		},
 	}
 	if c.noFences {
-		g.Fence = driver.NoFence
+		g.Fence = driver.FenceNone
 		g.Lacks |= driver.AbilityList // the names stand in the table of fences
 	}
 	return g

@@ -49,7 +49,7 @@ func TestTerminatedBackend(t *testing.T) {
 		t.Errorf("Extend: %v", err)
 	}
 	untilGranted(t, b, "job")
-	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
+	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release: %v, %v", out, err)
 	}
 }

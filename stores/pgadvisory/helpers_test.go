@@ -62,7 +62,7 @@ func reserve(t testing.TB, s driver.Waiter, r driver.Request) (g driver.Grant) {
 
 func release(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
 	}
 }

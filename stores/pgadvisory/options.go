@@ -104,23 +104,23 @@ func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
 		Store:         "postgres-advisory",
-		SafeClockJump: driver.Yes,
-		SafeEviction:  driver.Yes,
-		Bound:         driver.ToConnection,
-		Fence:         driver.DurableFence,
-		SharedFence:   driver.Yes,
+		SafeClockJump: driver.PromiseYes,
+		SafeEviction:  driver.PromiseYes,
+		Bound:         driver.BoundToConnection,
+		Fence:         driver.FenceDurable,
+		SharedFence:   driver.PromiseYes,
 		Hashed:        c.keys.layout != numberLayout,
 		LossDelay:     c.lossDelay,
 		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
 		Shared:        true,
-		Promotion:     driver.Atomic,
+		Promotion:     driver.PromotionAtomic,
 		Notes: []string{
 			"All holds of a connection end when it ends; a crash of any server process ends all connections.",
 			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.sessionTimeout().String() + ".",
 		},
 	}
 	if c.noFences {
-		g.Fence, g.SharedFence = driver.NoFence, driver.No
+		g.Fence, g.SharedFence = driver.FenceNone, driver.PromiseNo
 		g.Lacks |= driver.AbilityList // the names stand in the table of fences
 	}
 	switch c.keys.layout {

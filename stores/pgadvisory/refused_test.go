@@ -53,7 +53,7 @@ func TestRefusedDemotion(t *testing.T) {
 		if _, err := b.Acquire(t.Context(), request()); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("late %v: a writer: %v", late, err)
 		}
-		if out, err := a.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+		if out, err := a.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
 			t.Errorf("late %v: Release: %v, %v", late, out, err)
 		}
 		a.Close()

@@ -125,7 +125,7 @@ func TestHollowMembersHaveNoAbility(t *testing.T) {
 	if got := s.Guarantees().Lacks; got != lacks {
 		t.Errorf("the quorum says that it lacks %b, want %b", got, lacks)
 	}
-	if p := s.Guarantees().Promotion; p != driver.NoPromotion {
+	if p := s.Guarantees().Promotion; p != driver.PromotionNone {
 		t.Errorf("promises promotion: %v", p)
 	}
 	all := of(t, []driver.Store{hollow{memstore.New()}}, quorum.NoFences())

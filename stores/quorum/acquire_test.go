@@ -32,7 +32,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 				if d != 0 {
 					t.Errorf("it waited %v for dead members", d)
 				}
-				wantOutcome(t, a, r, driver.Released)
+				wantOutcome(t, a, r, driver.OutcomeReleased)
 				take(t, b, request("n"))
 			})
 		})
@@ -153,7 +153,7 @@ func TestRepeatAfterLossHasANewFence(t *testing.T) {
 		c[1].restart()
 		between := request("n")
 		other := take(t, b, between)
-		wantOutcome(t, b, between, driver.Released)
+		wantOutcome(t, b, between, driver.OutcomeReleased)
 		if again := take(t, a, r); again.Fence <= other.Fence || other.Fence <= g.Fence {
 			t.Errorf("fences %d, then somebody else's %d, then %d", g.Fence, other.Fence, again.Fence)
 		}
@@ -172,7 +172,7 @@ func TestCancelledAcquiresLeaveNothing(t *testing.T) {
 			_, err := a.Acquire(ctx, r)
 			cancel()
 			if err == nil {
-				wantOutcome(t, a, r, driver.Released)
+				wantOutcome(t, a, r, driver.OutcomeReleased)
 			} else if !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("cancelled after %d: %v", i, err)
 			}
@@ -245,7 +245,7 @@ func TestSplitVotes(t *testing.T) {
 				}
 				pass(time.Second)
 				wantCooling(t, c, 0)
-				wantOutcome(t, clients[winner], rs[winner], driver.Released)
+				wantOutcome(t, clients[winner], rs[winner], driver.OutcomeReleased)
 				pass(time.Second)
 				wantCooling(t, c, n)
 				pass(5 * time.Second)
@@ -278,7 +278,7 @@ func TestTheGrantWantsAllMembers(t *testing.T) {
 		c[2].now().Release(t.Context(), "n", passing.Token, 0)
 		pass(time.Second)
 		wantHolders(t, c, "n", 1, 2, 3)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Second)
 		wantHolders(t, c, "n")
 	})
@@ -294,7 +294,7 @@ func TestCloseWithASilentMember(t *testing.T) {
 		for range 20 {
 			r := request("n")
 			take(t, a, r)
-			wantOutcome(t, a, r, driver.Released)
+			wantOutcome(t, a, r, driver.OutcomeReleased)
 		}
 		take(t, a, request("n"))
 		d := took(func() {
@@ -323,7 +323,7 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 			r := request("n")
 			r.TTL = time.Hour
 			take(t, a, r)
-			wantOutcome(t, a, r, driver.Released)
+			wantOutcome(t, a, r, driver.OutcomeReleased)
 			pass(time.Millisecond)
 		}
 		pass(time.Second)
@@ -337,7 +337,7 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 		}
 		a.heal()
 		pass(10 * time.Second)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		take(t, a, request("m"))
 		pass(time.Second)
 		wantHolders(t, c, "m", 1, 2, 3)

@@ -29,7 +29,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("fence %d, in a repeat %d", adopted.Fence, again.Fence)
 		}
 		wantErr(t, extend(t, a, r), driver.ErrLost)
-		wantOutcome(t, b, n, driver.Released)
+		wantOutcome(t, b, n, driver.OutcomeReleased)
 		_, err := b.Acquire(t.Context(), swap(n))
 		wantErr(t, err, driver.ErrLost, driver.ErrUncertain)
 		pass(time.Second)

@@ -35,7 +35,7 @@ func TestAllGoesInOrder(t *testing.T) {
 		var log []string
 		record(a, &log, &mu)
 		take(t, a, r)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		want := []string{"acquire1", "acquire2", "acquire3", "acquire4", "release4", "release3", "release2", "release1"}
 		if !slices.Equal(log, want) {
 			t.Errorf("asked in the order %v", log)
@@ -75,12 +75,12 @@ func TestAllNeedsAll(t *testing.T) {
 		pass(time.Second)
 		c[1].restart() // the member does not get the hold back: another caller may have had the name there
 		wantErr(t, extend(t, a, r), driver.ErrLost)
-		wantOutcome(t, a, r, driver.Gone)
+		wantOutcome(t, a, r, driver.OutcomeGone)
 
 		r = request("n")
 		take(t, a, r)
 		c[0].clock.ahead.Add(int64(time.Minute))
-		wantOutcome(t, a, r, driver.Expired)
+		wantOutcome(t, a, r, driver.OutcomeExpired)
 	})
 }
 
@@ -192,7 +192,7 @@ func TestReleaseOfAllThatOneMemberMissed(t *testing.T) {
 					for ; err != nil; tries++ {
 						var out driver.Outcome
 						out, err = a.Release(t.Context(), r.Name, r.Token, 0)
-						if err == nil && out != driver.Gone {
+						if err == nil && out != driver.OutcomeGone {
 							t.Errorf("a repeat answers %v", out)
 						}
 						if err == nil {
@@ -217,7 +217,7 @@ func TestReleaseOfAllThatWasLost(t *testing.T) {
 		pass(time.Millisecond)
 		c[1].restart()
 		a.links[0].always(silent)
-		wantOutcome(t, a, r, driver.Gone)
+		wantOutcome(t, a, r, driver.OutcomeGone)
 		a.heal()
 	})
 }

@@ -37,7 +37,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 				if _, err := s.Acquire(b.Context(), r); err != nil {
 					b.Fatal(err)
 				}
-				if out, err := s.Release(b.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+				if out, err := s.Release(b.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
 					b.Fatal(out, err)
 				}
 			}

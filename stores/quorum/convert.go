@@ -38,7 +38,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	switch {
 	case was == modeOf(r.Shared) || r.Shared:
 		return c.weaken(ctx, was)
-	case s.guarantees.Promotion == driver.NoPromotion:
+	case s.guarantees.Promotion == driver.PromotionNone:
 		return driver.Grant{}, fmt.Errorf("promotion: %w", errors.ErrUnsupported)
 	}
 	return c.promote(ctx)

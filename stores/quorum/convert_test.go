@@ -72,7 +72,7 @@ func TestPromoteAndDemote(t *testing.T) {
 		}
 		pass(time.Millisecond)
 		take(t, b, reader("n"))
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		if w := request("m"); take(t, b, w).Fence == 0 {
 			t.Error("no fence")
 		}
@@ -113,10 +113,10 @@ func TestTwoPromotersOneIsTold(t *testing.T) {
 				}
 				wantLive(t, clients[told], rs[told])
 				wantNoIntents(t, clients[1-told], rs[1-told])
-				wantOutcome(t, clients[told], rs[told], driver.Released)
+				wantOutcome(t, clients[told], rs[told], driver.OutcomeReleased)
 				pass(time.Second)
 				promoted(t, clients[1-told], rs[1-told])
-				wantOutcome(t, clients[1-told], rs[1-told], driver.Released)
+				wantOutcome(t, clients[1-told], rs[1-told], driver.OutcomeReleased)
 				pass(3 * time.Second)
 			}
 		})
@@ -133,7 +133,7 @@ func wantNoIntents(t *testing.T, cl *client, r driver.Request) {
 	pass(20 * time.Millisecond)
 	newcomer := reader("n")
 	take(t, cl, newcomer)
-	wantOutcome(t, cl, newcomer, driver.Released)
+	wantOutcome(t, cl, newcomer, driver.OutcomeReleased)
 	pass(20 * time.Millisecond)
 }
 
@@ -156,7 +156,7 @@ func TestFailedPromotion(t *testing.T) {
 
 		// Members that were silent are corrected by the next renewal.
 		for _, srv := range c[2:] {
-			wantOutcome(t, srv.now(), other, driver.Released)
+			wantOutcome(t, srv.now(), other, driver.OutcomeReleased)
 		}
 		a.these(fault{mute: true}, 3, 4, 5)
 		_, err = convert(t, a, r, false)
@@ -255,7 +255,7 @@ func TestPromoteUnderAll(t *testing.T) {
 		wantErr(t, err, driver.ErrHeld)
 		_, err = convert(t, b, rb, false)
 		wantErr(t, err, driver.ErrPromotionConflict)
-		wantOutcome(t, b, rb, driver.Released)
+		wantOutcome(t, b, rb, driver.OutcomeReleased)
 		promoted(t, a, ra)
 		wantModes(t, c, "n", "xxx")
 		a.links[1].always(down)
@@ -273,7 +273,7 @@ func TestPromoteUnderAll(t *testing.T) {
 }
 
 func TestConvertWhereAMemberCannot(t *testing.T) {
-	s, err := quorum.New(quorum.Majority, []driver.Store{withFence(driver.NoFence)}, quorum.NoFences())
+	s, err := quorum.New(quorum.Majority, []driver.Store{withFence(driver.FenceNone)}, quorum.NoFences())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,9 @@ func (c *confirmation) extendMember(ctx context.Context, i int, m *member, repor
 
 // mendSoon renews the hold in the background, a little later. It is called when a quorum has
 // granted the hold but some members have not. The renewal offers the hold to these members again.
-func (s *Store) mendSoon(h *hold, patience time.Duration) {
+// It comes in the first quarter of the lease or not at all: a hold that the caller does not extend
+// may not last longer than its TTL and two fifths of it.
+func (s *Store) mendSoon(h *hold, patience, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.mending {
@@ -120,12 +122,13 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 	h.mending = true
 	h.refs++
 	s.work.Add(1)
+	last := s.clock.Now().Add(ttl / 4)
 	go func() {
 		defer s.work.Done()
 		defer s.removeUser(h)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
-		awake := s.sleep(ctx, patience/8)
+		awake := s.sleep(ctx, min(patience, ttl)/8)
 		s.mu.Lock()
 		h.mending = false
 		p := h.turn.enqueue()
@@ -134,7 +137,7 @@ func (s *Store) mendSoon(h *hold, patience time.Duration) {
 			return
 		}
 		defer s.leave(&h.turn)
-		if awake && s.isLive(h) {
+		if awake && s.isLive(h) && s.clock.Now() <= last {
 			s.confirm(ctx, h, h.request.TTL)
 		}
 	}()

@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,7 +60,7 @@ func TestExpiredOrLost(t *testing.T) {
 		other := request("n")
 		take(t, b, other)
 		pass(time.Millisecond)
-		wantOutcome(t, b, other, driver.Released)
+		wantOutcome(t, b, other, driver.OutcomeReleased)
 		wantErr(t, extend(t, a, r), driver.ErrLost, driver.ErrExpired)
 
 		r = request("m")
@@ -98,7 +99,7 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 		pass(30 * time.Second) // without a renewal
 		wantLive(t, a, r)
 		wantHolders(t, c, "n", 1, 2, 3)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Second)
 		wantCooling(t, c, 3)
 	})
@@ -174,7 +175,7 @@ func TestRepairLeavesOthersAlone(t *testing.T) {
 			pass(time.Second)
 		}
 		wantLive(t, c[2].now(), other)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Second)
 		wantLive(t, c[2].now(), other)
 	})
@@ -247,4 +248,25 @@ func TestWindowFromEarlier(t *testing.T) {
 			t.Errorf("granted %+v", g)
 		}
 	})
+}
+
+// A hold that nobody extends ends after its TTL, at most two fifths of it later. A renewal of the
+// store's own, right after the grant, must not make it longer, even if members may take long.
+func TestRenewalAfterTheGrantIsInTime(t *testing.T) {
+	for _, ttl := range []time.Duration{driver.MinTTL, 250 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			a := c.client(t, quorum.Majority, quorum.MemberTimeout(time.Second))
+			t.Cleanup(func() { a.Close() })
+			rival := request("n")
+			take(t, c[2].now(), rival)
+			r := request("n")
+			r.TTL = ttl
+			take(t, a, r)
+			pass(ttl + ttl*2/5)
+			if got := c.holders("n"); !slices.Equal(got, []int{3}) {
+				t.Errorf("a hold of %v, which nobody extends, is on the members %v after %v", ttl, got, ttl+ttl*2/5)
+			}
+		})
+	}
 }

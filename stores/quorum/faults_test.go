@@ -213,7 +213,7 @@ func (l *link) Extend(ctx context.Context, name, token string, ttl time.Duration
 func (l *link) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	return call(ctx, l, "release", func(s *memstore.Store) (driver.Outcome, error) {
 		out, err := s.Release(context.Background(), name, token, keep)
-		if out == driver.Gone {
+		if out == driver.OutcomeGone {
 			l.spend(token)
 		}
 		return out, err

@@ -26,7 +26,7 @@ func TestFencesOfSuccessiveQuorums(t *testing.T) {
 					t.Fatalf("after fence %d came %d", last, g.Fence)
 				}
 				last = g.Fence
-				wantOutcome(t, cl, r, driver.Released)
+				wantOutcome(t, cl, r, driver.OutcomeReleased)
 				pass(time.Millisecond)
 			}
 		}
@@ -68,7 +68,7 @@ func TestFenceIsWrittenBackBeforeTheGrant(t *testing.T) {
 			t.Errorf("%d members have the fence", n)
 		}
 		// A member that answers late gets the fence, too.
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Second)
 		a.links[1].heal()
 		a.links[4].next("acquire", slow(100*time.Millisecond))
@@ -98,13 +98,13 @@ func TestReadersAndWritersFences(t *testing.T) {
 		c[1].clock.ahead.Store(int64(time.Hour))
 		w, r := request("n"), reader("n")
 		first := take(t, a, w)
-		wantOutcome(t, a, w, driver.Released)
+		wantOutcome(t, a, w, driver.OutcomeReleased)
 		reading := take(t, b, r)
 		beside := reader("n")
 		beside.FenceAbove = reading.Fence + 1000
 		above := take(t, b, beside)
-		wantOutcome(t, b, r, driver.Released)
-		wantOutcome(t, b, beside, driver.Released)
+		wantOutcome(t, b, r, driver.OutcomeReleased)
+		wantOutcome(t, b, beside, driver.OutcomeReleased)
 		second := take(t, a, request("n"))
 		if reading.Fence < first.Fence || above.Fence <= beside.FenceAbove || second.Fence <= above.Fence {
 			t.Errorf("writer %d, reader %d, reader above %d, writer %d", first.Fence, reading.Fence, above.Fence, second.Fence)
@@ -161,10 +161,10 @@ func TestWhatIsRefused(t *testing.T) {
 		"twice":              {quorum.Majority, []driver.Store{m, memstore.New(), m}, nil, false},
 		"two handles on one": {quorum.Majority, []driver.Store{m, memstore.New(), m.Open()}, nil, false},
 		"no such rule":       {quorum.Rule(7), []driver.Store{m}, nil, false},
-		"session fences":     {quorum.Majority, []driver.Store{m, withFence(driver.SessionFence)}, nil, false},
-		"no fences":          {quorum.Majority, []driver.Store{m, withFence(driver.NoFence)}, nil, false},
-		"cannot raise":       {quorum.Majority, []driver.Store{m, withFence(driver.DurableFence)}, nil, false},
-		"fences off":         {quorum.Majority, []driver.Store{m, withFence(driver.NoFence)}, []quorum.Option{quorum.NoFences()}, true},
+		"session fences":     {quorum.Majority, []driver.Store{m, withFence(driver.FenceSession)}, nil, false},
+		"no fences":          {quorum.Majority, []driver.Store{m, withFence(driver.FenceNone)}, nil, false},
+		"cannot raise":       {quorum.Majority, []driver.Store{m, withFence(driver.FenceDurable)}, nil, false},
+		"fences off":         {quorum.Majority, []driver.Store{m, withFence(driver.FenceNone)}, []quorum.Option{quorum.NoFences()}, true},
 		"too impatient":      {quorum.Majority, []driver.Store{m}, []quorum.Option{quorum.MemberTimeout(time.Microsecond)}, false},
 		"too patient":        {quorum.Majority, []driver.Store{m}, []quorum.Option{quorum.MemberTimeout(time.Minute)}, false},
 		"no lease in common": {quorum.Majority, []driver.Store{&plain{m, long}, &plain{memstore.New(), short}}, []quorum.Option{quorum.NoFences()}, false},

@@ -27,6 +27,7 @@ func (s *Store) combine() driver.Guarantees {
 		MinTTL:           slices.Max(each(s, func(m *member) time.Duration { return m.g.MinTTL })),
 		MaxTTL:           smallestLimit(s, func(m *member) time.Duration { return m.g.MaxTTL }),
 		MaxName:          smallestLimit(s, func(m *member) int { return m.g.MaxName }),
+		MaxLabel:         smallestLimit(s, func(m *member) int { return m.g.MaxLabel }),
 		DeadWaiter:       slices.Max(each(s, func(m *member) time.Duration { return m.g.DeadWaiter })),
 		RefusedIsSpent:   true, // after a refusal, the members that granted the try release its token
 		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,
@@ -37,12 +38,12 @@ func (s *Store) combine() driver.Guarantees {
 		g.Store = "all"
 	}
 	if s.fences {
-		g.Fence, g.SharedFence = driver.DurableFence, weakest(func(g *driver.Guarantees) driver.Promise { return g.SharedFence })
+		g.Fence, g.SharedFence = driver.FenceDurable, weakest(func(g *driver.Guarantees) driver.Promise { return g.SharedFence })
 	}
 	if !g.Shared {
-		g.SharedFence = driver.No
+		g.SharedFence = driver.PromiseNo
 	} else if s.rule == Majority {
-		g.SharedFence = min(g.SharedFence, driver.Partly)
+		g.SharedFence = min(g.SharedFence, driver.PromisePartly)
 	}
 	g.Lacks = s.lacks()
 	if g.Lacks&driver.AbilityConverter == 0 {
@@ -100,13 +101,13 @@ func (s *Store) counted(is func(*member) bool) (n int) {
 // If fewer members than that are unsafe, one of the common members is safe. The safe member lets no
 // second holder in, whatever the clocks of the other members do.
 func (s *Store) safeClockJump() driver.Promise {
-	for p := driver.Yes; p > driver.No; p-- {
+	for p := driver.PromiseYes; p > driver.PromiseNo; p-- {
 		unsafe := s.counted(func(m *member) bool { return m.g.SafeClockJump < p })
 		if unsafe < 2*s.need-len(s.members) {
 			return p
 		}
 	}
-	return driver.No
+	return driver.PromiseNo
 }
 
 // smallestLimit returns the smallest limit of a member, or 0 if none has a limit.
@@ -119,20 +120,20 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 	return limit
 }
 
-// promotion returns Atomic if a quorum of the members promotes a hold in one step. These members
-// keep the hold during the promotion, so no other caller can get a quorum. The remaining members
-// use two steps (Regrant): they end the shared hold, and then grant an exclusive one. If the second
-// step fails there, the hold still has its quorum.
+// promotion returns PromotionAtomic if a quorum of the members promotes a hold in one step. These
+// members keep the hold during the promotion, so no other caller can get a quorum. The remaining
+// members use two steps (PromotionRegrant): they end the shared hold, and then grant an exclusive
+// one. If the second step fails there, the hold still has its quorum.
 func (s *Store) promotion() driver.Promotion {
-	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.NoPromotion })
-	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.Regrant })
+	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.PromotionNone })
+	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.PromotionRegrant })
 	switch {
 	case without > 0:
-		return driver.NoPromotion
+		return driver.PromotionNone
 	case s.refuses(regrants):
-		return driver.Regrant
+		return driver.PromotionRegrant
 	}
-	return driver.Atomic
+	return driver.PromotionAtomic
 }
 
 func (s *Store) notes() []string {

@@ -42,32 +42,32 @@ func (p *promising) Guarantees() driver.Guarantees { return p.g }
 func TestGuarantees(t *testing.T) {
 	same := func(*driver.Guarantees) {}
 	strong := func(g *driver.Guarantees) {
-		g.SurvivesRestart, g.SurvivesFailover, g.LossDelay = driver.Yes, driver.Yes, time.Second
+		g.SurvivesRestart, g.SurvivesFailover, g.LossDelay = driver.PromiseYes, driver.PromiseYes, time.Second
 		g.MinTTL, g.MaxTTL = time.Second, time.Hour
-		g.MaxName, g.DeadWaiter = 99, time.Second
+		g.MaxName, g.MaxLabel, g.DeadWaiter = 99, 98, time.Second
 	}
 	g := guaranteed(t, quorum.Majority, strong, strong, strong)
-	if g.SurvivesRestart != driver.Yes || g.LossDelay != time.Second || g.MinTTL != time.Second || g.MaxTTL != time.Hour {
+	if g.SurvivesRestart != driver.PromiseYes || g.LossDelay != time.Second || g.MinTTL != time.Second || g.MaxTTL != time.Hour {
 		t.Errorf("three alike: %+v", g)
 	}
-	if g.FIFO || g.InProcess || !g.Lease || !g.Shared || !g.CoolDown || g.Fence != driver.DurableFence || g.Promotion != driver.Atomic {
+	if g.FIFO || g.InProcess || !g.Lease || !g.Shared || !g.CoolDown || g.Fence != driver.FenceDurable || g.Promotion != driver.PromotionAtomic {
 		t.Errorf("three alike: %+v", g)
 	}
-	if g.MaxName != 99 || g.DeadWaiter != time.Second {
+	if g.MaxName != 99 || g.MaxLabel != 98 || g.DeadWaiter != time.Second {
 		t.Errorf("three alike: %+v", g)
 	}
-	if g = guaranteed(t, quorum.Majority, same, strong, same); g.MaxName != 99 || g.DeadWaiter != time.Second {
+	if g = guaranteed(t, quorum.Majority, same, strong, same); g.MaxName != 99 || g.MaxLabel != 98 || g.DeadWaiter != time.Second {
 		t.Errorf("one is narrower: %+v", g)
 	}
-	if g = guaranteed(t, quorum.Majority, strong, strong, same); g.SurvivesRestart != driver.No || g.MinTTL != time.Second {
+	if g = guaranteed(t, quorum.Majority, strong, strong, same); g.SurvivesRestart != driver.PromiseNo || g.MinTTL != time.Second {
 		t.Errorf("one forgets: %+v", g)
 	}
 	unshared := func(g *driver.Guarantees) { g.Shared, g.CoolDown = false, false }
 	if g = guaranteed(t, quorum.Majority, strong, same, unshared); g.Shared || g.CoolDown {
 		t.Errorf("one cannot: %+v", g)
 	}
-	bound := func(g *driver.Guarantees) { g.Bound, g.Lease = driver.ToProcess, false }
-	if g = guaranteed(t, quorum.Majority, same, same, bound); g.Bound != driver.ToProcess || !g.Lease {
+	bound := func(g *driver.Guarantees) { g.Bound, g.Lease = driver.BoundToProcess, false }
+	if g = guaranteed(t, quorum.Majority, same, same, bound); g.Bound != driver.BoundToProcess || !g.Lease {
 		t.Errorf("one without leases: %+v", g)
 	}
 	if g = guaranteed(t, quorum.Majority, same, bound, bound); g.Lease {
@@ -81,18 +81,18 @@ func TestGuarantees(t *testing.T) {
 // One clock jumps. Then a second holder can get a majority if the number of members is odd. If the
 // number is even, or if all members are needed, a second holder cannot get a quorum.
 func TestClockJumps(t *testing.T) {
-	same, jumps := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.SafeClockJump = driver.No }
+	same, jumps := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.SafeClockJump = driver.PromiseNo }
 	for _, k := range []struct {
 		rule    quorum.Rule
 		members []func(*driver.Guarantees)
 		want    driver.Promise
 	}{
-		{quorum.Majority, []func(*driver.Guarantees){same, same, same}, driver.Yes},
-		{quorum.Majority, []func(*driver.Guarantees){same, same, jumps}, driver.No},
-		{quorum.Majority, []func(*driver.Guarantees){same, same, same, jumps}, driver.Yes},
-		{quorum.Majority, []func(*driver.Guarantees){same, same, jumps, jumps}, driver.No},
-		{quorum.All, []func(*driver.Guarantees){same, jumps}, driver.Yes},
-		{quorum.All, []func(*driver.Guarantees){jumps, jumps}, driver.No},
+		{quorum.Majority, []func(*driver.Guarantees){same, same, same}, driver.PromiseYes},
+		{quorum.Majority, []func(*driver.Guarantees){same, same, jumps}, driver.PromiseNo},
+		{quorum.Majority, []func(*driver.Guarantees){same, same, same, jumps}, driver.PromiseYes},
+		{quorum.Majority, []func(*driver.Guarantees){same, same, jumps, jumps}, driver.PromiseNo},
+		{quorum.All, []func(*driver.Guarantees){same, jumps}, driver.PromiseYes},
+		{quorum.All, []func(*driver.Guarantees){jumps, jumps}, driver.PromiseNo},
 	} {
 		if g := guaranteed(t, k.rule, k.members...); g.SafeClockJump != k.want {
 			t.Errorf("%v of %d: %v, want %v", k.rule, len(k.members), g.SafeClockJump, k.want)
@@ -101,16 +101,16 @@ func TestClockJumps(t *testing.T) {
 }
 
 func TestPromotionOfTheCombination(t *testing.T) {
-	atomic, regrant := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.Promotion = driver.Regrant }
-	none := func(g *driver.Guarantees) { g.Promotion = driver.NoPromotion }
+	atomic, regrant := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.Promotion = driver.PromotionRegrant }
+	none := func(g *driver.Guarantees) { g.Promotion = driver.PromotionNone }
 	for _, k := range []struct {
 		members []func(*driver.Guarantees)
 		want    driver.Promotion
 	}{
-		{[]func(*driver.Guarantees){atomic, atomic, atomic}, driver.Atomic},
-		{[]func(*driver.Guarantees){atomic, atomic, regrant}, driver.Atomic},
-		{[]func(*driver.Guarantees){atomic, regrant, regrant}, driver.Regrant},
-		{[]func(*driver.Guarantees){atomic, atomic, none}, driver.NoPromotion},
+		{[]func(*driver.Guarantees){atomic, atomic, atomic}, driver.PromotionAtomic},
+		{[]func(*driver.Guarantees){atomic, atomic, regrant}, driver.PromotionAtomic},
+		{[]func(*driver.Guarantees){atomic, regrant, regrant}, driver.PromotionRegrant},
+		{[]func(*driver.Guarantees){atomic, atomic, none}, driver.PromotionNone},
 	} {
 		if g := guaranteed(t, quorum.Majority, k.members...); g.Promotion != k.want {
 			t.Errorf("%v, want %v", g.Promotion, k.want)
@@ -150,7 +150,7 @@ func connect() *connected {
 
 func (c *connected) Guarantees() driver.Guarantees {
 	g := c.Store.Guarantees()
-	g.Bound, g.Lease = driver.ToConnection, false
+	g.Bound, g.Lease = driver.BoundToConnection, false
 	return g
 }
 

@@ -55,7 +55,7 @@ func TestInspectWithForgottenFences(t *testing.T) {
 		take(t, c[4].now(), request("n"))
 		pass(time.Millisecond)
 		g := take(t, a, r)
-		wantOutcome(t, a, r, driver.Released) // members 1 to 3 forget the name
+		wantOutcome(t, a, r, driver.OutcomeReleased) // members 1 to 3 forget the name
 		if s := inspect(t, a, "n"); s.Fence != 0 {
 			t.Errorf("told was %+v, although no fence is known of three members", s)
 		}

@@ -40,7 +40,7 @@ func TestCoolDownBeforeTheLastMember(t *testing.T) {
 	r := request("n")
 	r.Holder = driver.Holder{Host: "host.example", PID: 4711}
 	take(t, a, r)
-	if out, err := a.Release(t.Context(), "n", r.Token, time.Minute); err != nil || out != driver.Released {
+	if out, err := a.Release(t.Context(), "n", r.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release: %v, %v", out, err)
 	}
 	_, err := b.Acquire(t.Context(), request("n"))

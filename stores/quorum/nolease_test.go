@@ -65,7 +65,7 @@ func TestGrantWithoutLease(t *testing.T) {
 			request.Shared = true
 			_, err = most.Convert(t.Context(), request)
 			wantErr(t, err, driver.ErrUncertain)
-			wantOutcome(t, some, r, driver.Released)
+			wantOutcome(t, some, r, driver.OutcomeReleased)
 			pass(time.Second)
 
 			refused(t, most, reader("n"), driver.ErrUnavailable, driver.ErrHeld)

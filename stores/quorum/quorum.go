@@ -143,7 +143,7 @@ func (s *Store) check() error {
 				return fmt.Errorf("%w: %v is in the same place as %v: both fail together, so they must not have two votes", driver.ErrInvalid, m, other)
 			}
 		}
-		if f := m.g.Fence; s.fences && f != driver.DurableFence {
+		if f := m.g.Fence; s.fences && f != driver.FenceDurable {
 			return fmt.Errorf("%w: %v has fences: %v; a quorum needs durable ones, or NoFences", driver.ErrInvalid, m, f)
 		}
 		if s.fences && m.raiser == nil {
@@ -218,7 +218,7 @@ func (s *Store) valid(r *driver.Request) error {
 	switch {
 	case r.Shared && !s.guarantees.Shared:
 		return fmt.Errorf("shared mode: %w", errors.ErrUnsupported)
-	case r.Replaces != "" && s.guarantees.Bound != driver.ToNothing:
+	case r.Replaces != "" && s.guarantees.Bound != driver.BoundToNothing:
 		return fmt.Errorf("hand-over of holds bound to a %v: %w", s.guarantees.Bound, errors.ErrUnsupported)
 	}
 	return nil

@@ -74,12 +74,12 @@ func TestReaderAfterAMemberCameBack(t *testing.T) {
 
 func TestSharedFenceIsPromisedAsFarAsItGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for rule, want := range map[quorum.Rule]driver.Promise{quorum.Majority: driver.Partly, quorum.All: driver.Yes} {
+		for rule, want := range map[quorum.Rule]driver.Promise{quorum.Majority: driver.PromisePartly, quorum.All: driver.PromiseYes} {
 			with, without := newCluster(3).client(t, rule), newCluster(3).client(t, rule, quorum.NoFences())
 			if got := with.Guarantees().SharedFence; got != want {
 				t.Errorf("%v: one fence for readers is promised: %v, want %v", rule, got, want)
 			}
-			if got := without.Guarantees().SharedFence; got != driver.No {
+			if got := without.Guarantees().SharedFence; got != driver.PromiseNo {
 				t.Errorf("%v without fences: one fence for readers is promised: %v", rule, got)
 			}
 			with.Close()

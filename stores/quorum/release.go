@@ -12,14 +12,14 @@ import (
 // background until they answer or the lease is over.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	h, err := s.beginCall(ctx, name, token, 2)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer s.finishCall(h)
 	return s.release(ctx, h, keep)
@@ -37,7 +37,7 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	began := time.Now()
 	r := s.freeAt(ctx, h, ask, keep, patience, answers)
 	defer r.endRound()
-	released := func() bool { return countOutcome(answers, driver.Released) >= s.need }
+	released := func() bool { return countOutcome(answers, driver.OutcomeReleased) >= s.need }
 	err := r.collect(ctx, answers, patience+grace, released)
 	if err == nil && released() {
 		// The other members usually answer at about the same time. If they do, the next holder
@@ -49,9 +49,9 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 		return out, nil
 	}
 	if refused := refusal(answers); refused != nil {
-		return driver.Gone, refused
+		return driver.OutcomeGone, refused
 	}
-	return driver.Gone, s.openError(answers, err)
+	return driver.OutcomeGone, s.openError(answers, err)
 }
 
 // whomToRelease finds out which members may still have the hold, and must be asked to release it.
@@ -62,7 +62,7 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	for i := range h.members {
 		switch sl := &h.members[i]; {
 		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
-			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.Gone, sl.mayBeReleased
+			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.OutcomeGone, sl.mayBeReleased
 		default:
 			ask = append(ask, i)
 		}
@@ -78,28 +78,28 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 // the release. But this process may have sent a release to that member before, which ended the
 // hold. Then the answer does not count.
 func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
-	released, passed := countOutcome(answers, driver.Released), countOutcome(answers, driver.Inherited)
-	expired, taken := countOutcome(answers, driver.Expired), countOutcome(answers, driver.Taken)
+	released, passed := countOutcome(answers, driver.OutcomeReleased), countOutcome(answers, driver.OutcomeInherited)
+	expired, taken := countOutcome(answers, driver.OutcomeExpired), countOutcome(answers, driver.OutcomeTaken)
 	switch {
 	case released >= s.need:
-		return driver.Released, true
+		return driver.OutcomeReleased, true
 	case released+passed >= s.need:
-		return driver.Inherited, true
+		return driver.OutcomeInherited, true
 	case !s.refuses(count(answers, yes) - released - passed):
-		return driver.Gone, false
+		return driver.OutcomeGone, false
 	case s.refuses(expired):
 		// Without the members whose lease has expired, there is no quorum. So no other caller has
 		// taken the name since the lease expired.
-		return driver.Expired, true
+		return driver.OutcomeExpired, true
 	case s.refuses(taken):
-		return driver.Taken, true
+		return driver.OutcomeTaken, true
 	}
-	return driver.Gone, count(answers, yes) >= s.need || s.refuses(countDenials(answers))
+	return driver.OutcomeGone, count(answers, yes) >= s.need || s.refuses(countDenials(answers))
 }
 
 func countDenials(answers []answer) (n int) {
 	for i := range answers {
-		if a := &answers[i]; a.verdict == yes && a.outcome != driver.Released && a.outcome != driver.Inherited && !a.released {
+		if a := &answers[i]; a.verdict == yes && a.outcome != driver.OutcomeReleased && a.outcome != driver.OutcomeInherited && !a.released {
 			n++
 		}
 	}
@@ -274,7 +274,7 @@ func (x *settlement) join(r *round) {
 	defer t.Stop()
 	select {
 	case <-x.cleared:
-		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.Gone, released: true}
+		r.answers <- answer{member: x.i, verdict: yes, outcome: driver.OutcomeGone, released: true}
 	case <-t.C:
 		r.answers <- answer{member: x.i, verdict: busy, err: errUnsettled}
 	}
@@ -326,7 +326,7 @@ func (x *settlement) hasNothing() (a answer, nothing bool) {
 		return a, false
 	}
 	close(x.cleared)
-	return answer{verdict: yes, outcome: driver.Gone, released: sl.mayBeReleased, settled: true}, true
+	return answer{verdict: yes, outcome: driver.OutcomeGone, released: sl.mayBeReleased, settled: true}, true
 }
 
 // askAgain sends the release again until the hold is settled or the lease is over. When the store
@@ -360,11 +360,11 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	a.verdict = judge(a.err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.released = sl.mayBeReleased && a.outcome == driver.Gone
+	a.released = sl.mayBeReleased && a.outcome == driver.OutcomeGone
 	switch {
 	case a.verdict == unsure:
 		sl.lateUntil, sl.mayBeReleased = time.Now().Add(lateRequest), true
-	case a.verdict == yes && a.outcome == driver.Released:
+	case a.verdict == yes && a.outcome == driver.OutcomeReleased:
 		sl.mayBeReleased = true
 	}
 	late = time.Until(sl.lateUntil)

@@ -22,7 +22,7 @@ func TestLateRequestAfterRelease(t *testing.T) {
 				r.TTL = driver.DefaultMaxTTL
 				a.links[2].next("acquire", f)
 				take(t, a, r)
-				wantOutcome(t, a, r, driver.Released)
+				wantOutcome(t, a, r, driver.OutcomeReleased)
 				wantHolders(t, c, "n")
 				pass(f.after)
 				pass(time.Second)
@@ -92,15 +92,15 @@ func TestOutcomes(t *testing.T) {
 		harm []func(*testing.T, *server, driver.Request) // one function each for members 1, 2 and 3
 		want driver.Outcome
 	}{
-		"all live":             {nil, driver.Released},
-		"one restarted":        {[]func(*testing.T, *server, driver.Request){gone}, driver.Released},
-		"two restarted":        {[]func(*testing.T, *server, driver.Request){gone, gone}, driver.Gone},
-		"one expired":          {[]func(*testing.T, *server, driver.Request){expire}, driver.Released},
-		"two expired":          {[]func(*testing.T, *server, driver.Request){expire, expire}, driver.Expired},
-		"one expired one gone": {[]func(*testing.T, *server, driver.Request){expire, gone}, driver.Gone},
-		"two taken":            {[]func(*testing.T, *server, driver.Request){taken, taken}, driver.Taken},
-		"one of each":          {[]func(*testing.T, *server, driver.Request){taken, expire, gone}, driver.Gone},
-		"taken and expired":    {[]func(*testing.T, *server, driver.Request){taken, expire, expire}, driver.Expired},
+		"all live":             {nil, driver.OutcomeReleased},
+		"one restarted":        {[]func(*testing.T, *server, driver.Request){gone}, driver.OutcomeReleased},
+		"two restarted":        {[]func(*testing.T, *server, driver.Request){gone, gone}, driver.OutcomeGone},
+		"one expired":          {[]func(*testing.T, *server, driver.Request){expire}, driver.OutcomeReleased},
+		"two expired":          {[]func(*testing.T, *server, driver.Request){expire, expire}, driver.OutcomeExpired},
+		"one expired one gone": {[]func(*testing.T, *server, driver.Request){expire, gone}, driver.OutcomeGone},
+		"two taken":            {[]func(*testing.T, *server, driver.Request){taken, taken}, driver.OutcomeTaken},
+		"one of each":          {[]func(*testing.T, *server, driver.Request){taken, expire, gone}, driver.OutcomeGone},
+		"taken and expired":    {[]func(*testing.T, *server, driver.Request){taken, expire, expire}, driver.OutcomeExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
@@ -111,7 +111,7 @@ func TestOutcomes(t *testing.T) {
 					harm(t, c[i], r)
 				}
 				wantOutcome(t, a, r, k.want)
-				wantOutcome(t, a, r, driver.Gone)
+				wantOutcome(t, a, r, driver.OutcomeGone)
 			})
 		})
 	}
@@ -129,7 +129,7 @@ func TestReleaseUnderFaults(t *testing.T) {
 		a.heal()
 		pass(time.Second) // the release continues in the background
 		wantHolders(t, c, "n")
-		wantOutcome(t, a, r, driver.Gone)
+		wantOutcome(t, a, r, driver.OutcomeGone)
 
 		r = request("n")
 		take(t, a, r)
@@ -157,7 +157,7 @@ func TestCoolDown(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		a.links[1].next("release", silent)
-		if out, err := a.Release(t.Context(), r.Name, r.Token, time.Minute); err != nil || out != driver.Released {
+		if out, err := a.Release(t.Context(), r.Name, r.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
 			t.Fatal(out, err)
 		}
 		pass(2 * time.Second)

@@ -21,7 +21,7 @@ type unwilling struct {
 
 func (u *unwilling) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
 	u.asked.Add(1)
-	return driver.Gone, driver.ErrInvalid
+	return driver.OutcomeGone, driver.ErrInvalid
 }
 
 func TestInvalidReleaseIsGivenUp(t *testing.T) {
@@ -35,7 +35,7 @@ func TestInvalidReleaseIsGivenUp(t *testing.T) {
 		r := request("n")
 		take(t, s, r)
 		pass(time.Millisecond)
-		wantOutcome(t, s, r, driver.Released)
+		wantOutcome(t, s, r, driver.OutcomeReleased)
 		pass(time.Minute)
 		if n := m.asked.Load(); n != 1 {
 			t.Errorf("the member was asked %d times", n)
@@ -49,7 +49,7 @@ func TestReleaseIsGivenUpWhenTheLeaseIsOver(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		a.links[2].set(on("release", lostCall))
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(r.TTL / 2)
 		if n := a.links[2].count("release"); n < 2 {
 			t.Errorf("member 3 was asked %d times before the lease was over", n)
@@ -74,7 +74,7 @@ func TestRefusedMemberIsNotReleased(t *testing.T) {
 		}
 		a.links[2].set(on("acquire", slow(20*time.Millisecond)))
 		take(t, a, r)
-		wantOutcome(t, a, r, driver.Released)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
 		pass(time.Minute)
 		if n := a.links[2].count("release"); n != 0 {
 			t.Errorf("member 3, which refused the hold, was asked %d times to release it", n)

@@ -228,7 +228,7 @@ func TestAnswersThatStand(t *testing.T) {
 			r := request("n")
 			take(t, a, r)
 			a.links[2].next("release", late(400*time.Millisecond))
-			wantOutcome(t, a, r, driver.Released)
+			wantOutcome(t, a, r, driver.OutcomeReleased)
 			asked := a.links[2].count("acquire")
 			take(t, a, r)
 			if n := a.links[2].count("acquire"); n != asked {

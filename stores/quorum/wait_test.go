@@ -78,7 +78,7 @@ func TestWaitBesideDeadMembers(t *testing.T) {
 		releaseAfter(t, a, r, 100*time.Millisecond)
 		r = request("n")
 		wantHandOver(t, b, r, 100*time.Millisecond)
-		wantOutcome(t, b, r, driver.Released)
+		wantOutcome(t, b, r, driver.OutcomeReleased)
 	})
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), request("n")
@@ -203,7 +203,7 @@ func TestWaitCountsMembers(t *testing.T) {
 		take(t, c[1].now(), r)
 		mine := request("n")
 		wantHandOver(t, b, mine, 300*time.Millisecond)
-		wantOutcome(t, b, mine, driver.Released)
+		wantOutcome(t, b, mine, driver.OutcomeReleased)
 		pass(time.Second)
 
 		r = request("n")
@@ -237,7 +237,7 @@ func TestWaitWithMembersThatCannot(t *testing.T) {
 		held := open()
 		r := request("n")
 		take(t, c[0].now(), r)
-		s, err := quorum.New(quorum.Majority, []driver.Store{held.links[0], withFence(driver.NoFence), withFence(driver.NoFence)}, quorum.NoFences())
+		s, err := quorum.New(quorum.Majority, []driver.Store{held.links[0], withFence(driver.FenceNone), withFence(driver.FenceNone)}, quorum.NoFences())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestAWriterDoesNotWaitForASlowMember(t *testing.T) {
 				t.Errorf("Acquire took %v, want %d ms", d, want)
 			}
 			pass(time.Second)
-			wantOutcome(t, a, r, driver.Released)
+			wantOutcome(t, a, r, driver.OutcomeReleased)
 			pass(time.Second)
 		}
 	})
@@ -104,7 +104,7 @@ func writers(t *testing.T, seed uint64, rule quorum.Rule, n int) (grants, restar
 		m := rnd.IntN(n)
 		mayForget := c.without(m).atLeast("n", last) > n-need
 		cl.heal()
-		wantOutcome(t, cl, r, driver.Released)
+		wantOutcome(t, cl, r, driver.OutcomeReleased)
 		pass(time.Second)
 		if mayForget && rnd.IntN(3) == 0 {
 			c[m].restart()

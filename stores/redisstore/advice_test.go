@@ -119,7 +119,7 @@ func TestWaitTakesAFreeName(t *testing.T) {
 					t.Errorf("the claim of fence %d: %+v, %v", g.Fence, claimed, failed)
 				}
 				out, err := s.Release(t.Context(), "job", r.Token, 0)
-				if err != nil || inTime && out != driver.Released && time.Since(began) < driver.MaxReservation {
+				if err != nil || inTime && out != driver.OutcomeReleased && time.Since(began) < driver.MaxReservation {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 				return inTime

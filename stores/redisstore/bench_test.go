@@ -81,7 +81,7 @@ func storePair(b *testing.B, srv *server.Server, opts []redisstore.Option) func(
 			return err
 		}
 		out, err := s.Release(ctx, name, token, 0)
-		if err == nil && out != driver.Released {
+		if err == nil && out != driver.OutcomeReleased {
 			err = fmt.Errorf("release: %v", out)
 		}
 		return err
@@ -182,7 +182,7 @@ func holdOnce(ctx context.Context, s *redisstore.Store, name string) error {
 		return err
 	}
 	out, err := s.Release(ctx, name, r.Token, 0)
-	if err == nil && out != driver.Released {
+	if err == nil && out != driver.OutcomeReleased {
 		err = fmt.Errorf("release: %v", out)
 	}
 	return err

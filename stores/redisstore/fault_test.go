@@ -39,7 +39,7 @@ func TestLostReply(t *testing.T) {
 			p.LoseReply(changes)
 			_, err = s.Release(t.Context(), r.Name, r.Token, 0)
 			wantIs(t, err, driver.ErrUncertain, "Release whose reply was lost")
-			if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Gone {
+			if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeGone {
 				t.Errorf("its repeat: %v, %v", out, err)
 			}
 		}

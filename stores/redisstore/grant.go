@@ -101,31 +101,31 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	c, err := s.ready(ctx, false)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if keep == 0 && !s.config.foreign {
 		if done, err := s.fastRelease(ctx, c, name, token); done || err != nil {
-			return driver.Released, err
+			return driver.OutcomeReleased, err
 		}
 	}
 	a, err := s.runScript(ctx, c, s.scripts.release, name, token, millis(keep))
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	switch a.kind {
 	case replyReleased:
-		return driver.Released, nil
+		return driver.OutcomeReleased, nil
 	case replyExpired:
-		return driver.Expired, nil
+		return driver.OutcomeExpired, nil
 	}
-	return driver.Gone, nil
+	return driver.OutcomeGone, nil
 }
 
 // leave removes the place of a waiter that gave up from the queue. If the waiter has a hold, leave

@@ -25,7 +25,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 			t.Errorf("the error does not say what to do: %v", err)
 		}
 		s := opened(t, srv.Addr(), redisstore.AllowEviction())
-		if g := s.Guarantees(); g.SafeEviction != driver.No {
+		if g := s.Guarantees(); g.SafeEviction != driver.PromiseNo {
 			t.Errorf("SafeEviction is %v with AllowEviction", g.SafeEviction)
 		}
 		take(t, s, request("a"))
@@ -222,7 +222,7 @@ func TestDurableIsChecked(t *testing.T) {
 	_, err := redisstore.Open(t.Context(), at(srv.Addr()), redisstore.Durable())
 	wantIs(t, err, driver.ErrUnavailable, "Open of a server without persistence, with Durable")
 	srv = server.Redis(t, server.RedisOptions{Persist: true})
-	if g := opened(t, srv.Addr(), redisstore.Durable()).Guarantees(); g.SurvivesRestart != driver.Yes {
+	if g := opened(t, srv.Addr(), redisstore.Durable()).Guarantees(); g.SurvivesRestart != driver.PromiseYes {
 		t.Errorf("SurvivesRestart is %v with Durable", g.SurvivesRestart)
 	}
 }

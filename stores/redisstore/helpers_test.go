@@ -134,7 +134,7 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.Released {
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
 	}
 }

@@ -22,7 +22,7 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 	}
 	for name, opts := range layouts {
 		s := opened(t, srv.Addr(), opts...)
-		if s.Guarantees().Fence == driver.NoFence {
+		if s.Guarantees().Fence == driver.FenceNone {
 			continue
 		}
 		expires := func(what string, fence uint64, lease time.Duration) {

@@ -43,7 +43,7 @@ func TestSetOnTheWire(t *testing.T) {
 	if at := askBy(t, c, "PEXPIRETIME", "job"); at != strconv.FormatFloat(m[r.Token], 'f', 0, 64) {
 		t.Errorf("the key expires at %s, the lease ends at %v", at, m[r.Token])
 	}
-	if out, err := s.Release(t.Context(), "job", r.Token, time.Minute); err != nil || out != driver.Released {
+	if out, err := s.Release(t.Context(), "job", r.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
 		t.Fatal(out, err)
 	}
 	if m = members(); len(m) != 2 || m["__write__"] == 0 || m[r.Token] != 0 {
@@ -89,7 +89,7 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	askBy(t, c, "ZREM", "job", r.Token, "__write__") // delete
 	_, err = s.Extend(t.Context(), "job", r.Token, 50*time.Second)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")
-	if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Gone {
+	if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone {
 		t.Errorf("Release after PHP released the hold: %v, %v", out, err)
 	}
 	if _, err := s.Extend(t.Context(), "job", other.Token, 0); err != nil {
@@ -210,10 +210,10 @@ func TestOnlyPadlock(t *testing.T) {
 		lapses()
 		_, err := s.Extend(t.Context(), "job", r.Token, r.TTL)
 		wantIs(t, err, driver.ErrExpired, "Extend of a lease that ran out")
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Expired {
+		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeExpired {
 			t.Errorf("Release of a lease that ran out: %v, %v", out, err)
 		}
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Gone {
+		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone {
 			t.Errorf("a second Release: %v, %v", out, err)
 		}
 		next := request("job")
@@ -226,7 +226,7 @@ func TestOnlyPadlock(t *testing.T) {
 		take(t, s, r)
 		lapses()
 		take(t, s, request("job"))
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Gone && out != driver.Taken {
+		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone && out != driver.OutcomeTaken {
 			t.Errorf("Release of a lease that was taken: %v, %v", out, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestLateAcquire(t *testing.T) {
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
 		s := opened(t, srv.Addr(), opts...)
 		r := request("job")
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.Gone {
+		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone {
 			t.Fatal(out, err)
 		}
 		_, err := s.Acquire(t.Context(), r)

@@ -87,7 +87,7 @@ func (m *memory) refuses() {
 		if !strings.Contains(err.Error(), "maxmemory") {
 			m.t.Errorf("the error does not say what to do: %v", err)
 		}
-		if out, err := m.s.Release(m.t.Context(), name, r.Token, 0); err != nil || out == driver.Released {
+		if out, err := m.s.Release(m.t.Context(), name, r.Token, 0); err != nil || out == driver.OutcomeReleased {
 			m.t.Errorf("Release of a refused request: %v, %v", out, err)
 		}
 	}
@@ -138,7 +138,7 @@ func (m *memory) handsOver() {
 		return
 	}
 	m.must("Pass", err)
-	if out != driver.Released || g.TTL == 0 {
+	if out != driver.OutcomeReleased || g.TTL == 0 {
 		m.t.Errorf("Pass without memory: %v, %+v", out, g)
 	}
 	free(m.t, m.s, next)
@@ -183,7 +183,7 @@ func (m *memory) endsBeside(keep time.Duration) {
 	take(m.t, m.s, r)
 	m.full(true)
 	defer m.full(false)
-	if out, err := m.s.Release(m.t.Context(), r.Name, r.Token, keep); err != nil || out != driver.Released {
+	if out, err := m.s.Release(m.t.Context(), r.Name, r.Token, keep); err != nil || out != driver.OutcomeReleased {
 		m.t.Errorf("Release with a cool-down of %v without memory: %v, %v", keep, out, err)
 	}
 	st, err := m.s.Inspect(m.t.Context(), r.Name)

@@ -168,28 +168,28 @@ func (c *config) check() error {
 
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
-		Store: "redis", SharedFence: driver.Yes, SurvivesRestart: driver.Partly, SafeEviction: driver.Partly,
-		Fence: driver.DurableFence, MaxTTL: c.longestTTL(), Lease: true, Shared: true, Promotion: driver.Atomic,
+		Store: "redis", SharedFence: driver.PromiseYes, SurvivesRestart: driver.PromisePartly, SafeEviction: driver.PromisePartly,
+		Fence: driver.FenceDurable, MaxTTL: c.longestTTL(), Lease: true, Shared: true, Promotion: driver.PromotionAtomic,
 		FIFO: true, CoolDown: true, SlotsAtOnce: mostTaken, Lacks: c.lacks(),
 	}
 	g.Notes = append(g.Notes, "The server's wall clock judges leases: setting it ends them, or keeps them, by as much.")
 	if c.strings {
-		g.Shared, g.Promotion = false, driver.NoPromotion
+		g.Shared, g.Promotion = false, driver.PromotionNone
 	}
 	if !c.fences {
-		g.Fence = driver.NoFence
+		g.Fence = driver.FenceNone
 	}
 	if !g.Shared || !c.fences {
-		g.SharedFence = driver.No
+		g.SharedFence = driver.PromiseNo
 	}
 	if c.durable {
-		g.SurvivesRestart = driver.Yes
+		g.SurvivesRestart = driver.PromiseYes
 	} else {
 		g.Notes = append(g.Notes, "A restart keeps the locks that are on disk: all with appendfsync=always, otherwise not those of the last "+
 			"seconds, or none. "+c.guard.note())
 	}
 	if c.evicts {
-		g.SafeEviction = driver.No
+		g.SafeEviction = driver.PromiseNo
 	} else {
 		g.Notes = append(g.Notes, "The eviction policy is checked on every new connection; a change in between is not seen.")
 	}

@@ -13,7 +13,7 @@ import (
 // request.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
 	if s.guarantees.Lacks&driver.AbilityPasser != 0 {
-		return driver.Gone, driver.Grant{}, false, errors.ErrUnsupported
+		return driver.OutcomeGone, driver.Grant{}, false, errors.ErrUnsupported
 	}
 	out, g, err := s.pass(ctx, token, next)
 	return out, g, false, err
@@ -21,14 +21,14 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 
 func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := errors.Join(driver.CheckToken(token), next.Validate(&s.guarantees)); err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	if next.Shared || next.Replaces != "" || next.Token == token {
-		return driver.Gone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
+		return driver.OutcomeGone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
 	}
 	c, err := s.ready(ctx, true)
 	if err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	if s.fast(&next) {
 		if out, g, done, err := s.swap(ctx, c, token, &next); done || err != nil {
@@ -39,10 +39,10 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 	// hold already.
 	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, next.Token, millis(next.TTL))
 	if err == nil {
-		return driver.Released, g, nil
+		return driver.OutcomeReleased, g, nil
 	}
 	if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrExpired) {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	out, err := s.Release(ctx, next.Name, token, 0)
 	return out, driver.Grant{}, err
@@ -57,7 +57,7 @@ func (s *Store) swap(ctx context.Context, c *connected, token string, next *driv
 	n, err := s.scripts.swap.do(ctx, c, l.keys[:], s.successor(args, next)).ToInt64()
 	switch {
 	case err != nil:
-		return driver.Gone, g, false, s.failure(ctx, err)
+		return driver.OutcomeGone, g, false, s.failure(ctx, err)
 	case n == handedOver:
 		s.handOvers.add(next.Name, s.clock.Now())
 	case n == firstGone:
@@ -65,5 +65,5 @@ func (s *Store) swap(ctx context.Context, c *connected, token string, next *driv
 	case n > firstGone:
 		g, err = s.confirmed(ctx, next, driver.Grant{Fence: s.callerFence(n), TTL: next.TTL}, nil)
 	}
-	return driver.Released, g, n > 0, err
+	return driver.OutcomeReleased, g, n > 0, err
 }

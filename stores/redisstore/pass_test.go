@@ -30,7 +30,7 @@ func TestReleaseGrantsToItsOwnWaiter(t *testing.T) {
 		r := request("own")
 		before := take(t, s, r)
 		w := waits(t, s, r.Name)
-		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
 			t.Fatal(out, err)
 		}
 		got := <-w.done
@@ -101,13 +101,13 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 			t.Helper()
 			next := request(r.Name)
 			out, g, _, err := s.Pass(t.Context(), r.Token, next)
-			if out != driver.Released || g.TTL != next.TTL || err != nil {
+			if out != driver.OutcomeReleased || g.TTL != next.TTL || err != nil {
 				t.Fatalf("%s: %v, %+v, %v", why, out, g, err)
 			}
 			r = next
 		}
 		pass("scripts forgotten")
-		if out, err := s.Release(t.Context(), r.Name, newToken(), 0); out != driver.Gone || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, newToken(), 0); out != driver.OutcomeGone || err != nil {
 			t.Fatal(out, err)
 		}
 		pass("a token came too late")
@@ -117,10 +117,10 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 		eventually(t, "the waiter has left", func() bool { return w.queued() == 0 })
 		pass("a waiter gave up")
 		late := request(r.Name)
-		if out, err := s.Release(t.Context(), r.Name, late.Token, 0); out != driver.Gone || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, late.Token, 0); out != driver.OutcomeGone || err != nil {
 			t.Fatal(out, err)
 		}
-		if out, g, _, err := s.Pass(t.Context(), r.Token, late); out != driver.Released || g.TTL != 0 || err != nil {
+		if out, g, _, err := s.Pass(t.Context(), r.Token, late); out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 			t.Fatalf("Pass to a token that was released before: %v, %+v, %v", out, g, err)
 		}
 		if st, err := s.Inspect(t.Context(), r.Name); err != nil || len(st.Holds) != 0 {

@@ -149,7 +149,7 @@ func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Gran
 
 func (w *leaseWatch) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	out, err := w.Store.Release(ctx, name, token, keep)
-	if _, slot, ok := driver.SplitSlot(name); ok && slot >= 0 && err == nil && out != driver.Released {
+	if _, slot, ok := driver.SplitSlot(name); ok && slot >= 0 && err == nil && out != driver.OutcomeReleased {
 		w.p.noteLoss(token, "a release finds no hold")
 	}
 	return out, err

@@ -39,9 +39,9 @@ func TestHandOverWithoutAClaim(t *testing.T) {
 			}
 			out, err := w.s.Release(t.Context(), "job", w.r.Token, 0)
 			switch {
-			case err == nil && out != driver.Released && lapsed(a.g):
+			case err == nil && out != driver.OutcomeReleased && lapsed(a.g):
 				late++
-			case err != nil || out != driver.Released:
+			case err != nil || out != driver.OutcomeReleased:
 				t.Fatalf("Release: %v, %v", out, err)
 			}
 		}
@@ -114,7 +114,7 @@ func TestUnclaimedReservationEnds(t *testing.T) {
 	if a.g.From != 0 && driver.SystemClock().Now() < a.g.From.Add(a.g.TTL) {
 		t.Error("the name was handed on before the window was over")
 	}
-	if out, err := stuck.s.Release(t.Context(), "job", stuck.r.Token, 0); err != nil || out != driver.Gone {
+	if out, err := stuck.s.Release(t.Context(), "job", stuck.r.Token, 0); err != nil || out != driver.OutcomeGone {
 		t.Errorf("the late release: %v, %v", out, err)
 	}
 	if v, err := next.s.Extend(t.Context(), "job", next.r.Token, 0); err != nil || v.Fence != g.Fence {

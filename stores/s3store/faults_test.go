@@ -77,7 +77,7 @@ func TestDisturbances(t *testing.T) {
 					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
 				}
 				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 				if n, err := store.Acquire(t.Context(), request("job")); err != nil || n.Fence <= g.Fence {
@@ -154,7 +154,7 @@ func TestLateEffect(t *testing.T) {
 		if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("Acquire: %v", err)
 		}
-		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Gone || err != nil {
+		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
 			t.Errorf("the clean-up: %v, %v", out, err)
 		}
 		if code := (<-sent)().Code; code != http.StatusPreconditionFailed {

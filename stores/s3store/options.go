@@ -53,7 +53,7 @@ var kind = register.Kind{
 		Name: "s3", Clock: register.Clock{Grain: time.Second, Skew: DefaultSkew},
 		Keys: &storekit.ObjectKeys, MaxKey: 1024,
 		NoVersion:       `"00000000000000000000000000000000"`,
-		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+		SurvivesRestart: driver.PromiseYes, SurvivesFailover: driver.PromiseYes,
 	},
 	Help:    "a bucket of Amazon S3, or of a service that speaks like it",
 	Example: "s3://bucket/locks",
@@ -140,7 +140,7 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 	}
 	o.Prefix, o.Where = c.Prefix, base.String() // prefixes of a bucket fail together
 	if c.Endpoint != "" {
-		o.SurvivesRestart, o.SurvivesFailover = driver.Partly, driver.Partly
+		o.SurvivesRestart, o.SurvivesFailover = driver.PromisePartly, driver.PromisePartly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
 	}
 	b := &bucket{Client: overhttp.New(base, c.Transport), prefix: c.Prefix}

@@ -265,7 +265,7 @@ func storm(s *Store, name, file string) error {
 		if err := errors.Join(f.Close(), os.Remove(file)); err != nil {
 			return err
 		}
-		if o, err := s.Release(ctx, name, r.Token, 0); o != driver.Released {
+		if o, err := s.Release(ctx, name, r.Token, 0); o != driver.OutcomeReleased {
 			return fmt.Errorf("release: %v, %w", o, err)
 		}
 	}

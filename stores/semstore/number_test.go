@@ -65,7 +65,7 @@ func TestNumbers(t *testing.T) {
 		p.want("acquire", name, "held")
 		p.send("wait", name)
 		waits(t, s, name, 1)
-		release(t, s, name, "go", driver.Released)
+		release(t, s, name, "go", driver.OutcomeReleased)
 		p.expect("got it")
 		if held := refused(t, s, request(name, "go")); len(held.Holds) != 1 || held.Holds[0].PID != p.cmd.Process.Pid || !held.Foreign() {
 			t.Errorf("PHP is process %d; held by %+v", p.cmd.Process.Pid, held.Holds)
@@ -78,7 +78,7 @@ func TestNumbers(t *testing.T) {
 		}
 		take(t, s, request(name, "go"))
 		p.want("acquire", name, "held")
-		release(t, s, name, "go", driver.Released)
+		release(t, s, name, "go", driver.OutcomeReleased)
 	}
 	p.want("acquire", name, "got it")
 	p.kill()

@@ -81,7 +81,7 @@ func TestPHPAndGoExcludeEachOther(t *testing.T) {
 		for range 3 {
 			take(t, s, request(name, "go"))
 			p.want("acquire", name, "held")
-			release(t, s, name, "go", driver.Released)
+			release(t, s, name, "go", driver.OutcomeReleased)
 			p.want("acquire", name, "got it")
 			held := refused(t, s, request(name, "go"))
 			if len(held.Holds) != 1 || held.Holds[0].PID != p.cmd.Process.Pid || !held.Foreign() {
@@ -107,7 +107,7 @@ func TestPHPAndGoWaitForEachOther(t *testing.T) {
 			take(t, s, request(name, "go"))
 			p.send("wait", name)
 			waits(t, s, name, 1)
-			release(t, s, name, "go", driver.Released)
+			release(t, s, name, "go", driver.OutcomeReleased)
 			p.expect("got it")
 			p.want("release", name, "released")
 		}
@@ -126,7 +126,7 @@ func TestKilledHoldersOfBothSides(t *testing.T) {
 		t.Fatalf("Wait after kill -9 of PHP: %+v, %v", g, err)
 	}
 	take(t, s, request(name, "go")) // the reservation may lapse
-	release(t, s, name, "go", driver.Released)
+	release(t, s, name, "go", driver.OutcomeReleased)
 	c.want("acquire", name, "<nil>")
 	other := php(t, MD5)
 	other.want("acquire", name, "held")

@@ -73,7 +73,7 @@ func TestHoldOutlivesItsThread(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, open(t, MD5), request(name, "other"))
-	release(t, s, name, "us", driver.Released)
+	release(t, s, name, "us", driver.OutcomeReleased)
 }
 
 // onAThreadThatEnds calls f on a thread that ends afterwards. The first thread of a process never
@@ -183,7 +183,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			}
 		}
 		take(t, s, request(name, "us"))
-		release(t, s, name, "us", driver.Released)
+		release(t, s, name, "us", driver.OutcomeReleased)
 		if set, err := find(MD5.key(name), false); err != errRemoved {
 			t.Errorf("semaphore %d is left after a release (%v)", set, err)
 		}
@@ -217,7 +217,7 @@ func TestRemovedByForce(t *testing.T) {
 	if _, err := s.Extend(patience(t), name, "us", 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend: %v", err)
 	}
-	release(t, s, name, "us", driver.Gone)
+	release(t, s, name, "us", driver.OutcomeGone)
 	refused(t, s, request(name, "third"))
 }
 
@@ -297,7 +297,7 @@ func TestSetOfAnotherProgram(t *testing.T) {
 func TestReleaseRemovesTheSemaphore(t *testing.T) {
 	s, name := open(t, MD5), unique(t, "")
 	take(t, s, request(name, "us"))
-	release(t, s, name, "us", driver.Released)
+	release(t, s, name, "us", driver.OutcomeReleased)
 	if set, err := find(MD5.key(name), false); err != errRemoved {
 		t.Errorf("there still is semaphore %d (%v)", set, err)
 	}
@@ -329,7 +329,7 @@ func TestReservationEnds(t *testing.T) {
 		}
 		_, err = s.Acquire(patience(t), request(name, "early"))
 		if late = err == nil && lapsed(g); late {
-			release(t, s, name, "early", driver.Released)
+			release(t, s, name, "early", driver.OutcomeReleased)
 		} else if !errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("Acquire of a name that is reserved: %v", err)
 		}
@@ -354,6 +354,6 @@ func TestInspectKnowsOwnHoldsAndWaiters(t *testing.T) {
 	if err != nil || len(state.Holds) != 1 || state.Holds[0].Label != "us" || state.Holds[0].PlannedEnd.IsZero() || state.Waiters != 1 {
 		t.Errorf("Inspect: %+v, %v", state, err)
 	}
-	release(t, s, name, "us", driver.Released)
+	release(t, s, name, "us", driver.OutcomeReleased)
 	got()
 }

@@ -79,10 +79,10 @@ func (s *Store) Guarantees() driver.Guarantees { return guarantees }
 
 var guarantees = driver.Guarantees{
 	Store:         "semaphore",
-	SafeClockJump: driver.Yes,
-	SafeEviction:  driver.Partly,
-	Bound:         driver.ToProcess,
-	Fence:         driver.NoFence,
+	SafeClockJump: driver.PromiseYes,
+	SafeEviction:  driver.PromisePartly,
+	Bound:         driver.BoundToProcess,
+	Fence:         driver.FenceNone,
 	Hashed:        true,
 	Lacks:         driver.AbilityList | driver.AbilityBreak | driver.AbilityStoreID,
 	Notes: []string{
@@ -200,11 +200,11 @@ func (s *Store) live(h *hold) bool {
 func (s *Store) freeLock(h *hold) (driver.Outcome, error) {
 	switch err := s.giveBack(h.set); err {
 	case nil:
-		return driver.Released, nil
+		return driver.OutcomeReleased, nil
 	case errRemoved:
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	default:
-		return driver.Gone, fmt.Errorf("%w: release of %q: %w", driver.ErrUncertain, h.name, err)
+		return driver.OutcomeGone, fmt.Errorf("%w: release of %q: %w", driver.ErrUncertain, h.name, err)
 	}
 }
 
@@ -232,22 +232,22 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store. As in PHP's Symfony, it removes the semaphore, so every waiter
 // has to open a new one. With NoHash the semaphore stays. For a hold that was lost, Release returns
-// Gone.
+// OutcomeGone.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckHold(name, token, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	if err := driver.CheckKeep("keep", keep, &guarantees); err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	end, err := s.beginCall(ctx, id{name, token})
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer end()
 	h := s.find(id{name, token})
 	if h == nil || !s.live(h) || !s.drop(h) {
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	return s.freeLock(h)
 }

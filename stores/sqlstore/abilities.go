@@ -33,14 +33,14 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 // pass is Pass without a place in the queue.
 func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises)); err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	if err := checkNext(token, &next); err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	defer done()
 	if s.crowd.isCrowded(next.Name) {
@@ -66,10 +66,10 @@ func checkNext(token string, next *driver.Request) error {
 // passByState does what Pass does, in the cases that one statement cannot decide. It loads and
 // saves the state.
 func (s *Store) passByState(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	out, leaveOut := driver.Gone, false
+	out, leaveOut := driver.OutcomeGone, false
 	pass := func(st *state, now decide.Time) result {
 		if h := st.Live(next.Token, at(now)); h != nil && !h.Reserved {
-			out = driver.Released
+			out = driver.OutcomeReleased
 			h, err := st.acquire(&next, now)
 			return result{hold: h, write: true, err: err}
 		}
@@ -88,16 +88,16 @@ func (s *Store) passByState(ctx context.Context, token string, next driver.Reque
 		_, res, now, err = s.changeRow(ctx, next.Name, pass)
 	}
 	if err != nil {
-		return driver.Gone, driver.Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	return out, res.answer(now), nil
 }
 
 func released(yes bool) driver.Outcome {
 	if yes {
-		return driver.Released
+		return driver.OutcomeReleased
 	}
-	return driver.Gone
+	return driver.OutcomeGone
 }
 
 // RaiseFence implements driver.FenceRaiser.

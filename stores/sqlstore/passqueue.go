@@ -30,15 +30,15 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 		return out, g, false, err
 	}
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises), checkNext(token, &next)); err != nil {
-		return driver.Gone, g, false, err
+		return driver.OutcomeGone, g, false, err
 	}
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return driver.Gone, g, false, err
+		return driver.OutcomeGone, g, false, err
 	}
 	defer done()
 	if s.waits.hasPlace(next.Token) { // a second registration would replace the first one
-		return driver.Released, g, true, nil
+		return driver.OutcomeReleased, g, true, nil
 	}
 	p := &takenPlace{push: push, switches: s.waits.countSwitches(), renew: time.Now().Add(placeFor / 2)}
 	p.waiting, p.remove = s.waits.add(next.Name, opaque(next.Token))
@@ -50,7 +50,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 	}
 	switch {
 	case err != nil:
-		return driver.Gone, g, false, err
+		return driver.OutcomeGone, g, false, err
 	case h == nil:
 		out, g, err = s.passByState(ctx, token, next)
 		return out, g, false, err
@@ -61,5 +61,5 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 		Token: string(h.to.to.token), Reserved: true, Fence: h.to.fence, Since: p.now, Until: p.now.Add(driver.MaxReservation),
 	}}}
 	s.waits.keepPlace(next.Token, p)
-	return driver.Released, g, true, nil
+	return driver.OutcomeReleased, g, true, nil
 }

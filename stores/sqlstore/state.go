@@ -142,8 +142,8 @@ func (s *state) release(token string, keep time.Duration, now decide.Time) drive
 	waiters := len(s.queue)
 	s.queue = slices.DeleteFunc(s.queue, func(p place) bool { return p.Token == opaque(token) })
 	out := s.Release(token, keep, at(now))
-	if out == driver.Gone && len(s.queue) < waiters {
-		return driver.Released
+	if out == driver.OutcomeGone && len(s.queue) < waiters {
+		return driver.OutcomeReleased
 	}
 	return out
 }

@@ -108,16 +108,16 @@ const (
 func TestEdges(t *testing.T) {
 	for what, run := range map[string]func(s *script){
 		"a hold is released": func(s *script) {
-			s.acquire("a", nil).mustBe("a |").acquire("b", driver.ErrHeld).release("a", driver.Released).mustBe("|").acquire("b", nil)
+			s.acquire("a", nil).mustBe("a |").acquire("b", driver.ErrHeld).release("a", driver.OutcomeReleased).mustBe("|").acquire("b", nil)
 		},
 		"a hold lapses and nobody comes": func(s *script) {
-			s.acquire("a", nil).passTime(lease).mustBe("a~ |").release("a", driver.Expired).mustBe("|")
+			s.acquire("a", nil).passTime(lease).mustBe("a~ |").release("a", driver.OutcomeExpired).mustBe("|")
 		},
 		"a hold lapses and another comes": func(s *script) {
-			s.acquire("a", nil).passTime(lease).acquire("b", nil).mustBe("b |").release("a", driver.Taken).release("a", driver.Gone)
+			s.acquire("a", nil).passTime(lease).acquire("b", nil).mustBe("b |").release("a", driver.OutcomeTaken).release("a", driver.OutcomeGone)
 		},
 		"a token that was released is spent": func(s *script) {
-			s.release("a", driver.Gone).acquire("a", driver.ErrLost).passTime(decide.SpentFor).acquire("a", nil)
+			s.release("a", driver.OutcomeGone).acquire("a", driver.ErrLost).passTime(decide.SpentFor).acquire("a", nil)
 		},
 		"a token is repeated": func(s *script) {
 			s.acquire("a", nil)
@@ -137,13 +137,13 @@ func TestQueueEdges(t *testing.T) {
 	for what, run := range map[string]func(s *script){
 		"readers share, a writer waits": func(s *script) {
 			s.acquire("r1", nil).acquire("r2", nil).acquire("w", driver.ErrHeld).join("w").acquire("r3", driver.ErrHeld)
-			s.release("r1", driver.Released).acquire("w", driver.ErrHeld).release("r2", driver.Released).acquire("w", nil).mustBe("w |")
+			s.release("r1", driver.OutcomeReleased).acquire("w", driver.ErrHeld).release("r2", driver.OutcomeReleased).acquire("w", nil).mustBe("w |")
 		},
 		"the first in the queue comes": func(s *script) {
-			s.acquire("a", nil).join("b", "c").release("a", driver.Released).acquire("c", driver.ErrHeld).acquire("d", driver.ErrHeld).acquire("b", nil).mustBe("b | c")
+			s.acquire("a", nil).join("b", "c").release("a", driver.OutcomeReleased).acquire("c", driver.ErrHeld).acquire("d", driver.ErrHeld).acquire("b", nil).mustBe("b | c")
 		},
 		"the first does not come": func(s *script) {
-			s.acquire("a", nil).join("b", "c").release("a", driver.Released).passTime(claim-1).acquire("c", driver.ErrHeld)
+			s.acquire("a", nil).join("b", "c").release("a", driver.OutcomeReleased).passTime(claim-1).acquire("c", driver.ErrHeld)
 			s.passTime(time.Millisecond).acquire("d", driver.ErrHeld).acquire("c", nil).mustBe("c |")
 		},
 		"the lease ends and the first does not come": func(s *script) {
@@ -153,19 +153,19 @@ func TestQueueEdges(t *testing.T) {
 			s.acquire("a", nil).join("b").passTime(lease).acquire("c", driver.ErrHeld).passTime(placeFor-lease).mustBe("a~ |").acquire("c", nil)
 		},
 		"a place is given up": func(s *script) {
-			s.acquire("a", nil).join("b", "c").release("b", driver.Released).mustBe("a | c").acquire("b", driver.ErrLost)
+			s.acquire("a", nil).join("b", "c").release("b", driver.OutcomeReleased).mustBe("a | c").acquire("b", driver.ErrLost)
 		},
 		"a reservation is claimed": func(s *script) {
-			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).mustBe("b! | c").acquire("c", driver.ErrHeld).acquire("b", nil).mustBe("b | c")
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.OutcomeReleased).mustBe("b! | c").acquire("c", driver.ErrHeld).acquire("b", nil).mustBe("b | c")
 		},
 		"a reservation is given up": func(s *script) {
-			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).release("b", driver.Released).mustBe("c! |")
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.OutcomeReleased).release("b", driver.OutcomeReleased).mustBe("c! |")
 		},
 		"a reservation lapses": func(s *script) {
-			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.Released).passTime(claim).mustBe("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
+			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.OutcomeReleased).passTime(claim).mustBe("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
 		},
 		"a reservation lapsed and nobody else waits": func(s *script) {
-			s.acquire("a", nil).joinPushed("b").release("a", driver.Released).passTime(claim).mustBe("|").release("b", driver.Expired)
+			s.acquire("a", nil).joinPushed("b").release("a", driver.OutcomeReleased).passTime(claim).mustBe("|").release("b", driver.OutcomeExpired)
 		},
 	} {
 		t.Run(what, func(t *testing.T) { run(newScript(t)) })
@@ -176,29 +176,29 @@ func TestQueueEdges(t *testing.T) {
 func TestReaders(t *testing.T) {
 	for what, run := range map[string]func(s *script){
 		"readers are handed the name together": func(s *script) {
-			s.acquire("a", nil).joinPushed("r1", "r2", "w", "r3").release("a", driver.Released).mustBe("r1! r2! | w r3").acquire("r2", nil).acquire("r1", nil).mustBe("r1 r2 | w r3")
+			s.acquire("a", nil).joinPushed("r1", "r2", "w", "r3").release("a", driver.OutcomeReleased).mustBe("r1! r2! | w r3").acquire("r2", nil).acquire("r1", nil).mustBe("r1 r2 | w r3")
 		},
 		"readers that poll come in any order": func(s *script) {
-			s.acquire("a", nil).join("r1", "r2", "w", "r3").release("a", driver.Released).acquire("r2", nil).mustBe("r2 | r1 w r3")
+			s.acquire("a", nil).join("r1", "r2", "w", "r3").release("a", driver.OutcomeReleased).acquire("r2", nil).mustBe("r2 | r1 w r3")
 			s.acquire("r3", driver.ErrHeld).acquire("r1", nil).mustBe("r2 r1 | w r3")
 		},
 		"a reader without a place stays behind the waiters": func(s *script) {
-			s.acquire("a", nil).join("r1").release("a", driver.Released).acquire("r2", driver.ErrHeld)
+			s.acquire("a", nil).join("r1").release("a", driver.OutcomeReleased).acquire("r2", driver.ErrHeld)
 		},
 		"what was free before says nothing of today": func(s *script) {
-			s.acquire("a", nil).join("b").release("a", driver.Released).release("b", driver.Released).passTime(decide.SpentFor)
-			s.takeNow("c").join("d").release("c", driver.Released).passTime(time.Millisecond).acquire("e", driver.ErrHeld).acquire("d", nil)
+			s.acquire("a", nil).join("b").release("a", driver.OutcomeReleased).release("b", driver.OutcomeReleased).passTime(decide.SpentFor)
+			s.takeNow("c").join("d").release("c", driver.OutcomeReleased).passTime(time.Millisecond).acquire("e", driver.ErrHeld).acquire("d", nil)
 		},
 		"the name lies free only while the first may have it": func(s *script) {
-			s.acquire("r1", nil).join("r2", "w", "x").passTime(time.Second).release("r2", driver.Released)
-			s.passTime(time.Second).release("r1", driver.Released).acquire("x", driver.ErrHeld).acquire("w", nil)
+			s.acquire("r1", nil).join("r2", "w", "x").passTime(time.Second).release("r2", driver.OutcomeReleased)
+			s.passTime(time.Second).release("r1", driver.OutcomeReleased).acquire("x", driver.ErrHeld).acquire("w", nil)
 		},
 		"the server's clock is set back": func(s *script) {
-			s.acquire("a", nil).joinPushed("b").join("c", "d").release("a", driver.Released).mustBe("b! | c d").passTime(-time.Hour)
+			s.acquire("a", nil).joinPushed("b").join("c", "d").release("a", driver.OutcomeReleased).mustBe("b! | c d").passTime(-time.Hour)
 			s.acquire("c", driver.ErrHeld).passTime(claim).mustBe("| c d").acquire("c", nil).passTime(placeFor).mustBe("c~ |")
 		},
 		"a token is refused no longer after the clock was set back": func(s *script) {
-			s.release("a", driver.Gone).passTime(-time.Hour).acquire("b", nil).release("b", driver.Released).passTime(decide.SpentFor)
+			s.release("a", driver.OutcomeGone).passTime(-time.Hour).acquire("b", nil).release("b", driver.OutcomeReleased).passTime(decide.SpentFor)
 			if end := s.st.busyUntil(); end > s.now {
 				s.t.Errorf("the name is busy for %v", end.Sub(s.now))
 			}
@@ -264,7 +264,7 @@ func TestCooling(t *testing.T) {
 // A waiter uses its reservation without a claim, and its release comes after the reservation has
 // lapsed. The release tells whether somebody else got the name since.
 func TestReleaseOfALapsedReservation(t *testing.T) {
-	for other, want := range map[string]driver.Outcome{"": driver.Expired, "c": driver.Gone} {
+	for other, want := range map[string]driver.Outcome{"": driver.OutcomeExpired, "c": driver.OutcomeGone} {
 		s := newScript(t).acquire("a", nil).joinPushed("b")
 		s.st.release("a", 0, s.now)
 		if handed := s.st.handOver(s.now); len(handed) != 1 {

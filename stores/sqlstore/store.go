@@ -87,29 +87,29 @@ func (s *Store) extendOne(ctx context.Context, name, token string, ttl time.Dura
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer done()
 	s.waits.takeClaim(token)
 	s.waits.dropPlace(token)
 	if keep == 0 {
 		if ok, err := s.releaseInOne(ctx, name, token); err != nil {
-			return driver.Gone, err
+			return driver.OutcomeGone, err
 		} else if ok {
-			return driver.Released, nil
+			return driver.OutcomeReleased, nil
 		}
 	}
-	out := driver.Gone
+	out := driver.OutcomeGone
 	_, _, _, err = s.changeRow(ctx, name, func(st *state, now decide.Time) result {
 		out = st.release(token, keep, now)
 		return result{write: true}
 	})
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	return out, nil
 }

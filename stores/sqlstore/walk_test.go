@@ -143,7 +143,7 @@ func (w *walk) release(token string, keep time.Duration) {
 	w.note("release %s, keep %v", token, keep)
 	want, err := w.ref.Release(context.Background(), "name", token, keep)
 	got := w.st.release(token, keep, w.now)
-	if got == driver.Taken && want == driver.Gone {
+	if got == driver.OutcomeTaken && want == driver.OutcomeGone {
 		return // the reference has forgotten the name
 	}
 	if got != want || err != nil {

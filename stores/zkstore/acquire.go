@@ -202,7 +202,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if err := driver.CheckFence(fence); err != nil {
 		return err
 	}
-	if s.promises.Fence == driver.NoFence {
+	if s.promises.Fence == driver.FenceNone {
 		return fmt.Errorf("%w: the store has no fences", errors.ErrUnsupported)
 	}
 	_, err := runOp(ctx, s, func() (struct{}, error) {

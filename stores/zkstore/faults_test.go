@@ -190,7 +190,7 @@ func surelyRelease(t testing.TB, s *zkstore.Store, r driver.Request) {
 	t.Helper()
 	whileUncertain(t, "Release", func() error {
 		out, err := s.Release(t.Context(), r.Name, r.Token, 0)
-		if err == nil && out != driver.Released && out != driver.Gone {
+		if err == nil && out != driver.OutcomeReleased && out != driver.OutcomeGone {
 			t.Errorf("Release: %v", out)
 		}
 		return err

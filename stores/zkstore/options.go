@@ -150,17 +150,17 @@ func (c *config) acl() []zk.ACL {
 func (c *config) guarantees() driver.Guarantees {
 	g := driver.Guarantees{
 		Store:            "zookeeper",
-		SurvivesRestart:  driver.Partly,
-		SurvivesFailover: driver.Partly,
-		SafeClockJump:    driver.Yes,
-		SafeEviction:     driver.Yes,
-		Bound:            driver.ToConnection,
-		Fence:            driver.DurableFence,
-		SharedFence:      driver.Yes,
+		SurvivesRestart:  driver.PromisePartly,
+		SurvivesFailover: driver.PromisePartly,
+		SafeClockJump:    driver.PromiseYes,
+		SafeEviction:     driver.PromiseYes,
+		Bound:            driver.BoundToConnection,
+		Fence:            driver.FenceDurable,
+		SharedFence:      driver.PromiseYes,
 		LossDelay:        c.timeout,
 		DeadWaiter:       2 * c.timeout, // the servers end sessions up to a tick late
 		Shared:           true,
-		Promotion:        driver.Atomic,
+		Promotion:        driver.PromotionAtomic,
 		FIFO:             true,
 		Lacks:            driver.AbilityStoreID,
 		Notes: []string{
@@ -171,11 +171,11 @@ func (c *config) guarantees() driver.Guarantees {
 		},
 	}
 	if c.noFences || c.symfony {
-		g.Fence, g.SharedFence = driver.NoFence, driver.No
+		g.Fence, g.SharedFence = driver.FenceNone, driver.PromiseNo
 		g.Lacks |= driver.AbilityFenceRaiser
 	}
 	if c.symfony {
-		g.Store, g.Shared, g.Promotion, g.FIFO = "zookeeper-symfony", false, driver.NoPromotion, false
+		g.Store, g.Shared, g.Promotion, g.FIFO = "zookeeper-symfony", false, driver.PromotionNone, false
 		g.Lacks |= driver.AbilityConverter | driver.AbilityList
 		g.Notes = g.Notes[:3]
 	}

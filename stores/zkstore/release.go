@@ -19,22 +19,22 @@ const reservationTTL = 400 * time.Millisecond
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	return runOp(ctx, s, func() (driver.Outcome, error) {
 		h, err := s.holds.enter(ctx, name, token)
 		if err != nil {
-			return driver.Gone, err
+			return driver.OutcomeGone, err
 		}
 		defer s.holds.leave(h)
 		switch {
 		case h.state == none:
-			return driver.Gone, s.checkReachable(ctx)
+			return driver.OutcomeGone, s.checkReachable(ctx)
 		case h.state == uncertain:
-			return driver.Gone, s.settle(ctx, h)
+			return driver.OutcomeGone, s.settle(ctx, h)
 		case !h.ss.alive():
 			s.tidy(h)
-			return driver.Gone, nil
+			return driver.OutcomeGone, nil
 		}
 		return s.letGo(h)
 	})
@@ -83,15 +83,15 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	s.holds.clear(h, errReleased)
 	switch {
 	case err == nil:
-		return driver.Released, nil
+		return driver.OutcomeReleased, nil
 	case err == zk.ErrNoNode: // Break deleted it
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	case errors.Is(err, driver.ErrUncertain) && s.cfg.symfony:
 		ss.lose(err) // the node ends with the session
 	case errors.Is(err, driver.ErrUncertain):
 		ss.deleteLater(dir, n)
 	}
-	return driver.Gone, err
+	return driver.OutcomeGone, err
 }
 
 // notClaimed ends a reservation that was not claimed in time.

@@ -75,7 +75,7 @@ func symfonysNextHolder(t *testing.T, srv *server.Server) {
 	if g.Bound.Err() == nil {
 		t.Error("the hold has not ended")
 	}
-	if out, err := s.Release(t.Context(), "symfonysNextHolder", r.Token, 0); out != driver.Gone || err != nil {
+	if out, err := s.Release(t.Context(), "symfonysNextHolder", r.Token, 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release: %v, %v", out, err)
 	}
 	if data, _, err := conn.Get("/symfonysNextHolder"); string(data) != "php" {

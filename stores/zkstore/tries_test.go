@@ -175,7 +175,7 @@ func handOversInside(t *testing.T, s *Store, sent *requestCounter, request func(
 			got <- err
 		}()
 		<-time.After(20 * time.Millisecond) // so that the waiter comes before the release
-		if out, err := s.Release(t.Context(), "job", fmt.Sprint(i), 0); out != driver.Released || err != nil {
+		if out, err := s.Release(t.Context(), "job", fmt.Sprint(i), 0); out != driver.OutcomeReleased || err != nil {
 			t.Fatalf("Release: %v, %v", out, err)
 		}
 		if err := <-got; err != nil {

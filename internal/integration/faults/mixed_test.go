@@ -155,7 +155,7 @@ func fenceOf(t *testing.T, rawURL string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	durable := store.Guarantees().Fence == driver.DurableFence
+	durable := store.Guarantees().Fence == driver.FenceDurable
 	if _, raises := driver.As[driver.FenceRaiser](store); durable != raises {
 		t.Errorf("durable fences: %v, and it is a FenceRaiser: %v", durable, raises)
 	}

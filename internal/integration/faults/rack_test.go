@@ -180,7 +180,7 @@ func free(t testing.TB, s driver.Store, r driver.Request) {
 	for tries := 0; ; tries++ {
 		out, err := s.Release(t.Context(), r.Name, r.Token, 0)
 		switch {
-		case err == nil && (out == driver.Released || tries > 0 && out == driver.Gone):
+		case err == nil && (out == driver.OutcomeReleased || tries > 0 && out == driver.OutcomeGone):
 			return
 		case err == nil || !silence(err) || tries == 4:
 			t.Fatalf("Release: %v, %v", out, err)

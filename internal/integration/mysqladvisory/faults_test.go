@@ -41,7 +41,7 @@ func TestKilledConnection(t *testing.T) {
 			if _, later := eventually(t, b, "job"); later.Fence <= g.Fence {
 				t.Errorf("the fence was %d, and is %d after the kill", g.Fence, later.Fence)
 			}
-			if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.Gone || err != nil {
+			if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
 				t.Errorf("Release: %v, %v", out, err)
 			}
 		})

@@ -150,7 +150,7 @@ func TestPHPExpires(t *testing.T) {
 	eventually(t, "our lease ends", func() bool { return theirs.ask("acquire", 0).OK })
 	_, err := s.Extend(t.Context(), "job", ours.Token, time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend of a lease that ended")
-	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out == driver.Released {
+	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out == driver.OutcomeReleased {
 		t.Errorf("Release of a lease that ended: %v, %v", out, err)
 	}
 	theirs.must("held")
@@ -178,7 +178,7 @@ func TestPHPHonoursCoolDowns(t *testing.T) {
 	s, p := opened(t, srv), startPHP(t, srv, "")
 	cool, least := request("cool"), request("least")
 	take(t, s, cool)
-	if out, err := s.Release(t.Context(), "cool", cool.Token, 5*time.Second); err != nil || out != driver.Released {
+	if out, err := s.Release(t.Context(), "cool", cool.Token, 5*time.Second); err != nil || out != driver.OutcomeReleased {
 		t.Fatal(out, err)
 	}
 	least.AtLeast = 90 * time.Second

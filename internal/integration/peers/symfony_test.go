@@ -162,7 +162,7 @@ func ourLeaseEnds(t *testing.T, p *pair) {
 	}
 	_, err := s.Extend(t.Context(), "name", r.Token, time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP took the name")
-	if out, err := s.Release(t.Context(), "name", r.Token, 0); out != driver.Gone || err != nil {
+	if out, err := s.Release(t.Context(), "name", r.Token, 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release after PHP took the name: %v, %v", out, err)
 	}
 	other.must("held")
@@ -250,7 +250,7 @@ func tokensArePassed(t *testing.T, p *pair) {
 	}
 	theirs = php.lock("theirs")
 	token = theirs.must("acquire").Token
-	if out, err := s.Release(t.Context(), "theirs", token, 0); out != driver.Released || err != nil {
+	if out, err := s.Release(t.Context(), "theirs", token, 0); out != driver.OutcomeReleased || err != nil {
 		t.Errorf("Release of PHP's token: %v, %v", out, err)
 	}
 	theirs.cannot("held")
@@ -268,7 +268,7 @@ func strangeTokens(t *testing.T, p *pair) {
 	theirs := php.lock("theirs")
 	theirs.must("acquire")
 	for _, token := range []string{newToken(), "short", strings.Repeat("x", 128), "\xff\x00"} {
-		if out, err := s.Release(t.Context(), "theirs", token, 0); out != driver.Gone || err != nil {
+		if out, err := s.Release(t.Context(), "theirs", token, 0); out != driver.OutcomeGone || err != nil {
 			t.Errorf("Release with another token: %v, %v", out, err)
 		}
 		if _, err := s.Extend(t.Context(), "theirs", token, time.Minute); !errors.Is(err, driver.ErrLost) {

@@ -43,7 +43,7 @@ func TestPHPUsesOurToken(t *testing.T) {
 	same.must("release")
 	_, err = s.Extend(t.Context(), "job", ours.Token, time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")
-	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out != driver.Gone {
+	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out != driver.OutcomeGone {
 		t.Errorf("Release after PHP released the hold: %v, %v", out, err)
 	}
 	if next := take(t, s, request("job")); next.Fence <= g.Fence {
@@ -107,11 +107,11 @@ func TestWeUsePHPsToken(t *testing.T) {
 		t.Errorf("after our Extend the hold ends at %v", until)
 	}
 	wrong, err := s.Release(t.Context(), "job", newToken(), 0)
-	if err != nil || wrong == driver.Released {
+	if err != nil || wrong == driver.OutcomeReleased {
 		t.Errorf("Release with a token that nobody has: %v, %v", wrong, err)
 	}
 	theirs.must("held")
-	if out, err := s.Release(t.Context(), "job", token, 0); err != nil || out != driver.Released {
+	if out, err := s.Release(t.Context(), "job", token, 0); err != nil || out != driver.OutcomeReleased {
 		t.Errorf("Release with PHP's token: %v, %v", out, err)
 	}
 	theirs.cannot("held")

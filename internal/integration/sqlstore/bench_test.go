@@ -24,7 +24,7 @@ func BenchmarkPair(b *testing.B) {
 					if _, err := s.Acquire(b.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}); err != nil {
 						b.Fatal(err)
 					}
-					if out, err := s.Release(b.Context(), "name", "token", 0); err != nil || out != driver.Released {
+					if out, err := s.Release(b.Context(), "name", "token", 0); err != nil || out != driver.OutcomeReleased {
 						b.Fatal(out, err)
 					}
 				}

@@ -77,7 +77,7 @@ func cancelled(t *testing.T, a, b *party, name string, r driver.Request) {
 		}
 		<-time.After(50 * time.Millisecond)
 	}
-	if out == driver.Released {
+	if out == driver.OutcomeReleased {
 		return // the request came before the release, so none can come afterwards
 	}
 	if _, err := a.store.Acquire(t.Context(), r); err == nil {

@@ -357,13 +357,13 @@ func passWhileOthersWait(t *testing.T, d contest) {
 	a.take(t, name, driver.Request{})
 	next := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
 	out, g, _, err := a.store.Pass(t.Context(), "token of "+name, next)
-	if out != driver.Released || g.TTL == 0 || err != nil {
+	if out != driver.OutcomeReleased || g.TTL == 0 || err != nil {
 		t.Fatalf("nobody waits: %v, %+v, %v", out, g, err)
 	}
 	got := make(chan grant, 1)
 	b.lineUp(t, name, "b", 1, got)
 	out, g, _, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
-	if out != driver.Released || g.TTL != 0 || err != nil {
+	if out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 		t.Errorf("somebody waits: %v, %+v, %v", out, g, err)
 	}
 	noError(t, (<-got).err)

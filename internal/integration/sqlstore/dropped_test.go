@@ -26,7 +26,7 @@ func TestTablesDropped(t *testing.T) {
 				}
 				last = g.Fence
 				out, err := p.store.Release(t.Context(), "name", what, 0)
-				if out != driver.Released || err != nil {
+				if out != driver.OutcomeReleased || err != nil {
 					t.Errorf("%s: release: %d, %v", what, out, err)
 				}
 				tx := p.begin(t, 0)

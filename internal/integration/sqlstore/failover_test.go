@@ -173,7 +173,7 @@ func TestFailover(t *testing.T) {
 			t.Errorf("%s had fence %d on the old primary, and has %d on the new one: %v", name, fence, g.Fence, err)
 		}
 		out, err := a.Release(t.Context(), name, "first", 0)
-		if err != nil || out != driver.Released {
+		if err != nil || out != driver.OutcomeReleased {
 			t.Errorf("Release of %s on the new primary: %v, %v", name, out, err)
 		}
 		if g, err := get(t, b, name, "third"); err != nil || g.Fence <= fence {

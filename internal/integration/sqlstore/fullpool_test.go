@@ -83,7 +83,7 @@ func TestQueryModes(t *testing.T) {
 		}
 		out, err := p.store.Release(t.Context(), mode, "token", 0)
 		noError(t, err)
-		if out != driver.Released {
+		if out != driver.OutcomeReleased {
 			t.Errorf("%s: %v", mode, out)
 		}
 	}

@@ -31,7 +31,7 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 	a.take(t, name, driver.Request{})
 	mine := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
 	out, g, queued, err := a.store.Pass(t.Context(), "token of "+name, mine)
-	if out != driver.Released || g.TTL == 0 || queued || err != nil {
+	if out != driver.OutcomeReleased || g.TTL == 0 || queued || err != nil {
 		t.Fatalf("nobody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
 	got := make(chan grant, 3)
@@ -40,7 +40,7 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 	before := l.pairs.Load()
 	next := driver.Request{Name: name, Token: "the next one", TTL: time.Minute}
 	out, g, queued, err = a.store.Pass(t.Context(), mine.Token, next)
-	if out != driver.Released || g.TTL != 0 || !queued || err != nil {
+	if out != driver.OutcomeReleased || g.TTL != 0 || !queued || err != nil {
 		t.Fatalf("somebody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
 	if d.together && l.pairs.Load() == before {

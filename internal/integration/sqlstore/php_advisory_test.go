@@ -54,7 +54,7 @@ func TestAdvisoryLocksOfPHP(t *testing.T) {
 		p.Ask("no", "acquire "+name)
 		p.Ask("no", "read "+name)
 		out, err := s.Release(t.Context(), name, "token", 0)
-		if err != nil || out != driver.Released {
+		if err != nil || out != driver.OutcomeReleased {
 			t.Errorf("%s: Release: %v, %v", dsn, out, err)
 		}
 

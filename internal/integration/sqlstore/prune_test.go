@@ -44,7 +44,7 @@ func (p *party) take(t *testing.T, name string, r driver.Request) driver.Grant {
 func (p *party) giveBack(t *testing.T, name string, keep time.Duration) {
 	t.Helper()
 	out, err := p.store.Release(t.Context(), name, "token of "+name, keep)
-	if err != nil || out != driver.Released {
+	if err != nil || out != driver.OutcomeReleased {
 		t.Fatal(name, out, err)
 	}
 }

@@ -57,7 +57,7 @@ func TestLockTxLeavesATrace(t *testing.T) {
 			},
 			"Release": func() error {
 				out, err := a.store.Release(t.Context(), "Release", "token", 0)
-				if out == driver.Taken {
+				if out == driver.OutcomeTaken {
 					return driver.ErrLost
 				}
 				return errors.Join(err, errors.New(out.String()))

@@ -110,7 +110,7 @@ func newerFormat(t *testing.T, d database) {
 		if g, err := s.Extend(t.Context(), name, token, time.Hour); err != nil || g.TTL < time.Hour {
 			t.Errorf("Extend of PHP's token of %q: %+v, %v", name, g, err)
 		}
-		if out, err := s.Release(t.Context(), name, token, 0); out != driver.Released || err != nil {
+		if out, err := s.Release(t.Context(), name, token, 0); out != driver.OutcomeReleased || err != nil {
 			t.Errorf("Release of PHP's token of %q: %v, %v", name, out, err)
 		}
 	}
@@ -252,10 +252,10 @@ func mysqlTexts(t *testing.T, d database, run func(string)) {
 		t.Fatal(err)
 	}
 	refused(t, s, "job") // as for PHP
-	if out, err := s.Release(t.Context(), "Job", "TOKEN", 0); out != driver.Gone || err != nil {
+	if out, err := s.Release(t.Context(), "Job", "TOKEN", 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release with a token that differs in the case of letters: %v, %v", out, err)
 	}
-	if out, err := s.Release(t.Context(), "Job", "token", 0); out != driver.Released || err != nil {
+	if out, err := s.Release(t.Context(), "Job", "token", 0); out != driver.OutcomeReleased || err != nil {
 		t.Errorf("Release: %v, %v", out, err)
 	}
 	for name, want := range map[string]string{"collation": "utf8mb4_bin", "time_zone": "summer time"} { // the server is in Berlin

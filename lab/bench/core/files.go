@@ -78,7 +78,7 @@ func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 		if _, err := s.Acquire(ctx, request); err != nil {
 			return err
 		}
-		if found, err := s.Release(ctx, request.Name, request.Token, 0); found != driver.Released {
+		if found, err := s.Release(ctx, request.Name, request.Token, 0); found != driver.OutcomeReleased {
 			return fmt.Errorf("the release found the lock %v, %w", found, err)
 		}
 		return nil

@@ -95,7 +95,7 @@ func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
 	}
 	return func() error {
 		found, err := d.store.Release(context.Background(), name, r.Token, 0)
-		if err == nil && found != driver.Released {
+		if err == nil && found != driver.OutcomeReleased {
 			err = fmt.Errorf("the release found the lock %v", found)
 		}
 		return err

@@ -97,5 +97,5 @@ type broken struct{ open }
 
 func (b broken) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	_, err := b.open.Release(ctx, name, token, keep)
-	return driver.Released + 1, err
+	return driver.OutcomeReleased + 1, err
 }

@@ -42,7 +42,7 @@ type leaving struct {
 
 func (s leaving) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if strings.Contains(name, "several:a:") && s.every(5, "several") {
-		return driver.Released, nil
+		return driver.OutcomeReleased, nil
 	}
 	return s.onServer.Release(ctx, name, token, keep)
 }

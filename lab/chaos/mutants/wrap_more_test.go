@@ -77,7 +77,7 @@ func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) 
 	out, g, queued, err := s.passing.Pass(ctx, token, next)
 	if err == nil && s.every(5, "pass") {
 		lost.Store(next.Token, true)
-		return driver.Gone, driver.Grant{}, false, driver.ErrUncertain
+		return driver.OutcomeGone, driver.Grant{}, false, driver.ErrUncertain
 	}
 	return out, g, queued, err
 }
@@ -91,7 +91,7 @@ type orphaned struct{ lossyPass }
 
 func (s orphaned) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if _, known := lost.Load(token); known {
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	return s.lossyPass.Release(ctx, name, token, keep)
 }

@@ -118,27 +118,27 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	err := cmp.Or(s.checkName(name), driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	ctx, done, err := s.beginChecked(ctx)
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	defer done()
 	id, own := s.layout.storedID(s.engine, name), storedToken(token)
 	removed, err := s.remove(ctx, s.sql.release, id, own)
-	outcome := driver.Released
+	outcome := driver.OutcomeReleased
 	if err == nil && !removed {
-		outcome = driver.Expired // the lease has ended, but no other token has had the name since
+		outcome = driver.OutcomeExpired // the lease has ended, but no other token has had the name since
 		removed, err = s.remove(ctx, s.sql.clear, id, own)
 	}
 	if err != nil {
-		return driver.Gone, err
+		return driver.OutcomeGone, err
 	}
 	s.here.noteReleased(id, own)
 	s.settle(id, own)
 	if !removed {
-		return driver.Gone, nil
+		return driver.OutcomeGone, nil
 	}
 	return outcome, nil
 }

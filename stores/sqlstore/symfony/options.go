@@ -102,12 +102,12 @@ const minTTL = time.Second
 func promised(e sqlstore.Engine, l Layout) driver.Guarantees {
 	g := driver.Guarantees{
 		Store:            strings.ToLower(e.String()),
-		SurvivesRestart:  driver.Partly,
-		SurvivesFailover: driver.No,
-		SafeClockJump:    driver.No,
-		SafeEviction:     driver.Yes,
-		Fence:            driver.NoFence,
-		SharedFence:      driver.No,
+		SurvivesRestart:  driver.PromisePartly,
+		SurvivesFailover: driver.PromiseNo,
+		SafeClockJump:    driver.PromiseNo,
+		SafeEviction:     driver.PromiseYes,
+		Fence:            driver.FenceNone,
+		SharedFence:      driver.PromiseNo,
 		Lease:            true,
 		MinTTL:           minTTL,
 		Hashed:           true,

@@ -25,6 +25,9 @@ func Show(s string) string {
 // Visible escapes control characters, which a terminal would obey.
 func Visible(s string) string { return printable.Message(s) }
 
+// Purpose returns a command as the label of a lock. Every store keeps labels of 256 bytes.
+func Purpose(command string) string { return printable.Cut(command, 256) }
+
 // Label returns a label of a figure of Prometheus. It escapes what cannot be printed, so that only
 // the escapes of that format are left for %q.
 func Label(name, value string) string {
