@@ -122,10 +122,11 @@ func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 // context given to Do ends, whichever is first.
 func (k *Lock) Context() context.Context { return k.holdOf().context() }
 
-// Join returns a context that ends when ctx ends or the lock ends, whichever is first, and its
-// cancel function. It is for work that has a context of its own, such as an HTTP request, and must
-// stop when the lock is lost. The context has the values of ctx, and FenceFrom returns the fence of
-// the lock from it. If the lock has ended it, context.Cause returns the reason, as for Context.
+// Join returns a context that ends when ctx ends or the lock ends, by a loss or by Release,
+// whichever is first, and its cancel function. It is for work that has a context of its own, such
+// as an HTTP request, and must stop when the lock is lost. The context has the values of ctx, and
+// FenceFrom returns the fence of the lock from it. If the lock has ended it, context.Cause returns
+// the reason, as for Context.
 //
 // The cancel function frees what Join has allocated, and does not release the lock. Call it when
 // the work is done.

@@ -79,7 +79,9 @@ func (o lockerOption) applyLocker(c *config) { o(c) }
 // TTL sets the length of the lease, from 100 ms to 24 h. The default is DefaultTTL. Many stores
 // allow only a part of this range (Guarantees.MinTTL and MaxTTL); the default is then the nearest
 // time that the store allows. Outside of the range the error is ErrInvalid. With renewal, TTL is
-// how long others must wait after this process dies. With NoRenewal, it is how long the lock lasts.
+// how long others must wait after this process dies or stops; a store whose holds end with their
+// process, such as files, has no leases but of detached locks. With NoRenewal, TTL is how long the
+// lock lasts.
 func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
 
 // Wait bounds how long Acquire and Do wait for the lock, for example for 10 s. The context bounds
@@ -119,8 +121,9 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 
 // HoldAtMost bounds how long the lock is held, including renewals, for example for 10 minutes.
 // After this time renewal stops, and the context of the lock ends with the cause ErrMaxHold. The
-// name becomes free after Release, or when the lease has run out. The time is 0 or more; otherwise
-// the error is ErrInvalid. With 0, which is the default, there is no bound.
+// name becomes free after Release, or when the last lease has run out: one TTL later at most. A lock
+// without a lease, such as one on files, stays until Release. The time is 0 or more; otherwise the
+// error is ErrInvalid. With 0, which is the default, there is no bound.
 func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or

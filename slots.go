@@ -18,7 +18,8 @@ import (
 // the error is ErrInvalid. Without Slots, one caller holds name.
 //
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
-// permit becomes free when the lease ends. With HoldAtLeast(d), at most n callers start within d.
+// permit becomes free when the lease ends; on a store whose holds end with their process, such as
+// files, at once. With HoldAtLeast(d), at most n callers start within d.
 //
 // Callers need not give the same n: each caller takes a permit whose number is below its own n. A
 // caller with Slots and a caller without Slots do not exclude each other. If Slots and Shared are

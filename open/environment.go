@@ -21,8 +21,10 @@ const (
 
 // FromEnv opens the store that the environment names, as the command padlock does. The URL is in
 // PADLOCK_STORE, or in the file that PADLOCK_STORE_FILE names. If neither is set, the URL is
-// DefaultURL. FromEnv sets StateDir to DefaultDir, unless opts set another directory. The errors
-// are those of Store. An error about the URL also names the variable.
+// DefaultURL: files of this machine. A program that needs a store for several machines refuses that
+// case itself: EnvURL then returns no name of a variable. FromEnv sets StateDir to DefaultDir,
+// unless opts set another directory. The errors are those of Store. An error about the URL also
+// names the variable.
 func FromEnv(ctx context.Context, opts ...Option) (driver.Store, error) {
 	rawURL, from, err := EnvURL()
 	if err != nil {
