@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 )
 
 // The table of the page says what the service counts. A holder and a waiter ask at random times, so
 // their rows may differ by a twentieth and a tenth.
 func TestCost(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 		store, _ := open(t, s)
 		locker := padlock.New(store)
 		defer locker.Close(context.Background())
