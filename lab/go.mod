@@ -54,6 +54,8 @@ require (
 	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
@@ -98,6 +100,7 @@ require (
 replace github.com/padlock-go/padlock => ..
 
 replace github.com/padlock-go/padlock/stores/dynamostore => ../stores/dynamostore
+replace github.com/padlock-go/padlock/stores/leasestore => ../stores/leasestore
 
 replace github.com/padlock-go/padlock/stores/etcdstore => ../stores/etcdstore
 

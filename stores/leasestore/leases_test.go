@@ -196,6 +196,7 @@ func TestObjects(t *testing.T) {
 // Outside of a pod a URL needs an endpoint. A token is read anew for each request.
 func TestURLs(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "missing"))
 	for rawURL, want := range map[string]string{
 		"kubernetes:":                                     "kubectl proxy",
 		"kubernetes://Shop?endpoint=http://x":             "the namespace",
