@@ -201,18 +201,18 @@ func TestWrongKubeconfig(t *testing.T) {
 		return write(t, filepath.Join(filepath.Dir(file), "changed"+base64.RawURLEncoding.EncodeToString([]byte(changed))), strings.Replace(string(text), old, changed, 1))
 	}
 	for rawURL, want := range map[string]string{
-		"kubernetes:?context=by-program&kubeconfig=" + file:                                              "kubectl proxy",
-		"kubernetes:?context=by-password&kubeconfig=" + file:                                             "a token or a certificate",
-		"kubernetes:?context=lost&kubeconfig=" + file:                                                    "no cluster",
-		"kubernetes:?context=nobody&kubeconfig=" + file:                                                  "no user",
-		"kubernetes:?context=missing&kubeconfig=" + file:                                                 "use-context",
-		"kubernetes:?endpoint=http://x&kubeconfig=" + file:                                               "only one",
-		"kubernetes:?kubeconfig=" + file + ".missing":                                                    "no kubeconfig",
-		"kubernetes:?kubeconfig=" + with("clusters:", "\thunter2:"):                                      "YAML",
-		"kubernetes:?kubeconfig=" + with("server:", "insecure-skip-tls-verify: true\n    server:"):       "certificate-authority",
-		"kubernetes:?kubeconfig=" + with("server:", "proxy-url: http://p\n    server:"):                  "HTTPS_PROXY",
-		"kubernetes:?kubeconfig=" + with(s.URL, "localhost"):                                             "no URL",
-		"kubernetes:?kubeconfig=" + with("certificate-authority-data:", "certificate-authority-data: !"): "base64",
+		"kubernetes:?context=by-program&kubeconfig=" + file:                                                            "kubectl proxy",
+		"kubernetes:?context=by-password&kubeconfig=" + file:                                                           "a token or a certificate",
+		"kubernetes:?context=lost&kubeconfig=" + file:                                                                  "no cluster",
+		"kubernetes:?context=nobody&kubeconfig=" + file:                                                                "no user",
+		"kubernetes:?context=missing&kubeconfig=" + file:                                                               "use-context",
+		"kubernetes:?endpoint=http://x&kubeconfig=" + file:                                                             "only one",
+		"kubernetes:?kubeconfig=" + file + ".missing":                                                                  "no kubeconfig",
+		"kubernetes:?kubeconfig=" + with("clusters:", "\thunter2:"):                                                    "YAML",
+		"kubernetes:?kubeconfig=" + with("server:", "insecure-skip-tls-verify: true\n    server:"):                     "certificate-authority",
+		"kubernetes:?kubeconfig=" + with("server:", "proxy-url: http://p\n    server:"):                                "HTTPS_PROXY",
+		"kubernetes:?kubeconfig=" + with(s.URL, "localhost"):                                                           "no URL",
+		"kubernetes:?kubeconfig=" + with("certificate-authority-data: ", "certificate-authority-data: not-in-base64 "): "base64",
 	} {
 		err := look(t, rawURL)
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

@@ -38,6 +38,9 @@ type Config struct {
 	// These may differ by two seconds, or by register.Skew if that is more. All programs that
 	// share locks must have the same values.
 	ServerClock bool
+	// LeaderElection shares the locks with the leader election of client-go, whose Lease objects
+	// have the names of the locks. There is no Prefix then, and no ServerClock.
+	LeaderElection bool
 	// Transport sends the requests; nil means one that trusts CAFile.
 	Transport http.RoundTripper
 }
@@ -56,7 +59,7 @@ var kind = register.Kind{
 	Help:    "Lease objects of a Kubernetes cluster",
 	Example: "kubernetes:",
 	Login:   "a pod has the token of its service account; elsewhere, write token-file=PATH",
-	Params:  []string{"kubeconfig", "context", "token-file", "ca-file", "clock"},
+	Params:  []string{"kubeconfig", "context", "token-file", "ca-file", "clock", "layout"},
 	Type:    &leases{},
 	Connect: func(t *register.Target) (register.Register, error) {
 		c := Config{
@@ -73,6 +76,12 @@ var kind = register.Kind{
 		default:
 			return nil, storekit.Invalidf("clock: it is observed or server")
 		}
+		switch layout, given := t.Params["layout"]; {
+		case layout == "leaderelection":
+			c.LeaderElection = true
+		case given:
+			return nil, storekit.Invalidf("layout: it is leaderelection, or left out")
+		}
 		return connect(c, &t.Options)
 	},
 }
@@ -87,13 +96,14 @@ func Scheme() driver.Scheme { return kind.Scheme() }
 //
 // The URL may have these parameters:
 //
-//	endpoint=URL      Config.Endpoint
-//	kubeconfig=PATH   Config.Kubeconfig
-//	context=NAME      Config.Context
-//	token-file=PATH   Config.TokenFile
-//	ca-file=PATH      Config.CAFile
-//	clock=server      Config.ServerClock
-//	lazy=yes          register.Lazy
+//	endpoint=URL           Config.Endpoint
+//	kubeconfig=PATH        Config.Kubeconfig
+//	context=NAME           Config.Context
+//	token-file=PATH        Config.TokenFile
+//	ca-file=PATH           Config.CAFile
+//	clock=server           Config.ServerClock
+//	layout=leaderelection  Config.LeaderElection
+//	lazy=yes               register.Lazy
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
 // of the URL. ctx bounds only the opening.
@@ -134,7 +144,13 @@ func connect(c Config, o *register.Options) (*leases, error) {
 	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
 		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
-	l := &leases{prefix: c.Prefix, clock: "observed"}
+	l := &leases{prefix: c.Prefix, clock: "observed", election: c.LeaderElection}
+	if c.LeaderElection {
+		if c.Prefix != "" || c.ServerClock {
+			return nil, storekit.Invalidf("layout=leaderelection: client-go knows neither a prefix nor the clock of the servers; leave them out")
+		}
+		l.prefix = "leaderelection" // without a slash: it is no prefix of another store
+	}
 	if c.ServerClock {
 		if o.Clock.Skew < 0 {
 			return nil, storekit.Invalidf("skew: it is a duration from 0s to 1m")
