@@ -98,6 +98,14 @@ test-windows: ## What needs no server, as Windows programs under Debian's wine (
 test-dynalite: ## The suite of dynamostore on dynalite, which npm brings
 	@.ci/test-dynalite
 
+.PHONY: test-fake-gcs
+test-fake-gcs: ## The suite of s3store on fake-gcs-server, a stand-in for Google Cloud Storage
+	@.ci/test-fake-gcs
+
+.PHONY: test-leaderelection
+test-leaderelection: ## leasestore beside the leader election of client-go
+	@.ci/test-leaderelection
+
 .PHONY: golden
 golden: ## Accept changes of the API: what go doc prints, in internal/house/testdata/api
 	@go test ./internal/house -run 'TestAPI$$' -count=1 -args -update

@@ -5,9 +5,13 @@ go 1.26.0
 require gonum.org/v1/plot v0.17.0
 
 require (
+	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
+	github.com/ryszard/goskiplist v0.0.0-20150312221310-2dfbae5fcf46 // indirect
+	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
+	golang.org/x/tools v0.52.0 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
@@ -50,6 +54,8 @@ require (
 	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
@@ -94,6 +100,7 @@ require (
 replace github.com/padlock-go/padlock => ..
 
 replace github.com/padlock-go/padlock/stores/dynamostore => ../stores/dynamostore
+replace github.com/padlock-go/padlock/stores/leasestore => ../stores/leasestore
 
 replace github.com/padlock-go/padlock/stores/etcdstore => ../stores/etcdstore
 

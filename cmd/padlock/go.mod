@@ -65,6 +65,8 @@ require (
 	github.com/mattn/go-runewidth v0.0.24 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0 // indirect
@@ -93,6 +95,7 @@ replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/stores/dynamostore => ../../stores/dynamostore
+	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory

@@ -59,6 +59,8 @@ var guests = []guest{
 	{"stores/s3store", "github.com/minio/minio-go/v7/pkg/credentials", false, "finds the access key where the tools of AWS find it; it brings 0.7 MB, the whole client 1.5, the configuration of AWS's own 3.0"},
 	{"stores/s3store", "github.com/minio/minio-go/v7/pkg/signer", true, "checks the signatures of storekit/aws"},
 	{"stores/s3store", "github.com/johannesboyne/gofakes3", true, "an S3 in memory, which knows conditional writes"},
+	{"stores/leasestore", "go.yaml.in/yaml/v3", false, "reads the kubeconfig of kubectl, which is YAML; it requires nothing itself"},
+	{"lab", "github.com/johannesboyne/gofakes3", false, "an S3 in memory, for the soak"},
 	{"stores/dynamostore", "github.com/minio/minio-go/v7/pkg/credentials", false, "finds the access key where the tools of AWS find it"},
 	{"stores/zkstore", "github.com/go-zookeeper/zk", false, "the client, in Go alone, which can move its session to another server"},
 	{"stores/sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},

@@ -92,6 +92,8 @@ func (r *Run) firstLook(ctx context.Context) error {
 		return err
 	}
 	r.Guarantees = store.Guarantees()
+	fit := r.Load.fitTo(&r.Guarantees) // the engine takes locks, too, and waits for those of dead workers
+	r.Load.MinTTL, r.Load.MaxTTL = fit.MinTTL, fit.MaxTTL
 	locker := padlock.New(store, padlock.TTL(r.Load.MaxTTL))
 	return errors.Join(r.await(ctx, locker), locker.Close(ctx))
 }

@@ -39,6 +39,7 @@ func Schemes() []driver.Scheme {
 		etcdstore.Scheme(),
 		mongostore.Scheme(),
 		s3store.Scheme(),
+		s3store.GoogleScheme(),
 		dynamostore.Scheme(),
 		leasestore.Scheme(),
 	}

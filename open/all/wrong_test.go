@@ -66,6 +66,10 @@ var moulds = []mould{
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s", "path-style=maybe"},
 	},
 	{
+		schemes: []string{"gs"}, url: "SCHEME://bucket/locks?endpoint=http://127.0.0.1:1&", noHost: true,
+		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s", "region=eu"},
+	},
+	{
 		schemes: []string{"dynamodb"}, url: "SCHEME://table/locks?region=eu-west-1&endpoint=http://127.0.0.1:1&", noHost: true,
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s"},
 	},

@@ -15,29 +15,37 @@ import (
 	"time"
 )
 
-// A Key is an access key. Session is empty for a lasting key.
-type Key struct{ ID, Secret, Session string }
+// A Key is an access key. Session is empty for a lasting key. Google means an HMAC key of Google
+// Cloud Storage, with which Sign signs by GOOG4-HMAC-SHA256: the same steps with other names.
+type Key struct {
+	ID, Secret, Session string
+	Google              bool
+}
 
 // Sign signs a request with a body, by AWS Signature Version 4. All headers that the request has by
 // then are signed, except for Content-Type. The path must have only characters that need no
 // escape, or that package net/url escapes as AWS does.
 func Sign(q *http.Request, body []byte, k Key, region, service string) {
 	now := time.Now().UTC().Format("20060102T150405Z")
-	q.Header.Set("X-Amz-Date", now)
-	q.Header.Set("X-Amz-Content-Sha256", sum(body))
+	vendor, header := "AWS4", "X-Amz-"
+	if k.Google {
+		vendor, header = "GOOG4", "X-Goog-"
+	}
+	q.Header.Set(header+"Date", now)
+	q.Header.Set(header+"Content-Sha256", sum(body))
 	if k.Session != "" {
 		q.Header.Set("X-Amz-Security-Token", k.Session)
 	}
 	headers, names := canonicalHeaders(q)
 	query := strings.ReplaceAll(q.URL.Query().Encode(), "+", "%20")
 	request := strings.Join([]string{q.Method, q.URL.EscapedPath(), query, headers, names, sum(body)}, "\n")
-	scope := now[:8] + "/" + region + "/" + service + "/aws4_request"
-	key := []byte("AWS4" + k.Secret)
+	scope := now[:8] + "/" + region + "/" + service + "/" + strings.ToLower(vendor) + "_request"
+	key := []byte(vendor + k.Secret)
 	for part := range strings.SplitSeq(scope, "/") {
 		key = mac(key, part)
 	}
-	signature := mac(key, "AWS4-HMAC-SHA256\n"+now+"\n"+scope+"\n"+sum([]byte(request)))
-	q.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+k.ID+"/"+scope+", SignedHeaders="+names+", Signature="+hex.EncodeToString(signature))
+	signature := mac(key, vendor+"-HMAC-SHA256\n"+now+"\n"+scope+"\n"+sum([]byte(request)))
+	q.Header.Set("Authorization", vendor+"-HMAC-SHA256 Credential="+k.ID+"/"+scope+", SignedHeaders="+names+", Signature="+hex.EncodeToString(signature))
 }
 
 // canonicalHeaders returns the signed headers, a line each, and their names.

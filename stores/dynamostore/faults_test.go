@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
 )
@@ -47,7 +48,7 @@ func TestDisturbances(t *testing.T) {
 	}
 	for name, answer := range all {
 		t.Run(name, func(t *testing.T) {
-			inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+			inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 				store, f := open(t, s)
 				r := request("job")
 				disturb := func() {
@@ -79,7 +80,7 @@ func TestDisturbances(t *testing.T) {
 // help.
 func TestRefusals(t *testing.T) {
 	for _, kind := range []string{"AccessDeniedException", "ValidationException", "ResourceNotFoundException", "UnrecognizedClientException"} {
-		inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+		inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 			store, f := open(t, s)
 			s.Counts()
 			f.Next("PutItem", 2, overhttptest.Say(400, failure(kind), false))
@@ -95,7 +96,7 @@ func TestRefusals(t *testing.T) {
 
 // A process that is too late learns the holder from the refusal of its write, without a read.
 func TestHolderInTheRefusal(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 		store, f := open(t, s)
 		rival, _ := open(t, s)
 		s.Counts()
@@ -122,7 +123,7 @@ func TestHolderInTheRefusal(t *testing.T) {
 
 // The effect of a write arrives after its caller has given up and cleaned up.
 func TestLateEffect(t *testing.T) {
-	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
 		store, front := open(t, s)
 		other, _ := open(t, s)
 		sent := make(chan func() *httptest.ResponseRecorder, 1)
@@ -150,15 +151,15 @@ func TestLateEffect(t *testing.T) {
 
 // A list has several pages, and leaves out the items of others.
 func TestList(t *testing.T) {
-	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
 		store, _ := open(t, s)
 		for i := range 7 {
 			if _, err := store.Acquire(t.Context(), request(fmt.Sprint("n", i))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		f.page = 2
-		f.items["other/n9"] = map[string]text{"key": {"S": "other/n9"}}
+		f.Page = 2
+		f.Items["other/n9"] = map[string]text{"key": {"S": "other/n9"}}
 		for prefix, want := range map[string]int{"": 7, "n": 7, "n3": 1, "o": 0} {
 			if states, err := store.List(t.Context(), prefix); err != nil || len(states) != want {
 				t.Errorf("List(%q): %v, %v", prefix, states, err)
@@ -169,7 +170,7 @@ func TestList(t *testing.T) {
 
 // A reply that is no JSON, as a proxy sends it, does not say that a name is free or was never used.
 func TestNoJSON(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 		store, f := open(t, s)
 		for kind, ask := range map[string]func() error{
 			"GetItem": func() error { _, err := store.Inspect(t.Context(), "job"); return err },

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/dynamostore"
@@ -110,8 +111,8 @@ func TestSchema(t *testing.T) {
 	if err != nil || len(statements) != 3 || !strings.Contains(statements[0], "create-table --table-name locks ") || !strings.Contains(statements[2], "AttributeName=expires --region eu-west-1") {
 		t.Errorf("%q, %v", statements, err)
 	}
-	f := newFake()
-	f.made, f.late, f.fails = false, 1, 1
+	f := fakes.NewDynamoDB("locks-table")
+	f.Made, f.Late, f.Fails = false, 1, 1
 	server := serve(t, f)
 	u := parse(t, "dynamodb://locks-table/shop?endpoint="+server)
 	if _, err := dynamostore.FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "padlock schema") {
@@ -121,19 +122,19 @@ func TestSchema(t *testing.T) {
 		t.Errorf("Upgrade without the right to let items expire: %v", err)
 	}
 	for range 2 {
-		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || from != 1 || to != 1 || !f.ttl {
-			t.Errorf("Upgrade once more: from %d to %d, %v; items expire: %v", from, to, err, f.ttl)
+		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || from != 1 || to != 1 || !f.TTL {
+			t.Errorf("Upgrade once more: from %d to %d, %v; items expire: %v", from, to, err, f.TTL)
 		}
 	}
-	f.made, f.ttl, f.late = false, false, 1
+	f.Made, f.TTL, f.Late = false, false, 1
 	for _, want := range [][2]int{{0, 1}, {1, 1}} {
 		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || [2]int{from, to} != want {
 			t.Errorf("Upgrade: from %d to %d, %v; want %v", from, to, err, want)
 		}
 	}
 	store, err := dynamostore.FromURL(t.Context(), u)
-	if err != nil || !f.ttl {
-		t.Fatalf("with a table whose items expire (%v): %v", f.ttl, err)
+	if err != nil || !f.TTL {
+		t.Fatalf("with a table whose items expire (%v): %v", f.TTL, err)
 	}
 	store.Close()
 }
@@ -141,8 +142,8 @@ func TestSchema(t *testing.T) {
 // The findings tell the clock and whether the table deletes old items.
 func TestStatus(t *testing.T) {
 	for _, ttl := range []bool{true, false} {
-		inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
-			f.ttl = ttl
+		inMemory(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
+			f.TTL = ttl
 			store, front := open(t, s)
 			front.Ahead = time.Hour
 			found, err := store.Status(t.Context())
@@ -164,20 +165,20 @@ func TestStatus(t *testing.T) {
 // An item lives for a week longer than any lease, by the clock of the service. The record of the
 // store has the store's id, and lives for ever.
 func TestExpiry(t *testing.T) {
-	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
 		store, front := open(t, s)
 		front.Ahead = 1000 * time.Hour
 		if _, err := store.Acquire(t.Context(), request("job")); err != nil {
 			t.Fatal(err)
 		}
-		seconds, err := strconv.ParseInt(f.items["locks/job"]["expires"]["N"], 10, 64)
+		seconds, err := strconv.ParseInt(f.Items["locks/job"]["expires"]["N"], 10, 64)
 		if left := time.Until(time.Unix(seconds, 0)) - front.Ahead; err != nil || left < 7*24*time.Hour+driver.MaxTTL-2*time.Second || left > 9*24*time.Hour {
 			t.Errorf("the item expires after %v: %v", left, err)
 		}
 		if _, err := store.StoreID(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if own := f.items["locks/%padlock"]; own["record"]["S"] == "" || len(own["expires"]) > 0 {
+		if own := f.Items["locks/%padlock"]; own["record"]["S"] == "" || len(own["expires"]) > 0 {
 			t.Errorf("the record of the store: %v", own)
 		}
 	})
@@ -186,7 +187,7 @@ func TestExpiry(t *testing.T) {
 // A prefix in a Config names the same items as in a URL, with a slash at its end or without one.
 func TestPrefix(t *testing.T) {
 	noEnvironment(t)
-	f := newFake()
+	f := fakes.NewDynamoDB("locks-table")
 	server := serve(t, f)
 	use := func(store *register.Store, err error) {
 		t.Helper()
@@ -202,8 +203,8 @@ func TestPrefix(t *testing.T) {
 		use(dynamostore.FromURL(t.Context(), parse(t, "dynamodb://locks-table/"+prefix+"?endpoint="+server)))
 		use(dynamostore.Open(t.Context(), dynamostore.Config{Table: "locks-table", Prefix: prefix, Endpoint: server}))
 	}
-	if len(f.items) != 1 {
-		t.Errorf("one name has the items %v", f.items)
+	if len(f.Items) != 1 {
+		t.Errorf("one name has the items %v", f.Items)
 	}
 }
 

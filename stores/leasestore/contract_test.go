@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 )
 
@@ -20,11 +21,11 @@ func TestContract(t *testing.T) {
 	if skew == 0 {
 		t.Fatalf("-clock %s: it is observed or server", *clock)
 	}
-	inMemory(t, func(t *testing.T, f *fake, s *overhttptest.Service) {
+	inMemory(t, func(t *testing.T, f *fakes.Kubernetes, s *overhttptest.Service) {
 		s.Skew = skew
 		h := s.Harness("write", func(ctx context.Context, front *overhttptest.Front) (driver.Store, error) {
 			return openOn(ctx, front, *clock == "server")
-		}, f.empty)
+		}, f.Empty)
 		h.Logf = t.Logf
 		for _, failure := range drivertest.Check(h) {
 			t.Error(failure)

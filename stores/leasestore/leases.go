@@ -22,8 +22,9 @@ import (
 // resourceVersion of that object, which changes with each write.
 type leases struct {
 	*overhttp.Client
-	prefix string
-	clock  string // "observed" or "server": the times in a record mean nothing to the other one
+	prefix   string
+	clock    string // "observed" or "server": the times in a record mean nothing to the other one
+	election bool   // the layout of client-go's leader election
 }
 
 // A lease is as much of a Lease as the store needs.
@@ -41,9 +42,16 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// A spec is for people who look at the object.
+// A spec is for people who look at the object. In the layout of client-go it says who holds the
+// lock, and for how long since it was written.
 type spec struct {
-	Holder string `json:"holderIdentity,omitempty"`
+	Holder   string `json:"holderIdentity,omitempty"`
+	Seconds  int    `json:"leaseDurationSeconds,omitempty"`
+	Acquired string `json:"acquireTime,omitempty"`
+	Renewed  string `json:"renewTime,omitempty"`
+	// Transitions is how often client-go has changed the holder. Padlock keeps it only with a
+	// spec of client-go.
+	Transitions int `json:"leaseTransitions,omitempty"`
 }
 
 const (
@@ -53,14 +61,19 @@ const (
 	nameNote     = group + "name" // in base64: a name may have any bytes
 	prefixNote   = group + "prefix"
 	clockNote    = group + "clock"
+	specNote     = group + "spec"
+	ownObjects   = "padlock-"
 	lengthOfHash = 20
 )
 
 // object returns the name of the object. The name of an object is a name of DNS; that of a lock has
 // any bytes.
 func (l *leases) object(name string) string {
+	if l.election && isObjectName(name) {
+		return name
+	}
 	sum := sha256.Sum256([]byte(l.prefix + "\x00" + name))
-	return "padlock-" + hex.EncodeToString(sum[:lengthOfHash])
+	return ownObjects + hex.EncodeToString(sum[:lengthOfHash])
 }
 
 // Get reads an object.
@@ -80,6 +93,10 @@ func (l *leases) Get(ctx context.Context, name string) (v register.Value, err er
 		return v, r.Err()
 	case json.Unmarshal(r.Body, &o) != nil || o.Metadata.ResourceVersion == "":
 		return v, fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUnavailable)
+	case l.election:
+		v.Version = o.Metadata.ResourceVersion
+		v.Data, err = recordOf(&o)
+		return v, err
 	case o.Metadata.Annotations[clockNote] != l.clock:
 		return v, fmt.Errorf("%w: %q was written with clock=%s, and this program has clock=%s: use the same everywhere", driver.ErrUnavailable, name, o.Metadata.Annotations[clockNote], l.clock)
 	}
@@ -99,7 +116,13 @@ func (l *leases) Put(ctx context.Context, name string, data []byte, version stri
 				prefixNote: l.prefix, clockNote: l.clock,
 			},
 		},
-		Spec: spec{holderOf(data)},
+		Spec: spec{Holder: holderOf(data)},
+	}
+	if l.election {
+		var mine bool
+		if o.Spec, mine = specFor(data); mine {
+			o.Metadata.Annotations[specNote] = o.Spec.mark()
+		}
 	}
 	body, err := json.Marshal(o)
 	if err != nil {

@@ -2,9 +2,6 @@ package leasestore
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,17 +16,21 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// Config says where the locks are, and who asks for them. In a pod, nothing is required. Open
-// returns driver.ErrInvalid for a wrong field.
+// Config says where the locks are, and who asks for them. In a pod, and with a kubeconfig, nothing
+// is required. Open returns driver.ErrInvalid for a wrong field.
 type Config struct {
-	// Namespace is that of the Lease objects; "" means the pod's own.
+	// Namespace is that of the Lease objects; "" means the pod's own, or that of the kubeconfig.
 	Namespace string
 	// Prefix tells the locks of several programs in a namespace apart. As in a URL, it gets a
 	// slash at its end if it has none.
 	Prefix string
-	// Endpoint is the URL of the API server; "" means the one of the pod's cluster. For a
-	// program on your machine, `kubectl proxy` offers http://127.0.0.1:8001.
+	// Endpoint is the URL of the API server; "" means the one of the pod's cluster or of the
+	// kubeconfig. `kubectl proxy` offers http://127.0.0.1:8001.
 	Endpoint string
+	// Kubeconfig is the file to read; "" means those of kubectl, which are read outside of a
+	// pod: the list in KUBECONFIG, or ~/.kube/config. Context is the context to use; "" means
+	// the current one.
+	Kubeconfig, Context string
 	// TokenFile and CAFile are read as the pod's service account has them. With an Endpoint,
 	// none is read unless it is given. The token is read for each request, since it changes.
 	TokenFile, CAFile string
@@ -37,6 +38,9 @@ type Config struct {
 	// These may differ by two seconds, or by register.Skew if that is more. All programs that
 	// share locks must have the same values.
 	ServerClock bool
+	// LeaderElection shares the locks with the leader election of client-go, whose Lease objects
+	// have the names of the locks. There is no Prefix then, and no ServerClock.
+	LeaderElection bool
 	// Transport sends the requests; nil means one that trusts CAFile.
 	Transport http.RoundTripper
 }
@@ -55,10 +59,13 @@ var kind = register.Kind{
 	Help:    "Lease objects of a Kubernetes cluster",
 	Example: "kubernetes:",
 	Login:   "a pod has the token of its service account; elsewhere, write token-file=PATH",
-	Params:  []string{"token-file", "ca-file", "clock"},
+	Params:  []string{"kubeconfig", "context", "token-file", "ca-file", "clock", "layout"},
 	Type:    &leases{},
 	Connect: func(t *register.Target) (register.Register, error) {
-		c := Config{Namespace: t.URL.Host, Prefix: t.Path, TokenFile: t.Params["token-file"], CAFile: t.Params["ca-file"]}
+		c := Config{
+			Namespace: t.URL.Host, Prefix: t.Path, TokenFile: t.Params["token-file"], CAFile: t.Params["ca-file"],
+			Kubeconfig: t.Params["kubeconfig"], Context: t.Params["context"],
+		}
 		if t.Endpoint != nil {
 			c.Endpoint = t.Endpoint.String()
 		}
@@ -68,6 +75,12 @@ var kind = register.Kind{
 		case "", "observed":
 		default:
 			return nil, storekit.Invalidf("clock: it is observed or server")
+		}
+		switch layout, given := t.Params["layout"]; {
+		case layout == "leaderelection":
+			c.LeaderElection = true
+		case given:
+			return nil, storekit.Invalidf("layout: it is leaderelection, or left out")
 		}
 		return connect(c, &t.Options)
 	},
@@ -83,11 +96,14 @@ func Scheme() driver.Scheme { return kind.Scheme() }
 //
 // The URL may have these parameters:
 //
-//	endpoint=URL      Config.Endpoint
-//	token-file=PATH   Config.TokenFile
-//	ca-file=PATH      Config.CAFile
-//	clock=server      Config.ServerClock
-//	lazy=yes          register.Lazy
+//	endpoint=URL           Config.Endpoint
+//	kubeconfig=PATH        Config.Kubeconfig
+//	context=NAME           Config.Context
+//	token-file=PATH        Config.TokenFile
+//	ca-file=PATH           Config.CAFile
+//	clock=server           Config.ServerClock
+//	layout=leaderelection  Config.LeaderElection
+//	lazy=yes               register.Lazy
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
 // of the URL. ctx bounds only the opening.
@@ -115,9 +131,12 @@ var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // connect makes the register, and says in o what it promises.
 func connect(c Config, o *register.Options) (*leases, error) {
-	base, err := c.complete()
+	a, err := c.access()
 	if err != nil {
 		return nil, err
+	}
+	if c.Namespace == "" {
+		c.Namespace = a.namespace
 	}
 	if !namespaceForm.MatchString(c.Namespace) {
 		return nil, storekit.Invalidf("the namespace: it has up to 63 lower-case letters, digits and hyphens")
@@ -125,49 +144,77 @@ func connect(c Config, o *register.Options) (*leases, error) {
 	if c.Prefix = strings.Trim(c.Prefix, "/"); c.Prefix != "" {
 		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
-	l := &leases{prefix: c.Prefix, clock: "observed"}
+	l := &leases{prefix: c.Prefix, clock: "observed", election: c.LeaderElection}
+	if c.LeaderElection {
+		if c.Prefix != "" || c.ServerClock {
+			return nil, storekit.Invalidf("layout=leaderelection: client-go knows neither a prefix nor the clock of the servers; leave them out")
+		}
+		l.prefix = "leaderelection" // without a slash: it is no prefix of another store
+	}
 	if c.ServerClock {
 		if o.Clock.Skew < 0 {
 			return nil, storekit.Invalidf("skew: it is a duration from 0s to 1m")
 		}
 		l.clock, o.Clock = "server", register.Clock{Grain: time.Second, Skew: max(serverSkew, o.Clock.Skew)}
 	}
-	o.Where = base.JoinPath("/").String() // without namespace and prefix: they fail together
-	base = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", c.Namespace, "/")
+	o.Where = a.base.JoinPath("/").String() // without namespace and prefix: they fail together
+	base := a.base.JoinPath("apis/coordination.k8s.io/v1/namespaces", c.Namespace, "/")
 	if c.Transport == nil {
-		if c.Transport, err = trusting(c.CAFile); err != nil {
+		if c.Transport, err = a.transport(); err != nil {
 			return nil, err
 		}
 	}
 	l.Client = overhttp.New(base, c.Transport)
-	if c.TokenFile != "" {
-		l.Sign = func(q *http.Request, _ []byte) error {
-			token, err := os.ReadFile(c.TokenFile)
-			if err != nil {
-				return fmt.Errorf("the token of the service account: %w", err)
-			}
-			q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-			return nil
-		}
-	}
+	l.Sign = a.sign
 	return l, nil
 }
 
-// complete takes what is missing from the pod, and returns the URL of the API server.
-func (c *Config) complete() (*url.URL, error) {
-	if c.Endpoint != "" {
-		if c.Namespace == "" {
-			c.Namespace = "default"
+// access returns how to reach the API server: at the Endpoint, by a kubeconfig, or from the pod.
+func (c *Config) access() (*access, error) {
+	a, err := c.server()
+	if err != nil {
+		return nil, err
+	}
+	if c.TokenFile != "" {
+		a.token, a.tokenFile = "", c.TokenFile
+	}
+	if c.CAFile != "" {
+		if a.ca, err = os.ReadFile(c.CAFile); err != nil {
+			return nil, storekit.Invalidf("ca-file: %w", err)
 		}
-		return register.ParseEndpoint(c.Endpoint)
+	}
+	return a, nil
+}
+
+func (c *Config) server() (*access, error) {
+	if c.Endpoint != "" {
+		if c.Kubeconfig != "" || c.Context != "" {
+			return nil, storekit.Invalidf("the endpoint: a kubeconfig names one, too; write only one of them")
+		}
+		base, err := register.ParseEndpoint(c.Endpoint)
+		return &access{base: base, namespace: "default"}, err
 	}
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-	if host == "" || port == "" {
-		return nil, storekit.Invalidf("this program does not run in a pod; start kubectl proxy, and write endpoint=http://127.0.0.1:8001")
+	if host != "" && port != "" && c.Kubeconfig == "" && c.Context == "" {
+		return c.pod(host, port)
 	}
-	if c.TokenFile == "" {
-		c.TokenFile = account + "token"
+	files := kubeconfigFiles()
+	if c.Kubeconfig != "" {
+		files = []string{c.Kubeconfig}
 	}
+	k, err := readKubeconfig(files)
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		return nil, storekit.Invalidf("this program does not run in a pod, and there is no kubeconfig %s; set KUBECONFIG, or start kubectl proxy and write endpoint=http://127.0.0.1:8001", strings.Join(files, " or "))
+	}
+	return k.access(c.Context)
+}
+
+// pod returns how a pod reaches its API server.
+func (c *Config) pod(host, port string) (*access, error) {
+	a := &access{base: &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, tokenFile: account + "token"}
 	if c.CAFile == "" {
 		c.CAFile = account + "ca.crt"
 	}
@@ -176,28 +223,7 @@ func (c *Config) complete() (*url.URL, error) {
 		if err != nil {
 			return nil, storekit.Invalidf("the namespace of the pod is not known; write kubernetes://NAMESPACE")
 		}
-		c.Namespace = strings.TrimSpace(string(own))
+		a.namespace = strings.TrimSpace(string(own))
 	}
-	return &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, nil
-}
-
-// trusting returns a transport that trusts the certificates in a file, or nil for no file.
-func trusting(file string) (http.RoundTripper, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, storekit.Invalidf("ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, storekit.Invalidf("ca-file: %s has no certificate", file)
-	}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost, t.TLSClientConfig = 64, &tls.Config{RootCAs: pool}
-	// All requests share one connection. If it is dead, a call must notice before its time is
-	// up.
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
-	return t, nil
+	return a, nil
 }

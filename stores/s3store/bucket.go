@@ -12,10 +12,32 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// A bucket is a register: each value is an object, and its version is the object's ETag.
+// A bucket is a register: each value is an object. Its version is the object's ETag, or at Google
+// the object's generation.
 type bucket struct {
 	*overhttp.Client
 	prefix string
+	google bool
+}
+
+// versionOf returns the version of an object that a GET has read.
+func (b *bucket) versionOf(r *overhttp.Reply) string {
+	if b.google {
+		return r.Header.Get("X-Goog-Generation")
+	}
+	return r.Header.Get("ETag")
+}
+
+// onlyIf returns the header of a PUT that is carried out only if the object has the version.
+func (b *bucket) onlyIf(version string) map[string]string {
+	if !b.google {
+		return overhttp.IfMatch(version)
+	}
+	if version == "" {
+		version = "0" // there is no object
+	}
+	// Google keeps replies about a public object in caches, unless the object forbids it.
+	return map[string]string{"X-Goog-If-Generation-Match": version, "Cache-Control": "no-store"}
 }
 
 // Get reads an object, and the Date of the reply.
@@ -27,11 +49,11 @@ func (b *bucket) Get(ctx context.Context, key string) (v register.Value, err err
 	if v.Now, err = r.Date(); err != nil {
 		return v, err
 	}
-	switch etag := r.Header.Get("ETag"); {
+	switch version := b.versionOf(r); {
 	case r.Status == http.StatusNotFound && codeOf(r) == "NoSuchKey":
 		return v, nil
-	case r.Status == http.StatusOK && etag != "":
-		v.Data, v.Version = r.Body, etag
+	case r.Status == http.StatusOK && version != "":
+		v.Data, v.Version = r.Body, version
 		return v, nil
 	}
 	return v, refused(r)
@@ -40,7 +62,7 @@ func (b *bucket) Get(ctx context.Context, key string) (v register.Value, err err
 // Put writes an object if it still has the version. A reply that leaves open what has happened,
 // such as 503, is an unknown outcome.
 func (b *bucket) Put(ctx context.Context, key string, data []byte, version string) error {
-	r, err := b.Do(ctx, overhttp.Request{Method: http.MethodPut, Path: key, Header: overhttp.IfMatch(version), Body: data})
+	r, err := b.Do(ctx, overhttp.Request{Method: http.MethodPut, Path: key, Header: b.onlyIf(version), Body: data})
 	if err != nil {
 		return err
 	}

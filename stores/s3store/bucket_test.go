@@ -38,7 +38,12 @@ func TestNames(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
 		honest := s.objects
 		s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			checkSignature(t, r)
+			if s.google && r.Header.Get("Authorization") != "Bearer the-token" {
+				t.Errorf("%s %s: the token is %q", r.Method, r.URL, r.Header.Get("Authorization"))
+			}
+			if !s.google {
+				checkSignature(t, r)
+			}
 			honest.ServeHTTP(w, r)
 		})
 		store, _ := s.open(t)
@@ -129,6 +134,9 @@ func TestStatus(t *testing.T) {
 	lifecycle := func(prefix string, days string) string {
 		return "<LifecycleConfiguration><Rule><Status>Enabled</Status><Filter><Prefix>" + prefix + "</Prefix></Filter><Expiration><Days>" + days + "</Days></Expiration></Rule></LifecycleConfiguration>"
 	}
+	google := func(action, condition string) string {
+		return "<LifecycleConfiguration><Rule><Action><" + action + "/></Action><Condition>" + condition + "</Condition></Rule></LifecycleConfiguration>"
+	}
 	for _, c := range []struct {
 		name, query, answer string
 		status              int
@@ -143,6 +151,13 @@ func TestStatus(t *testing.T) {
 		{name: "lifecycle", query: "lifecycle", answer: lifecycle("logs/", "1"), value: "for ever"},
 		{name: "lifecycle", query: "lifecycle", status: 404, answer: "<Error><Code>NoSuchLifecycleConfiguration</Code></Error>", value: "for ever"},
 		{name: "lifecycle", query: "lifecycle", status: 403, value: driver.Unknown},
+		{name: "lifecycle", query: "lifecycle", answer: "<LifecycleConfiguration/>", value: "for ever"},
+		{name: "lifecycle", query: "lifecycle", answer: google("Delete", "<Age>30</Age>"), value: "30 days"},
+		{name: "lifecycle", query: "lifecycle", answer: google("Delete", "<Age>1</Age><MatchesPrefix>a</MatchesPrefix><MatchesPrefix>lo</MatchesPrefix>"), advice: "7 days or more"},
+		{name: "lifecycle", query: "lifecycle", answer: google("Delete", "<Age>1</Age><MatchesPrefix>logs/</MatchesPrefix>"), value: "for ever"},
+		{name: "lifecycle", query: "lifecycle", answer: google("Delete", "<Age>1</Age><IsLive>false</IsLive>"), value: "for ever"},
+		{name: "lifecycle", query: "lifecycle", answer: google("Delete", "<Age>1</Age><NumberOfNewerVersions>2</NumberOfNewerVersions>"), value: "for ever"},
+		{name: "lifecycle", query: "lifecycle", answer: google("SetStorageClass", "<Age>1</Age>"), value: "for ever"},
 		{name: "clock", value: "agrees"},
 		{name: "clock", ahead: time.Hour, advice: "set this machine's clock"},
 	} {

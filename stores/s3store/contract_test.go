@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -15,12 +14,10 @@ import (
 // The store passes the suite, over front ends whose clocks differ by the skew, and whose Date has
 // whole seconds.
 func TestContract(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { checkContract(t, s3store.DefaultSkew) })
+	inMemory(t, func(t *testing.T, s *service) { checkContract(t, s, s3store.DefaultSkew) })
 }
 
-func checkContract(t *testing.T, skew time.Duration) {
-	s := newService()
-	defer s.stop()
+func checkContract(t *testing.T, s *service, skew time.Duration) {
 	var fronts sync.Map // by store
 	frontOf := func(store driver.Store) *front {
 		f, _ := fronts.Load(store)

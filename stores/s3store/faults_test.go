@@ -16,13 +16,18 @@ import (
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
-// inMemory runs a test over a service in memory, in time that costs nothing.
+// inMemory runs a test over Amazon's service in memory and over Google's, in time that costs
+// nothing.
 func inMemory(t *testing.T, f func(t *testing.T, s *service)) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newService()
-		defer s.stop()
-		f(t, s)
-	})
+	for _, name := range []string{"s3", "gs"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newService(name == "gs")
+				defer s.stop()
+				f(t, s)
+			})
+		})
+	}
 }
 
 // open opens a store, which the test closes at its end.
@@ -216,6 +221,9 @@ func TestServiceWithoutConditions(t *testing.T) {
 			honest := s.objects
 			s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				r.Header.Del(header)
+				if absent := r.Header.Get("X-Goog-If-Generation-Match") == "0"; absent == (header == "If-None-Match") {
+					r.Header.Del("X-Goog-If-Generation-Match")
+				}
 				honest.ServeHTTP(w, r)
 			})
 			if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrInvalid) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ const theBucket = "padlock-test"
 
 // A service is gofakes3 behind front ends. Each store has a front end of its own.
 type service struct {
+	google  bool // it is Google's
 	mu      sync.Mutex
 	objects http.Handler
 	all     []*front
@@ -30,8 +32,8 @@ type service struct {
 	starts  chan func() // run in goroutines that no store has started
 }
 
-func newService() *service {
-	s := &service{counts: map[string]int{}, starts: make(chan func())}
+func newService(google bool) *service {
+	s := &service{google: google, counts: map[string]int{}, starts: make(chan func())}
 	go func() {
 		for f := range s.starts {
 			go f()
@@ -51,6 +53,44 @@ func (s *service) empty() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects = gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
+	if s.google {
+		s.objects = &generations{Handler: s.objects, of: map[string]int{}, last: 1_700_000_000_000_000}
+	}
+}
+
+// generations makes Google Cloud Storage of a service: it counts the generations of objects, and
+// knows conditions by generation. As Google does, it keeps nothing else from before the last write.
+type generations struct {
+	http.Handler
+	mu   sync.Mutex
+	of   map[string]int
+	last int
+}
+
+func (g *generations) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	condition := r.Header.Get("X-Goog-If-Generation-Match")
+	switch {
+	case r.Header.Get("If-Match")+r.Header.Get("If-None-Match")+r.Header.Get("X-Amz-Date") != "",
+		condition != "" && r.Header.Get("Cache-Control") != "no-store":
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, "<Error><Code>NotForGoogle</Code></Error>")
+		return
+	case condition != "" && condition != strconv.Itoa(g.of[r.URL.Path]):
+		w.WriteHeader(http.StatusPreconditionFailed)
+		io.WriteString(w, "<Error><Code>PreconditionFailed</Code></Error>")
+		return
+	}
+	g.Handler.ServeHTTP(w, r)
+	if r.Method == http.MethodPut {
+		g.last++
+		g.of[r.URL.Path] = g.last
+	}
+	if n := g.of[r.URL.Path]; n > 0 {
+		w.Header().Set("X-Goog-Generation", strconv.Itoa(n))
+	}
+	w.Header().Set("ETag", `"the same for all"`)
 }
 
 func (s *service) goOn() error {
@@ -232,12 +272,20 @@ func say(status int, code string, effect bool) func(http.ResponseWriter, func() 
 
 func key(context.Context) (id, secret, session string, err error) { return "AKID", "secret", "", nil }
 
+func token(context.Context) (string, error) { return "the-token", nil }
+
 // openOn opens a store on a front end of its own.
 func (s *service) openOn(ctx context.Context, skew time.Duration, opts ...register.Option) (*register.Store, *front, error) {
 	f := s.newFront(skew)
-	store, err := s3store.Open(ctx, s3store.Config{
-		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://memory", Credentials: key,
+	c := s3store.Config{
+		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://memory", Google: s.google,
 		Transport: &http.Transport{DialContext: f.dial, DisableCompression: true},
-	}, append([]register.Option{register.Skew(skew)}, opts...)...)
+	}
+	if s.google {
+		c.Token = token
+	} else {
+		c.Credentials = key
+	}
+	store, err := s3store.Open(ctx, c, append([]register.Option{register.Skew(skew)}, opts...)...)
 	return store, f, err
 }

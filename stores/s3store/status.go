@@ -52,24 +52,14 @@ func (b *bucket) lifecycle(ctx context.Context) driver.Finding {
 	if r == nil {
 		return f
 	}
-	var rules struct {
-		Rule []struct {
-			Status, Prefix string
-			Filter         struct {
-				Prefix string
-				And    struct{ Prefix string }
-			}
-			Expiration struct{ Days int }
-		}
-	}
+	var rules struct{ Rule []rule }
 	if r.Status == http.StatusOK && xml.Unmarshal(r.Body, &rules) != nil {
 		return f
 	}
 	f.Value = "the records of free names are kept for ever"
 	for _, rule := range rules.Rule {
-		at := rule.Prefix + rule.Filter.Prefix + rule.Filter.And.Prefix
-		days := rule.Expiration.Days
-		if rule.Status != "Enabled" || days == 0 || !strings.HasPrefix(b.prefix, at) && !strings.HasPrefix(at, b.prefix) {
+		days := rule.days(b.prefix)
+		if days == 0 {
 			continue
 		}
 		f.Value = fmt.Sprintf("records are deleted %d days after their last change", days)
@@ -79,4 +69,41 @@ func (b *bucket) lifecycle(ctx context.Context) driver.Finding {
 		}
 	}
 	return f
+}
+
+// A rule deletes objects. Amazon and Google write rules in different ways.
+type rule struct {
+	Status, Prefix string
+	Filter         struct {
+		Prefix string
+		And    struct{ Prefix string }
+	}
+	Expiration struct{ Days int }
+
+	Action    struct{ Delete *struct{} }
+	Condition struct {
+		Age                   int
+		IsLive                string
+		NumberOfNewerVersions int
+		MatchesPrefix         []string
+	}
+}
+
+// days returns after how many days the rule deletes objects below prefix, or 0 for never.
+func (r *rule) days(prefix string) int {
+	days, at := r.Expiration.Days, []string{r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix}
+	if c := r.Condition; r.Action.Delete != nil && c.IsLive != "false" && c.NumberOfNewerVersions == 0 {
+		days = c.Age
+		if len(c.MatchesPrefix) > 0 {
+			at = c.MatchesPrefix
+		}
+	} else if r.Status != "Enabled" {
+		return 0
+	}
+	for _, start := range at {
+		if strings.HasPrefix(prefix, start) || strings.HasPrefix(start, prefix) {
+			return days
+		}
+	}
+	return 0
 }

@@ -1,0 +1,61 @@
+package leasestore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/storekit"
+)
+
+// An access says how to reach an API server.
+type access struct {
+	base       *url.URL
+	namespace  string // unless the Config has one
+	ca         []byte // the certificates to trust; nil for those of the system
+	serverName string // in the certificate of the server; "" for the host
+	cert       []tls.Certificate
+	token      string
+	tokenFile  string // with the token; it counts before token
+}
+
+// sign adds the token to a request. A file is read for each request, since tokens change.
+func (a *access) sign(q *http.Request, _ []byte) error {
+	token := a.token
+	if a.tokenFile != "" {
+		text, err := os.ReadFile(a.tokenFile)
+		if err != nil {
+			return fmt.Errorf("the token: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	return nil
+}
+
+// transport returns a transport with the certificates, or nil if the usual one will do.
+func (a *access) transport() (http.RoundTripper, error) {
+	if a.ca == nil && a.cert == nil && a.serverName == "" {
+		return nil, nil
+	}
+	c := &tls.Config{Certificates: a.cert, ServerName: a.serverName}
+	if a.ca != nil {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(a.ca) {
+			return nil, storekit.Invalidf("the certificates to trust (ca-file, or the kubeconfig's certificate-authority): there is none")
+		}
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost, t.TLSClientConfig = 64, c
+	// All requests share one connection. If it is dead, a call must notice before its time is
+	// up.
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
+	return t, nil
+}

@@ -1,0 +1,207 @@
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/storekit/aws"
+)
+
+// signGoogle returns what signs a request for Google: with the tokens that token returns. If token
+// is nil, it signs with the HMAC key in the environment, or with tokens that it finds.
+func signGoogle(token func(context.Context) (string, error), client *http.Client) func(*http.Request, []byte) error {
+	found := token == nil
+	if found {
+		token = (&tokens{client: client, turn: make(chan struct{}, 1)}).get
+	}
+	return func(q *http.Request, body []byte) error {
+		id, secret := os.Getenv("GS_ACCESS_KEY_ID"), os.Getenv("GS_SECRET_ACCESS_KEY")
+		if found && id != "" && secret != "" {
+			aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Google: true}, "auto", "storage")
+			return nil
+		}
+		text, err := token(q.Context())
+		if err != nil {
+			return fmt.Errorf("the access token: %w", err)
+		}
+		q.Header.Set("Authorization", "Bearer "+text)
+		return nil
+	}
+}
+
+// tokens finds access tokens, and keeps the last one.
+type tokens struct {
+	client *http.Client
+	turn   chan struct{} // has a value while a goroutine uses what follows
+	token  string
+	until  time.Time
+}
+
+// early is how long before its end a token is replaced.
+const early = time.Minute
+
+// get returns a token. If a new one cannot be had, the last one serves until its end.
+func (t *tokens) get(ctx context.Context) (string, error) {
+	if text := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); text != "" {
+		return text, nil
+	}
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if time.Until(t.until) > early {
+		return t.token, nil
+	}
+	q, err := tokenRequest(ctx)
+	if err == nil {
+		err = t.fetch(q)
+	}
+	if err != nil && time.Now().After(t.until) {
+		return "", err
+	}
+	return t.token, nil
+}
+
+// fetch gets a new token.
+func (t *tokens) fetch(q *http.Request) error {
+	sent := time.Now()
+	reply, err := t.client.Do(q)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
+	if err != nil {
+		return err
+	}
+	var a struct {
+		Token   string `json:"access_token"`
+		Seconds int64  `json:"expires_in"`
+	}
+	if reply.StatusCode != http.StatusOK || json.Unmarshal(body, &a) != nil || a.Token == "" {
+		return fmt.Errorf("%s answers %s: %.200q", q.URL.Host, reply.Status, body)
+	}
+	t.token, t.until = a.Token, sent.Add(time.Duration(a.Seconds)*time.Second)
+	return nil
+}
+
+// A login is a file of credentials: of a service account, or of a person (authorized_user).
+type login struct {
+	Type         string `json:"type"`
+	TokenURI     string `json:"token_uri"`
+	Email        string `json:"client_email"`
+	KeyID        string `json:"private_key_id"`
+	Key          string `json:"private_key"`
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	Refresh      string `json:"refresh_token"`
+}
+
+// tokenRequest returns the request for a token: with the file of credentials, or without one to the
+// metadata server of the machine.
+func tokenRequest(ctx context.Context) (*http.Request, error) {
+	file, given := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"), true
+	if file == "" {
+		given = false
+		folder := os.Getenv("CLOUDSDK_CONFIG")
+		if home, err := os.UserHomeDir(); err == nil && folder == "" {
+			folder = filepath.Join(home, ".config", "gcloud")
+		}
+		file = filepath.Join(folder, "application_default_credentials.json")
+	}
+	text, err := os.ReadFile(file)
+	switch {
+	case err == nil:
+		return fileRequest(ctx, file, text)
+	case given || !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	host := os.Getenv("GCE_METADATA_HOST")
+	first(&host, "metadata.google.internal")
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/computeMetadata/v1/instance/service-accounts/default/token", nil)
+	if err == nil {
+		q.Header.Set("Metadata-Flavor", "Google")
+	}
+	return q, err
+}
+
+// fileRequest returns the request for a token with a file of credentials.
+func fileRequest(ctx context.Context, file string, text []byte) (*http.Request, error) {
+	var l login
+	if err := json.Unmarshal(text, &l); err != nil {
+		return nil, fmt.Errorf("%s is no file of credentials", file) // err may quote a secret
+	}
+	first(&l.TokenURI, "https://oauth2.googleapis.com/token")
+	form := url.Values{}
+	switch l.Type {
+	case "service_account":
+		claim, err := l.claim(time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
+		form.Set("assertion", claim)
+	case "authorized_user":
+		form.Set("grant_type", "refresh_token")
+		form.Set("client_id", l.ClientID)
+		form.Set("client_secret", l.ClientSecret)
+		form.Set("refresh_token", l.Refresh)
+	default:
+		return nil, fmt.Errorf("%s has credentials of the type %q, which padlock does not read: set GOOGLE_OAUTH_ACCESS_TOKEN to the output of gcloud auth print-access-token", file, l.Type)
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, l.TokenURI, bytes.NewReader([]byte(form.Encode())))
+	if err == nil {
+		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return q, err
+}
+
+// claim returns a signed claim to be the service account, a JSON Web Token (RS256).
+func (l *login) claim(now time.Time) (string, error) {
+	block, _ := pem.Decode([]byte(l.Key))
+	if block == nil {
+		return "", errors.New("it has no private key")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, ok := parsed.(*rsa.PrivateKey)
+	if err != nil || !ok {
+		return "", errors.New("its private key cannot be read")
+	}
+	var parts []string
+	for _, part := range []any{
+		map[string]string{"alg": "RS256", "typ": "JWT", "kid": l.KeyID},
+		map[string]any{
+			"iss": l.Email, "aud": l.TokenURI, "scope": "https://www.googleapis.com/auth/cloud-platform",
+			"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+		},
+	} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, base64.RawURLEncoding.EncodeToString(text))
+	}
+	claim := strings.Join(parts, ".")
+	sum := sha256.Sum256([]byte(claim))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	return claim + "." + base64.RawURLEncoding.EncodeToString(signature), err
+}
