@@ -110,6 +110,8 @@ func failure(err error) reply {
 		return refuseUntil(http.StatusGatewayTimeout, "uncertain", "it is not known whether the store has carried this out; send the same request again", time.Second/5)
 	case errors.As(err, &held):
 		return refuseHeld(held)
+	case errors.Is(err, padlock.ErrClosed):
+		return refuseWait(errClosing)
 	case errors.Is(err, padlock.ErrTooManyWaiters):
 		return refuseUntil(http.StatusTooManyRequests, "too_many", "too many callers wait", time.Second)
 	case errors.Is(err, padlock.ErrExpired):
