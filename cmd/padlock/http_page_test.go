@@ -19,8 +19,8 @@ import (
 //
 //	block FILE…
 //
-// and run them against two servers of "padlock serve --api" on one Redis. $URL and $SECOND are their
-// addresses, and first.pid and second.pid have their processes.
+// and run them against two servers of "padlock serve --api" on one Redis. $URL and $SECOND are
+// their addresses, and first.pid and second.pid have their processes.
 func TestHTTPPage(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the blocks use a Unix shell")

@@ -232,18 +232,6 @@ func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, ac
 	return closer, server
 }
 
-// hostNames returns the names by which browsers reach the server.
-func (set *serving) hostNames(pairs *keyPair) []string {
-	names := append([]string{"localhost"}, set.hosts...)
-	if host, err := os.Hostname(); err == nil {
-		names = append(names, host)
-	}
-	if pairs != nil {
-		names = append(names, pairs.certificateNames()...)
-	}
-	return names
-}
-
 // served is what serve prints in JSON when it listens.
 type served struct {
 	URL   string `json:"url"`

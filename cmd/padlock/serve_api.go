@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/observe/padlockapi"
 )
 
-// apiHandler makes the handler for the requests of programs. Without a token file, programs that may
-// read without a token may also take locks.
+// apiHandler makes the handler for the requests of programs. Without a token file, programs that
+// may read without a token may also take locks.
 func (a *app) apiHandler(log *slog.Logger, set *serving, acc *access) *padlockapi.API {
 	opts := []padlockapi.Option{
 		padlockapi.Logger(log), padlockapi.Hosts(set.hostNames(acc.pairs)...), padlockapi.MaxWaits(maxConnections / 2),
@@ -103,8 +103,8 @@ func (p proxies) trust(at netip.Addr) bool {
 }
 
 // client returns the request with the address of the client. Each proxy adds the address from which
-// it got the request to the end of X-Forwarded-For. So the last address that is not one of a trusted
-// proxy is that of the client, and a client can put nothing after it.
+// it got the request to the end of X-Forwarded-For. So the last address that is not one of a
+// trusted proxy is that of the client, and a client can put nothing after it.
 func (p proxies) client(r *http.Request) *http.Request {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !p.trust(at.Addr()) {

@@ -16,8 +16,8 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// serveHere runs the server of "padlock serve" with a store in memory and at most n connections, and
-// returns its URL.
+// serveHere runs the server of "padlock serve" with a store in memory and at most n connections,
+// and returns its URL.
 func serveHere(t *testing.T, set *serving, acc *access, n int) string {
 	t.Helper()
 	store := inMemory(t)
@@ -129,8 +129,8 @@ func TestServeConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
-// X-Forwarded-For counts only if it comes from a trusted proxy, and only up to the first address that
-// is not trusted.
+// X-Forwarded-For counts only if it comes from a trusted proxy, and only up to the first address
+// that is not trusted.
 func TestTrustedProxy(t *testing.T) {
 	p := proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::1/128")}
 	for _, c := range []struct {

@@ -154,3 +154,15 @@ func (p *keyPair) certificateNames() []string {
 	}
 	return names
 }
+
+// hostNames returns the names by which browsers reach the server.
+func (set *serving) hostNames(pairs *keyPair) []string {
+	names := append([]string{"localhost"}, set.hosts...)
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	if pairs != nil {
+		names = append(names, pairs.certificateNames()...)
+	}
+	return names
+}

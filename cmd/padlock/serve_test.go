@@ -203,7 +203,8 @@ func TestServeSlowClients(t *testing.T) {
 	})
 }
 
-// Connections above the limit wait until another one ends, if requests are under way on all of them.
+// Connections above the limit wait until another one ends, if requests are under way on all of
+// them.
 func TestServeConnections(t *testing.T) {
 	inner := make(pipes, 3)
 	at := limitedTo(inner, 2)

@@ -2,7 +2,6 @@ package padlockapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -76,21 +75,6 @@ func (q *query) await(one *wait, poll time.Duration) reply {
 	case <-q.r.Context().Done():
 		return reply{}
 	}
-}
-
-// refuseWait returns the answer for the error of a wait.
-func refuseWait(err error) reply {
-	switch {
-	case errors.Is(err, errClosing):
-		return refuseUntil(http.StatusServiceUnavailable, "closing", "this server is closing; send the same request to another one", time.Second)
-	case errors.Is(err, errTooMany):
-		return refuseUntil(http.StatusTooManyRequests, "too_many", "too many requests of this visitor wait", time.Second)
-	case errors.Is(err, errOtherMode):
-		return refuse(http.StatusBadRequest, "invalid", err.Error())
-	case errors.Is(err, errGivenUp), errors.Is(err, errGraceOver):
-		return refuse(http.StatusGone, "lost", "another request with this token has given up the wait; make a new token")
-	}
-	return failure(err)
 }
 
 // keepConnection lifts the time limits of the server for a request that waits. With a limit for the

@@ -126,6 +126,21 @@ func failure(err error) reply {
 	return refuseUntil(http.StatusServiceUnavailable, "unavailable", "the store cannot be reached, and nothing was changed; send the same request again", time.Second)
 }
 
+// refuseWait returns the answer for the error of a wait.
+func refuseWait(err error) reply {
+	switch {
+	case errors.Is(err, errClosing):
+		return refuseUntil(http.StatusServiceUnavailable, "closing", "this server is closing; send the same request to another one", time.Second)
+	case errors.Is(err, errTooMany):
+		return refuseUntil(http.StatusTooManyRequests, "too_many", "too many requests of this visitor wait", time.Second)
+	case errors.Is(err, errOtherMode):
+		return refuse(http.StatusBadRequest, "invalid", err.Error())
+	case errors.Is(err, errGivenUp), errors.Is(err, errGraceOver):
+		return refuse(http.StatusGone, "lost", "another request with this token has given up the wait; make a new token")
+	}
+	return failure(err)
+}
+
 // invalidity returns the text of an ErrInvalid without the operation and the name, which the client
 // knows. The name may have the prefix of a tenant.
 func invalidity(err error) string {

@@ -35,11 +35,35 @@ type requestBody struct {
 // field returns a pointer to the field of the body with the given name in JSON. Its type is the
 // type of the JSON value.
 func (b *requestBody) field(key string) any {
-	return map[string]any{
-		"name": &b.name, "token": &b.token, "label": &b.label, "prefix": &b.prefix, "reason": &b.reason,
-		"ttl_ms": &b.ttlMS, "wait_ms": &b.waitMS, "keep_ms": &b.keepMS, "slots": &b.slots, "slot": &b.slot,
-		"fence": &b.fence, "fence_above": &b.fenceAbove, "shared": &b.shared,
-	}[key]
+	switch key {
+	case "name":
+		return &b.name
+	case "token":
+		return &b.token
+	case "label":
+		return &b.label
+	case "prefix":
+		return &b.prefix
+	case "reason":
+		return &b.reason
+	case "ttl_ms":
+		return &b.ttlMS
+	case "wait_ms":
+		return &b.waitMS
+	case "keep_ms":
+		return &b.keepMS
+	case "slots":
+		return &b.slots
+	case "slot":
+		return &b.slot
+	case "fence":
+		return &b.fence
+	case "fence_above":
+		return &b.fenceAbove
+	case "shared":
+		return &b.shared
+	}
+	return nil
 }
 
 func (b *requestBody) has(key string) bool { return slices.Contains(b.given, key) }
