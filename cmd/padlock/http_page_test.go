@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,8 +20,8 @@ import (
 //
 //	block FILE…
 //
-// and run them against two servers of "padlock serve --api" on one Redis. $URL and $SECOND are
-// their addresses, and first.pid and second.pid have their processes.
+// or take the clients in $CLIENTS, and run them against two servers of "padlock serve --api" on one
+// Redis. $URL and $SECOND are their addresses, and first.pid and second.pid have their processes.
 func TestHTTPPage(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the blocks use a Unix shell")
@@ -33,10 +34,15 @@ func TestHTTPPage(t *testing.T) {
 		t.Errorf("docs/http-api.md has %d words, at most 900 are allowed", words)
 	}
 	blocks := recipes(t, string(text))
+	clients, err := filepath.Abs("../../clients")
+	if err != nil {
+		t.Fatal(err)
+	}
 	url := server.Redis(t, server.RedisOptions{}).URL()
 	p := scripts("testdata/api")
 	p.Setup = func(env *testscript.Env) error {
 		err := setUpScript(env)
+		env.Setenv("CLIENTS", clients)
 		env.Setenv("PADLOCK_STORE", url+"?prefix="+strings.ReplaceAll(env.WorkDir, "/", "-")+":")
 		for variable, file := range map[string]string{"URL": "first.pid", "SECOND": "second.pid"} {
 			if err == nil {

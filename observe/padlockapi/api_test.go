@@ -95,6 +95,32 @@ func TestWaitAcrossServers(t *testing.T) {
 	})
 }
 
+// A client whose connection broke may wait on two servers. If one of them gets the lock for it, the
+// other one finds that at the next request.
+func TestWaitOnTwoServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		a, b := handlerOn(t, store), handlerOn(t, store.Open())
+		send(t, a, "/v1/acquire", body(one)).want(t, "the holder", 200)
+		text := body(two, `"wait_ms":25000`, `"ttl_ms":58000`)
+		first := inBackground(t, a, "/v1/acquire", text)
+		synctest.Wait()
+		second := inBackground(t, b, "/v1/acquire", text)
+		synctest.Wait()
+		send(t, a, "/v1/release", body(one)).want(t, "the release", 200)
+		granted := (<-first).want(t, "the first server", 200)
+		(<-second).want(t, "the second server", 202)
+		began := time.Now()
+		again := send(t, b, "/v1/acquire", text).want(t, "the second server, again", 200)
+		if again.number("fence") != granted.number("fence") || time.Since(began) > time.Second {
+			t.Errorf("after %v: %s, and the first server said %s", time.Since(began), again.text, granted.text)
+		}
+		if b.waits.all != 0 {
+			t.Error("the second server still waits")
+		}
+	})
+}
+
 // valid_ms counts from the moment at which the client sent the request, even after a wait: it is
 // the time for which the server kept the request, plus the rest of the lease.
 func TestValidAfterAWait(t *testing.T) {

@@ -157,7 +157,7 @@ func TestWrongTokensLockNobodyOut(t *testing.T) {
 // locks.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := newAPI(t, WithoutToken(), MaxWaits(4), MaxNames(3))
+		a, _ := newAPI(t, WithoutToken(), MaxWaits(6), MaxNames(3))
 		from := func(address string) func(*http.Request) {
 			return func(r *http.Request) { r.RemoteAddr = address + ":1234" }
 		}
@@ -166,16 +166,20 @@ func TestLimits(t *testing.T) {
 			return inBackground(t, a, "/v1/acquire", body(fmt.Sprintf("%s-%d", two, i), `"wait_ms":20000`), from(address))
 		}
 		var all []<-chan answer
+		for i := range 3 {
+			all = append(all, waiter(i, "192.0.2.7"))
+		}
 		for i := range 2 {
-			all = append(all, waiter(i, "192.0.2.7"), waiter(10+i, "2001:db8::"+string(appendInt(int64(i)))))
+			all = append(all, waiter(10+i, "2001:db8::"+string(appendInt(int64(i)))))
 		}
 		synctest.Wait()
-		for i, address := range []string{"192.0.2.7", "2001:db8::9", "192.0.2.8"} {
-			full := (<-waiter(20+i, address)).want(t, "one waiter more from "+address, 429)
-			if full.number("retry_ms") < 1 {
-				t.Errorf("the answer is %s", full.text)
-			}
+		full := (<-waiter(20, "192.0.2.7")).want(t, "one waiter more from the same address", 429)
+		if full.number("retry_ms") < 1 {
+			t.Errorf("the answer is %s", full.text)
 		}
+		all = append(all, waiter(21, "2001:db8::9"))
+		synctest.Wait()
+		(<-waiter(22, "192.0.2.8")).want(t, "one waiter more than there is room for", 429)
 		for _, got := range all {
 			(<-got).want(t, "a waiter", 202)
 		}
