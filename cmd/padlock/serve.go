@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -33,9 +35,15 @@ The page is read-only. With --allow-break and a token that has the right "break"
 can be broken on it, with a reason for the audit log. The log goes to standard error,
 one JSON object per line.
 
-A token file has a line for each token: NAME SECRET RIGHT [PREFIX]. SECRET is the token,
-or sha256: and its hash; RIGHT is read or break; with PREFIX the token is good only for
-names that begin with it. Changes of the file take effect without a restart.
+A token file has a line for each token: NAME SECRET RIGHTS [PREFIX]. SECRET is the token,
+or sha256: and its hash; RIGHTS is read, break or acquire, or several with commas; with
+PREFIX the token is good only for names that begin with it. Changes of the file take
+effect without a restart.
+
+With --api, programs in every language take and release locks by POST requests with JSON
+to /v1/acquire and others; /v1/openapi.json describes them. With a token file, each
+request needs a token with the right acquire, or read to look. serve never renews a lock:
+the client does.
 
 Exit status:
   0    a signal ended it
@@ -48,9 +56,11 @@ type serving struct {
 	listen            string
 	chosen            bool // --listen was given
 	cert, key, tokens string
+	clientCA          string
 	insecure          bool
 	hosts, watch      []string
-	allowBreak        bool
+	proxies           []string
+	allowBreak, api   bool
 	maxNames          int
 }
 
@@ -63,6 +73,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Show the locks on a web page",
 		Long:  serveLong,
 		Example: `  padlock serve
+  padlock serve --api
   padlock serve --token-file /etc/padlock/tokens --allow-break
   padlock serve --listen :7925 --tls-cert cert.pem --tls-key key.pem --token-file tokens`,
 		DisableFlagsInUseLine: true,
@@ -82,9 +93,12 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().StringVar(&set.listen, "listen", defaultListen, "listen on `HOST:PORT`")
 	c.Flags().StringVar(&set.cert, "tls-cert", "", "the certificate (PEM), in `FILE`")
 	c.Flags().StringVar(&set.key, "tls-key", "", "its key (PEM), in `FILE`")
+	c.Flags().StringVar(&set.clientCA, "client-ca", "", "clients need a certificate that a CA in `FILE` (PEM) has signed")
 	c.Flags().StringVar(&set.tokens, "token-file", "", "the tokens that visitors need, in `FILE`")
+	c.Flags().BoolVar(&set.api, "api", false, "also take locks for programs, by HTTP requests to /v1/")
 	c.Flags().BoolVar(&set.allowBreak, "allow-break", false, "let tokens with the right \"break\" break locks")
 	c.Flags().StringArrayVar(&set.hosts, "allowed-host", nil, "browsers reach the page as `NAME`, for example through a proxy")
+	c.Flags().StringArrayVar(&set.proxies, "trusted-proxy", nil, "believe X-Forwarded-For of the proxy at `ADDRESS`, or of a network such as 10.0.0.0/8")
 	c.Flags().StringArrayVar(&set.watch, "watch", nil, "also show `NAME` while it is free, or if the store cannot list names")
 	c.Flags().IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "watch renewals and past holds of at most `N` names")
 	c.Flags().BoolVar(&set.insecure, "insecure", false, "allow other addresses without TLS or tokens")
@@ -93,9 +107,11 @@ func (a *app) serveCommand() *cobra.Command {
 
 // access says what visitors may do. It depends on the flags and on the address.
 type access struct {
-	tokens *padlockweb.Tokens
-	pairs  *keyPair // nil: no TLS
-	open   bool     // reading needs no token
+	tokens  *padlockweb.Tokens
+	pairs   *keyPair       // nil: no TLS
+	ca      *x509.CertPool // nil: clients need no certificate
+	proxies proxies
+	open    bool // reading needs no token
 }
 
 // judge decides what an address needs:
@@ -123,6 +139,9 @@ func (set *serving) judge(local bool) (access, error) {
 		if acc.pairs, err = openKeyPair(set.cert, set.key); err != nil {
 			return acc, usage("--tls-cert and --tls-key: %v", err)
 		}
+	}
+	if err := set.judgeClients(&acc); err != nil {
+		return acc, err
 	}
 	private := local && len(set.hosts) == 0
 	acc.open = private || set.insecure && acc.tokens == nil
@@ -158,7 +177,10 @@ func (a *app) serve(ctx context.Context, set *serving) error {
 	defer stop()
 	web, server := a.webServer(ctx, l, set, &acc)
 	defer web.Close()
-	at = limitedTo(at, maxConnections)
+	limited := limitedTo(at, maxConnections)
+	limited.shared = acc.proxies.trust
+	server.ConnState = limited.note
+	at = limited
 	if acc.pairs != nil {
 		at = tls.NewListener(at, server.TLSConfig)
 	}
@@ -169,7 +191,7 @@ func (a *app) serve(ctx context.Context, set *serving) error {
 }
 
 // webServer makes the server and its handler.
-func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, acc *access) (*padlockweb.Web, *http.Server) {
+func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, acc *access) (io.Closer, *http.Server) {
 	log := slog.New(slog.NewJSONHandler(a.stderr, nil))
 	watcher := sampler.New(l, sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames))
 	go watcher.Run(ctx)
@@ -190,28 +212,24 @@ func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, ac
 		opts = append(opts, padlockweb.AllowBreak())
 	}
 	web := padlockweb.Handler(l, opts...)
+	handler, closer := http.Handler(web), io.Closer(web)
+	if set.api {
+		both := &pageAndAPI{web, a.apiHandler(log, set, acc)}
+		handler, closer = both, both
+	}
 	server := &http.Server{
-		Handler: web, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		Handler: acc.guard(handler), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // any client can cause these lines
 	}
 	if acc.pairs != nil {
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: acc.pairs.getCertificate, NextProtos: []string{"h2", "http/1.1"}}
+		if acc.ca != nil {
+			server.TLSConfig.ClientCAs, server.TLSConfig.ClientAuth = acc.ca, tls.VerifyClientCertIfGiven // guard refuses the others
+		}
 	}
-	server.RegisterOnShutdown(func() { web.Close() }) // ends the streams
-	return web, server
-}
-
-// hostNames returns the names by which browsers reach the server.
-func (set *serving) hostNames(pairs *keyPair) []string {
-	names := append([]string{"localhost"}, set.hosts...)
-	if host, err := os.Hostname(); err == nil {
-		names = append(names, host)
-	}
-	if pairs != nil {
-		names = append(names, pairs.certificateNames()...)
-	}
-	return names
+	server.RegisterOnShutdown(func() { closer.Close() }) // ends the streams and the waits
+	return closer, server
 }
 
 // served is what serve prints in JSON when it listens.

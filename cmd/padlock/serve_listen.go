@@ -155,49 +155,14 @@ func (p *keyPair) certificateNames() []string {
 	return names
 }
 
-// maxConnections is how many connections padlock serve accepts at the same time. Others wait.
-const maxConnections = 512
-
-// limitedTo returns a listener with at most n open connections.
-func limitedTo(at net.Listener, n int) net.Listener {
-	return &limitedListener{Listener: at, places: make(chan struct{}, n), closed: make(chan struct{})}
-}
-
-type limitedListener struct {
-	net.Listener
-	places chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-// Accept waits until there is room for one more connection, and then for a connection.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+// hostNames returns the names by which browsers reach the server.
+func (set *serving) hostNames(pairs *keyPair) []string {
+	names := append([]string{"localhost"}, set.hosts...)
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
 	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
+	if pairs != nil {
+		names = append(names, pairs.certificateNames()...)
 	}
-	return &limitedConn{Conn: c, free: sync.OnceFunc(func() { <-l.places })}, nil
-}
-
-func (l *limitedListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// limitedConn is a connection that makes room for another one when it is closed.
-type limitedConn struct {
-	net.Conn
-	free func()
-}
-
-func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	c.free()
-	return err
+	return names
 }

@@ -57,6 +57,12 @@ func TestServeNeeds(t *testing.T) {
 		{"network, insecure, tokens", false, serving{insecure: true, tokens: reads}, false, ""},
 		{"network, insecure, break", false, serving{insecure: true, allowBreak: true}, false, "needs --token-file"},
 		{"half of the TLS files", true, serving{cert: cert}, false, "both are needed"},
+		{"a CA without TLS", true, serving{clientCA: cert}, false, "--client-ca needs"},
+		{"a CA", true, serving{cert: cert, key: key, clientCA: cert}, true, ""},
+		{"a CA that is a key", true, serving{cert: cert, key: key, clientCA: key}, false, "there is no certificate"},
+		{"no CA", true, serving{cert: cert, key: key, clientCA: filepath.Join(dir, "none")}, false, "--client-ca"},
+		{"a proxy that is no address", true, serving{proxies: []string{"proxy"}}, false, "--trusted-proxy"},
+		{"a proxy", true, serving{proxies: []string{"10.0.0.7", "2001:db8::/32"}}, true, ""},
 		{"a wrong key", true, serving{cert: cert, key: reads}, false, "--tls-key"},
 		{"no such tokens", true, serving{tokens: filepath.Join(dir, "none")}, false, "cannot be read"},
 		{"bad tokens", true, serving{tokens: file("bad", "x")}, false, "line 1"},
@@ -197,7 +203,8 @@ func TestServeSlowClients(t *testing.T) {
 	})
 }
 
-// Connections above the limit wait until another one ends.
+// Connections above the limit wait until another one ends, if requests are under way on all of
+// them.
 func TestServeConnections(t *testing.T) {
 	inner := make(pipes, 3)
 	at := limitedTo(inner, 2)
@@ -209,6 +216,7 @@ func TestServeConnections(t *testing.T) {
 				close(accepted)
 				return
 			}
+			at.note(c, http.StateActive)
 			accepted <- c
 		}
 	}()

@@ -108,6 +108,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext"}, tests: rootTests},
+		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
@@ -128,7 +129,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/house"},
 		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server
 		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "observe/sampler", "observe/padlockweb"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 		arrowRow{dir: "lab", code: []string{anything}},

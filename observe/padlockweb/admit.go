@@ -36,9 +36,9 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 	return nil, false
 }
 
-// visitor finds out who sent a request. After failed logins a client has to wait before it may try
-// again. If the client of this request has to wait, retryAfter is greater than 0, and the secret in
-// the request was not checked.
+// visitor finds out who sent a request. After failed logins a client has to wait before it may fail
+// again. If the secret of this request is wrong and its client has to wait, retryAfter is greater
+// than 0.
 func (w *Web) visitor(r *http.Request) (v *visitor, retryAfter time.Duration) {
 	if w.authorize != nil {
 		found := w.authorize(r)
@@ -82,19 +82,20 @@ func bearer(r *http.Request) (secret string, ok bool) {
 	return strings.TrimSpace(secret), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// tryLogin compares a secret with the tokens, unless the client has failed too often.
+// tryLogin compares a secret with the tokens. A client that has failed too often gets no answer for
+// a wrong secret. A right one is always good: behind a proxy, or on one machine, all clients have
+// the same address, and one of them must not lock out the others.
 func (w *Web) tryLogin(r *http.Request, secret string) (k token, wait time.Duration) {
+	if k, ok := w.tokens.find(secret); ok {
+		return k, 0
+	}
 	client := clientAddress(r.RemoteAddr)
 	if wait := w.attempts.waitTime(client, timeNow()); wait > 0 {
 		return token{}, wait
 	}
-	k, ok := w.tokens.find(secret)
-	if !ok {
-		w.attempts.failed(client, timeNow())
-		w.audit(r, slog.LevelWarn, "login failed", "")
-		return token{}, 0
-	}
-	return k, 0
+	w.attempts.failed(client, timeNow())
+	w.audit(r, slog.LevelWarn, "login failed", "")
+	return token{}, 0
 }
 
 // tooMany answers a client that has failed too often.

@@ -287,7 +287,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// An address that fails too often has to wait, even with a good token. A visit goes on.
+// An address that fails too often has to wait. Tokens that are right, and visits, go on.
 func TestFailedLogins(t *testing.T) {
 	s := newSite(t, padlockweb.Accept(tokens(t)))
 	cookie := s.ask(http.MethodPost, "login", form("token", reader)).Cookies()[0]
@@ -304,8 +304,11 @@ func TestFailedLogins(t *testing.T) {
 	if status != http.StatusTooManyRequests {
 		t.Errorf("30 failures: %d", status)
 	}
-	if a := s.get("", with(reader)); a.StatusCode != http.StatusTooManyRequests {
+	if a := s.get("", with(reader)); a.StatusCode != http.StatusOK {
 		t.Errorf("a good token: %d", a.StatusCode)
+	}
+	if a := s.ask(http.MethodPost, "login", form("token", reader)); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("a login with a good token: %d", a.StatusCode)
 	}
 	if a := s.get("", func(r *http.Request) { r.AddCookie(cookie) }); a.StatusCode != http.StatusOK {
 		t.Errorf("the visit: %d", a.StatusCode)
@@ -362,6 +365,26 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// Package padlockapi finds the words of a token, and its prefix. A token that may only acquire sees
+// nothing on the page.
+func TestFindToken(t *testing.T) {
+	all, err := padlockweb.ParseTokens([]byte("a " + reader + " acquire shop: tenant\nb " + breaker + " acquire,break \"my tenant\"\nc " + shopOnly + " read tenant\n"))
+	if err != nil || all.Refresh() != nil {
+		t.Fatal(err)
+	}
+	for secret, want := range map[string]string{reader: "a acquire shop: true true", breaker: "b acquire,break,read my tenant false true", shopOnly: "c read tenant false true", "x": "   false false"} {
+		name, rights, prefix, tenant, ok := all.Find(secret)
+		if got := fmt.Sprint(name, " ", rights, " ", prefix, " ", tenant, " ", ok); got != want {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+	s := newSite(t, padlockweb.Accept(all))
+	s.lock("shop:a")
+	if a := s.get("api/locks", with(reader)); a.StatusCode != http.StatusUnauthorized || strings.Contains(a.text, "shop:a") {
+		t.Errorf("a token that may only acquire reads: %d", a.StatusCode)
+	}
+}
+
 func TestTokenFile(t *testing.T) {
 	hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(breaker)))
 	good, err := padlockweb.ParseTokens([]byte("a " + hash + " break \"two words/\"\n\n# comment\n\tb\t" + reader + "\tread\tshop/\r\n"))
@@ -376,13 +399,16 @@ func TestTokenFile(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                "has no token",
-		"a short read":                    "at least 20",
-		"a " + reader:                     "line 1: the third field must be read or break",
-		"a " + reader + " write":          "read or break",
-		"a sha256:12 read":                "64 hexadecimal digits",
-		"a " + reader + " read \"open":    "not a Go string",
-		"a " + reader + " read two words": "double quotes",
+		"":                                  "has no token",
+		"a short read":                      "at least 20",
+		"a " + reader:                       "line 1: the third field must be read, break or acquire",
+		"a " + reader + " write":            "read, break or acquire",
+		"a " + reader + " read,":            "read, break or acquire",
+		"a " + reader + " read tenant x":    "double quotes",
+		"a " + reader + " read \"\" tenant": "needs a prefix",
+		"a sha256:12 read":                  "64 hexadecimal digits",
+		"a " + reader + " read \"open":      "not a Go string",
+		"a " + reader + " read two words":   "double quotes",
 		"a " + reader + " read\na " + breaker + " read": "line 2: the name \"a\" is there twice",
 		"a " + reader + " read\nb " + reader + " read":  "same token",
 		"a\x01b " + reader + " read":                    "control character",

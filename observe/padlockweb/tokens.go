@@ -45,7 +45,9 @@ type token struct {
 	name   string
 	hash   [sha256.Size]byte // of the secret
 	right  Right
+	words  string // the third field: the rights as the file has them
 	prefix string // the token is valid for names that begin with it
+	tenant bool   // package padlockapi puts the prefix before the names
 	hashed bool   // the file has only the hash of the secret
 }
 
@@ -54,13 +56,15 @@ type token struct {
 // A token file has a line for each token. Empty lines and lines that begin with # are ignored. The
 // fields are separated by spaces or tabs:
 //
-//	NAME SECRET RIGHT [PREFIX]
+//	NAME SECRET RIGHTS [PREFIX [tenant]]
 //
 // NAME appears in the audit log. SECRET is the token itself, of at least 20 characters, or
 // "sha256:" and the SHA-256 of the token in hexadecimal digits, so that the file holds no secret.
-// RIGHT is the word "read" or the word "break". A token with "break" may also read. With PREFIX
-// the token is good only for locks whose names begin with PREFIX. A prefix with spaces is a Go
-// string in double quotes.
+// RIGHTS is "read", "break" or "acquire", or several of these words with commas between them. A
+// token with "break" may also read. "acquire" is for package padlockapi only. With PREFIX the token
+// is good only for locks whose names begin with PREFIX. A prefix with spaces is a Go string in
+// double quotes. With the word "tenant", package padlockapi puts PREFIX before each name that the
+// visitor sends.
 type Tokens struct {
 	path string // "" if the tokens came from ParseTokens
 
@@ -177,6 +181,20 @@ func (t *Tokens) refresh(now time.Time) error {
 	return t.err
 }
 
+// Refresh reads the token file again if it has changed, at most once a second. If the new file
+// cannot be used, the tokens that were read last stay good, and Refresh returns an error. It
+// returns the same error only once, so that a log is not filled. The Handler calls Refresh by
+// itself.
+func (t *Tokens) Refresh() error { return t.refresh(time.Now()) }
+
+// Find returns the token with the given secret, for package padlockapi: its name, its rights as
+// words separated by commas, its prefix, and whether it has the word "tenant". The time that Find
+// takes does not depend on the secret.
+func (t *Tokens) Find(secret string) (name, rights, prefix string, tenant, ok bool) {
+	k, ok := t.find(secret)
+	return k.name, k.words, k.prefix, k.tenant, ok
+}
+
 // find returns the token with the given secret. It compares the secret with every token, and the
 // time that this takes does not depend on the secret.
 func (t *Tokens) find(secret string) (token, bool) {
@@ -240,29 +258,56 @@ func parseTokens(text []byte) ([]token, error) {
 	return list, nil
 }
 
-// parseToken reads a line: name, secret, right and possibly a prefix.
+// parseToken reads a line: name, secret, rights and possibly a prefix.
 func parseToken(line string) (k token, err error) {
 	name, rest := cutField(line)
 	secret, rest := cutField(rest)
-	right, prefix := cutField(rest)
+	rights, prefix := cutField(rest)
 	k.name = name
 	if strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 || len(name) > 64 {
 		return k, errors.New("the name has a control character, or more than 64 bytes")
 	}
-	switch right {
-	case "read":
-		k.right = RightRead
-	case "break":
-		k.right = RightBreak
-	default:
-		return k, errors.New("the third field must be read or break; a line is NAME SECRET RIGHT [PREFIX]")
+	if err = k.parseRights(rights); err != nil {
+		return k, err
 	}
 	if k.hash, err = parseSecret(secret); err != nil {
 		return k, err
 	}
 	k.hashed = strings.HasPrefix(secret, hashMark)
+	prefix, k.tenant = cutTenant(prefix)
 	k.prefix, err = parsePrefix(prefix)
+	if err == nil && k.tenant && k.prefix == "" {
+		err = errors.New("a tenant needs a prefix before the word tenant")
+	}
 	return k, err
+}
+
+// parseRights reads the third field.
+func (k *token) parseRights(words string) error {
+	for word := range strings.SplitSeq(words, ",") {
+		switch word {
+		case "read":
+			k.right = max(k.right, RightRead)
+		case "break":
+			k.right = RightBreak
+		case "acquire": // no right on the page
+		default:
+			return errors.New("the third field must be read, break or acquire, or several of them with commas; a line is NAME SECRET RIGHTS [PREFIX [tenant]]")
+		}
+	}
+	if k.words = words; k.right == RightBreak {
+		k.words += ",read"
+	}
+	return nil
+}
+
+// cutTenant cuts the word tenant from the end of a line.
+func cutTenant(text string) (prefix string, tenant bool) {
+	prefix, tenant = strings.CutSuffix(text, "tenant")
+	if trimmed := strings.TrimRight(prefix, " \t"); tenant && trimmed != prefix {
+		return trimmed, true
+	}
+	return text, false
 }
 
 // hashMark stands before the hash of a token.

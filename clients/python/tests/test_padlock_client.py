@@ -1,0 +1,153 @@
+"""Tests against a real server, whose address is in $URL."""
+
+import asyncio
+import multiprocessing
+import os
+import pathlib
+import tempfile
+import threading
+import unittest
+import uuid
+
+from padlock_client import Client, Held, Lost, Refused
+
+URL = os.environ["URL"]
+
+
+def add(name: str, path: str, times: int) -> None:
+    """Read, add one and write, under the lock. Without it, additions would be lost."""
+    client = Client(URL)
+    for _ in range(times):
+        with client.lock(name, ttl=5, wait=100):
+            file = pathlib.Path(path)
+            file.write_text(str(int(file.read_text()) + 1))
+
+
+class Lossy(Client):
+    """A client that loses the first answer to each kind of request, after the server has sent it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.seen: list = []
+
+    def post(self, path, body, timeout):
+        status, answer = super().post(path, body, timeout)
+        self.seen.append((path, status, answer))
+        return (0, {}) if [p for p, _, _ in self.seen].count(path) == 1 else (status, answer)
+
+
+class LockTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.client = Client(URL)
+        self.name = "python " + uuid.uuid4().hex + " \u00e9/../%2F"
+
+    def take_away(self, lock) -> None:
+        """End the hold, as an operator would with a break."""
+        self.client.post("release", lock._hold, 5)
+
+    def test_one_at_a_time(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "n")
+            path.write_text("0")
+            workers = [multiprocessing.Process(target=add, args=(self.name, str(path), 5)) for _ in range(4)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            self.assertEqual("20", path.read_text())
+
+    def test_held(self) -> None:
+        with self.client.lock(self.name, label="first") as first:
+            with self.assertRaises(Held) as caught:
+                with self.client.lock(self.name):
+                    self.fail("two holders")
+            self.assertIn("first", caught.exception.answer["holders"][0]["label"])
+            self.assertGreater(first.fence, 0)
+        with self.client.lock(self.name) as second:
+            self.assertGreater(second.fence, first.fence)
+
+    def test_wait_ends(self) -> None:
+        with self.client.lock(self.name):
+            with self.assertRaises(Held):
+                with self.client.lock(self.name, wait=0.3):
+                    self.fail("two holders")
+
+    def test_renewal(self) -> None:
+        with self.client.lock(self.name, ttl=1) as lock:
+            self.assertFalse(lock.lost.wait(3))
+            lock.check()
+
+    def test_lost(self) -> None:
+        with self.assertRaises(Lost):
+            with self.client.lock(self.name, ttl=1.5) as lock:
+                self.take_away(lock)
+                self.assertTrue(lock.lost.wait(20))
+                with self.assertRaises(Lost):
+                    lock.check()
+
+    def test_lost_at_the_end(self) -> None:
+        with self.assertRaises(Lost):
+            with self.client.lock(self.name) as lock:
+                self.take_away(lock)
+
+    def test_lost_answers(self) -> None:
+        lossy = Lossy(URL)
+        with lossy.lock(self.name) as lock:
+            fences = [answer["fence"] for path, _, answer in lossy.seen if path == "acquire"]
+            self.assertEqual([lock.fence, lock.fence], fences)
+        outcomes = [answer["outcome"] for path, _, answer in lossy.seen if path == "release"]
+        self.assertEqual(["released", "gone"], outcomes)
+
+    def test_server_is_silent(self) -> None:
+        client = Client("http://127.0.0.1:9")  # nobody listens there
+        lock = client.lock(self.name, ttl=1)
+        lock._begin("0" * 16, 0.0, {"fence": 1, "valid_ms": 10})
+        self.assertTrue(lock.lost.wait(20))
+
+    def test_slots_and_shared(self) -> None:
+        with self.client.lock(self.name, slots=2) as first, self.client.lock(self.name, slots=2) as second:
+            self.assertEqual({0, 1}, {first.slot, second.slot})
+            with self.assertRaises(Held):
+                with self.client.lock(self.name, slots=2):
+                    self.fail("three holders")
+        with self.client.lock(self.name, shared=True), self.client.lock(self.name, shared=True):
+            pass
+
+    def test_refused(self) -> None:
+        with self.assertRaises(Refused):
+            with self.client.lock("", ttl=1):
+                self.fail("a name without characters")
+
+    def test_waiter_gets_it(self) -> None:
+        got = threading.Event()
+
+        def wait() -> None:
+            with self.client.lock(self.name, wait=60):
+                got.set()
+
+        with self.client.lock(self.name):
+            waiter = threading.Thread(target=wait)
+            waiter.start()
+            self.assertFalse(got.wait(0.3))
+        self.assertTrue(got.wait(60))
+        waiter.join()
+
+    def test_async(self) -> None:
+        async def work() -> str:
+            async with self.client.lock(self.name, ttl=1.5) as lock:
+                self.take_away(lock)
+                await asyncio.sleep(60)
+                return "the task was not cancelled"
+
+        with self.assertRaises(Lost):
+            asyncio.run(work())
+
+        async def quick() -> int:
+            async with self.client.lock(self.name, wait=5) as lock:
+                return lock.fence
+
+        self.assertGreater(asyncio.run(quick()), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,179 @@
+package padlockapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// acquire takes the lock for the token of the client. If it has to wait, the wait outlives the
+// request; see waits.
+func acquire(q *query) reply {
+	if r := q.checkAcquire(); r.status != 0 {
+		return r
+	}
+	id := q.waitID()
+	if !q.api.ledger.room(q.client, id, q.api.clock.Now()) {
+		return refuseUntil(http.StatusTooManyRequests, "too_many", "this visitor has too many locks", time.Second)
+	}
+	poll := min(duration(q.waitMS), MaxPoll)
+	if poll <= 0 {
+		if !q.endWait(id) {
+			return failure(padlock.ErrUncertain)
+		}
+		return q.try()
+	}
+	if q.api.waits.find(id) {
+		// A repeat on another server may have got the lock for this token meanwhile.
+		if r := q.try(); r.status != http.StatusConflict {
+			if r.status == http.StatusOK {
+				q.endWait(id)
+			}
+			return r
+		}
+	}
+	one, err := q.api.waits.join(id, q.client, mode{q.shared, q.slots}, q.take)
+	if err != nil {
+		return refuseWait(err)
+	}
+	defer q.api.waits.leave(id, one)
+	return q.await(one, poll)
+}
+
+// checkAcquire finds the errors in the request that the Locker does not find.
+func (q *query) checkAcquire() reply {
+	g := q.where.locker.Guarantees()
+	switch {
+	case !g.Lease && !g.Detached, g.RefusedIsSpent:
+		return refuse(http.StatusNotImplemented, "unsupported", fmt.Sprintf("locks in a store of the kind %q cannot be taken over HTTP: they have no lease, or no token can be repeated", g.Store))
+	case len(q.token) < minToken:
+		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("the token has %d characters, at least %d are needed; make a random one for each piece of work", len(q.token), minToken))
+	case q.has("slots") && (q.slots < 1 || q.slots > driver.MaxSlots):
+		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("slots must be 1 to %d", driver.MaxSlots))
+	}
+	return reply{}
+}
+
+// await waits until the wait is done, the client has gone or poll is over.
+func (q *query) await(one *wait, poll time.Duration) reply {
+	q.keepConnection(poll)
+	timer := time.NewTimer(poll - q.elapsed())
+	defer timer.Stop()
+	select {
+	case <-one.done:
+		if one.err != nil {
+			return refuseWait(one.err)
+		}
+		return q.grant(one.lock)
+	case <-timer.C:
+		return reply{http.StatusAccepted, waiting{Token: q.token, RetryMS: 1}}
+	case <-q.r.Context().Done():
+		return reply{}
+	}
+}
+
+// keepConnection lifts the time limits of the server for a request that waits. With a limit for the
+// whole request, net/http would take the client for gone when it is over.
+func (q *query) keepConnection(poll time.Duration) {
+	c := http.NewResponseController(q.rw)
+	_ = c.SetReadDeadline(time.Time{}) // a server without limits for its connections needs no change
+	_ = c.SetWriteDeadline(time.Now().Add(poll + patience))
+}
+
+// take waits for the lock. It runs in the goroutine of a wait.
+func (q *query) take(ctx context.Context) (*padlock.Lock, error) {
+	lock, err := q.where.locker.Acquire(ctx, q.name, q.options()...)
+	if err != nil {
+		return nil, err
+	}
+	return lock, detach(context.WithoutCancel(ctx), lock)
+}
+
+// try makes one try, or repeats an earlier one.
+func (q *query) try() reply {
+	ctx, cancel := q.patient()
+	defer cancel()
+	lock, err := q.where.locker.TryAcquire(ctx, q.name, q.options()...)
+	if err == nil {
+		err = detach(ctx, lock)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	return q.grant(lock)
+}
+
+// detach makes the lock independent of this process: Close does not release it. Only the client,
+// whose next request may come to another server, knows when the lock ends.
+func detach(ctx context.Context, lock *padlock.Lock) error {
+	_, err := lock.Export(ctx)
+	return err
+}
+
+func (q *query) options() []padlock.Option {
+	ttl := padlock.DefaultTTL
+	g := q.where.locker.Guarantees()
+	if q.has("ttl_ms") {
+		ttl = duration(q.ttlMS)
+	} else if g.MaxTTL > 0 {
+		ttl = min(ttl, g.MaxTTL)
+	}
+	opts := []padlock.Option{padlock.Token(q.token), padlock.TTL(ttl), padlock.NoRenewal(), padlock.Label(q.fullLabel())}
+	if g.Bound != driver.ToNothing {
+		opts = append(opts, padlock.Detached())
+	}
+	if q.shared {
+		opts = append(opts, padlock.Shared())
+	}
+	if q.has("slots") {
+		opts = append(opts, padlock.Slots(int(q.slots)))
+	}
+	if q.keepMS > 0 {
+		opts = append(opts, padlock.HoldAtLeast(duration(q.keepMS)))
+	}
+	if q.fenceAbove > 0 {
+		opts = append(opts, padlock.FenceAbove(uint64(q.fenceAbove)))
+	}
+	return opts
+}
+
+// fullLabel returns the label with the client as this server sees it, if there is room: the host
+// and the process of the holder are those of this server.
+func (q *query) fullLabel() string {
+	seen := q.from
+	if q.who.Name != "" {
+		seen = q.who.Name + ", " + seen
+	}
+	full := "(" + seen + ")"
+	if q.label != "" {
+		full = q.label + " " + full
+	}
+	if len(full) > driver.MaxLabel {
+		return q.label
+	}
+	return full
+}
+
+// grant answers with a lock. The time for which the lock is valid counts from the moment at which
+// the client sent the request. That was before this server read it, so the time for which the
+// server has kept the request is added to the rest of the lease.
+func (q *query) grant(lock *padlock.Lock) reply {
+	left := lock.Remaining()
+	if left <= 0 {
+		return refuse(http.StatusGone, "expired", "the lease was over before this answer; ask for a longer one with a new token")
+	}
+	out := granted{Token: q.token, Fence: lock.Fence(), ValidMS: (q.elapsed() + left).Milliseconds()}
+	attrs := []slog.Attr{slog.String("name", q.name), slog.Uint64("fence", out.Fence), slog.Bool("shared", lock.Shared())}
+	if slot := lock.Slot(); slot >= 0 {
+		out.Slot = &slot
+		attrs = append(attrs, slog.Int("slot", slot))
+	}
+	q.note(left)
+	q.audit(slog.LevelInfo, "grant", attrs...)
+	return reply{http.StatusOK, out}
+}

@@ -1,0 +1,117 @@
+package padlockapi
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A body is read strictly, so that two clients never mean different locks and get the same one.
+func TestStrictBodies(t *testing.T) {
+	a, _ := newAPI(t)
+	for text, want := range map[string]string{
+		``:                                      "not JSON",
+		`{`:                                     "not JSON",
+		`{} {}`:                                 "not JSON",
+		`[]`:                                    "not a JSON object",
+		`"a"`:                                   "not a JSON object",
+		`{}`:                                    "name is missing",
+		`{"name":"a"}`:                          "token is missing",
+		`{"Name":"a"}`:                          "a field is unknown",
+		`{"name":"a","name":"b"}`:               "there twice",
+		`{"name":1}`:                            "must be a string",
+		`{"name":null}`:                         "must be a string",
+		`{"name":{"name":"b"}}`:                 "must be a string",
+		`{"name":["b"]}`:                        "must be a string",
+		`{"name":"\ud800"}`:                     "surrogate",
+		"{\"name\":\"\xff\"}":                   "UTF-8",
+		body(one, `"shared":1`):                 "true or false",
+		body(one, `"ttl_ms":1.5`):               "whole number",
+		body(one, `"ttl_ms":1e3`):               "whole number",
+		body(one, `"ttl_ms":-1`):                "whole number",
+		body(one, `"ttl_ms":"1"`):               "whole number",
+		body(one, `"ttl_ms":99999999999999`):    "58s",
+		body(one, `"ttl_ms":1`):                 "100ms",
+		body(one, `"ttl_ms":0`):                 "TTL",
+		body(one, `"slots":0`):                  "slots must be",
+		body(one, `"slots":1025`):               "slots must be",
+		body(one, `"slots":2`, `"shared":true`): "cannot be combined",
+		body(one, `"slot":1`):                   "a field is unknown",
+		body("short"):                           "at least 16",
+		body("with spaces 0123456789"):          "printable",
+		body("padlock:0123456789abcdef"):        "token",
+		`{"name":"","token":"` + one + `"}`:     "name",
+		body(one, `"label":"`+strings.Repeat("x", driver.MaxLabel+1)+`"`):                "abel",
+		`{"name":"` + strings.Repeat("x", driver.MaxName+1) + `","token":"` + one + `"}`: "name",
+	} {
+		got := send(t, a, "/v1/acquire", text).want(t, text, 400)
+		if !strings.Contains(got.word("detail"), want) || strings.Contains(got.text, one) {
+			t.Errorf("%.60s: %q, want %q and no token", text, got.word("detail"), want)
+		}
+	}
+	send(t, a, "/v1/acquire", `{"name":"`+strings.Repeat(" ", maxBody)+`"}`).want(t, "a large body", 413)
+	widest := strings.Repeat(`\u0001`, driver.MaxName)
+	send(t, a, "/v1/acquire", `{"name":"`+widest+`","token":"`+one+`","label":"`+strings.Repeat(`\u0001`, driver.MaxLabel)+`"}`).want(t, "the widest body", 200)
+	send(t, a, "/v1/extend", body(one, `"slot":1024`)).want(t, "a slot that is too great", 400)
+	send(t, a, "/v1/release", body(one, `"keep_ms":1`)).want(t, "a cool-down that is too short", 400)
+	send(t, a, "/v1/acquire", body(two)).want(t, "nothing was taken", 200)
+}
+
+// fuzzBody checks the reader of the bodies of one operation.
+func fuzzBody(f *testing.F, path string, seeds ...string) {
+	op := &operations[slices.IndexFunc(operations, func(op operation) bool { return op.path == path })]
+	for _, s := range append(seeds, `{}`, `{"name":"a","token":"`+one+`"}`, `{"name":"\ud83d\ude00","fence":9007199254740991}`, `[{`, "\x00") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := parseBody([]byte(text), op)
+		if err != nil {
+			if b != nil || err.Error() == "" || !utf8.ValidString(err.Error()) {
+				t.Errorf("an error with a body, or without a text: %v", err)
+			}
+			return
+		}
+		// encoding/json reads the same values from an accepted body.
+		var loose map[string]any
+		if err := json.Unmarshal([]byte(text), &loose); err != nil || len(loose) != len(b.given) {
+			t.Fatalf("%q has %d fields, %d were read: %v", text, len(loose), len(b.given), err)
+		}
+		for _, key := range b.given {
+			switch got := b.field(key).(type) {
+			case *string:
+				if *got != loose[key] || !utf8.ValidString(*got) {
+					t.Errorf("%s is %q, want %q", key, *got, loose[key])
+				}
+			case *int64:
+				if float64(*got) != loose[key] {
+					t.Errorf("%s is %d, want %v", key, *got, loose[key])
+				}
+				if duration(*got) < 0 {
+					t.Errorf("%s is the time %v", key, duration(*got))
+				}
+			case *bool:
+				if *got != loose[key] {
+					t.Errorf("%s is %v", key, *got)
+				}
+			}
+			if !slices.Contains(op.accepts, key) {
+				t.Errorf("%s was accepted", key)
+			}
+		}
+	})
+}
+
+func FuzzAcquireBody(f *testing.F) {
+	fuzzBody(f, "/v1/acquire", body(one, `"ttl_ms":30000`, `"wait_ms":25000`, `"keep_ms":0`, `"shared":true`, `"slots":2`, `"label":"x"`, `"fence_above":1`))
+}
+func FuzzExtendBody(f *testing.F)  { fuzzBody(f, "/v1/extend", body(one, `"slot":1`, `"ttl_ms":0`)) }
+func FuzzReleaseBody(f *testing.F) { fuzzBody(f, "/v1/release", body(one, `"slot":1`, `"keep_ms":5`)) }
+func FuzzStatusBody(f *testing.F)  { fuzzBody(f, "/v1/status", `{"name":"a","slot":3}`) }
+func FuzzListBody(f *testing.F)    { fuzzBody(f, "/v1/list", `{"prefix":"a"}`) }
+func FuzzBreakBody(f *testing.F) {
+	fuzzBody(f, "/v1/break", `{"name":"a","slot":3,"fence":12,"reason":"x"}`)
+}

@@ -1,0 +1,114 @@
+package padlockapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// extend makes the lease last for at least ttl_ms from now. Without ttl_ms, it verifies the lock:
+// it asks for the shortest lease, and a lease is never shortened.
+func extend(q *query) reply {
+	name, err := q.storedName()
+	if err != nil {
+		return failure(err)
+	}
+	g := q.where.locker.Guarantees()
+	ttl := duration(q.ttlMS)
+	if ttl == 0 {
+		ttl = max(driver.MinTTL, g.MinTTL)
+	}
+	key, err := padlock.KeyFor(name, q.token, padlock.ModeExclusive) // the mode does not matter here
+	if err != nil {
+		return failure(err)
+	}
+	ctx, cancel := q.patient()
+	defer cancel()
+	left, err := q.where.locker.ExtendKey(ctx, key, ttl)
+	if err != nil {
+		return failure(err)
+	}
+	q.note(left)
+	return reply{http.StatusOK, extended{ValidMS: (q.elapsed() + left).Milliseconds()}}
+}
+
+// release releases the lock, and ends a wait with the token. The outcome is that of the store,
+// because the client must tell a lock that another client has taken from one that its own first
+// release ended.
+func release(q *query) reply {
+	name, err := q.storedName()
+	if err == nil {
+		err = q.checkRelease(name)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	if !q.endWait(q.waitID()) {
+		return failure(padlock.ErrUncertain)
+	}
+	ctx, cancel := q.patient()
+	defer cancel()
+	out, err := q.releaseAt(ctx, name)
+	if err != nil {
+		return failure(err)
+	}
+	q.api.ledger.forget(q.client, q.waitID())
+	return reply{http.StatusOK, released{Outcome: outcomes[out]}}
+}
+
+// checkRelease refuses what the store would refuse, before anything is released.
+func (q *query) checkRelease(name string) error {
+	g := q.where.store.Guarantees()
+	if err := driver.CheckHold(name, q.token, &g); err != nil {
+		return err
+	}
+	if !g.Lease && !g.Detached {
+		return errors.ErrUnsupported // acquire grants nothing there
+	}
+	return driver.CheckKeep("keep_ms", duration(q.keepMS), &g)
+}
+
+var outcomes = map[driver.Outcome]string{
+	driver.Released: "released", driver.Inherited: "released", driver.Expired: "expired", driver.Taken: "taken", driver.Gone: "gone",
+}
+
+// releaseAgain is how long to wait before each repetition of a release without an answer.
+var releaseAgain = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
+
+// releaseAt releases the lock in the store. If a reply is lost, releaseAt repeats the request.
+// "Gone" after that means that the first request has released the lock, or that it was gone before;
+// both are outcomes that the client expects of a repeat.
+func (q *query) releaseAt(ctx context.Context, name string) (driver.Outcome, error) {
+	unsure := false
+	for i := 0; ; i++ {
+		out, err := q.where.store.Release(ctx, name, q.token, duration(q.keepMS))
+		switch {
+		case err == nil:
+			return out, nil
+		case errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, padlock.ErrClosed):
+			return out, err
+		}
+		unsure = unsure || !errors.Is(err, padlock.ErrUnavailable)
+		if i == len(releaseAgain) || sleep(ctx, releaseAgain[i]) != nil {
+			if unsure {
+				err = errors.Join(padlock.ErrUncertain, err)
+			}
+			return out, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

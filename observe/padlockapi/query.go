@@ -1,0 +1,62 @@
+package padlockapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// query is one request of a client.
+type query struct {
+	*requestBody
+	api    *API
+	op     *operation
+	r      *http.Request
+	rw     http.ResponseWriter
+	at     driver.Instant // when the request came
+	who    Visitor
+	from   string // the address of the client
+	client string // whose limits count the request: the name of the visitor, or the address
+	where  *tenant
+}
+
+func (q *query) waitID() waitID { return waitID{q.where.prefix, q.name, q.token} }
+
+// elapsed returns how long the server has had the request.
+func (q *query) elapsed() time.Duration { return q.api.clock.Now().Sub(q.at) }
+
+// note counts a lock that the visitor has from now on.
+func (q *query) note(left time.Duration) {
+	now := q.api.clock.Now()
+	q.api.ledger.note(q.client, q.waitID(), now, now.Add(left))
+}
+
+// patience is how long the requests to the store may take for one request of a client. They are not
+// interrupted when the client goes: the fewer outcomes are unknown, the better.
+const patience = 20 * time.Second
+
+func (q *query) patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(q.r.Context()), patience)
+}
+
+// storedName returns the name under which the store keeps the lock. A permit has a name of its own.
+func (q *query) storedName() (string, error) {
+	if !q.has("slot") {
+		return q.name, nil
+	}
+	if q.slot >= driver.MaxSlots {
+		return "", fmt.Errorf("%w: slot must be 0 to %d", padlock.ErrInvalid, driver.MaxSlots-1)
+	}
+	return driver.SlotName(q.name, int(q.slot)), nil
+}
+
+// endWait ends the wait for the token, if there is one, and reports whether it is over.
+func (q *query) endWait(id waitID) bool {
+	ctx, cancel := q.patient()
+	defer cancel()
+	return q.api.waits.end(ctx, id)
+}
