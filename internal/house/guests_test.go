@@ -67,6 +67,8 @@ var guests = []guest{
 	{"observe/padlockotel", "go.opentelemetry.io/otel", false, "the API to which it reports; its tests use the SDK"},
 	{"session/scsstore", "github.com/alexedwards/scs/v2", false, "the session library that it is a store for"},
 	{"session/gorillastore", "github.com/gorilla/sessions", false, "the session library that it is a store for"},
+	{"adapters/gocronlock", "github.com/go-co-op/gocron/v2", false, "the scheduler that it is a locker for"},
+	{"adapters/gocronlock", "github.com/google/uuid", true, "gocron's listeners get one"},
 	{"examples/shop", "github.com/go-chi/chi/v5", false, "the router, as many programs have one; it requires nothing itself"},
 	{"internal/integration/frameworks", "github.com/alexedwards/scs/v2", false, "a program that moves from it to padlock"},
 	{"internal/integration/frameworks", "github.com/gorilla/sessions", false, "a program that moves from it to padlock"},
