@@ -25,6 +25,13 @@ const (
 	MaxKey = 255
 )
 
+// The beginnings of the names of locks and of the keys of answers. They differ, because both may be in
+// one Redis, where a name is a key.
+const (
+	lockPrefix   = "idempotency:"
+	answerPrefix = "idempotency-answer:"
+)
+
 // keepWithin bounds how long a request waits until its answer is kept.
 const keepWithin = 5 * time.Second
 
@@ -119,23 +126,22 @@ func (i Idempotency) Wrap(next http.Handler) http.Handler {
 			p.write(w)
 			return
 		}
-		i.serve(w, r, next, i.name(r, key), print)
+		i.serve(w, r, next, i.hash(r, key), print)
 	})
 }
 
-// serve replies with the kept answer, or runs the handler under the lock called name. The answer is
-// kept under the same name.
-func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, name, print string) {
-	lock, err := acquire(r, i.Locker, name, i.Options)
+// serve replies with the answer that is kept at key, or runs the handler under the lock of the key.
+func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, key, print string) {
+	lock, err := acquire(r, i.Locker, lockPrefix+key, i.Options)
 	if err != nil {
 		// The request at work may have kept its answer already, or may itself be a repeat.
-		if !errors.Is(err, padlock.ErrHeld) || !i.replay(w, r, name, print) {
+		if !errors.Is(err, padlock.ErrHeld) || !i.replay(w, r, key, print) {
 			refuseOutstanding(w, err)
 		}
 		return
 	}
 	defer lock.Release() // even if the handler panics
-	if i.replay(w, r, name, print) {
+	if i.replay(w, r, key, print) {
 		return
 	}
 	ctx, cancel := lock.Join(r.Context())
@@ -153,14 +159,14 @@ func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		rec.WriteHeader(http.StatusOK)
 	}
 	if i.Keep(rec.status) && !rec.hijacked {
-		i.keep(w, r, name, rec, print)
+		i.keep(w, r, key, rec, print)
 	}
 	rec.send()
 }
 
 // keep keeps the answer. If another request has kept one meanwhile, because this one has lost its
 // lock, the client gets that answer, as all other clients do.
-func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, name string, rec *recorder, print string) {
+func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, rec *recorder, print string) {
 	// The work is done, so its answer is kept even if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keepWithin)
 	defer cancel()
@@ -169,7 +175,7 @@ func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, name string, r
 		i.report(r, err)
 		return
 	}
-	done, present, err := i.Results.Swap(ctx, name, nil, data, i.KeepFor)
+	done, present, err := i.Results.Swap(ctx, answerPrefix+key, nil, data, i.KeepFor)
 	switch {
 	case err != nil: // the client may still get the answer, so it gets the true one
 		i.report(r, fmt.Errorf("padlockhttp: the answer is not kept, a repeat may run again: %w", err))
@@ -182,8 +188,8 @@ func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, name string, r
 }
 
 // replay replies with the kept answer, if there is one. It also replies if it cannot find out.
-func (i Idempotency) replay(w http.ResponseWriter, r *http.Request, name, print string) bool {
-	kept, err := load(r.Context(), i.Results, name)
+func (i Idempotency) replay(w http.ResponseWriter, r *http.Request, key, print string) bool {
+	kept, err := load(r.Context(), i.Results, answerPrefix+key)
 	switch {
 	case err != nil:
 		i.report(r, err)
@@ -216,12 +222,12 @@ func refuseOutstanding(w http.ResponseWriter, err error) {
 		Detail: "A request with the same Idempotency-Key is at work. Repeat this request later."}.write(w)
 }
 
-// name returns the name of the lock and of the kept answer. It is a hash, because scopes and keys
-// have any length, and because names are shown in lists of locks.
-func (i Idempotency) name(r *http.Request, key string) string {
+// hash returns what stands for a key of the client in the names of locks and answers. Scopes have
+// any length, and the names of locks are shown in lists.
+func (i Idempotency) hash(r *http.Request, key string) string {
 	scope := i.Scope(r)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(scope), scope, key))
-	return "idempotency:" + hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:])
 }
 
 // fingerprint tells two requests apart: it is a hash of method, URL and body. The handler can read

@@ -223,6 +223,7 @@ func TestTheRequestEndsDuringTheWork(t *testing.T) {
 		for how, lost := range map[string]bool{"the lock is lost": true, "the client has gone": false} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				s, script := newShop(t)
+				s.Results = &broken{Results: s.Results}
 				ctx, cancel := context.WithCancel(within(t))
 				s.serve = func(w http.ResponseWriter, r *http.Request) {
 					if cancel(); lost {
@@ -287,8 +288,8 @@ func (b *broken) Get(ctx context.Context, key string) (sessionstore.Blob, error)
 }
 
 func (b *broken) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
-	if b.swap != nil {
-		return false, nil, b.swap
+	if err := errors.Join(b.swap, ctx.Err()); err != nil {
+		return false, nil, err
 	}
 	return b.Results.Swap(ctx, key, old, data, ttl)
 }
@@ -309,7 +310,7 @@ func TestResultsFail(t *testing.T) {
 	s.Results = results
 	s.serve = func(http.ResponseWriter, *http.Request) {
 		states, _ := s.Locker.List(t.Context(), "")
-		results.Swap(t.Context(), states[0].Name, nil, []byte(`{"v":2}`), time.Hour)
+		results.Swap(t.Context(), strings.Replace(states[0].Name, ":", "-answer:", 1), nil, []byte(`{"v":2}`), time.Hour)
 	}
 	s.pay(`"k"`, "")
 	if wantProblem(t, s.pay(`"k"`, ""), http.StatusServiceUnavailable, "1"); s.runs.Load() != 2 {

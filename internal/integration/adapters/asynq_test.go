@@ -18,7 +18,7 @@ func TestAsynqOnTwoServers(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	queue := asynq.RedisClientOpt{Addr: redis.Addr()}
 	l, script := padlocktest.New(t)
-	free := script.Hold("customer:7", padlock.Hold{PlannedEnd: time.Now().Add(time.Second)}) // another server works on it
+	free := script.Hold("customer:7", padlock.Hold{PlannedEnd: time.Now().Add(2 * time.Second)}) // another server works on it
 	done, refused := make(chan struct{}), make(chan error, 100)
 	failed := make(chan error, 100)
 	next := asynq.HandlerFunc(func(context.Context, *asynq.Task) error {

@@ -3,12 +3,14 @@ module github.com/padlock-go/padlock/internal/integration/adapters
 go 1.26.0
 
 require (
+	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/caddyserver/certmagic v0.25.6
 	github.com/go-co-op/gocron/v2 v2.21.2
 	github.com/google/uuid v1.6.0
 	github.com/hibiken/asynq v0.26.0
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/adapters/gocronlock v0.0.0
+	github.com/padlock-go/padlock/adapters/watermilllock v0.0.0
 	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
@@ -24,23 +26,28 @@ require (
 
 require (
 	github.com/caddyserver/zerossl v0.1.6 // indirect
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/libdns/libdns v1.1.1 // indirect
+	github.com/lithammer/shortuuid/v3 v3.0.7 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/mholt/acmez/v3 v3.1.7 // indirect
 	github.com/miekg/dns v1.1.73 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/oklog/ulid v1.3.1 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
 	github.com/redis/go-redis/v9 v9.14.1 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/riverqueue/river/riverdriver v0.51.1 // indirect
 	github.com/riverqueue/river/rivershared v0.51.1 // indirect
 	github.com/sethvargo/go-retry v0.5.0 // indirect
+	github.com/sony/gobreaker v1.0.0 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
 	github.com/tidwall/gjson v1.20.0 // indirect
 	github.com/tidwall/match v1.2.0 // indirect
@@ -64,6 +71,7 @@ require (
 replace (
 	github.com/padlock-go/padlock => ../../..
 	github.com/padlock-go/padlock/adapters/gocronlock => ../../../adapters/gocronlock
+	github.com/padlock-go/padlock/adapters/watermilllock => ../../../adapters/watermilllock
 	github.com/padlock-go/padlock/session/redissession => ../../../session/redissession
 	github.com/padlock-go/padlock/stores/redisstore => ../../../stores/redisstore
 	github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../../stores/sqlstore/drivers

@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/padlock-go/padlock"
@@ -12,6 +13,7 @@ func shop(locker *padlock.Locker, results padlockhttp.Results, checkout http.Han
 		Locker:  locker,
 		Results: results,
 		Scope:   func(r *http.Request) string { return r.Header.Get("X-User") }, // set by your login
+		OnError: func(r *http.Request, err error) { slog.ErrorContext(r.Context(), "idempotency", "err", err) },
 	}
 	perCart := padlockhttp.OneAtATime{
 		Locker: locker,
