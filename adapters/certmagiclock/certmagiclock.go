@@ -1,6 +1,6 @@
 // Package certmagiclock gives a storage of certmagic, and so of Caddy, the locks of padlock: many
-// servers then ask for each certificate once. It does not import certmagic. Its methods are those of
-// certmagic's Locker, TryLocker and LockLeaseRenewer.
+// servers then ask for each certificate once. It does not import certmagic. Its methods are those
+// of certmagic's Locker, TryLocker and LockLeaseRenewer.
 //
 //	// inner is one level deeper than Locks, so that the methods of Locks win.
 //	type inner struct{ certmagic.Storage }

@@ -23,17 +23,18 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-// New returns a gocron.Locker. A scheduler with it skips a run if another scheduler runs the job, or
-// has begun to run it less than atLeast ago. Without such a time, a job that is done within
+// New returns a gocron.Locker. A scheduler with it skips a run if another scheduler runs the job,
+// or has begun to run it less than atLeast ago. Without such a time, a job that is done within
 // milliseconds runs on each server, because the clocks of the servers differ by more than that. So
 // atLeast must be longer than the difference of the clocks, and shorter than the time between two
 // runs. A store limits it, as padlock.HoldAtLeast says; a minute is mostly enough.
 //
-// The name of the lock is the name of the job: give each job one with gocron.WithName. A run that is
-// skipped, and every other error of the lock, goes to the listener gocron.AfterLockError.
+// The name of the lock is the name of the job: give each job one with gocron.WithName. A run that
+// is skipped, and every other error of the lock, goes to the listener gocron.AfterLockError.
 //
-// The lock is released even if the job was removed, or the scheduler was stopped, while the job ran.
-// The job does not learn that its lock is lost, because gocron has no way to tell it: see [Task].
+// The lock is released even if the job was removed, or the scheduler was stopped, while the job
+// ran. The job does not learn that its lock is lost, because gocron has no way to tell it: see
+// [Task].
 func New(l *padlock.Locker, atLeast time.Duration, opts ...padlock.Option) gocron.Locker {
 	return &locker{l, append(slices.Clone(opts), padlock.HoldAtLeast(atLeast))}
 }

@@ -168,7 +168,8 @@ func TestATaskEndsWithItsScheduler(t *testing.T) {
 	})
 }
 
-// An Election is a gocron.Elector as it stands. When the leader stops, another server runs the jobs.
+// An Election is a gocron.Elector as it stands. When the leader stops, another server runs the
+// jobs.
 func TestElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs [3]atomic.Int32

@@ -25,8 +25,8 @@ const (
 	MaxKey = 255
 )
 
-// The beginnings of the names of locks and of the keys of answers. They differ, because both may be in
-// one Redis, where a name is a key.
+// The beginnings of the names of locks and of the keys of answers. They differ, because both may be
+// in one Redis, where a name is a key.
 const (
 	lockPrefix   = "idempotency:"
 	answerPrefix = "idempotency-answer:"
@@ -51,8 +51,8 @@ const keepWithin = 5 * time.Second
 // The key may be a quoted string, as the draft has it, or the same text without quotes.
 //
 // The answer goes to the client when it is kept. But an answer that the handler flushes, and one
-// that is longer than MaxBytes, goes to the client at once. If the process dies between the work and
-// the moment at which the answer is kept, a repeat runs the handler again. If that must not be,
+// that is longer than MaxBytes, goes to the client at once. If the process dies between the work
+// and the moment at which the answer is kept, a repeat runs the handler again. If that must not be,
 // write the key in the same transaction as the work.
 //
 // If the context of the request ends during the work, because the client has gone or the lock was
@@ -87,8 +87,8 @@ type Idempotency struct {
 	// OnError gets the errors of Results, if it is not nil.
 	OnError func(r *http.Request, err error)
 
-	// Options are those of the lock. Without padlock.Wait among them, a repeat does not wait for the
-	// first request; see OneAtATime.Options.
+	// Options are those of the lock. Without padlock.Wait among them, a repeat does not wait for
+	// the first request; see OneAtATime.Options.
 	Options []padlock.Option
 }
 

@@ -115,7 +115,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Of eight requests at once one runs; the others are told to come again, and get its answer then.
+// Of eight requests at once one runs; the others get 409, and its answer when they come again.
 func TestRequestsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newShop(t)
@@ -254,8 +254,8 @@ func TestTheRequestEndsDuringTheWork(t *testing.T) {
 	}
 }
 
-// Two requests ran at the same time, because the lock was lost. Both clients get the answer that was
-// kept first.
+// Two requests ran at the same time, because the lock was lost. Both clients get the answer that
+// was kept first.
 func TestTheFirstKeptAnswerCounts(t *testing.T) {
 	s, script := newShop(t)
 	s.serve = func(w http.ResponseWriter, r *http.Request) {

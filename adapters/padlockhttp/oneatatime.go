@@ -27,9 +27,9 @@ import (
 // store, one at a time is at work.
 //
 // A request that does not get the lock gets the answer of [Refuse]: mostly 409 Conflict with
-// Retry-After. If a handler has not begun its answer when it returns, and the lock did not last until
-// then, the answer is 500, because the work may be done in part. If the answer has begun, it stays
-// as it is.
+// Retry-After. If a handler has not begun its answer when it returns, and the lock did not last
+// until then, the answer is 500, because the work may be done in part. If the answer has begun, it
+// stays as it is.
 //
 // Set the fields before the first use.
 type OneAtATime struct {

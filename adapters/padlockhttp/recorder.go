@@ -11,8 +11,8 @@ import (
 )
 
 // A recorder holds an answer back until it is kept. An answer that the handler flushes, or that is
-// longer than max, goes to the client at once. Like every ResponseWriter, it is used by one goroutine
-// at a time.
+// longer than max, goes to the client at once. Like every ResponseWriter, it is used by one
+// goroutine at a time.
 type recorder struct {
 	http.ResponseWriter
 	max      int

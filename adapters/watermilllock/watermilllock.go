@@ -26,13 +26,13 @@ const (
 	OncePrefix = "once:" // of Once
 )
 
-// Seen returns a repository for watermill's middleware.Deduplicator, which then drops a message that
-// any server has got less than window ago. Each message costs one request. window is from 100 ms to
-// 24 h.
+// Seen returns a repository for watermill's middleware.Deduplicator, which then drops a message
+// that any server has got less than window ago. Each message costs one request. window is from 100
+// ms to 24 h.
 //
-// The Deduplicator counts a message as seen before its handler runs. If the handler fails, watermill
-// delivers the message again, and the Deduplicator drops it: the message is lost. Use Seen for
-// messages that may get lost, and [Once] for all others.
+// The Deduplicator counts a message as seen before its handler runs. If the handler fails,
+// watermill delivers the message again, and the Deduplicator drops it: the message is lost. Use
+// Seen for messages that may get lost, and [Once] for all others.
 func Seen(l *padlock.Locker, window time.Duration) middleware.ExpiringKeyRepository {
 	return seen{l, window}
 }
@@ -52,9 +52,9 @@ func (s seen) IsDuplicate(ctx context.Context, key string) (bool, error) {
 // on any server. key returns what the copies of a message have in common. If it is "", the message
 // passes.
 //
-// If the handler of another copy is at work, Once returns padlock.ErrHeld, so that the message comes
-// again. After an error of the handler, the message may be handled again at once. If the lock was
-// lost during the work, Once returns padlock.ErrLost even if the handler has succeeded, because
+// If the handler of another copy is at work, Once returns padlock.ErrHeld, so that the message
+// comes again. After an error of the handler, the message may be handled again at once. If the lock
+// was lost during the work, Once returns padlock.ErrLost even if the handler has succeeded, because
 // another server may have handled the message at the same time.
 //
 // The window is a cool-down of the lock. If the store has none, the error is errors.ErrUnsupported,
@@ -94,8 +94,8 @@ func wasHandled(err error) bool {
 // OneAtATime returns a middleware that handles one message of a key at a time, on all servers. If
 // key returns "", the message passes.
 //
-// A message waits for the lock until its context ends, or as long as padlock.Wait among opts allows.
-// Then OneAtATime returns padlock.ErrHeld, so that the message comes again.
+// A message waits for the lock until its context ends, or as long as padlock.Wait among opts
+// allows. Then OneAtATime returns padlock.ErrHeld, so that the message comes again.
 func OneAtATime(l *padlock.Locker, key func(*message.Message) string, opts ...padlock.Option) message.HandlerMiddleware {
 	opts = slices.Clone(opts)
 	return func(h message.HandlerFunc) message.HandlerFunc {

@@ -65,7 +65,8 @@ func TestSeen(t *testing.T) {
 	})
 }
 
-// watermill's Deduplicator loses a message whose handler fails, with every repository. Once does not.
+// watermill's Deduplicator loses a message whose handler fails, with every repository. Once does
+// not.
 func TestAFailedMessageComesAgain(t *testing.T) {
 	for what, c := range map[string]struct {
 		middleware func(*padlock.Locker) message.HandlerMiddleware

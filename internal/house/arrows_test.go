@@ -127,6 +127,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
 		arrowRow{dir: "adapters/certmagiclock", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "adapters/watermilllock", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},
 		arrowRow{dir: "internal/house"},
 		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server

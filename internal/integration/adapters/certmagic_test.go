@@ -96,9 +96,9 @@ func TestOneCertificateForFourServers(t *testing.T) {
 	})
 }
 
-// The lock of certmagic's FileStorage is a file, and Unlock removes that file, whoever made it. So a
-// server that was paused for longer than its lease releases the lock of its successor. This test
-// shows that, and that Locks do not.
+// The lock of certmagic's FileStorage is a file, and Unlock removes that file, even if another
+// server made it. So a server that was paused for longer than its lease releases the lock of its
+// successor. This test shows that, and that Locks do not.
 func TestUnlockAfterALoss(t *testing.T) {
 	t.Parallel()
 	const name = "issue_cert_example.com"

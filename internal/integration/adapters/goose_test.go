@@ -99,8 +99,9 @@ func (g *gooseLocker) SessionUnlock(context.Context, *sql.Conn) error { return g
 
 var _ lock.SessionLocker = (*gooseLocker)(nil)
 
-// The trap: goose takes a connection first and the lock after. If the locks are in the same pool, and
-// that has one connection, the migration waits for itself. The way of the page takes the lock first.
+// The trap: goose takes a connection first and the lock after. If the locks are in the same pool,
+// and that has one connection, the migration waits for itself. The way of the page takes the lock
+// first.
 func TestGooseAndTheLocksShareAPool(t *testing.T) {
 	t.Parallel()
 	db, err := database(t.TempDir())

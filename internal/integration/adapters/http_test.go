@@ -100,8 +100,8 @@ func checkout(t *testing.T, at, key, body string) (*http.Response, string) {
 	return nil, ""
 }
 
-// Two servers in two processes get ten requests with the same key. The card is charged once, and all
-// clients get the same answer.
+// Two servers in two processes get ten requests with the same key. The card is charged once, and
+// all clients get the same answer.
 func TestOneChargeOnTwoServers(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, url, dir string) {
