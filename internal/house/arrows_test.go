@@ -126,6 +126,10 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
 		arrowRow{dir: "open", code: []string{"driver", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
+		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
+		arrowRow{dir: "adapters/certmagiclock", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "adapters/watermilllock", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},
 		arrowRow{dir: "internal/house"},
 		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server
 		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests

@@ -1,0 +1,302 @@
+package padlockhttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+const (
+	// DefaultKeepFor is how long Idempotency keeps an answer unless KeepFor says otherwise.
+	DefaultKeepFor = 24 * time.Hour
+	// DefaultMaxBytes is the longest body of a request, and the longest body of an answer that is
+	// kept, unless Idempotency.MaxBytes says otherwise.
+	DefaultMaxBytes = 1 << 20
+	// MaxKey is the maximum length of an Idempotency-Key.
+	MaxKey = 255
+)
+
+// The beginnings of the names of locks and of the keys of answers. They differ, because both may be
+// in one Redis, where a name is a key.
+const (
+	lockPrefix   = "idempotency:"
+	answerPrefix = "idempotency-answer:"
+)
+
+// keepWithin bounds how long a request waits until its answer is kept.
+const keepWithin = 5 * time.Second
+
+// Idempotency is a middleware for the header Idempotency-Key, as
+// draft-ietf-httpapi-idempotency-key-header describes it. A client that repeats a POST or a PATCH
+// with the same key gets the answer of the first request, with the header Idempotent-Replayed, and
+// the handler does not run again. Requests with other methods pass. The answers of the middleware
+// are:
+//
+//	400 Bad Request           the header is malformed, or it is missing and Required is set
+//	409 Conflict              a request with this key is at work; the header Retry-After is set
+//	410 Gone                  the request was carried out, and its answer was too large to keep
+//	413 Content Too Large     the body of the request is longer than MaxBytes
+//	422 Unprocessable Content the key was used for another request before
+//	503 Service Unavailable   the lock or the kept answer cannot be reached; the handler did not run
+//
+// The key may be a quoted string, as the draft has it, or the same text without quotes.
+//
+// The answer goes to the client when it is kept. But an answer that the handler flushes, and one
+// that is longer than MaxBytes, goes to the client at once. If the process dies between the work
+// and the moment at which the answer is kept, a repeat runs the handler again. If that must not be,
+// write the key in the same transaction as the work.
+//
+// If the context of the request ends during the work, because the client has gone or the lock was
+// lost, only a success is kept: a repeat runs the handler again after every other answer.
+//
+// Set the fields before the first use. Answers are kept as they were sent, cookies included.
+type Idempotency struct {
+	// Locker takes the locks. It must not be nil.
+	Locker *padlock.Locker
+
+	// Results keeps the answers. It must not be nil.
+	Results Results
+
+	// Scope returns to whom the keys of a request belong, such as the number of the user who is
+	// logged in. A client that knows or guesses a key gets the answer kept for it, but only within
+	// its own scope. It must not be nil.
+	Scope func(*http.Request) string
+
+	// KeepFor is how long answers are kept; 0 means DefaultKeepFor.
+	KeepFor time.Duration
+
+	// Required refuses a POST or PATCH without the header.
+	Required bool
+
+	// MaxBytes limits the bodies of requests and of kept answers; 0 means DefaultMaxBytes.
+	MaxBytes int
+
+	// Keep reports whether an answer with this status is kept. If it returns false, a repeat runs
+	// the handler again. If Keep is nil, answers below 500 are kept.
+	Keep func(status int) bool
+
+	// OnError gets the errors of Results, if it is not nil.
+	OnError func(r *http.Request, err error)
+
+	// Options are those of the lock. Without padlock.Wait among them, a repeat does not wait for
+	// the first request; see OneAtATime.Options.
+	Options []padlock.Option
+}
+
+// Wrap returns a handler that calls next once for each key. It panics if a field is missing.
+func (i Idempotency) Wrap(next http.Handler) http.Handler {
+	if i.Locker == nil || i.Results == nil || i.Scope == nil {
+		panic("padlockhttp: Idempotency needs a Locker, Results and a Scope")
+	}
+	if i.KeepFor == 0 {
+		i.KeepFor = DefaultKeepFor
+	}
+	if i.MaxBytes == 0 {
+		i.MaxBytes = DefaultMaxBytes
+	}
+	if i.Keep == nil {
+		i.Keep = func(status int) bool { return status < 500 }
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost && r.Method != http.MethodPatch {
+			next.ServeHTTP(w, r)
+			return
+		}
+		values := r.Header.Values("Idempotency-Key")
+		if len(values) == 0 && !i.Required {
+			next.ServeHTTP(w, r)
+			return
+		}
+		key, p := parseKey(values)
+		if p != nil {
+			p.write(w)
+			return
+		}
+		print, p := i.fingerprint(r)
+		if p != nil {
+			p.write(w)
+			return
+		}
+		i.serve(w, r, next, i.hash(r, key), print)
+	})
+}
+
+// serve replies with the answer that is kept at key, or runs the handler under the lock of the key.
+func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, key, print string) {
+	lock, err := acquire(r, i.Locker, lockPrefix+key, i.Options)
+	if err != nil {
+		// The request at work may have kept its answer already, or may itself be a repeat.
+		if !errors.Is(err, padlock.ErrHeld) || !i.replay(w, r, key, print) {
+			refuseOutstanding(w, err)
+		}
+		return
+	}
+	defer lock.Release() // even if the handler panics
+	if i.replay(w, r, key, print) {
+		return
+	}
+	ctx, cancel := lock.Join(r.Context())
+	defer cancel()
+	rec := newRecorder(w, i.MaxBytes)
+	next.ServeHTTP(rec, r.WithContext(ctx))
+	if ctx.Err() != nil && (rec.status == 0 || rec.status >= 400) {
+		if rec.status == 0 {
+			refuseLost(w)
+		}
+		rec.send()
+		return
+	}
+	if rec.status == 0 {
+		rec.WriteHeader(http.StatusOK)
+	}
+	if i.Keep(rec.status) && !rec.hijacked {
+		i.keep(w, r, key, rec, print)
+	}
+	rec.send()
+}
+
+// keep keeps the answer. If another request has kept one meanwhile, because this one has lost its
+// lock, the client gets that answer, as all other clients do.
+func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, rec *recorder, print string) {
+	// The work is done, so its answer is kept even if the client has gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keepWithin)
+	defer cancel()
+	data, err := rec.kept(print).encode()
+	if err != nil {
+		i.report(r, err)
+		return
+	}
+	done, present, err := i.Results.Swap(ctx, answerPrefix+key, nil, data, i.KeepFor)
+	switch {
+	case err != nil: // the client may still get the answer, so it gets the true one
+		i.report(r, fmt.Errorf("padlockhttp: the answer is not kept, a repeat may run again: %w", err))
+	case !done && !rec.sent && present != nil:
+		if first, err := decode(present.Data); err == nil && first.Print == print {
+			rec.drop()
+			first.replay(w)
+		}
+	}
+}
+
+// replay replies with the kept answer, if there is one. It also replies if it cannot find out.
+func (i Idempotency) replay(w http.ResponseWriter, r *http.Request, key, print string) bool {
+	kept, err := load(r.Context(), i.Results, answerPrefix+key)
+	switch {
+	case err != nil:
+		i.report(r, err)
+		problem{Status: http.StatusServiceUnavailable, retry: time.Second,
+			Detail: "The server cannot look for the answer to an earlier request with this Idempotency-Key. Nothing was done. Repeat this request later."}.write(w)
+	case kept == nil:
+		return false
+	case kept.Print != print:
+		problem{Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
+			Detail: "The Idempotency-Key was used for another request before. Make a new key for each piece of work."}.write(w)
+	default:
+		kept.replay(w)
+	}
+	return true
+}
+
+func (i Idempotency) report(r *http.Request, err error) {
+	if i.OnError != nil {
+		i.OnError(r, err)
+	}
+}
+
+// refuseOutstanding is Refuse with the words of the draft.
+func refuseOutstanding(w http.ResponseWriter, err error) {
+	if !errors.Is(err, padlock.ErrHeld) {
+		Refuse(w, err)
+		return
+	}
+	problem{Status: http.StatusConflict, Title: "A request is outstanding for this Idempotency-Key", retry: time.Second,
+		Detail: "A request with the same Idempotency-Key is at work. Repeat this request later."}.write(w)
+}
+
+// hash returns what stands for a key of the client in the names of locks and answers. Scopes have
+// any length, and the names of locks are shown in lists.
+func (i Idempotency) hash(r *http.Request, key string) string {
+	scope := i.Scope(r)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(scope), scope, key))
+	return hex.EncodeToString(sum[:])
+}
+
+// fingerprint tells two requests apart: it is a hash of method, URL and body. The handler can read
+// the body again.
+func (i Idempotency) fingerprint(r *http.Request) (string, *problem) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
+	if r.Body != nil {
+		body, err := io.ReadAll(io.LimitReader(r.Body, int64(i.MaxBytes)+1))
+		if err != nil {
+			return "", &problem{Status: http.StatusBadRequest, Detail: "The body of the request cannot be read."}
+		}
+		if len(body) > i.MaxBytes {
+			return "", &problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("The body of a request with an Idempotency-Key has at most %d bytes.", i.MaxBytes)}
+		}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{bytes.NewReader(body), r.Body}
+		h.Write(body)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// parseKey reads the values of the header: one quoted string, or one bare text.
+func parseKey(values []string) (string, *problem) {
+	malformed := func(why string) (string, *problem) {
+		return "", &problem{Status: http.StatusBadRequest, Title: "Idempotency-Key is malformed", Detail: why}
+	}
+	if len(values) == 0 {
+		return "", &problem{Status: http.StatusBadRequest, Title: "Idempotency-Key is missing",
+			Detail: "This request needs the header Idempotency-Key, so that a repeat does no harm."}
+	}
+	key := strings.TrimSpace(values[0])
+	if len(values) > 1 {
+		return malformed("The request has several keys.")
+	}
+	if quoted, ok := strings.CutPrefix(key, `"`); ok {
+		if key, ok = unquote(quoted); !ok {
+			return malformed("The key is no quoted string.")
+		}
+	} else if strings.ContainsAny(key, "\" ,;") {
+		return malformed("A key with such characters needs quotes.")
+	}
+	if key == "" || len(key) > MaxKey {
+		return malformed(fmt.Sprintf("A key has 1 to %d characters.", MaxKey))
+	}
+	if strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return malformed("A key is made of printable ASCII characters.")
+	}
+	return key, nil
+}
+
+// unquote reads a string of RFC 9651 after its first quote. Parameters that follow are ignored.
+func unquote(s string) (string, bool) {
+	var key strings.Builder
+	for n := 0; n < len(s); n++ {
+		switch c := s[n]; {
+		case c == '"':
+			rest := strings.TrimSpace(s[n+1:])
+			return key.String(), rest == "" || rest[0] == ';'
+		case c == '\\':
+			if n++; n == len(s) || s[n] != '"' && s[n] != '\\' {
+				return "", false
+			}
+			key.WriteByte(s[n])
+		default:
+			key.WriteByte(c)
+		}
+	}
+	return "", false
+}

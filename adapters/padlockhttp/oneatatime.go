@@ -1,0 +1,88 @@
+// Package padlockhttp puts locks around handlers of net/http.
+//
+// [OneAtATime] lets one request at a time work on a thing, on all servers:
+//
+//	perCart := padlockhttp.OneAtATime{
+//		Locker: locker,
+//		Key:    func(r *http.Request) string { return "cart:" + r.PathValue("cart") },
+//	}
+//	mux.Handle("POST /carts/{cart}/checkout", perCart.Wrap(checkout))
+//
+// [Idempotency] answers a request that a client repeats, with the answer to the first one. The
+// client marks the repeat with the header Idempotency-Key.
+//
+// The context of a request ends when its lock is lost, and padlock.FenceFrom finds the fence of the
+// lock in it. Handlers may stream, with http.Flusher or http.ResponseController.
+package padlockhttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock"
+)
+
+// OneAtATime is a middleware: of all requests with the same key, on all servers that share the lock
+// store, one at a time is at work.
+//
+// A request that does not get the lock gets the answer of [Refuse]: mostly 409 Conflict with
+// Retry-After. If a handler has not begun its answer when it returns, and the lock did not last
+// until then, the answer is 500, because the work may be done in part. If the answer has begun, it
+// stays as it is.
+//
+// Set the fields before the first use.
+type OneAtATime struct {
+	// Locker takes the locks. It must not be nil.
+	Locker *padlock.Locker
+
+	// Key returns the name of the lock of a request. If it returns "", the request needs no lock.
+	// It must not be nil. The name may come from the client: begin it with a text of your own, such
+	// as "cart:".
+	Key func(*http.Request) string
+
+	// Options are those of the lock. Without padlock.Wait among them, a request does not wait. With
+	// it, a request waits as long as the option says, but no longer than until its context ends, or
+	// until 70 % of the server's WriteTimeout are over.
+	Options []padlock.Option
+}
+
+// Wrap returns a handler that calls next under the lock of each request. It panics if a field is
+// missing.
+func (o OneAtATime) Wrap(next http.Handler) http.Handler {
+	if o.Locker == nil || o.Key == nil {
+		panic("padlockhttp: OneAtATime needs a Locker and a Key")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := o.Key(r)
+		if name == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		lock, err := acquire(r, o.Locker, name, o.Options)
+		if err != nil {
+			Refuse(w, err)
+			return
+		}
+		defer lock.Release() // even if the handler panics
+		ctx, cancel := lock.Join(r.Context())
+		defer cancel()
+		a := &answer{ResponseWriter: w}
+		next.ServeHTTP(a, r.WithContext(ctx))
+		if err := lock.Release(); isLoss(err) && !a.begun {
+			refuseLost(w)
+		}
+	})
+}
+
+// acquire takes the lock of a request. The wait ends early enough for an answer within the server's
+// WriteTimeout.
+func acquire(r *http.Request, l *padlock.Locker, name string, opts []padlock.Option) (*padlock.Lock, error) {
+	ctx := r.Context()
+	if srv, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && srv.WriteTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, srv.WriteTimeout*7/10)
+		defer cancel()
+	}
+	return l.Acquire(ctx, name, append([]padlock.Option{padlock.Wait(time.Duration(0))}, opts...)...)
+}

@@ -1,0 +1,130 @@
+package padlockhttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock/session/sessionstore"
+)
+
+// Results keeps the answers of [Idempotency]. Every sessionstore.BlobStore is one: Redis.Blobs of
+// module redissession, and Store.Blobs of package sqlsession. [Memory] is one for a single server.
+type Results interface {
+	// Get returns the value at key, or sessionstore.ErrNotFound.
+	Get(ctx context.Context, key string) (sessionstore.Blob, error)
+
+	// Swap keeps data at key for ttl, if there is no value at key, and returns true. Otherwise it
+	// returns the value that is there. old is always nil.
+	Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (done bool, present *sessionstore.Blob, err error)
+}
+
+// Memory keeps answers in this process: for a single server, and for tests. It forgets them when
+// their time is over or the process ends. The zero value is ready for use, and it is safe for
+// concurrent use.
+type Memory struct {
+	mu    sync.Mutex
+	kept  map[string]keptUntil
+	sweep int // how many answers there may be before those whose time is over are removed
+}
+
+type keptUntil struct {
+	data []byte
+	end  time.Time
+}
+
+// Get implements Results.
+func (m *Memory) Get(_ context.Context, key string) (sessionstore.Blob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v, ok := m.kept[key]; ok && time.Until(v.end) > 0 {
+		return sessionstore.Blob{Data: v.data, TTL: time.Until(v.end)}, nil
+	}
+	return sessionstore.Blob{}, sessionstore.ErrNotFound
+}
+
+// Swap implements Results.
+func (m *Memory) Swap(_ context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	v, there := m.kept[key]
+	if there = there && v.end.After(now); there != (old != nil) || there && !bytes.Equal(v.data, old.Data) {
+		if !there {
+			return false, nil, nil
+		}
+		return false, &sessionstore.Blob{Data: v.data, TTL: v.end.Sub(now)}, nil
+	}
+	if len(m.kept) >= m.sweep {
+		for k, v := range m.kept {
+			if !v.end.After(now) {
+				delete(m.kept, k)
+			}
+		}
+		m.sweep = 2*len(m.kept) + 64
+	}
+	if m.kept == nil {
+		m.kept = make(map[string]keptUntil)
+	}
+	m.kept[key] = keptUntil{bytes.Clone(data), now.Add(ttl)}
+	return true, nil, nil
+}
+
+// keptVersion is the version of the format in which answers are kept.
+const keptVersion = 1
+
+// A kept is an answer as Results has it.
+type kept struct {
+	Version  int         `json:"v"`
+	Print    string      `json:"print"` // the fingerprint of the request
+	Status   int         `json:"status"`
+	Header   http.Header `json:"header,omitempty"`
+	Body     []byte      `json:"body,omitempty"`
+	TooLarge bool        `json:"too_large,omitempty"` // Body was too large to keep
+}
+
+func (k *kept) encode() ([]byte, error) { return json.Marshal(k) }
+
+func decode(data []byte) (*kept, error) {
+	var k kept
+	if err := json.Unmarshal(data, &k); err != nil {
+		return nil, fmt.Errorf("padlockhttp: a kept answer cannot be read: %w", err)
+	}
+	if k.Version != keptVersion {
+		return nil, fmt.Errorf("padlockhttp: a kept answer has version %d, this program reads version %d", k.Version, keptVersion)
+	}
+	return &k, nil
+}
+
+// load returns the kept answer, or nil.
+func load(ctx context.Context, results Results, name string) (*kept, error) {
+	blob, err := results.Get(ctx, name)
+	if errors.Is(err, sessionstore.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("padlockhttp: looking for a kept answer: %w", err)
+	}
+	return decode(blob.Data)
+}
+
+// replay sends the kept answer once more.
+func (k *kept) replay(w http.ResponseWriter) {
+	if k.TooLarge {
+		problem{Status: http.StatusGone, Title: "The answer was too large to keep",
+			Detail: "The request with this Idempotency-Key was carried out. Its answer was too large to keep."}.write(w)
+		return
+	}
+	h := w.Header()
+	for name, values := range k.Header {
+		h[name] = values
+	}
+	h.Set("Idempotent-Replayed", "true")
+	w.WriteHeader(k.Status)
+	_, _ = w.Write(k.Body)
+}

@@ -1,0 +1,126 @@
+// Package watermilllock lets the handlers of watermill, on many servers, handle a message once, and
+// messages of one key one at a time.
+//
+//	router.AddMiddleware(
+//		watermilllock.Once(locker, byUUID, time.Hour),  // drops a message that was handled before
+//		watermilllock.OneAtATime(locker, byCustomer),   // one message of a customer at a time
+//	)
+//
+// The context of a message ends when its lock is lost, and padlock.FenceFrom finds the fence in it.
+package watermilllock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/padlock-go/padlock"
+)
+
+// The beginnings of the names of locks.
+const (
+	SeenPrefix = "seen:" // of Seen
+	OncePrefix = "once:" // of Once
+)
+
+// Seen returns a repository for watermill's middleware.Deduplicator, which then drops a message
+// that any server has got less than window ago. Each message costs one request. window is from 100
+// ms to 24 h.
+//
+// The Deduplicator counts a message as seen before its handler runs. If the handler fails,
+// watermill delivers the message again, and the Deduplicator drops it: the message is lost. Use
+// Seen for messages that may get lost, and [Once] for all others.
+func Seen(l *padlock.Locker, window time.Duration) middleware.ExpiringKeyRepository {
+	return seen{l, window}
+}
+
+type seen struct {
+	locker *padlock.Locker
+	window time.Duration
+}
+
+// IsDuplicate implements middleware.ExpiringKeyRepository. It reports whether the key was seen.
+func (s seen) IsDuplicate(ctx context.Context, key string) (bool, error) {
+	first, err := s.locker.Claim(ctx, SeenPrefix+key, s.window)
+	return !first && err == nil, err
+}
+
+// Once returns a middleware that drops a message whose handler has succeeded less than window ago,
+// on any server. key returns what the copies of a message have in common. If it is "", the message
+// passes.
+//
+// If the handler of another copy is at work, Once returns padlock.ErrHeld, so that the message
+// comes again. After an error of the handler, the message may be handled again at once. If the lock
+// was lost during the work, Once returns padlock.ErrLost even if the handler has succeeded, because
+// another server may have handled the message at the same time.
+//
+// The window is a cool-down of the lock. If the store has none, the error is errors.ErrUnsupported,
+// and the handler does not run.
+func Once(l *padlock.Locker, key func(*message.Message) string, window time.Duration, opts ...padlock.Option) message.HandlerMiddleware {
+	opts = append(slices.Clone(opts), padlock.CoolDown(window))
+	return func(h message.HandlerFunc) message.HandlerFunc {
+		return func(m *message.Message) ([]*message.Message, error) {
+			name := key(m)
+			if name == "" {
+				return h(m)
+			}
+			lock, err := l.TryAcquire(m.Context(), OncePrefix+name, opts...)
+			if wasHandled(err) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			defer lock.Release(padlock.CoolDown(0)) // after a panic
+			out, err := underLock(lock, m, h)
+			if err != nil {
+				return out, errors.Join(err, lock.Release(padlock.CoolDown(0)))
+			}
+			return out, lock.Release()
+		}
+	}
+}
+
+// wasHandled reports whether the name is taken by nothing but the cool-down that follows a success.
+func wasHandled(err error) bool {
+	var held *padlock.HeldError
+	return errors.As(err, &held) && len(held.Holds) > 0 &&
+		!slices.ContainsFunc(held.Holds, func(h padlock.Hold) bool { return !h.Cooling })
+}
+
+// OneAtATime returns a middleware that handles one message of a key at a time, on all servers. If
+// key returns "", the message passes.
+//
+// A message waits for the lock until its context ends, or as long as padlock.Wait among opts
+// allows. Then OneAtATime returns padlock.ErrHeld, so that the message comes again.
+func OneAtATime(l *padlock.Locker, key func(*message.Message) string, opts ...padlock.Option) message.HandlerMiddleware {
+	opts = slices.Clone(opts)
+	return func(h message.HandlerFunc) message.HandlerFunc {
+		return func(m *message.Message) ([]*message.Message, error) {
+			name := key(m)
+			if name == "" {
+				return h(m)
+			}
+			lock, err := l.Acquire(m.Context(), name, opts...)
+			if err != nil {
+				return nil, err
+			}
+			defer lock.Release() // after a panic
+			out, err := underLock(lock, m, h)
+			return out, errors.Join(err, lock.Release())
+		}
+	}
+}
+
+// underLock calls the handler. Meanwhile the context of the message ends with the lock.
+func underLock(lock *padlock.Lock, m *message.Message, h message.HandlerFunc) ([]*message.Message, error) {
+	before := m.Context()
+	ctx, cancel := lock.Join(before)
+	defer cancel()
+	m.SetContext(ctx)
+	defer m.SetContext(before)
+	return h(m)
+}

@@ -1,0 +1,162 @@
+package adapters
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/padlocktest"
+	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+var migrations = fstest.MapFS{
+	"00001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (x INT);\n")},
+	"00002_b.sql": {Data: []byte("-- +goose Up\nINSERT INTO a VALUES (1);\n")},
+}
+
+// database opens the database of the migrations. It has one connection, as many programs do it with
+// SQLite.
+func database(dir string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", filepath.Join(dir, "shop.db")+"?_pragma=busy_timeout(10000)")
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+// runMigrations is a server that migrates its database when it starts.
+func runMigrations(p *process) error {
+	db, err := database(p.dir)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	m, err := goose.NewProvider(goose.DialectSQLite3, db, migrations)
+	if err != nil {
+		return err
+	}
+	p.say("ready")
+	p.next()
+	if err := migrateUp(context.Background(), p.locker, m); err != nil {
+		return err
+	}
+	p.say("done")
+	return nil
+}
+
+// Four servers start at the same time: each migration is applied once, although goose has no lock
+// for this database.
+func TestGooseOnFourServers(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, url, dir string) {
+		var servers [4]*child
+		for i := range servers {
+			servers[i] = start(t, "goose", url, dir)
+		}
+		for _, s := range servers {
+			s.hear()
+		}
+		for _, s := range servers {
+			s.tell("now")
+		}
+		for _, s := range servers {
+			if got := s.hear(); got != "done" {
+				t.Error(got)
+			}
+		}
+		db, err := database(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var rows int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM a").Scan(&rows); err != nil || rows != 1 {
+			t.Errorf("%d rows, %v", rows, err)
+		}
+	})
+}
+
+// gooseLocker is the adapter that the interface of goose asks for.
+type gooseLocker struct {
+	locker *padlock.Locker
+	held   *padlock.Lock
+}
+
+func (g *gooseLocker) SessionLock(ctx context.Context, _ *sql.Conn) (err error) {
+	g.held, err = g.locker.Acquire(ctx, "migrations:shop")
+	return err
+}
+
+func (g *gooseLocker) SessionUnlock(context.Context, *sql.Conn) error { return g.held.Release() }
+
+var _ lock.SessionLocker = (*gooseLocker)(nil)
+
+// The trap: goose takes a connection first and the lock after. If the locks are in the same pool,
+// and that has one connection, the migration waits for itself. The way of the page takes the lock
+// first.
+func TestGooseAndTheLocksShareAPool(t *testing.T) {
+	t.Parallel()
+	db, err := database(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	store, err := sqlstore.Open(t.Context(), db, sqlstore.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(store)
+	defer l.Close(context.Background())
+	trap, err := goose.NewProvider(goose.DialectPostgres, db, migrations, goose.WithSessionLocker(&gooseLocker{locker: l}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := trap.Up(ctx); err == nil {
+		t.Error("the trap of the page is none any more")
+	}
+	m, err := goose.NewProvider(goose.DialectSQLite3, db, migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrateUp(t.Context(), l, m); err != nil {
+		t.Error(err)
+	}
+}
+
+// The lock is lost during a migration: goose stops.
+func TestGooseStopsAfterALoss(t *testing.T) {
+	t.Parallel()
+	db, err := database(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l, script := padlocktest.New(t)
+	second := false
+	m, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(
+		goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
+			script.Lose("migrations:shop")
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}, nil),
+		goose.NewGoMigration(2, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
+			second = true
+			return nil
+		}}, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrateUp(t.Context(), l, m); !errors.Is(err, padlock.ErrLost) || second {
+		t.Errorf("%v, the second migration ran: %v", err, fmt.Sprint(second))
+	}
+}

@@ -1,0 +1,127 @@
+package adapters
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/padlocktest"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// slow is a service whose calls last until a test ends them.
+type slow struct {
+	grpc_health_v1.UnimplementedHealthServer
+	check func(ctx context.Context, service string) error
+}
+
+func (s slow) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	return &grpc_health_v1.HealthCheckResponse{}, s.check(ctx, r.GetService())
+}
+
+// dial starts a server and returns a client of it.
+func dial(t *testing.T, l *padlock.Locker, check func(ctx context.Context, service string) error) grpc_health_v1.HealthClient {
+	t.Helper()
+	s := grpc.NewServer(grpc.UnaryInterceptor(oneCallAtATime(l, func(req any) string {
+		return req.(*grpc_health_v1.HealthCheckRequest).GetService()
+	})))
+	grpc_health_v1.RegisterHealthServer(s, slow{check: check})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(listener)
+	t.Cleanup(s.Stop)
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return grpc_health_v1.NewHealthClient(conn)
+}
+
+func call(ctx context.Context, c grpc_health_v1.HealthClient, service string) error {
+	_, err := c.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+	return err
+}
+
+// A second call with the same key, at another server, is aborted and learns when to come again.
+func TestGRPCOnTwoServers(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, url, _ string) {
+		runs, end := make(chan struct{}), make(chan struct{})
+		first := dial(t, newLocker(t, url), func(context.Context, string) error {
+			runs <- struct{}{}
+			<-end
+			return nil
+		})
+		second := dial(t, newLocker(t, url), func(context.Context, string) error { return status.Error(codes.NotFound, "no such thing") })
+		done := make(chan error, 1)
+		go func() { done <- call(t.Context(), first, "invoice:42") }()
+		<-runs
+		s := status.Convert(call(t.Context(), second, "invoice:42"))
+		var retry *errdetails.RetryInfo
+		if len(s.Details()) == 1 {
+			retry, _ = s.Details()[0].(*errdetails.RetryInfo)
+		}
+		if s.Code() != codes.Aborted || retry.GetRetryDelay().AsDuration() <= 0 {
+			t.Errorf("%v, %v", s, retry)
+		}
+		if err := call(t.Context(), second, ""); status.Code(err) != codes.NotFound {
+			t.Errorf("a call without a key: %v", err)
+		}
+		close(end)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := call(t.Context(), second, "invoice:42"); status.Code(err) != codes.NotFound {
+			t.Errorf("after the first call: %v", err)
+		}
+	})
+}
+
+// The lock is lost during a call, or the client cancels the call.
+func TestGRPCLossAndCancel(t *testing.T) {
+	t.Parallel()
+	l, script := padlocktest.New(t)
+	runs, cause := make(chan struct{}), make(chan error, 1)
+	c := dial(t, l, func(ctx context.Context, service string) error {
+		if service == "lost" {
+			script.Lose("lost")
+		} else {
+			close(runs)
+		}
+		<-ctx.Done()
+		cause <- context.Cause(ctx)
+		return nil
+	})
+	if err := call(t.Context(), c, "lost"); status.Code(err) != codes.Unknown {
+		t.Error(err)
+	}
+	if err := <-cause; !errors.Is(err, padlock.ErrLost) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-runs; cancel() }()
+	if err := call(ctx, c, "cancelled"); status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	<-cause
+	lock, err := l.Acquire(t.Context(), "cancelled", padlock.Wait(10*time.Second))
+	if err != nil {
+		t.Errorf("the lock was not released: %v", err)
+	}
+	lock.Release()
+	script.Fail(padlocktest.Acquire, 1, padlock.ErrUnavailable)
+	if err := call(t.Context(), c, "away"); status.Code(err) != codes.Unavailable {
+		t.Error(err)
+	}
+}
