@@ -124,7 +124,7 @@ func (q *query) options() []padlock.Option {
 		ttl = min(ttl, g.MaxTTL)
 	}
 	opts := []padlock.Option{padlock.Token(q.token), padlock.TTL(ttl), padlock.NoRenewal(), padlock.Label(q.fullLabel())}
-	if g.Bound != driver.ToNothing {
+	if g.Bound != driver.BoundToNothing {
 		opts = append(opts, padlock.Detached())
 	}
 	if q.shared {

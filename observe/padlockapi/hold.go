@@ -73,7 +73,7 @@ func (q *query) checkRelease(name string) error {
 }
 
 var outcomes = map[driver.Outcome]string{
-	driver.Released: "released", driver.Inherited: "released", driver.Expired: "expired", driver.Taken: "taken", driver.Gone: "gone",
+	driver.OutcomeReleased: "released", driver.OutcomeInherited: "released", driver.OutcomeExpired: "expired", driver.OutcomeTaken: "taken", driver.OutcomeGone: "gone",
 }
 
 // releaseAgain is how long to wait before each repetition of a release without an answer.

@@ -241,7 +241,7 @@ func (f *failing) Extend(ctx context.Context, name, token string, ttl time.Durat
 }
 
 func (f *failing) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	return driver.Gone, f.err
+	return driver.OutcomeGone, f.err
 }
 func (f *failing) Inspect(context.Context, string) (driver.State, error) {
 	return driver.State{}, f.err

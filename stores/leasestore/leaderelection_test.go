@@ -184,13 +184,13 @@ func TestPadlockKeepsLeadersOut(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.Released || err != nil {
+			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
 				t.Fatal(out, err)
 			}
 			if !c.try() {
 				t.Fatal("client-go does not lead after the release")
 			}
-			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out == driver.Released || err != nil {
+			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out == driver.OutcomeReleased || err != nil {
 				t.Errorf("released twice: %v, %v", out, err)
 			}
 			if !c.try() {
@@ -232,7 +232,7 @@ func TestCoolDownKeepsLeadersOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		const keep = time.Minute
-		if out, err := store.Release(t.Context(), r.Name, r.Token, keep); out != driver.Released || err != nil {
+		if out, err := store.Release(t.Context(), r.Name, r.Token, keep); out != driver.OutcomeReleased || err != nil {
 			t.Fatal(out, err)
 		}
 		start := time.Now()

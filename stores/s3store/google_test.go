@@ -286,7 +286,7 @@ func TestGoogleURLs(t *testing.T) {
 		}
 		store, err := s3store.FromURL(t.Context(), u, register.Lazy())
 		if err == nil {
-			if g := store.Guarantees(); g.Store != "gs" || (g.SurvivesRestart == driver.Yes) != (u.RawQuery == "") {
+			if g := store.Guarantees(); g.Store != "gs" || (g.SurvivesRestart == driver.PromiseYes) != (u.RawQuery == "") {
 				t.Errorf("%s: %+v", rawURL, g)
 			}
 			store.Close()

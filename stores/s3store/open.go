@@ -48,7 +48,7 @@ func options(scheme, noVersion string) register.Options {
 	return register.Options{
 		Name: scheme, Clock: register.Clock{Grain: time.Second, Skew: DefaultSkew},
 		Keys: &storekit.ObjectKeys, MaxKey: 1024, NoVersion: noVersion,
-		SurvivesRestart: driver.Yes, SurvivesFailover: driver.Yes,
+		SurvivesRestart: driver.PromiseYes, SurvivesFailover: driver.PromiseYes,
 	}
 }
 
