@@ -1,5 +1,8 @@
 // Package gocronlock makes jobs of gocron run on one of many servers.
 //
+// Use it if several servers have the same jobs. A scheduler that is alone does not need it, and for
+// cron or systemd use the command padlock run instead.
+//
 // There are three ways. The last one needs nothing of this package:
 //
 //	// A job runs where its time comes first. It does not learn that its lock is lost.

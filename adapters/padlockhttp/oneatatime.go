@@ -1,5 +1,9 @@
 // Package padlockhttp puts locks around handlers of net/http.
 //
+// Use it if two requests must not work on the same cart, account or file at the same time, or if
+// clients repeat requests. A handler whose work is one transaction in a database does not need it:
+// the database orders the transactions.
+//
 // [OneAtATime] lets one request at a time work on a thing, on all servers:
 //
 //	perCart := padlockhttp.OneAtATime{

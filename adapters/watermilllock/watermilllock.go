@@ -1,5 +1,9 @@
-// Package watermilllock lets the handlers of watermill, on many servers, handle a message once, and
+// Package watermilllock makes the handlers of watermill, on many servers, handle a message once, and
 // messages of one key one at a time.
+//
+// Use it if the broker delivers a message twice, or to several servers, and the work must not be
+// repeated or overlap. If the work is one transaction in a database, keep the message's id there
+// instead: that holds on the worst day too.
 //
 //	router.AddMiddleware(
 //		watermilllock.Once(locker, byUUID, time.Hour),  // drops a message that was handled before

@@ -50,7 +50,7 @@ func TestLastLookWaitsForDeadWaiters(t *testing.T) {
 
 // TestLastLookAfterNoAnswer: a call of the engine whose outcome is not known may have the lock
 // itself, so the next call is not refused by another's hold. Without such a call, a held name that
-// should be free is told at once.
+// should be free is a violation at once.
 func TestLastLookAfterNoAnswer(t *testing.T) {
 	s := memstore.New()
 	l := padlock.New(s)

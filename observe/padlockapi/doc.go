@@ -1,5 +1,9 @@
-// Package padlockapi offers the locks of a store over HTTP, for programs in every language. It
-// needs the standard library only.
+// Package padlockapi makes an HTTP API of the locks of a store, for programs in every language. It
+// needs the standard library only. The command padlock serve --api has it built in.
+//
+// Use it if programs that are not written in Go take locks, or must not reach the store itself. In
+// Go, use package padlock with the store instead: it needs no server in between, renews by itself,
+// and has locks on several names.
 //
 //	tokens, err := padlockweb.OpenTokens("/etc/padlock/tokens")
 //	…

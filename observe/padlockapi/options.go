@@ -48,23 +48,25 @@ type Tokens interface {
 }
 
 // Accept makes the Handler ask for one of the tokens in the header "Authorization: Bearer". After
-// Accept(nil) nobody may do anything, whatever the other options say.
+// Accept(nil) nobody may do anything, whatever the other options say. Without it, no token is known.
 func Accept(tokens Tokens) Option {
 	return func(s *settings) { s.tokens, s.broken = tokens, s.broken || tokens == nil }
 }
 
 // Authorize makes f decide what the sender of a request may do, for servers that know their clients
 // already. f must be safe for concurrent use. With Authorize, tokens are not used. After
-// Authorize(nil) nobody may do anything, whatever the other options say.
+// Authorize(nil) nobody may do anything, whatever the other options say. Without it, the tokens
+// decide.
 func Authorize(f func(r *http.Request) Visitor) Option {
 	return func(s *settings) { s.authorize, s.broken = f, s.broken || f == nil }
 }
 
 // WithoutToken lets every visitor without a token read and acquire. It is for a server that only
-// this machine can reach.
+// this machine can reach. By default a visitor without a token may do nothing.
 func WithoutToken() Option { return func(s *settings) { s.open = true } }
 
-// AllowBreak lets visitors with a name and the right to break end the holds of others.
+// AllowBreak lets visitors with a name and the right to break end the holds of others. By default
+// nobody can.
 func AllowBreak() Option { return func(s *settings) { s.allowBreak = true } }
 
 // Hosts sets the host names under which clients reach the Handler, without ports; see
@@ -85,7 +87,7 @@ func Hosts(names ...string) Option {
 // Logger sets the logger for the audit. It gets a record at level Info for each grant and each
 // break, and at level Warn for each request that was refused because of rights. Names are
 // attributes: use slog.NewJSONHandler or slog.NewTextHandler, which escape control characters. The
-// default discards the records.
+// default discards the records, and nil leaves the default.
 func Logger(l *slog.Logger) Option {
 	return func(s *settings) {
 		if l != nil {

@@ -23,8 +23,8 @@ type Granted interface {
 // CheckTx protects a transaction from writing after its process has lost the lock. It returns nil
 // if the lock is held now. From then until tx ends, nobody else gets the name, even if the lease
 // ends before tx does. So a process that is paused before its commit does no harm, and the program
-// need not check fences. For several names call it with each of them: Locks.Lock(name) of what
-// AcquireAll returned.
+// need not check fences. For several names that AcquireAll took, call it with each lock: Locks.Lock
+// returns them.
 //
 // tx is a *sql.Tx, or a [Tx] such as package drivers/postgres makes of a pgx.Tx; anything else is
 // driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is
