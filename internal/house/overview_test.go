@@ -17,7 +17,7 @@ func TestOverviews(t *testing.T) { report(t, checkOverviews(readHouse(t))) }
 const firstScreen = 30
 
 var (
-	whatItIs   = regexp.MustCompile(`^Package (\S+) (is|has|keeps|makes|opens|reads|writes|sends|shows|checks|chooses|connects|counts|helps|prevents|provides|puts|reports|tests|watches|works) [^.]*[.:]`)
+	whatItIs   = regexp.MustCompile(`^Package (\S+) [a-z]+s [^.]*[.:]`) // a verb: is, has, keeps, …
 	whenToUse  = regexp.MustCompile(`\bUse it\b|\b[Ii]t is for\b`)
 	whenNotTo  = regexp.MustCompile(`\binstead\b|\bdo(es)? not need (it|them)\b|\bneeds only\b`)
 	emptyLines = regexp.MustCompile(`\n\n+`)
