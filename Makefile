@@ -103,7 +103,7 @@ test-fake-gcs: ## The suite of s3store on fake-gcs-server, a stand-in for Google
 	@.ci/test-fake-gcs
 
 .PHONY: test-leaderelection
-test-leaderelection: ## leasestore beside the leader election of client-go
+test-leaderelection: ## leasestore together with the leader election of client-go
 	@.ci/test-leaderelection
 
 .PHONY: golden

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 )
 
-// A kubeconfig is as much of the files of kubectl as the store knows. What it must not ignore, but
-// does not know, is an error.
+// A kubeconfig is as much of the files of kubectl as the store knows. Some settings are there only
+// to be refused, since the store must not ignore them.
 type kubeconfig struct {
 	Current  string         `yaml:"current-context"`
 	Clusters []namedCluster `yaml:"clusters"`

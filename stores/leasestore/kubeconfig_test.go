@@ -167,8 +167,8 @@ func tokenFile(t *testing.T) string {
 	return write(t, filepath.Join(t.TempDir(), "token"), "another")
 }
 
-// Several files are read as kubectl reads them, and a program in a pod reads none unless it is told
-// to.
+// Several files are read as kubectl reads them, and a program in a pod reads none unless its URL
+// names one.
 func TestKubeconfigFiles(t *testing.T) {
 	s, seen := apiServer(t)
 	file := writeKubeconfig(t, s)
@@ -188,7 +188,7 @@ func TestKubeconfigFiles(t *testing.T) {
 	}
 }
 
-// What padlock does not do is an error that says what to do, and shows no secret.
+// A kubeconfig that padlock cannot use is an error that says how to go on, and shows no secret.
 func TestWrongKubeconfig(t *testing.T) {
 	s, _ := apiServer(t)
 	file := writeKubeconfig(t, s)

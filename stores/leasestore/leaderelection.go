@@ -10,7 +10,7 @@ import (
 )
 
 // The layout of client-go's leader election: the object has the name of the lock, and its spec says
-// who holds it. A holder of padlock is in the spec, too, beside the record in the annotation. The
+// who holds it. A holder of padlock is in the spec, too, together with the record in the annotation. The
 // record counts only as long as the spec is the one that was written with it:
 //
 //	spec                                  what the register returns
@@ -112,4 +112,16 @@ func recordOf(o *lease) ([]byte, error) {
 		}}
 	}
 	return json.Marshal(r)
+}
+
+// holderOf returns the first holder in a record, or "".
+func holderOf(data []byte) string {
+	var record struct {
+		Holds []struct{ Holder driver.Holder }
+	}
+	if json.Unmarshal(data, &record) != nil || len(record.Holds) == 0 {
+		return ""
+	}
+	h := record.Holds[0].Holder
+	return strings.TrimSpace(h.Host + " " + h.Label)
 }

@@ -163,8 +163,8 @@ func TestLeaderKeepsPadlockOut(t *testing.T) {
 	})
 }
 
-// A holder of padlock keeps client-go out, while it renews and until the end of its lease. What
-// either of them releases, the other one gets at once.
+// A holder of padlock keeps client-go out, while it renews and until the end of its lease. Each of
+// them gets at once the lock that the other one releases.
 func TestPadlockKeepsLeadersOut(t *testing.T) {
 	shared(t, func(t *testing.T, store *register.Store, c *candidate) {
 		var last uint64
@@ -275,7 +275,7 @@ func TestLeaderElectionObjects(t *testing.T) {
 	})
 }
 
-// What client-go cannot share is refused.
+// Settings that client-go cannot share are refused.
 func TestWrongLeaderElection(t *testing.T) {
 	for _, query := range []string{"shop/prefix?layout=leaderelection", "shop?layout=leaderelection&clock=server", "shop?layout=other"} {
 		if err := look(t, fmt.Sprintf("kubernetes://%s&endpoint=http://127.0.0.1:1", query)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "layout") {

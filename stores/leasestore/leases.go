@@ -142,18 +142,6 @@ func (l *leases) Put(ctx context.Context, name string, data []byte, version stri
 	return r.Err()
 }
 
-// holderOf returns the first holder in a record, or "".
-func holderOf(data []byte) string {
-	var record struct {
-		Holds []struct{ Holder driver.Holder }
-	}
-	if json.Unmarshal(data, &record) != nil || len(record.Holds) == 0 {
-		return ""
-	}
-	h := record.Holds[0].Holder
-	return strings.TrimSpace(h.Host + " " + h.Label)
-}
-
 // Names lists the names of the objects that padlock has made.
 func (l *leases) Names(ctx context.Context, prefix string) (names []string, err error) {
 	r, err := l.Read(ctx, overhttp.Request{Path: "leases", Query: url.Values{"labelSelector": {managedBy + "=padlock"}}})

@@ -20,8 +20,8 @@ import (
 )
 
 // The store passes the suite with the generations of fake-gcs-server, which padlock has not
-// written. Conditions of a PUT are known to its JSON API only, so the test translates PUTs, and adds
-// the text of an error to a 404. See make test-fake-gcs.
+// written. That server knows conditions of a PUT in its JSON API only. So the test translates PUTs,
+// and adds the text of an error to a 404. See make test-fake-gcs.
 func TestFakeGCS(t *testing.T) {
 	server := os.Getenv("FAKE_GCS")
 	translation := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { translate(w, r, server) }))

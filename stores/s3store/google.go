@@ -205,3 +205,12 @@ func (l *login) claim(now time.Time) (string, error) {
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	return claim + "." + base64.RawURLEncoding.EncodeToString(signature), err
 }
+
+// first sets an empty text to the first of the others that is not empty.
+func first(text *string, others ...string) {
+	for _, other := range others {
+		if *text == "" {
+			*text = other
+		}
+	}
+}

@@ -160,15 +160,6 @@ func hosted(scheme, host, bucket string) *url.URL {
 	return &url.URL{Scheme: scheme, Host: bucket + "." + host, Path: "/"}
 }
 
-// first sets an empty text to the first of the others that is not empty.
-func first(text *string, others ...string) {
-	for _, other := range others {
-		if *text == "" {
-			*text = other
-		}
-	}
-}
-
 // awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
 // ~/.aws, or as the role of a container, a pod or a machine.
 func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {

@@ -15,9 +15,9 @@ import (
 
 const collection = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
 
-// Kubernetes is an API server with Lease objects in the namespace shop. As the API server of Kubernetes does,
-// it refuses to replace an object whose resourceVersion is not the one in the request, counts
-// versions for all objects together, and refuses names that are none of DNS.
+// Kubernetes is an API server with Lease objects in the namespace shop. As the API server of
+// Kubernetes does, it refuses to replace an object whose resourceVersion is not the one in the
+// request, counts versions for all objects together, and refuses names that are none of DNS.
 type Kubernetes struct {
 	Mu      sync.Mutex // guards the other fields
 	Objects map[string]Object
