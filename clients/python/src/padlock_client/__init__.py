@@ -110,6 +110,7 @@ class Lock:
         self._stop = threading.Event()
         self._renewal: Optional[threading.Thread] = None
         self._when_lost: Any = None
+        self._cancelled = False
         self._until = 0.0
         self.fence = 0
         self.slot: Optional[int] = None
@@ -222,8 +223,8 @@ class Lock:
         self._cancelled = False
 
         def cancel() -> None:
-            self._cancelled = True
-            if task is not None:
+            if self._when_lost is not None and task is not None:  # otherwise the work has ended meanwhile
+                self._cancelled = True
                 task.cancel()
 
         self._when_lost = lambda: loop.call_soon_threadsafe(cancel)
