@@ -1,12 +1,12 @@
 // Checkout is a web server that charges a card once for each Idempotency-Key, and lets one request
-// at a time work on a cart. Start it twice, with LISTEN=localhost:8081 for the second one: carts are
-// locked for both, because they share the locks in a directory.
+// at a time work on a cart. Start it twice, with LISTEN=localhost:8081 for the second one: carts
+// are locked for both, because they share the locks in a directory.
 //
 //	go run ./examples/checkout
 //	curl -i -X POST -H 'Idempotency-Key: "k1"' localhost:8080/carts/7/checkout
 //
-// The same curl again gets the same answer, with the header Idempotent-Replayed. While the first one
-// is at work, it gets 409. See docs/adapters.md.
+// The same curl again gets the same answer, with the header Idempotent-Replayed. While the first
+// one is at work, it gets 409. See docs/adapters.md.
 package main
 
 import (
