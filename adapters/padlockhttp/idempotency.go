@@ -81,7 +81,9 @@ type Idempotency struct {
 	MaxBytes int
 
 	// Keep reports whether an answer with this status is kept. If it returns false, a repeat runs
-	// the handler again. If Keep is nil, answers below 500 are kept.
+	// the handler again. If Keep is nil, answers below 500 are kept. An answer with the header
+	// Retry-After is never kept, because the client shall come again: such as the 409 of a
+	// OneAtATime inside.
 	Keep func(status int) bool
 
 	// OnError gets the errors of Results, if it is not nil.
@@ -158,7 +160,7 @@ func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	if rec.status == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
-	if i.Keep(rec.status) && !rec.hijacked {
+	if i.Keep(rec.status) && rec.header.Get("Retry-After") == "" && !rec.hijacked {
 		i.keep(w, r, key, rec, print)
 	}
 	rec.send()

@@ -209,6 +209,23 @@ func TestWhichAnswersAreKept(t *testing.T) {
 	}
 }
 
+// A handler inside says that the client shall come again. When it does, the handler runs.
+func TestAnAnswerThatSaysComeAgain(t *testing.T) {
+	s, script := newShop(t)
+	handled := 0
+	inside := padlockhttp.OneAtATime{Locker: s.Locker, Key: func(*http.Request) string { return "cart:7" }}.
+		Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { handled++ }))
+	s.serve = inside.ServeHTTP
+	free := script.Hold("cart:7", padlock.Hold{})
+	wantProblem(t, s.pay(`"k"`, ""), http.StatusConflict, "1")
+	free()
+	for range 2 {
+		if w := s.pay(`"k"`, ""); w.Code != http.StatusOK || handled != 1 {
+			t.Errorf("%d, handled %d times", w.Code, handled)
+		}
+	}
+}
+
 // If the context of the request ends during the work, a success is kept, and nothing else.
 func TestTheRequestEndsDuringTheWork(t *testing.T) {
 	for name, c := range map[string]struct {

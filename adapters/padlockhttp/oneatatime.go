@@ -22,7 +22,6 @@ package padlockhttp
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/padlock-go/padlock"
 )
@@ -88,5 +87,5 @@ func acquire(r *http.Request, l *padlock.Locker, name string, opts []padlock.Opt
 		ctx, cancel = context.WithTimeout(ctx, srv.WriteTimeout*7/10)
 		defer cancel()
 	}
-	return l.Acquire(ctx, name, append([]padlock.Option{padlock.Wait(time.Duration(0))}, opts...)...)
+	return l.Acquire(ctx, name, append([]padlock.Option{padlock.Wait(0)}, opts...)...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"testing"
 	"testing/fstest"
@@ -157,6 +156,6 @@ func TestGooseStopsAfterALoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := migrateUp(t.Context(), l, m); !errors.Is(err, padlock.ErrLost) || second {
-		t.Errorf("%v, the second migration ran: %v", err, fmt.Sprint(second))
+		t.Errorf("%v, the second migration ran: %v", err, second)
 	}
 }
