@@ -1,6 +1,6 @@
-// Package certmagiclock puts the locks of padlock into a storage of certmagic, and so of Caddy: many
-// servers then ask for each certificate once. It does not import certmagic. Its methods are those
-// of certmagic's Locker, TryLocker and LockLeaseRenewer.
+// Package certmagiclock puts the locks of padlock into a storage of certmagic, and so of Caddy:
+// many servers then ask for each certificate once. It does not import certmagic. Its methods are
+// those of certmagic's Locker, TryLocker and LockLeaseRenewer.
 //
 // Use it if the storage of certmagic is shared by several servers, and its own locks are files on a
 // network or none at all. A single server does not need it: certmagic's storage of files has locks

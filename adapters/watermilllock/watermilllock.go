@@ -1,5 +1,5 @@
-// Package watermilllock makes the handlers of watermill, on many servers, handle a message once, and
-// messages of one key one at a time.
+// Package watermilllock makes the handlers of watermill, on many servers, handle a message once,
+// and messages of one key one at a time.
 //
 // Use it if the broker delivers a message twice, or to several servers, and the work must not be
 // repeated or overlap. If the work is one transaction in a database, keep the message's id there

@@ -48,7 +48,8 @@ type Tokens interface {
 }
 
 // Accept makes the Handler ask for one of the tokens in the header "Authorization: Bearer". After
-// Accept(nil) nobody may do anything, whatever the other options say. Without it, no token is known.
+// Accept(nil) nobody may do anything, whatever the other options say. Without it, no token is
+// known.
 func Accept(tokens Tokens) Option {
 	return func(s *settings) { s.tokens, s.broken = tokens, s.broken || tokens == nil }
 }
@@ -66,7 +67,7 @@ func Authorize(f func(r *http.Request) Visitor) Option {
 func WithoutToken() Option { return func(s *settings) { s.open = true } }
 
 // AllowBreak lets visitors with a name and the right to break end the holds of others. By default
-// nobody can.
+// nobody can do that.
 func AllowBreak() Option { return func(s *settings) { s.allowBreak = true } }
 
 // Hosts sets the host names under which clients reach the Handler, without ports; see
