@@ -458,3 +458,25 @@ func TestStatusWithoutAKey(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// contrary refuses every Put, as if the value had another version than Get returns.
+type contrary struct{ register.Register }
+
+func (contrary) Put(context.Context, string, []byte, string) error { return register.ErrChanged }
+
+// A service that contradicts itself is unavailable, and does not keep the caller without end.
+func TestServiceThatContradictsItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(clocks["grain"])
+		store := register.New(contrary{s.open()}, register.Options{Name: "shelf", Clock: s.clock})
+		defer store.Close()
+		begun := time.Now()
+		_, err := store.Acquire(t.Context(), request("job"))
+		if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Acquire: %v", err)
+		}
+		if d := time.Since(begun); d > driver.MaxSilence+time.Second {
+			t.Errorf("Acquire has returned after %v", d)
+		}
+	})
+}

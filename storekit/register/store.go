@@ -3,6 +3,7 @@ package register
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -132,6 +133,7 @@ type decision[T any] func(w *view) (write bool, value T, err error)
 func change[T any](c *call, decide decision[T]) (value T, err error) {
 	tried := map[string]answer[T]{} // by the number of the record
 	uncertain := false
+	var refused contradiction
 	var w *view // of a refusal
 	for n := 0; ; n++ {
 		if w == nil {
@@ -154,8 +156,8 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 		if err != nil {
 			return value, err
 		}
-		at := w.now.At
-		w, err = c.put(data, w.version)
+		at, version := w.now.At, w.version
+		w, err = c.put(data, version)
 		switch {
 		case err == nil:
 			c.wrote(nonce, at)
@@ -163,7 +165,9 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 		case errors.Is(err, ErrChanged) && w != nil && n == 0:
 			continue
 		case errors.Is(err, ErrChanged):
-			w = nil
+			if w = nil; refused.lasts(version) {
+				return value, c.lost(uncertain, fmt.Errorf("%w: the service returns a value, and refuses for %v to replace it, as if it had another version", driver.ErrUnavailable, maxRequest))
+			}
 		case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain):
 			return value, c.lost(uncertain, err)
 		default:
@@ -176,6 +180,21 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 			return value, c.lost(uncertain, err)
 		}
 	}
+}
+
+// A contradiction is a version that Get returns and Put refuses. It may last for a moment, if Get
+// reads from a server that is behind.
+type contradiction struct {
+	version string
+	since   time.Time
+}
+
+// lasts reports whether Put has refused this version, and no other one, for maxRequest.
+func (r *contradiction) lasts(version string) bool {
+	if r.since.IsZero() || r.version != version {
+		*r = contradiction{version, time.Now()}
+	}
+	return time.Since(r.since) > maxRequest
 }
 
 // lost returns the error of a call that ends without a success. After an unknown outcome that is
