@@ -6,7 +6,7 @@ var boundCases = []testCase{
 	{
 		name:   "bound/shared",
 		clause: "All holds of one connection or session share Grant.Bound: the release of one hold ends neither Bound nor the other holds.",
-		about:  "Grant.Bound ToConnection",
+		about:  "Grant.Bound BoundToConnection",
 		needs:  []need{connected},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -22,7 +22,7 @@ var boundCases = []testCase{
 	{
 		name:   "bound/close-keeps",
 		clause: "Holds that are bound to nothing stay after Close, until their leases end.",
-		about:  "Store.Close Guarantees.Bound ToNothing",
+		about:  "Store.Close Guarantees.Bound BoundToNothing",
 		needs:  []need{not(bound), leases},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -35,7 +35,7 @@ var boundCases = []testCase{
 	{
 		name:   "bound/close-ends",
 		clause: "Holds that are bound to a connection end with Close, and so does Grant.Bound, with a cause.",
-		about:  "Store.Close Guarantees.Bound ToConnection ToProcess Grant.Bound",
+		about:  "Store.Close Guarantees.Bound BoundToConnection BoundToProcess Grant.Bound",
 		needs:  []need{bound},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -50,7 +50,7 @@ var boundCases = []testCase{
 	{
 		name:   "file/keeps",
 		clause: "While any copy of the file that carries a hold is open, the name stays held, even after Release, which then returns Inherited. The name is free when the last copy is closed.",
-		about:  "FileSharer.File Inherited",
+		about:  "FileSharer.File OutcomeInherited",
 		needs:  []need{files},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

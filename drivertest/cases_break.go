@@ -33,7 +33,7 @@ var breakCases = []testCase{
 	{
 		name:   "break/evicted",
 		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns OutcomeTaken or OutcomeGone, and neither touches the next hold.",
-		about:  "Admin.Break ErrLost Taken",
+		about:  "Admin.Break ErrLost OutcomeTaken",
 		needs:  []need{breaks, inspects},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

@@ -45,7 +45,7 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/failed-keeps-the-hold",
 		clause: "A failed promotion leaves the shared hold as it was, or returns ErrLost.",
-		about:  "Converter.Convert ErrLost Regrant",
+		about:  "Converter.Convert ErrLost PromotionRegrant",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			l, other := c.twoReaders()
@@ -130,7 +130,7 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/unsupported",
 		clause: "A store with NoPromotion in its Guarantees returns errors.ErrUnsupported, and the hold stays shared.",
-		about:  "Guarantees.Promotion NoPromotion",
+		about:  "Guarantees.Promotion PromotionNone",
 		needs:  []need{not(promotes), converts, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
@@ -142,7 +142,7 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/promised",
 		clause: "A store with Promotion in its Guarantees has shared mode and a Converter.",
-		about:  "Guarantees.Promotion Atomic Regrant",
+		about:  "Guarantees.Promotion PromotionAtomic PromotionRegrant",
 		needs:  []need{promotes},
 		f: func(c *check) {
 			if !c.g.Shared || !c.has.convert {

@@ -88,7 +88,7 @@ var faultCases = []testCase{
 	{
 		name:   "cut/unbound",
 		clause: "A hold that is bound to nothing outlives the connection.",
-		about:  "Guarantees.Bound ToNothing",
+		about:  "Guarantees.Bound BoundToNothing",
 		needs:  []need{cut, not(bound)},
 		alone:  true,
 		f: func(c *check) {
@@ -102,7 +102,7 @@ var faultCases = []testCase{
 	{
 		name:   "cut/bound",
 		clause: "A hold that is bound to a connection ends with it: Grant.Bound ends within LossDelay, with a cause, Extend returns ErrLost, and the name becomes free.",
-		about:  "Guarantees.Bound ToConnection Grant.Bound Guarantees.LossDelay",
+		about:  "Guarantees.Bound BoundToConnection Grant.Bound Guarantees.LossDelay",
 		needs:  []need{cut, connected},
 		alone:  true,
 		f: func(c *check) {

@@ -11,7 +11,7 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/over-release",
 		clause: "Each exclusive grant of a name has a greater fence than every grant before it, across releases and processes.",
-		about:  "Grant.Fence SessionFence",
+		about:  "Grant.Fence FenceSession",
 		needs:  []need{fences},
 		f: func(c *check) {
 			ahead := c.takeAhead(c.request(c.newName()))
@@ -110,7 +110,7 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/scale",
 		clause: "Durable fences are microseconds since 1970, or one more than the last fence, so that they grow across a loss of data and a move to another store.",
-		about:  "DurableFence Guarantees.Fence",
+		about:  "FenceDurable Guarantees.Fence",
 		needs:  []need{durable},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -126,7 +126,7 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/over-restart",
 		clause: "Durable fences grow across a restart of the server, even one that lost data.",
-		about:  "DurableFence",
+		about:  "FenceDurable",
 		needs:  []need{durable, restart},
 		alone:  true,
 		f: func(c *check) {

@@ -6,7 +6,7 @@ var releaseCases = []testCase{
 	{
 		name:   "release/frees",
 		clause: "Release of a live hold returns OutcomeReleased, and the name is free.",
-		about:  "Store.Release Released",
+		about:  "Store.Release OutcomeReleased",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.release(l, 0, "of a live hold", driver.OutcomeReleased)
@@ -17,7 +17,7 @@ var releaseCases = []testCase{
 	{
 		name:   "release/repeat",
 		clause: "Release is idempotent: a second Release of a hold returns OutcomeGone.",
-		about:  "Store.Release Gone",
+		about:  "Store.Release OutcomeGone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(l)
@@ -28,7 +28,7 @@ var releaseCases = []testCase{
 	{
 		name:   "release/repeat-after-another",
 		clause: "A second Release of a hold returns OutcomeGone even if somebody else has the name by then, and does not touch that hold.",
-		about:  "Store.Release Gone",
+		about:  "Store.Release OutcomeGone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(l)
@@ -40,7 +40,7 @@ var releaseCases = []testCase{
 	{
 		name:   "release/foreign-token",
 		clause: "Release ends the hold of its token and never anybody else's: a wrong token is an Outcome, not an error.",
-		about:  "Store.Release Gone",
+		about:  "Store.Release OutcomeGone",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.outcome(c.b, l.req.Name, newToken(), 0, "with a token that never held anything", driver.OutcomeGone)
@@ -51,7 +51,7 @@ var releaseCases = []testCase{
 	{
 		name:   "release/after-expiry",
 		clause: "If the lease had run out and the name is free, Release returns OutcomeExpired, or OutcomeGone if the store cannot tell, and never OutcomeReleased.",
-		about:  "Store.Release Expired",
+		about:  "Store.Release OutcomeExpired",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
@@ -63,7 +63,7 @@ var releaseCases = []testCase{
 	{
 		name:   "release/after-taken",
 		clause: "If the lease had run out and somebody took the name, Release does not touch that hold, and returns OutcomeTaken, or OutcomeGone if the store cannot tell.",
-		about:  "Store.Release Taken",
+		about:  "Store.Release OutcomeTaken",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")

@@ -35,7 +35,7 @@ var watchCases = []testCase{
 	{
 		name:   "answers/fence",
 		clause: "A fence is below 2^53. It is 0 if Guarantees say that there is none, and only then.",
-		about:  "Grant.Fence MaxFence NoFence SessionFence Guarantees.Fence",
+		about:  "Grant.Fence MaxFence FenceNone FenceSession Guarantees.Fence",
 		watch: func(r *run, k *call) string {
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch f := k.grant.Fence; {
@@ -67,7 +67,7 @@ var watchCases = []testCase{
 	{
 		name:   "answers/bound",
 		clause: "Grant.Bound is nil for holds that are bound to nothing, and set for those that are bound to a connection.",
-		about:  "Grant.Bound Guarantees.Bound ToNothing ToConnection",
+		about:  "Grant.Bound Guarantees.Bound BoundToNothing BoundToConnection",
 		watch: func(r *run, k *call) string {
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch {

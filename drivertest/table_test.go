@@ -119,7 +119,7 @@ func method(d *ast.FuncDecl) []string {
 	return nil
 }
 
-func isPromise(w string) bool { return w == "No" || w == "Partly" || w == "Yes" }
+func isPromise(w string) bool { return w == "PromiseNo" || w == "PromisePartly" || w == "PromiseYes" }
 
 func members(e ast.Expr) (names []string) {
 	var list *ast.FieldList
