@@ -10,7 +10,7 @@ import (
 )
 
 // The layout of client-go's leader election: the object has the name of the lock, and its spec says
-// who holds it. A holder of padlock is in the spec, too, together with the record in the annotation. The
+// who holds it. A holder of padlock is in the spec, too, and its record in the annotation. The
 // record counts only as long as the spec is the one that was written with it:
 //
 //	spec                                  what the register returns
