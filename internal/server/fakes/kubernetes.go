@@ -51,6 +51,7 @@ func NewKubernetes() *Kubernetes {
 
 // ServeHTTP answers a request.
 func (f *Kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json") // client-go reads nothing else
 	name, found := strings.CutPrefix(r.URL.Path, collection)
 	name = strings.TrimPrefix(name, "/")
 	if r.URL.Query().Get("watch") == "1" {
