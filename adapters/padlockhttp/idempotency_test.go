@@ -241,7 +241,7 @@ func TestTheRequestEndsDuringTheWork(t *testing.T) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				s, script := newShop(t)
 				s.Results = &broken{Results: s.Results}
-				ctx, cancel := context.WithCancel(within(t))
+				ctx, cancel := cancellable(t)
 				s.serve = func(w http.ResponseWriter, r *http.Request) {
 					if cancel(); lost {
 						states, _ := s.Locker.List(t.Context(), "")
@@ -261,7 +261,7 @@ func TestTheRequestEndsDuringTheWork(t *testing.T) {
 					if w.Code != c.want && s.runs.Load() == 1 {
 						t.Errorf("%d, want %d", w.Code, c.want)
 					}
-					ctx, cancel = context.WithCancel(within(t))
+					ctx, cancel = cancellable(t)
 				}
 				if s.runs.Load() != c.runs {
 					t.Errorf("%d runs, want %d", s.runs.Load(), c.runs)

@@ -47,6 +47,13 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// cancellable returns such a context, and a function that ends it.
+func cancellable(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(within(t))
+	t.Cleanup(cancel)
+	return ctx, cancel
+}
+
 // wantProblem checks an answer that is a problem.
 func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, retry string) {
 	t.Helper()
