@@ -18,8 +18,8 @@ type settings struct {
 // LockOptions sets the options with which Run takes the lock:
 //
 //   - padlock.TTL: how long a leader that is dead or paused keeps the lead
-//   - padlock.Detached: on files the lead belongs to the leader's process, so a dead leader loses it
-//     at once, and a paused one keeps it without end. Detached gives it a lease
+//   - padlock.Detached: on files the lead belongs to the leader's process: a dead leader loses it
+//     at once, and a paused one keeps it without end. Detached gives it a lease instead
 //   - padlock.Label: a text that Leader shows
 //   - padlock.HoldAtMost: how long a candidate may lead; then the context of its function ends
 //
