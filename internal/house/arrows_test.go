@@ -95,7 +95,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit", "storekit/decide", "storekit/storeurl"}, tests: storeTests}, // a store over compare-and-set
 		arrowRow{dir: "storekit/overhttp", code: []string{"driver", "storekit"}, tests: storeTests},                                         // requests to services over HTTP
 		arrowRow{dir: "storekit/aws"},                                                                                                       // the signature of AWS
-		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest"}},                                             // front ends that misbehave
+		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest"}},                                        // front ends that misbehave
 		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                                                        // the URLs of the stores
 		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                                                         // storekit's functions for sqlstore, until sqlstore imports storekit
 		arrowRow{dir: "internal/login"},                                                                                                     // hides users and passwords in errors, for the stores in databases
