@@ -54,13 +54,12 @@ require (
 	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
-	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
-	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/s3store v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/padlock-go/padlock/stores/zkstore v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -81,6 +80,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
@@ -100,6 +100,7 @@ require (
 replace github.com/padlock-go/padlock => ..
 
 replace github.com/padlock-go/padlock/stores/dynamostore => ../stores/dynamostore
+
 replace github.com/padlock-go/padlock/stores/leasestore => ../stores/leasestore
 
 replace github.com/padlock-go/padlock/stores/etcdstore => ../stores/etcdstore

@@ -47,9 +47,8 @@ require (
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
-	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
@@ -57,6 +56,7 @@ require (
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
 	go.uber.org/zap v1.27.1 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
@@ -81,8 +81,8 @@ replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/stores/dynamostore => ../../stores/dynamostore
-	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
+	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
 	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore

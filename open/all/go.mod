@@ -57,21 +57,21 @@ require (
 
 require (
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0
-	github.com/padlock-go/padlock/stores/leasestore v0.0.0
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/redis/rueidis v1.0.79 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
 
 replace (
 	github.com/padlock-go/padlock => ../..
 	github.com/padlock-go/padlock/stores/dynamostore => ../../stores/dynamostore
-	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
+	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
 	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
