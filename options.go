@@ -121,9 +121,9 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 
 // HoldAtMost bounds how long the lock is held, including renewals, for example for 10 minutes.
 // After this time renewal stops, and the context of the lock ends with the cause ErrMaxHold. The
-// name becomes free after Release, or when the last lease has run out: one TTL later at most. A
-// lock without a lease, such as one on files, stays until Release. The time is 0 or more; otherwise
-// the error is ErrInvalid. With 0, which is the default, there is no bound.
+// name becomes free after Release, or when the last lease has run out. A lock without a lease, such
+// as one on files, stays until Release. The time is 0 or more; otherwise the error is ErrInvalid.
+// With 0, which is the default, there is no bound.
 func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or

@@ -26,8 +26,8 @@ func BetweenProcesses() Option { return func(o *opener) { o.betweenProcesses = t
 // example, redisstore uses the directory to notice that a Redis server was restarted and may have
 // lost locks. A program that cron starts is a new process each time, so without a directory it does
 // not notice restarts. The store makes the directory when it needs it. If that fails, there is no
-// error: the store works as without a directory. The default is no directory, which the empty text
-// stands for.
+// error, and the store remembers the facts in this process only. The default is no directory, which
+// the empty text stands for.
 func StateDir(dir string) Option { return func(o *opener) { o.opening.StateDir = dir } }
 
 // Lazy opens a store without connecting to its server, which may be down. If the URL or the server

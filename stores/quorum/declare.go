@@ -92,7 +92,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	}
 	g := t.recordGrant(secured)
 	if count(t.answers, held)+count(t.answers, leftover)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
-		s.mendSoon(t.h, r.timeout, t.r.TTL)
+		s.mendSoon(t.h, r.timeout, t.sent, t.r.TTL)
 	}
 	return g, nil
 }

@@ -111,9 +111,9 @@ func (c *confirmation) extendMember(ctx context.Context, i int, m *member, repor
 
 // mendSoon renews the hold in the background, a little later. It is called when a quorum has
 // granted the hold but some members have not. The renewal offers the hold to these members again.
-// It comes in the first quarter of the lease or not at all: a hold that the caller does not extend
-// may not last longer than its TTL and two fifths of it.
-func (s *Store) mendSoon(h *hold, patience, ttl time.Duration) {
+// It comes in the first quarter of the lease, which counts from sent, or not at all: a hold that the
+// caller does not extend may not last longer than its TTL and two fifths of it.
+func (s *Store) mendSoon(h *hold, patience time.Duration, sent driver.Instant, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.mending {
@@ -122,7 +122,7 @@ func (s *Store) mendSoon(h *hold, patience, ttl time.Duration) {
 	h.mending = true
 	h.refs++
 	s.work.Add(1)
-	last := s.clock.Now().Add(ttl / 4)
+	last := sent.Add(ttl / 4)
 	go func() {
 		defer s.work.Done()
 		defer s.removeUser(h)

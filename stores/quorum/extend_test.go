@@ -254,19 +254,22 @@ func TestWindowFromEarlier(t *testing.T) {
 // store's own, right after the grant, must not make it longer, even if members may take long.
 func TestRenewalAfterTheGrantIsInTime(t *testing.T) {
 	for _, ttl := range []time.Duration{driver.MinTTL, 250 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(3)
-			a := c.client(t, quorum.Majority, quorum.MemberTimeout(time.Second))
-			t.Cleanup(func() { a.Close() })
-			rival := request("n")
-			take(t, c[2].now(), rival)
-			r := request("n")
-			r.TTL = ttl
-			take(t, a, r)
-			pass(ttl + ttl*2/5)
-			if got := c.holders("n"); !slices.Equal(got, []int{3}) {
-				t.Errorf("a hold of %v, which nobody extends, is on the members %v after %v", ttl, got, ttl+ttl*2/5)
-			}
-		})
+		for _, answers := range []time.Duration{0, ttl * 7 / 10, 900 * time.Millisecond} { // the member that refuses
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				a := c.client(t, quorum.Majority, quorum.MemberTimeout(time.Second))
+				t.Cleanup(func() { a.Close() })
+				rival := request("n")
+				take(t, c[2].now(), rival)
+				a.links[2].next("acquire", slow(answers))
+				r := request("n")
+				r.TTL = ttl
+				take(t, a, r)
+				pass(ttl + ttl*2/5)
+				if got := c.holders("n"); !slices.Equal(got, []int{3}) {
+					t.Errorf("a hold of %v, which nobody extends, is on the members %v after %v; the third answered after %v", ttl, got, ttl+ttl*2/5, answers)
+				}
+			})
+		}
 	}
 }

@@ -197,7 +197,7 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	case yes:
 		a = t.secure(i, m, a.grant)
 	case held, leftover, unsure, gone:
-		s.mendSoon(t.h, t.round.timeout, t.r.TTL)
+		s.mendSoon(t.h, t.round.timeout, t.sent, t.r.TTL)
 	}
 	t.second.answers <- a // declare may be waiting for this member
 }

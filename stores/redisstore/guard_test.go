@@ -156,6 +156,26 @@ func TestProcessRemembers(t *testing.T) {
 	}
 }
 
+// TestProcessRemembersWithoutADirectory: if nothing can be written into the directory, the process
+// itself remembers what it has seen.
+func TestProcessRemembersWithoutADirectory(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	broken := redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t)))
+	seen := opened(t, srv.Addr(), broken)
+	takeRequest(t, seen, "job")
+	srv.Restart(false)
+	for name, s := range map[string]*redisstore.Store{"the store that took the lock": seen, "a second store": opened(t, srv.Addr(), broken)} {
+		eventually(t, name+" has connected again", func() bool {
+			_, err := s.Acquire(t.Context(), request("job"))
+			if err == nil {
+				t.Fatalf("%s: a lock was given after a restart without data", name)
+			}
+			return strings.Contains(err.Error(), "restart guard")
+		})
+	}
+}
+
 // unknownServer starts a server and opens a store that gives locks there. An earlier test of this
 // process may have had a server on the same port, which the process remembers. Then unknownServer
 // starts another one.

@@ -33,7 +33,27 @@ func (d runIDDir) file(server string) string {
 	return filepath.Join(string(d), "redis-"+hex.EncodeToString(sum[:12]))
 }
 
+// Load returns the line of the file. If the directory could not keep the line, the line is in the
+// memory of the process.
 func (d runIDDir) Load(server string) (string, error) {
+	line, err := d.read(server)
+	if line == "" {
+		line, _ = processRunIDs.Load(d.file(server))
+	}
+	return line, err
+}
+
+// Store writes the line to the file. If that fails, this process remembers it: otherwise no process
+// would notice a restart.
+func (d runIDDir) Store(server, line string) error {
+	err := d.write(server, line)
+	if err != nil {
+		_ = processRunIDs.Store(d.file(server), line)
+	}
+	return err
+}
+
+func (d runIDDir) read(server string) (string, error) {
 	b, err := os.ReadFile(d.file(server))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -41,8 +61,8 @@ func (d runIDDir) Load(server string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// Store replaces the file in one step, so that no reader sees half of it.
-func (d runIDDir) Store(server, line string) error {
+// write replaces the file in one step, so that no reader sees half of it.
+func (d runIDDir) write(server, line string) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
 	}
