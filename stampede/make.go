@@ -40,6 +40,10 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
+// minLoad is how long Values may take at least, also with MaxWait(0): that is no reason to never
+// read what is stored.
+const minLoad = 100 * time.Millisecond
+
 // loadOrSpare loads the value from Values. If that fails, it returns this process's copy together
 // with the error. If the caller waits only for MaxWait, so does loadOrSpare.
 func (j *job) loadOrSpare(ctx context.Context) (found, error) {
@@ -48,7 +52,7 @@ func (j *job) loadOrSpare(ctx context.Context) (found, error) {
 	}
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if j.s.maxWait < forever {
-		within, cancel = context.WithTimeout(ctx, j.s.maxWait)
+		within, cancel = context.WithTimeout(ctx, max(j.s.maxWait, minLoad))
 	}
 	defer cancel()
 	e, err := j.load(within)

@@ -148,7 +148,8 @@ func TimeLimit(d time.Duration) SharedOption {
 
 // MaxWait bounds how long a call takes, also while a store does not answer. After that the caller
 // gets a stale value if this process knows one, else ErrNotReady. The function still runs to its
-// end, even if no caller waits any more, and its value is kept. With 0 s, callers never wait for
+// end, even if no caller waits any more, and its value is kept. With 0 s, callers of Get never wait
+// for the function, and for stored values up to 100 ms; the caller of Ensure that has the lock runs
 // the function. The time is 0 or more; otherwise New and NewFiles return an error. Without MaxWait
 // only the caller's context bounds the wait.
 func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }

@@ -2,6 +2,7 @@ package mongostore_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/mongostore"
 )
 
@@ -58,6 +60,21 @@ func TestLoginDatabase(t *testing.T) {
 				t.Errorf("with %s…/%s the store logs in at %q as %q, want %q", old, end, database, user, want)
 			}
 		}
+	}
+}
+
+// TestLoginWithASlash: a URI whose password has a slash is refused, and no part of the password
+// becomes the name of a server.
+func TestLoginWithASlash(t *testing.T) {
+	t.Parallel()
+	s, err := mongostore.Open(t.Context(), mongostore.Config{
+		URI: "mongodb://old:12/34@127.0.0.1/", User: "a", Password: "b", Database: "shop", Collection: "padlock",
+	})
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, driver.ErrInvalid) || strings.Contains(err.Error(), "12") && !strings.Contains(err.Error(), "127") {
+		t.Errorf("Open: %v", err)
 	}
 }
 

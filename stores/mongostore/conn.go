@@ -78,6 +78,9 @@ func withLogin(uri, user, password string) string {
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {
 		hosts = rest[:end]
 	}
+	if path, _, _ := strings.Cut(rest[len(hosts):], "?"); strings.Contains(path, "@") {
+		return uri // a password with a slash: the client refuses it, and no part of it becomes a host
+	}
 	rest = rest[strings.LastIndexByte(hosts, '@')+1:]
 	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 	return scheme + "://" + escape(user) + ":" + escape(password) + "@" + rest

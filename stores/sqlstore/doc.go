@@ -1,5 +1,5 @@
 // Package sqlstore keeps locks in a table of a database that you already have: PostgreSQL, MySQL or
-// MariaDB, or SQLite. It works through the caller's *sql.DB and imports no driver:
+// MariaDB, or SQLite. It works through the caller's *sql.DB and imports no driver.
 //
 // Use it if you have a database and want no other server. If many processes wait for the same locks
 // all the time, use package redisstore instead, or package pgadvisory or mysqladvisory.
