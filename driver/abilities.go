@@ -65,9 +65,8 @@ type Waiter interface {
 	JoinFirst(name string) bool
 }
 
-// SlotTaker makes one try for the permits 0 to n-1 of r.Name, in this order and in one step. The
-// grant is a hold of r.Token on SlotName(r.Name, slot). If r.Token has such a hold,
-// the request is a repeat.
+// SlotTaker makes one try for all of the permits 0 to n-1 of r.Name, in one step. The grant is a
+// hold of r.Token on SlotName(r.Name, slot). If r.Token has such a hold, the request is a repeat.
 //
 // If no permit can be granted, the error is a *HeldError with the holds of all of them. It is a
 // *HeldError, too, if others hold the lock SlotGate(r.Name, n) or wait for it, unless overtake is
