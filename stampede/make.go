@@ -40,8 +40,8 @@ func (j *job) load(ctx context.Context) (found, error) {
 	return found{e, gen}, nil
 }
 
-// minLoad is how long Values may take at least, also with MaxWait(0): that is no reason to never
-// read what is stored.
+// minLoad is how long Values may take at least. A MaxWait of 0 is no reason to never read what is
+// stored.
 const minLoad = 100 * time.Millisecond
 
 // loadOrSpare loads the value from Values. If that fails, it returns this process's copy together

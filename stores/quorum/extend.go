@@ -111,8 +111,8 @@ func (c *confirmation) extendMember(ctx context.Context, i int, m *member, repor
 
 // mendSoon renews the hold in the background, a little later. It is called when a quorum has
 // granted the hold but some members have not. The renewal offers the hold to these members again.
-// It comes in the first quarter of the lease, which counts from sent, or not at all: a hold that the
-// caller does not extend may not last longer than its TTL and two fifths of it.
+// It comes in the first quarter of the lease, which counts from sent, or not at all: a hold that
+// the caller does not extend may not last longer than its TTL and two fifths of it.
 func (s *Store) mendSoon(h *hold, patience time.Duration, sent driver.Instant, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
