@@ -1,6 +1,7 @@
 package padlockotel
 
 import (
+	"cmp"
 	"context"
 	"runtime/debug"
 	"strings"
@@ -67,13 +68,17 @@ type config struct {
 }
 
 // MeterProvider sets where metrics go. The default is otel.GetMeterProvider, as it is when New is
-// called. p must not be nil.
-func MeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
+// called. nil leaves the default.
+func MeterProvider(p metric.MeterProvider) Option {
+	return func(c *config) { c.meters = cmp.Or(p, c.meters) }
+}
 
 // TracerProvider sets where spans go. The default is otel.GetTracerProvider, as it is when New is
-// called. p must not be nil. For metrics without spans, give a provider of package
+// called. nil leaves the default. For metrics without spans, give a provider of package
 // go.opentelemetry.io/otel/trace/noop.
-func TracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
+func TracerProvider(p trace.TracerProvider) Option {
+	return func(c *config) { c.tracers = cmp.Or(p, c.tracers) }
+}
 
 // Group makes f choose the group of a name. f must be quick and safe for concurrent use. The
 // default, which nil leaves in place, is the text before the first ':' or '/'; a name without them

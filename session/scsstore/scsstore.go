@@ -17,6 +17,7 @@
 package scsstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -49,8 +50,8 @@ var _ scs.CtxStore = (*Store)(nil)
 type Option func(*Store)
 
 // ValueCodec sets the codec, which must be that of the scs.SessionManager. The default is
-// scs.GobCodec, as in scs. c must not be nil.
-func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = c } }
+// scs.GobCodec, as in scs; nil leaves the default.
+func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = cmp.Or(c, s.codec) } }
 
 // New returns a Store that keeps its sessions in s. Tokens are hashed before they are stored.
 func New(s sessionstore.Store, opts ...Option) *Store {

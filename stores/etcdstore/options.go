@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -55,8 +56,10 @@ func Prefix(text string) Option { return func(c *config) { c.prefix = text } }
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 // WithClock sets the clock with which the store measures the leases of its own holds. The default
-// is driver.SystemClock. The clock must not be nil. WithClock is meant for tests.
-func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = clock } }
+// is driver.SystemClock, which nil stands for too. WithClock is meant for tests.
+func WithClock(clock driver.Clock) Option {
+	return func(c *config) { c.clock = cmp.Or(clock, driver.SystemClock()) }
+}
 
 func (c *config) check() error {
 	switch {

@@ -7,6 +7,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,11 @@ type config struct {
 	maxTTL time.Duration
 }
 
-// WithClock makes the store measure leases by c. The default is driver.SystemClock. c must not be
-// nil.
-func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
+// WithClock makes the store measure leases by c. The default is driver.SystemClock, which nil stands
+// for too.
+func WithClock(c driver.Clock) Option {
+	return func(cfg *config) { cfg.clock = cmp.Or(c, driver.SystemClock()) }
+}
 
 // MaxTTL sets the longest lease, as redisstore.MaxTTL does for Redis. The default is
 // driver.DefaultMaxTTL, 58 s. So a test on a memstore finds a lease that Redis would refuse. The

@@ -175,3 +175,11 @@ func TestFencesAheadOfTheClock(t *testing.T) {
 		}
 	})
 }
+
+func TestNilClock(t *testing.T) {
+	s := New(WithClock(nil))
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "a token of this test", TTL: 30 * time.Second}); err != nil {
+		t.Error(err)
+	}
+}

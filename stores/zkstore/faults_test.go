@@ -60,7 +60,7 @@ func (c *stopClock) stop() { c.stopped.Store(int64(c.Clock.Now())) }
 func takeClocked(t *testing.T, addr, name string) (*clocked, error) {
 	h := &clocked{r: request(name), clock: &stopClock{Clock: driver.SystemClock()}}
 	var err error
-	h.s, err = openAt(t.Context(), zkstore.Config{Servers: []string{addr}}, zkstore.SessionTimeout(short), zkstore.Clock(h.clock))
+	h.s, err = openAt(t.Context(), zkstore.Config{Servers: []string{addr}}, zkstore.SessionTimeout(short), zkstore.WithClock(h.clock))
 	if err != nil {
 		return nil, err
 	}

@@ -89,9 +89,9 @@ func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 // down. Without Lazy, Open waits for one.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// Clock sets the clock with which the store decides whether its session may have ended. The default
+// WithClock sets the clock with which the store decides whether its session may have ended. The default
 // is driver.SystemClock, which nil stands for too.
-func Clock(c driver.Clock) Option { return func(o *config) { o.clock = c } }
+func WithClock(c driver.Clock) Option { return func(o *config) { o.clock = c } }
 
 func (c *config) check() error {
 	if c.root == "" && !c.symfony {

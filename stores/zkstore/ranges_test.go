@@ -27,7 +27,7 @@ func TestRangesOfOptions(t *testing.T) {
 		{"ZooKeeper's own nodes", zkstore.Root("/zookeeper/locks"), false},
 		{"a relative root", zkstore.Root("shop"), false},
 		{"a blank", zkstore.Root("/a b"), false},
-		{"nil for a clock", zkstore.Clock(nil), true},
+		{"nil for a clock", zkstore.WithClock(nil), true},
 	} {
 		s, err := zkstore.Open(t.Context(), zkstore.Config{Servers: []string{"127.0.0.1:1"}}, zkstore.Lazy(), c.opt)
 		if (err == nil) != c.valid || err != nil && !errors.Is(err, driver.ErrInvalid) {
