@@ -26,7 +26,8 @@ func TestRangeOfPrefix(t *testing.T) {
 	}
 }
 
-// Nil stands for the default clock. The store uses the clock when it takes a lock, which fails here.
+// Nil stands for the default clock. The store uses the clock when it takes a lock, which fails
+// here.
 func TestNilClock(t *testing.T) {
 	s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}, etcdstore.Lazy(), etcdstore.WithClock(nil))
 	if err != nil {

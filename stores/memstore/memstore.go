@@ -42,8 +42,8 @@ type config struct {
 	maxTTL time.Duration
 }
 
-// WithClock makes the store measure leases by c. The default is driver.SystemClock, which nil stands
-// for too.
+// WithClock makes the store measure leases by c. The default is driver.SystemClock, which nil
+// stands for too.
 func WithClock(c driver.Clock) Option {
 	return func(cfg *config) { cfg.clock = cmp.Or(c, driver.SystemClock()) }
 }

@@ -89,8 +89,8 @@ func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
 // down. Without Lazy, Open waits for one.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock with which the store decides whether its session may have ended. The default
-// is driver.SystemClock, which nil stands for too.
+// WithClock sets the clock with which the store decides whether its session may have ended. The
+// default is driver.SystemClock, which nil stands for too.
 func WithClock(c driver.Clock) Option { return func(o *config) { o.clock = c } }
 
 func (c *config) check() error {
