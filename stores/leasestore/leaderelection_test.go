@@ -277,6 +277,23 @@ func TestLateReleaseByLeader(t *testing.T) {
 	})
 }
 
+// The first leader of a name has not changed leaseTransitions. Its release opens the lock, even if
+// padlock has written its own record into the object meanwhile.
+func TestReleaseByFirstLeader(t *testing.T) {
+	shared(t, func(t *testing.T, store *register.Store, c *candidate) {
+		if !c.try() {
+			t.Fatal("the candidate does not lead")
+		}
+		if out, err := store.Release(t.Context(), "deploy", request("deploy").Token, 0); out == driver.OutcomeReleased || err != nil {
+			t.Fatal(out, err)
+		}
+		c.release()
+		if _, err := store.Acquire(t.Context(), request("deploy")); err != nil {
+			t.Errorf("after the release by the leader: %v", err)
+		}
+	})
+}
+
 // Break takes the lock from a leader, under a name that padlock has never had, too. A candidate may
 // take the free name back. If padlock acquires it first, the leader cannot renew.
 func TestBreakLeader(t *testing.T) {
