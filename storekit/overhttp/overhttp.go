@@ -44,6 +44,9 @@ func New(base *url.URL, transport http.RoundTripper) *Client {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = true // a compressed reply may have another ETag
 		t.MaxIdleConnsPerHost = 64
+		// With HTTP/2 all requests share one connection. If it is dead, a request must notice
+		// before its time is up, or every request fails until TCP gives the connection up.
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
 		transport = t
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

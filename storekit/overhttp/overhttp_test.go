@@ -2,17 +2,24 @@ package overhttp_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
@@ -134,4 +141,72 @@ func TestIfMatch(t *testing.T) {
 			t.Errorf("without a Date: %v", err)
 		}
 	}
+}
+
+// A link is a connection that can die: what is sent is lost, and nothing arrives any more.
+type link struct {
+	net.Conn
+	dead atomic.Bool
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	if l.dead.Load() {
+		return len(p), nil
+	}
+	return l.Conn.Write(p)
+}
+
+// A pipeListener accepts connections in memory.
+type pipeListener struct {
+	net.Listener
+	conns chan net.Conn
+	once  sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	if c, ok := <-l.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.conns) })
+	return l.Listener.Close()
+}
+
+// With HTTP/2, all requests share a connection. If it is dead, a read notices, and goes on with
+// another one.
+func TestDeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor != 2 {
+				t.Errorf("the protocol is %s", r.Proto)
+			}
+		}))
+		l := &pipeListener{Listener: server.Listener, conns: make(chan net.Conn)}
+		server.Listener, server.EnableHTTP2 = l, true
+		server.StartTLS()
+		defer server.Close()
+		c := overhttp.New(&url.URL{Scheme: "https", Host: "example.com", Path: "/"}, nil)
+		defer c.Close()
+		var last *link
+		tr := c.HTTP.Transport.(*http.Transport)
+		tr.Proxy, tr.TLSClientConfig = nil, &tls.Config{RootCAs: x509.NewCertPool()}
+		tr.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			there, here := net.Pipe()
+			l.conns <- there
+			last = &link{Conn: here}
+			return last, nil
+		}
+		if _, err := c.Read(t.Context(), overhttp.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		last.dead.Store(true)
+		start := time.Now()
+		if _, err := c.Read(t.Context(), overhttp.Request{}); err != nil || time.Since(start) > storekit.Patience {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
 }

@@ -83,7 +83,11 @@ func readKubeconfig(files []string) (*kubeconfig, error) {
 		if err := yaml.Unmarshal(text, &k); err != nil {
 			return nil, storekit.Invalidf("the kubeconfig: %s cannot be read as YAML", file) // err may quote a secret
 		}
-		k.resolve(filepath.Dir(file))
+		folder, err := filepath.Abs(filepath.Dir(file)) // the program may change its directory
+		if err != nil {
+			return nil, storekit.Invalidf("the kubeconfig: %w", err)
+		}
+		k.resolve(folder)
 		if all == nil {
 			all = &kubeconfig{}
 		}
@@ -134,7 +138,13 @@ func (k *kubeconfig) access(name string) (*access, error) {
 	if err := k.cluster(context.Context.Cluster, a); err != nil {
 		return nil, err
 	}
-	return a, k.user(context.Context.User, a)
+	if err := k.user(context.Context.User, a); err != nil {
+		return nil, err
+	}
+	if a.base.Scheme == "http" && a.token+a.tokenFile != "" {
+		return nil, storekit.Invalidf("the kubeconfig: the server of the cluster %q has an http URL, so the token of the user %q could be read on the way; write https, or a context without a user", context.Context.Cluster, context.Context.User)
+	}
+	return a, nil
 }
 
 func (k *kubeconfig) cluster(name string, a *access) (err error) {
@@ -146,6 +156,8 @@ func (k *kubeconfig) cluster(name string, a *access) (err error) {
 		switch a.base, err = url.Parse(c.Server); {
 		case err != nil || a.base.Host == "" || a.base.Scheme != "https" && a.base.Scheme != "http":
 			return storekit.Invalidf("the kubeconfig: the server of the cluster %q is no URL", name)
+		case a.base.User != nil:
+			return storekit.Invalidf("the kubeconfig: the server of the cluster %q has a user in its URL, which padlock does not use; use a token or a certificate", name)
 		case c.Insecure:
 			return storekit.Invalidf("the kubeconfig: the cluster %q has insecure-skip-tls-verify, which padlock does not do; write certificate-authority", name)
 		case c.Proxy != "":

@@ -188,6 +188,24 @@ func TestKubeconfigFiles(t *testing.T) {
 	}
 }
 
+// The paths in a kubeconfig with a relative path stay valid if the program changes its directory.
+func TestRelativeKubeconfig(t *testing.T) {
+	s, seen := apiServer(t)
+	file := writeKubeconfig(t, s)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Base(file))
+	t.Chdir(filepath.Dir(file))
+	store, err := leasestore.Open(t.Context(), leasestore.Config{Context: "by-token-file"}, register.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	t.Chdir(t.TempDir())
+	if _, err := store.Inspect(t.Context(), "job"); err != nil || seen.Header.Get("Authorization") != "Bearer from-the-file" {
+		t.Errorf("%v, asked with %v", err, seen.Header)
+	}
+}
+
 // A kubeconfig that padlock cannot use is an error that says how to go on, and shows no secret.
 func TestWrongKubeconfig(t *testing.T) {
 	s, _ := apiServer(t)
@@ -211,6 +229,9 @@ func TestWrongKubeconfig(t *testing.T) {
 		"kubernetes:?kubeconfig=" + with("clusters:", "\thunter2:"):                                                    "YAML",
 		"kubernetes:?kubeconfig=" + with("server:", "insecure-skip-tls-verify: true\n    server:"):                     "certificate-authority",
 		"kubernetes:?kubeconfig=" + with("server:", "proxy-url: http://p\n    server:"):                                "HTTPS_PROXY",
+		"kubernetes:?kubeconfig=" + with(s.URL, "https://admin:hunter2@127.0.0.1"):                                     "a user in its URL",
+		"kubernetes:?kubeconfig=" + with(s.URL, "http://127.0.0.1:1"):                                                  "write https",
+		"kubernetes:?context=by-token-file&kubeconfig=" + with(s.URL, "http://127.0.0.1:2"):                            "write https",
 		"kubernetes:?kubeconfig=" + with(s.URL, "localhost"):                                                           "no URL",
 		"kubernetes:?kubeconfig=" + with("certificate-authority-data: ", "certificate-authority-data: not-in-base64 "): "base64",
 	} {

@@ -15,8 +15,13 @@ import (
 //
 //	spec                                  what the register returns
 //	as written with the record            the record
+//	padlock's, but without a holder       the record: an earlier leader has released too late
 //	another one, with a holderIdentity    one exclusive hold for leaseDurationSeconds
 //	another one, without                  no hold: client-go has released the lock
+//
+// From v0.34 on, a leader of client-go that was stopped for longer than its lease may release a
+// lock that padlock has acquired since. It changes neither the annotations nor leaseTransitions,
+// which padlock leaves out. A candidate that takes a lock over adds one to them.
 //
 // All times count from the moment at which a process sees the object for the first time, as for
 // client-go. So neither of the two relies on the clock of the other.
@@ -78,7 +83,9 @@ func specFor(data []byte) (s spec, mine bool) {
 		end = max(end, h.Until, h.Least)
 	}
 	if end > 0 {
-		s.Seconds = int(end/1e6) + 1
+		// One second because candidates count whole ones. Another because they see times in
+		// whole seconds: two records of the same second are one to them, seen at the first.
+		s.Seconds = int(end/1e6) + 2
 		// The name of padlock before it: it must not be the identity of one of client-go's.
 		s.Holder = strings.TrimSpace("padlock: " + holderOf(data))
 	}
@@ -94,14 +101,19 @@ func recordOf(o *lease) ([]byte, error) {
 	if _, ours := notes[recordNote]; ours && notes[specNote] == o.Spec.mark() {
 		return []byte(notes[recordNote]), nil
 	}
+	text := notes[recordNote]
+	if text != "" && notes[specNote] != "" && o.Spec.Holder == "" && o.Spec.Transitions == 0 {
+		return []byte(text), nil // an earlier leader has released too late
+	}
 	r := record{Format: 1}
-	if text := notes[recordNote]; text != "" {
+	if text != "" {
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
 			return []byte(text), nil // package register says what is wrong
 		}
 	}
 	r.Nonce, r.Holds, r.Cool = foreign+o.Spec.mark(), nil, 0
 	if o.Spec.Holder != "" {
+		r.Fence = max(r.Fence, 1) // a name with the fence 0 has no holds that Break could end
 		text, err := json.Marshal(o.Spec)
 		if err != nil {
 			return nil, err

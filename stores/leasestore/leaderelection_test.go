@@ -45,10 +45,16 @@ type candidate struct {
 	t        *testing.T
 	server   http.Handler
 	identity string
-	seen     string    // the spec as it was seen first
-	at       time.Time // when it was
-	seconds  int
-	holder   string
+	seen     time.Time // when the spec was seen first
+	spec     candidateSpec
+}
+
+// A candidateSpec is what client-go compares of two specs. Its times have whole seconds.
+type candidateSpec struct {
+	HolderIdentity         string
+	LeaseDurationSeconds   int
+	LeaseTransitions       int
+	AcquireTime, RenewTime time.Time
 }
 
 const duration = 15 * time.Second
@@ -59,47 +65,54 @@ func (c *candidate) try() bool {
 	now := time.Now()
 	object, status := c.send(http.MethodGet, "/deploy", nil)
 	if status == http.StatusNotFound {
-		_, status = c.send(http.MethodPost, "", c.claim(map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": "deploy"}}))
+		object = map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": "deploy"}}
+		_, status = c.send(http.MethodPost, "", claim(object, c.identity, int(duration/time.Second), 0))
 		return status == http.StatusOK
 	}
 	c.observe(object, now)
-	if c.holder != "" && c.at.Add(time.Duration(c.seconds)*time.Second).After(now) && c.holder != c.identity {
+	holder, transitions := c.spec.HolderIdentity, c.spec.LeaseTransitions
+	if holder != "" && c.seen.Add(time.Duration(c.spec.LeaseDurationSeconds)*time.Second).After(now) && holder != c.identity {
 		return false
 	}
-	_, status = c.send(http.MethodPut, "/deploy", c.claim(object))
+	if holder != c.identity {
+		transitions++
+	}
+	_, status = c.send(http.MethodPut, "/deploy", claim(object, c.identity, int(duration/time.Second), transitions))
 	return status == http.StatusOK
 }
 
 func (c *candidate) observe(object map[string]any, now time.Time) {
-	text, _ := json.Marshal(object["spec"])
-	if string(text) == c.seen {
-		return
+	if s := c.read(object); s != c.spec {
+		c.spec, c.seen = s, now
 	}
-	var spec struct {
-		HolderIdentity       string
-		LeaseDurationSeconds int
-	}
-	if err := json.Unmarshal(text, &spec); err != nil {
-		c.t.Fatal(err)
-	}
-	c.seen, c.at, c.holder, c.seconds = string(text), now, spec.HolderIdentity, spec.LeaseDurationSeconds
 }
 
-// claim puts the candidate into the spec of an object, and leaves the rest as it is.
-func (c *candidate) claim(object map[string]any) map[string]any {
+func (c *candidate) read(object map[string]any) (s candidateSpec) {
+	text, err := json.Marshal(object["spec"])
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s.AcquireTime, s.RenewTime = s.AcquireTime.Truncate(time.Second), s.RenewTime.Truncate(time.Second)
+	return s
+}
+
+// claim replaces the spec of an object, and leaves the rest as it is.
+func claim(object map[string]any, holder string, seconds, transitions int) map[string]any {
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	object["spec"] = map[string]any{"holderIdentity": c.identity, "leaseDurationSeconds": int(duration / time.Second), "acquireTime": at, "renewTime": at, "leaseTransitions": 1}
+	object["spec"] = map[string]any{"holderIdentity": holder, "leaseDurationSeconds": seconds, "acquireTime": at, "renewTime": at, "leaseTransitions": transitions}
 	return object
 }
 
-// release gives the lease up.
+// release gives the lease up. As in client-go, it replaces the object as it is now, although the
+// candidate may lead no more.
 func (c *candidate) release() {
 	c.t.Helper()
 	object, _ := c.send(http.MethodGet, "/deploy", nil)
-	c.claim(object)
-	spec := object["spec"].(map[string]any)
-	spec["holderIdentity"], spec["leaseDurationSeconds"] = "", 1
-	if _, status := c.send(http.MethodPut, "/deploy", object); status != http.StatusOK {
+	transitions := c.read(object).LeaseTransitions
+	if _, status := c.send(http.MethodPut, "/deploy", claim(object, "", 1, transitions)); status != http.StatusOK {
 		c.t.Fatalf("the release is answered %d", status)
 	}
 }
@@ -221,6 +234,116 @@ func TestLeaderFollowsDeadHolder(t *testing.T) {
 		if !c.try() {
 			t.Error("the leader has lost its term")
 		}
+		c.release()
+		if _, err := store.Acquire(t.Context(), request("deploy")); err != nil {
+			t.Errorf("after the release by the leader: %v", err)
+		}
+	})
+}
+
+// A leader that was stopped for longer than its lease, and then releases the lock that padlock has
+// acquired since, does not open it to other processes of padlock.
+func TestLateReleaseByLeader(t *testing.T) {
+	shared(t, func(t *testing.T, store *register.Store, c *candidate) {
+		if !c.try() {
+			t.Fatal("the candidate does not lead")
+		}
+		held := func(host string) {
+			t.Helper()
+			var held *driver.HeldError
+			if _, err := store.Acquire(t.Context(), request("deploy")); !errors.As(err, &held) || held.Holds[0].Host != host {
+				t.Errorf("while %s holds: %v", host, err)
+			}
+		}
+		held(c.identity)
+		<-time.After(duration + time.Second)
+		r := request("deploy")
+		g, err := store.Acquire(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.release()
+		held("pod-7")
+		if e, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil || e.Fence != g.Fence {
+			t.Errorf("the holder: %+v, %v; the fence was %d", e, err, g.Fence)
+		}
+		held("pod-7")
+		if c.try() {
+			t.Error("client-go leads after a renewal of the holder")
+		}
+		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+			t.Error(out, err)
+		}
+	})
+}
+
+// The first leader of a name has not changed leaseTransitions. Its release opens the lock, even if
+// padlock has written its own record into the object meanwhile.
+func TestReleaseByFirstLeader(t *testing.T) {
+	shared(t, func(t *testing.T, store *register.Store, c *candidate) {
+		if !c.try() {
+			t.Fatal("the candidate does not lead")
+		}
+		if out, err := store.Release(t.Context(), "deploy", request("deploy").Token, 0); out == driver.OutcomeReleased || err != nil {
+			t.Fatal(out, err)
+		}
+		c.release()
+		if _, err := store.Acquire(t.Context(), request("deploy")); err != nil {
+			t.Errorf("after the release by the leader: %v", err)
+		}
+	})
+}
+
+// Break takes the lock from a leader, under a name that padlock has never had, too. A candidate may
+// take the free name back. If padlock acquires it first, the leader cannot renew.
+func TestBreakLeader(t *testing.T) {
+	for _, acquire := range []bool{false, true} {
+		shared(t, func(t *testing.T, store *register.Store, c *candidate) {
+			if !c.try() {
+				t.Fatal("the candidate does not lead")
+			}
+			state, err := store.Inspect(t.Context(), "deploy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Break(t.Context(), "deploy", state.Fence); err != nil {
+				t.Fatalf("the fence %d: %v", state.Fence, err)
+			}
+			if acquire {
+				if _, err := store.Acquire(t.Context(), request("deploy")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.try() == acquire {
+				t.Errorf("padlock has acquired: %v, and the leader leads: %v", acquire, !acquire)
+			}
+		})
+	}
+}
+
+// A candidate does not tell two renewals of one second apart, and yet waits for the end of the
+// later one.
+func TestTwoRenewalsInOneSecond(t *testing.T) {
+	shared(t, func(t *testing.T, store *register.Store, c *candidate) {
+		r := request("deploy")
+		r.TTL = 30*time.Second + 900*time.Millisecond
+		if _, err := store.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if c.try() {
+			t.Fatal("client-go leads while padlock holds")
+		}
+		<-time.After(900 * time.Millisecond)
+		start := time.Now()
+		if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+			t.Fatal(err)
+		}
+		for !c.try() {
+			<-time.After(100 * time.Millisecond)
+		}
+		if took := time.Since(start); took < r.TTL {
+			t.Errorf("client-go leads %v after a renewal by %v", took, r.TTL)
+		}
 	})
 }
 
@@ -241,6 +364,41 @@ func TestCoolDownKeepsLeadersOut(t *testing.T) {
 		}
 		if took := time.Since(start); took < keep || took > keep+3*time.Second {
 			t.Errorf("client-go leads after %v, with a cool-down of %v", took, keep)
+		}
+	})
+}
+
+// Each renewal by a leader wakes a waiter of padlock. The page says what that costs.
+func TestWaiterBehindLeader(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fakes.Kubernetes, s *overhttptest.Service) {
+		store, err := openShared(t.Context(), s.Front())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		c := &candidate{t: t, server: f, identity: "pod-9_4711"}
+		if !c.try() {
+			t.Fatal("the candidate does not lead")
+		}
+		s.Counts()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := store.Wait(ctx, request("deploy"), false)
+			ended <- err
+		}()
+		for range 1800 {
+			<-time.After(2 * time.Second)
+			if !c.try() {
+				t.Fatal("the leader does not lead any more")
+			}
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if n := s.Counts(); n["read"]/10 != 180 || n["watch"]/10 != 180 || n["write"] != 0 {
+			t.Errorf("an hour behind a leader costs %v", n)
 		}
 	})
 }

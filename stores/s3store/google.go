@@ -19,19 +19,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/storekit/aws"
+	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
-// signGoogle returns what signs a request for Google: with the tokens that token returns. If token
-// is nil, it signs with the HMAC key in the environment, or with tokens that it finds.
-func signGoogle(token func(context.Context) (string, error), client *http.Client) func(*http.Request, []byte) error {
+// signGoogle makes c sign requests for Google: with the tokens that token returns. If token is nil,
+// c signs with the HMAC key in the environment, or with tokens that it finds.
+func signGoogle(c *overhttp.Client, token func(context.Context) (string, error), client *http.Client) {
 	found := token == nil
 	if found {
-		token = (&tokens{client: client, turn: make(chan struct{}, 1)}).get
+		t := &tokens{client: client, turn: make(chan struct{}, 1)}
+		token, c.Judge = t.get, t.judge
 	}
-	return func(q *http.Request, body []byte) error {
+	c.Sign = func(q *http.Request, body []byte) error {
 		id, secret := os.Getenv("GS_ACCESS_KEY_ID"), os.Getenv("GS_SECRET_ACCESS_KEY")
 		if found && id != "" && secret != "" {
 			aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Google: true}, "auto", "storage")
@@ -48,14 +51,30 @@ func signGoogle(token func(context.Context) (string, error), client *http.Client
 
 // tokens finds access tokens, and keeps the last one.
 type tokens struct {
-	client *http.Client
-	turn   chan struct{} // has a value while a goroutine uses what follows
-	token  string
-	until  time.Time
+	client  *http.Client
+	refused atomic.Bool   // the service does not take the last token any more
+	turn    chan struct{} // has a value while a goroutine uses what follows
+	token   string
+	until   time.Time
+	tried   time.Time // when the last fetch began
 }
 
 // early is how long before its end a token is replaced.
 const early = time.Minute
+
+// While the last token is valid, a fetch takes patience at most, and the next one begins pause
+// later: a silent token server must not use up the time of the requests.
+const (
+	patience = time.Second
+	pause    = 5 * time.Second
+)
+
+// judge notes that the service has refused a token before its end.
+func (t *tokens) judge(r *overhttp.Reply) {
+	if r.Status == http.StatusUnauthorized {
+		t.refused.Store(true)
+	}
+}
 
 // get returns a token. If a new one cannot be had, the last one serves until its end.
 func (t *tokens) get(ctx context.Context) (string, error) {
@@ -68,8 +87,15 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	if time.Until(t.until) > early {
+	left := time.Until(t.until)
+	if left > early && !t.refused.Load() || left > 0 && time.Since(t.tried) < pause {
 		return t.token, nil
+	}
+	t.tried = time.Now()
+	if left > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
 	}
 	q, err := tokenRequest(ctx)
 	if err == nil {
@@ -97,10 +123,15 @@ func (t *tokens) fetch(q *http.Request) error {
 		Token   string `json:"access_token"`
 		Seconds int64  `json:"expires_in"`
 	}
-	if reply.StatusCode != http.StatusOK || json.Unmarshal(body, &a) != nil || a.Token == "" {
+	switch {
+	case reply.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answers %s: %.200q", q.URL.Host, reply.Status, body)
+	case json.Unmarshal(body, &a) != nil || a.Token == "":
+		return fmt.Errorf("the reply of %s has no access token", q.URL.Host) // it may have a secret
 	}
-	t.token, t.until = a.Token, sent.Add(time.Duration(a.Seconds)*time.Second)
+	// By the time of day: the other clock of the process stands still while a machine sleeps.
+	t.refused.Store(false)
+	t.token, t.until = a.Token, sent.Round(0).Add(time.Duration(a.Seconds)*time.Second)
 	return nil
 }
 
@@ -126,9 +157,11 @@ func tokenRequest(ctx context.Context) (*http.Request, error) {
 		if home, err := os.UserHomeDir(); err == nil && folder == "" {
 			folder = filepath.Join(home, ".config", "gcloud")
 		}
-		file = filepath.Join(folder, "application_default_credentials.json")
+		if folder != "" {
+			file = filepath.Join(folder, "application_default_credentials.json")
+		}
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) // "" does not exist
 	switch {
 	case err == nil:
 		return fileRequest(ctx, file, text)

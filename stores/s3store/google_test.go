@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -265,6 +266,107 @@ func TestTokensAreKept(t *testing.T) {
 		down = false
 		inspect(0, 3, true)
 	})
+}
+
+// A token server that is silent does not use up the time of requests while the last token is valid.
+func TestSilentTokenServer(t *testing.T) {
+	withoutGoogle(t)
+	synctest.Test(t, func(t *testing.T) {
+		silent := false
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Google: true, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			switch {
+			case r.Context().Err() != nil:
+				return nil, r.Context().Err()
+			case r.URL.Host == "storage.googleapis.com":
+				return reply(404, "<Error><Code>NoSuchKey</Code></Error>"), nil
+			case silent:
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return reply(200, `{"access_token":"t","expires_in":600}`), nil
+		})}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		inspect := func(most time.Duration) {
+			t.Helper()
+			start := time.Now()
+			if _, err := store.Inspect(t.Context(), "job"); err != nil || time.Since(start) > most {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		}
+		inspect(0)
+		silent = true
+		<-time.After(9*time.Minute + time.Second)
+		inspect(time.Second)
+		inspect(0) // the token server is not asked again at once
+		<-time.After(5 * time.Second)
+		inspect(time.Second)
+	})
+}
+
+// A token that the service refuses is replaced before its end.
+func TestRefusedToken(t *testing.T) {
+	withoutGoogle(t)
+	synctest.Test(t, func(t *testing.T) {
+		fetched := 0
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Google: true, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			switch {
+			case r.URL.Host != "storage.googleapis.com":
+				fetched++
+				return reply(200, fmt.Sprintf(`{"access_token":"t%d","expires_in":3599}`, fetched)), nil
+			case r.Header.Get("Authorization") == "Bearer t1":
+				return reply(401, ""), nil
+			}
+			return reply(404, "<Error><Code>NoSuchKey</Code></Error>"), nil
+		})}, register.Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		for i, works := range []bool{false, true, true} {
+			<-time.After(time.Duration(i) * 6 * time.Second)
+			if _, err := store.Inspect(t.Context(), "job"); (err == nil) != works {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if fetched != 2 {
+			t.Errorf("%d tokens", fetched)
+		}
+	})
+}
+
+// A reply that has a token, but not in the expected form, is an error that does not show it.
+func TestOddTokenReply(t *testing.T) {
+	withoutGoogle(t)
+	for _, body := range []string{`{"access_token":"hunter2","expires_in":"3599"}`, `access_token=hunter2`, `{"token":"hunter2"}`} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := ask(t, func(*http.Request) (*http.Response, error) { return reply(200, body), nil })
+			if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "no access token") {
+				t.Errorf("%s: %v", body, err)
+			}
+		})
+	}
+}
+
+// Without a home, no credentials are read from the working directory.
+func TestNoHome(t *testing.T) {
+	t.Chdir(withoutGoogle(t))
+	t.Setenv("CLOUDSDK_CONFIG", "")
+	t.Setenv("HOME", "")
+	t.Setenv("USERPROFILE", "") // the home on Windows
+	if err := os.WriteFile("application_default_credentials.json", []byte(`{"type":"authorized_user"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(t, func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host != "metadata.google.internal" {
+			t.Errorf("asked %s for a token", r.URL.Host)
+		}
+		return reply(200, `{"access_token":"found","expires_in":3599}`), nil
+	}); err != nil {
+		t.Error(err)
+	}
 }
 
 // The URLs of Google.

@@ -84,7 +84,7 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 	client := &http.Client{Transport: b.HTTP.Transport}
 	switch {
 	case c.Google && c.Credentials == nil:
-		b.Sign = signGoogle(c.Token, client)
+		signGoogle(b.Client, c.Token, client)
 	case c.Credentials == nil:
 		c.Credentials = awsCredentials(client)
 		fallthrough
