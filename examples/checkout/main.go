@@ -51,8 +51,8 @@ func run(ctx context.Context) error {
 		defer close(stopped)
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		srv.Shutdown(ctx)
-		locker.Close(ctx) // after the handlers
+		srv.Shutdown(ctx) // waits for the handlers
+		locker.Close(ctx) // takes up to a second even if ctx has ended, and ends the contexts of the handlers that are left
 	})
 	log.Printf("listening on http://%s", srv.Addr)
 	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
