@@ -40,7 +40,7 @@ type Locks struct {
 	opts   []padlock.Option
 
 	mu   sync.Mutex
-	held map[string][]*padlock.Lock // the oldest first; if there are several, the older ones were lost
+	held map[string][]*padlock.Lock // the oldest first; all but the last were lost
 }
 
 // New returns Locks that take their locks from l, with the given options.
@@ -127,7 +127,8 @@ func (s *Locks) RenewLockLease(ctx context.Context, name string, _ time.Duration
 	if youngest.Check(ctx) == nil || youngest.Context().Err() == nil {
 		return nil
 	}
-	_ = youngest.Release(padlock.CoolDown(0)) // a lease that is over here may last a little longer in the store
+	// The lease ends here a little earlier than in the store.
+	_ = youngest.Release(padlock.CoolDown(0))
 	lock, err := s.locker.TryAcquire(ctx, Prefix+name, s.opts...)
 	if err != nil {
 		return err

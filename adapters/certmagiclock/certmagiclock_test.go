@@ -74,8 +74,8 @@ func TestALeaseStaysShort(t *testing.T) {
 	})
 }
 
-// A lock is lost, and another goroutine of the process takes it anew. The tries of both owners go on
-// under its lock, because certmagic would repeat a failed try for 30 days.
+// A lock is lost, and another goroutine of the process takes it anew. The tries of both owners go
+// on under its lock, because certmagic would repeat a failed try for 30 days.
 func TestLoss(t *testing.T) {
 	l, script := padlocktest.New(t)
 	s := certmagiclock.New(l)

@@ -45,7 +45,7 @@ const keepWithin = 5 * time.Second
 //
 //	400 Bad Request           the header is malformed, or it is missing and Required is set
 //	409 Conflict              a request with this key is at work; the header Retry-After is set
-//	410 Gone                  the request was carried out, and its answer was too large to keep or cut
+//	410 Gone                  the request was carried out; its answer was cut, or too large to keep
 //	413 Content Too Large     the body of the request is longer than MaxBytes
 //	422 Unprocessable Content the key was used for another request before
 //	503 Service Unavailable   the lock or the kept answer cannot be reached; the handler did not run
@@ -78,7 +78,7 @@ type Idempotency struct {
 
 	// Scope returns to whom the keys of a request belong, such as the number of the user who is
 	// logged in. A client that knows or guesses a key gets the answer kept for it, but only within
-	// its own scope. All requests for which Scope returns "" share one scope. It must not be nil.
+	// its own scope. Requests for which Scope returns "" share one scope. It must not be nil.
 	Scope func(*http.Request) string
 
 	// KeepFor is how long answers are kept; 0 means DefaultKeepFor.
@@ -91,9 +91,9 @@ type Idempotency struct {
 	MaxBytes int
 
 	// Keep reports whether an answer with this status is kept. If it returns false, a repeat runs
-	// the handler again. If Keep is nil, answers below 500 are kept. An answer of 400 and above with
-	// the header Retry-After is never kept, because the client shall come again: such as the 409 of
-	// a OneAtATime inside.
+	// the handler again. If Keep is nil, answers below 500 are kept. An answer of 400 and above
+	// with the header Retry-After is never kept, because the client shall come again: such as the
+	// 409 of a OneAtATime inside.
 	Keep func(status int) bool
 
 	// OnError gets the errors of Results, if it is not nil.

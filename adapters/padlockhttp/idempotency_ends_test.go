@@ -110,8 +110,8 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
-// The waits for both locks of a request share 70 % of the server's WriteTimeout. A lock that is free
-// is taken even later.
+// The waits for both locks of a request share 70 % of the server's WriteTimeout. A lock that is
+// free is taken even later.
 func TestTwoWaitsWithinTheServersTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, script := newShop(t)

@@ -76,7 +76,7 @@ func (o OneAtATime) Wrap(next http.Handler) http.Handler {
 		defer cancel()
 		a := &answer{ResponseWriter: w}
 		next.ServeHTTP(a, r.WithContext(ctx))
-		over := lock.Context().Err() != nil // also if Locker.Close has released the lock
+		over := lock.Context().Err() != nil // lost, or released by Locker.Close
 		if err := lock.Release(); over || isLoss(err) {
 			noteLoss(r)
 			if !a.begun {

@@ -186,8 +186,8 @@ func TestALossEndsTheRequest(t *testing.T) {
 	}
 }
 
-// Locker.Close ends the lock of a request at work. Its handler returns early, and must not look as if
-// it had succeeded.
+// Locker.Close ends the lock of a request at work. Its handler returns early, and must not look as
+// if it had succeeded.
 func TestTheLockerIsClosedDuringTheWork(t *testing.T) {
 	l, _ := padlocktest.New(t)
 	w := post(within(t), perCart(l, func(_ http.ResponseWriter, r *http.Request) {

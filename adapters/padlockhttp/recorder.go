@@ -99,7 +99,7 @@ func (r *recorder) send() {
 	}
 	r.sent = true
 	h := r.Header()
-	late := maps.Clone(h) // the handler may have changed the header after it had begun the answer
+	late := maps.Clone(h) // with changes that the handler made after it had begun the answer
 	clear(h)
 	maps.Copy(h, r.header)
 	r.ResponseWriter.WriteHeader(r.status)

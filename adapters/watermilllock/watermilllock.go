@@ -70,9 +70,9 @@ func (s seen) IsDuplicate(ctx context.Context, key string) (bool, error) {
 // handler.
 //
 // The window is a cool-down of the lock, from 100 ms on most stores to 24 h. If the store has no
-// cool-downs, the error is errors.ErrUnsupported, and the handler does not run. padlock.CoolDown and
-// padlock.HoldAtLeast have no effect, whether they are among opts or defaults of l: they would count
-// a message as handled although its handler has failed.
+// cool-downs, the error is errors.ErrUnsupported, and the handler does not run. padlock.CoolDown
+// and padlock.HoldAtLeast have no effect, neither among opts nor as defaults of l, because they
+// would make a message count as handled although its handler has failed.
 func Once(l *padlock.Locker, key func(*message.Message) string, window time.Duration, opts ...padlock.Option) message.HandlerMiddleware {
 	opts = append(slices.Clone(opts), padlock.CoolDown(0), padlock.HoldAtLeast(0))
 	guarantees := l.Guarantees()
@@ -149,7 +149,7 @@ func underLock(lock *padlock.Lock, m *message.Message, h message.HandlerFunc) ([
 // If the store has merely not confirmed the release, the work is done, and finish returns nil. The
 // Locker then repeats the release in the background.
 func finish(lock *padlock.Lock, opts ...padlock.ReleaseOption) error {
-	over := context.Cause(lock.Context()) // also if Locker.Close has released the lock
+	over := context.Cause(lock.Context()) // lost, or released by Locker.Close
 	err := lock.Release(opts...)
 	if errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) || errors.Is(err, padlock.ErrMaxHold) {
 		return err

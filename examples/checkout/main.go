@@ -52,7 +52,7 @@ func run(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
 		srv.Shutdown(ctx) // waits for the handlers
-		locker.Close(ctx) // takes up to a second even if ctx has ended, and ends the contexts of the handlers that are left
+		locker.Close(ctx) // ends the contexts of those that are left; it has a second even if ctx has ended
 	})
 	log.Printf("listening on http://%s", srv.Addr)
 	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
