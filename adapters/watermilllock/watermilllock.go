@@ -23,7 +23,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 )
 
 // The beginnings of the names of locks.
@@ -75,8 +74,7 @@ func (s seen) IsDuplicate(ctx context.Context, key string) (bool, error) {
 // would make a message count as handled although its handler has failed.
 func Once(l *padlock.Locker, key func(*message.Message) string, window time.Duration, opts ...padlock.Option) message.HandlerMiddleware {
 	opts = append(slices.Clone(opts), padlock.CoolDown(0), padlock.HoldAtLeast(0))
-	guarantees := l.Guarantees()
-	wrong := driver.CheckKeep("the window of Once", window, &guarantees)
+	wrong := checkWindow(l.Guarantees(), window)
 	return func(h message.HandlerFunc) message.HandlerFunc {
 		return func(m *message.Message) ([]*message.Message, error) {
 			name := key(m)
@@ -84,7 +82,7 @@ func Once(l *padlock.Locker, key func(*message.Message) string, window time.Dura
 				return h(m)
 			}
 			if wrong != nil {
-				return nil, fmt.Errorf("watermilllock: %w", wrong)
+				return nil, wrong
 			}
 			lock, err := l.TryAcquire(m.Context(), OncePrefix+name, opts...)
 			if wasHandled(err) {
@@ -101,6 +99,21 @@ func Once(l *padlock.Locker, key func(*message.Message) string, window time.Dura
 			return out, finish(lock, padlock.CoolDown(window))
 		}
 	}
+}
+
+// checkWindow returns an error if the store has no cool-down of this length. It comes before the
+// work, because Release would report the error only after the work.
+func checkWindow(g padlock.Guarantees, window time.Duration) error {
+	low, high := max(100*time.Millisecond, g.MinTTL), 24*time.Hour
+	switch {
+	case window == 0:
+		return nil
+	case !g.CoolDown:
+		return fmt.Errorf("watermilllock: Once: this store has no cool-downs: %w", errors.ErrUnsupported)
+	case window < low || window > high:
+		return fmt.Errorf("%w: watermilllock: the window of Once is %v, allowed are %v to %v", padlock.ErrInvalid, window, low, high)
+	}
+	return nil
 }
 
 // wasHandled reports whether the name is taken by nothing but the cool-down that follows a success.
