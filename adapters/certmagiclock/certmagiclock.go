@@ -40,7 +40,7 @@ type Locks struct {
 	opts   []padlock.Option
 
 	mu   sync.Mutex
-	held map[string][]*padlock.Lock // the oldest first; there are several if the older ones were lost
+	held map[string][]*padlock.Lock // the oldest first; all but the last were lost
 }
 
 // New returns Locks that take their locks from l, with the given options.
@@ -78,9 +78,9 @@ func (s *Locks) keep(name string, lock *padlock.Lock) {
 }
 
 // Unlock releases the lock on name. It returns an error only if this process has no lock on name. A
-// lock that was lost counts as released, because certmagic tries to unlock a name again and again
-// until Unlock returns nil; the Locker logs the loss. If the store cannot be reached, the Locker
-// releases the lock in the background.
+// lock that was lost counts as released, because there is nothing left that certmagic could do; the
+// Locker logs the loss. If the store cannot be reached, the Locker releases the lock in the
+// background.
 //
 // certmagic names no owner. If the lock was lost, another goroutine of this process may have taken
 // it anew before its first owner unlocks it. So Unlock releases the oldest lock on name.
@@ -91,28 +91,64 @@ func (s *Locks) Unlock(_ context.Context, name string) error {
 		s.mu.Unlock()
 		return notLocked(name)
 	}
+	oldest := locks[0]
 	if len(locks) == 1 {
 		delete(s.held, name)
 	} else {
 		s.held[name] = locks[1:]
 	}
 	s.mu.Unlock()
-	_ = locks[0].Release() // the lock is over after every error
+	_ = oldest.Release() // the lock is over after every error
 	return nil
 }
 
-// RenewLockLease reports whether the lock on name is still held: it returns padlock.ErrLost or
-// padlock.ErrExpired if it is not. It does not extend the lease. certmagic asks for a lease that
-// lasts until its next try is over, which may be days, and a server that crashed would keep the
-// name for so long. padlock renews a short lease all the time instead.
+// RenewLockLease makes sure that this process holds the lock on name. certmagic calls it before
+// each try to obtain a certificate. If the lock was lost since the last try, RenewLockLease takes
+// it again, and returns padlock.ErrHeld if another server has it. certmagic then waits for its next
+// try. It never calls Lock again, so without this a single loss would fail all of its tries, for 30
+// days. If the store cannot be reached and the lease still lasts, RenewLockLease returns nil.
+//
+// It does not extend the lease. certmagic asks for a lease that lasts until its next try is over,
+// which may be days, and a server that crashed would keep the name for so long. padlock renews a
+// short lease all the time instead.
+//
+// certmagic names no owner here either. If this process has several locks on name, because the
+// older ones were lost, the youngest one counts for all owners. So after a loss two goroutines of
+// one process may ask for the same certificate.
 func (s *Locks) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s.mu.Lock()
 	locks := s.held[name]
-	s.mu.Unlock()
 	if len(locks) == 0 {
+		s.mu.Unlock()
 		return notLocked(name)
 	}
-	return locks[0].Check(ctx) // the oldest: its owner must hear of the loss, even if it is asked for a younger one
+	youngest := locks[len(locks)-1]
+	s.mu.Unlock()
+	if youngest.Check(ctx) == nil || youngest.Context().Err() == nil {
+		return nil
+	}
+	// The lease ends here a little earlier than in the store.
+	_ = youngest.Release(padlock.CoolDown(0))
+	lock, err := s.locker.TryAcquire(ctx, Prefix+name, s.opts...)
+	if err != nil {
+		return err
+	}
+	if !s.replace(name, youngest, lock) { // Unlock has been called meanwhile
+		_ = lock.Release()
+		return notLocked(name)
+	}
+	return nil
+}
+
+// replace puts lock in the place of old, and reports whether old was still there.
+func (s *Locks) replace(name string, old, lock *padlock.Lock) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.held[name], old)
+	if i >= 0 {
+		s.held[name][i] = lock
+	}
+	return i >= 0
 }
 
 func notLocked(name string) error {

@@ -74,7 +74,8 @@ func TestALeaseStaysShort(t *testing.T) {
 	})
 }
 
-// A lock is lost, and another goroutine of the process takes it anew.
+// A lock is lost, and another goroutine of the process takes it anew. The tries of both owners go
+// on under its lock, because certmagic would repeat a failed try for 30 days.
 func TestLoss(t *testing.T) {
 	l, script := padlocktest.New(t)
 	s := certmagiclock.New(l)
@@ -85,11 +86,11 @@ func TestLoss(t *testing.T) {
 	if err := s.Lock(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RenewLockLease(t.Context(), name, time.Hour); !errors.Is(err, padlock.ErrLost) {
-		t.Errorf("the first owner learns: %v", err)
+	if err := s.RenewLockLease(t.Context(), name, time.Hour); err != nil {
+		t.Errorf("one of the two owners: %v", err)
 	}
 	if err := s.Unlock(t.Context(), name); err != nil { // the first owner
-		t.Errorf("certmagic tries again after an error: %v", err)
+		t.Errorf("a lost lock does not count as released: %v", err)
 	}
 	if ok, err := s.TryLock(t.Context(), name); ok || err != nil {
 		t.Errorf("the Unlock of a lost lock has released the lock of its successor: %v, %v", ok, err)
@@ -100,6 +101,93 @@ func TestLoss(t *testing.T) {
 	if err := s.Unlock(t.Context(), name); err != nil {
 		t.Error(err)
 	}
+}
+
+// A server loses its lock between two tries. The next try takes the lock again, as soon as no other
+// server has it.
+func TestALostLockIsTakenAgain(t *testing.T) {
+	l, script := padlocktest.New(t)
+	s, other := certmagiclock.New(l), certmagiclock.New(padlock.New(script.Peer()))
+	if err := s.Lock(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	script.Lose(certmagiclock.Prefix + name)
+	if err := other.Lock(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.RenewLockLease(t.Context(), name, time.Hour); !errors.Is(err, padlock.ErrHeld) {
+			t.Errorf("another server has the lock: %v", err)
+		}
+	}
+	if err := other.Unlock(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.RenewLockLease(t.Context(), name, time.Hour); err != nil {
+			t.Error(err)
+		}
+		if ok, err := other.TryLock(t.Context(), name); ok || err != nil {
+			t.Errorf("the lock was not taken again: %v, %v", ok, err)
+		}
+	}
+	if err := s.Unlock(t.Context(), name); err != nil {
+		t.Error(err)
+	}
+	if ok, err := other.TryLock(t.Context(), name); !ok || err != nil {
+		t.Errorf("after the release: %v, %v", ok, err)
+	}
+}
+
+// The store is away for longer than the lease, and then for a moment.
+func TestATryWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		s := certmagiclock.New(l)
+		if err := s.Lock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		script.Fail(padlocktest.Extend, 1, padlock.ErrUnavailable)
+		if err := s.RenewLockLease(t.Context(), name, time.Hour); err != nil {
+			t.Errorf("the lease still lasts: %v", err)
+		}
+		script.Fail(padlocktest.All, padlocktest.Always, padlock.ErrUnavailable)
+		<-time.After(2 * padlock.DefaultTTL)
+		if err := s.RenewLockLease(t.Context(), name, time.Hour); !errors.Is(err, padlock.ErrUnavailable) {
+			t.Errorf("the lease is over: %v", err)
+		}
+		script.Heal()
+		if err := s.RenewLockLease(t.Context(), name, time.Hour); err != nil {
+			t.Errorf("the store is back: %v", err)
+		}
+		if ok, err := s.TryLock(t.Context(), name); ok || err != nil {
+			t.Errorf("the lock was not taken again: %v, %v", ok, err)
+		}
+	})
+}
+
+// Unlock is called while RenewLockLease takes a lost lock again. No lock is left.
+func TestUnlockDuringATry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		s := certmagiclock.New(l)
+		if err := s.Lock(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		script.Lose(certmagiclock.Prefix + name)
+		script.Delay(padlocktest.Acquire, time.Second)
+		time.AfterFunc(500*time.Millisecond, func() {
+			if err := s.Unlock(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := s.RenewLockLease(t.Context(), name, time.Hour); err == nil {
+			t.Error("the name counts as locked")
+		}
+		if ok, err := s.TryLock(t.Context(), name); !ok || err != nil {
+			t.Errorf("the name is not free: %v, %v", ok, err)
+		}
+	})
 }
 
 // If the store does not reply, the lock counts as released, and is released later.

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -43,7 +45,7 @@ const keepWithin = 5 * time.Second
 //
 //	400 Bad Request           the header is malformed, or it is missing and Required is set
 //	409 Conflict              a request with this key is at work; the header Retry-After is set
-//	410 Gone                  the request was carried out, and its answer was too large to keep
+//	410 Gone                  the request was carried out; its answer was cut, or too large to keep
 //	413 Content Too Large     the body of the request is longer than MaxBytes
 //	422 Unprocessable Content the key was used for another request before
 //	503 Service Unavailable   the lock or the kept answer cannot be reached; the handler did not run
@@ -56,9 +58,17 @@ const keepWithin = 5 * time.Second
 // write the key in the same transaction as the work.
 //
 // If the context of the request ends during the work, because the client has gone or the lock was
-// lost, only a success is kept: a repeat runs the handler again after every other answer.
+// lost, only a success is kept: a repeat runs the handler again after every other answer. The same
+// holds if a OneAtATime inside has lost its lock. If the handler has flushed such a success, its
+// body may be cut, so a repeat gets 410. After a panic, such as panic(http.ErrAbortHandler),
+// nothing is kept.
 //
-// Set the fields before the first use. Answers are kept as they were sent, cookies included.
+// So a handler must write its status after its work, even if the client has gone. If it writes
+// nothing, the answer counts as an error of the server. If it writes 200 before the work is done,
+// that answer is kept even if the work fails.
+//
+// Set the fields before the first use. Answers are kept as they were sent, cookies included, but
+// without trailers.
 type Idempotency struct {
 	// Locker takes the locks. It must not be nil.
 	Locker *padlock.Locker
@@ -68,7 +78,7 @@ type Idempotency struct {
 
 	// Scope returns to whom the keys of a request belong, such as the number of the user who is
 	// logged in. A client that knows or guesses a key gets the answer kept for it, but only within
-	// its own scope. It must not be nil.
+	// its own scope. Requests for which Scope returns "" share one scope. It must not be nil.
 	Scope func(*http.Request) string
 
 	// KeepFor is how long answers are kept; 0 means DefaultKeepFor.
@@ -81,9 +91,9 @@ type Idempotency struct {
 	MaxBytes int
 
 	// Keep reports whether an answer with this status is kept. If it returns false, a repeat runs
-	// the handler again. If Keep is nil, answers below 500 are kept. An answer with the header
-	// Retry-After is never kept, because the client shall come again: such as the 409 of a
-	// OneAtATime inside.
+	// the handler again. If Keep is nil, answers below 500 are kept. An answer of 400 and above
+	// with the header Retry-After is never kept, because the client shall come again: such as the
+	// 409 of a OneAtATime inside.
 	Keep func(status int) bool
 
 	// OnError gets the errors of Results, if it is not nil.
@@ -134,6 +144,7 @@ func (i Idempotency) Wrap(next http.Handler) http.Handler {
 
 // serve replies with the answer that is kept at key, or runs the handler under the lock of the key.
 func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, key, print string) {
+	r = withWaitEnd(r)
 	lock, err := acquire(r, i.Locker, lockPrefix+key, i.Options)
 	if err != nil {
 		// The request at work may have kept its answer already, or may itself be a repeat.
@@ -149,18 +160,23 @@ func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	ctx, cancel := lock.Join(r.Context())
 	defer cancel()
 	rec := newRecorder(w, i.MaxBytes)
-	next.ServeHTTP(rec, r.WithContext(ctx))
-	if ctx.Err() != nil && (rec.status == 0 || rec.status >= 400) {
+	lost := new(atomic.Bool) // a OneAtATime inside has lost its lock
+	next.ServeHTTP(rec, r.WithContext(context.WithValue(ctx, lossKey{}, lost)))
+	if over := ctx.Err() != nil || lock.Context().Err() != nil; over || lost.Load() {
 		if rec.status == 0 {
-			refuseLost(w)
+			refuseLost(rec)
 		}
-		rec.send()
-		return
+		if rec.status >= 400 {
+			rec.send()
+			return
+		}
+		rec.cut = rec.sent
 	}
 	if rec.status == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
-	if i.Keep(rec.status) && rec.header.Get("Retry-After") == "" && !rec.hijacked {
+	comeAgain := rec.status >= 400 && rec.header.Get("Retry-After") != ""
+	if i.Keep(rec.status) && !comeAgain && !rec.hijacked {
 		i.keep(w, r, key, rec, print)
 	}
 	rec.send()
@@ -238,7 +254,8 @@ func (i Idempotency) fingerprint(r *http.Request) (string, *problem) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
 	if r.Body != nil {
-		body, err := io.ReadAll(io.LimitReader(r.Body, int64(i.MaxBytes)+1))
+		limit := min(int64(i.MaxBytes), math.MaxInt64-1)
+		body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 		if err != nil {
 			return "", &problem{Status: http.StatusBadRequest, Detail: "The body of the request cannot be read."}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -334,6 +335,14 @@ func TestResultsFail(t *testing.T) {
 	s.pay(`"k"`, "")
 	if wantProblem(t, s.pay(`"k"`, ""), http.StatusServiceUnavailable, "1"); s.runs.Load() != 2 {
 		t.Error("the handler ran, although a newer program has kept an answer")
+	}
+}
+
+func TestNoLimit(t *testing.T) {
+	s, _ := newShop(t)
+	s.MaxBytes = math.MaxInt
+	if w := s.pay(`"k"`, "7 EUR"); w.Body.String() != "charge 1: 7 EUR" {
+		t.Errorf("%d %q", w.Code, w.Body)
 	}
 }
 

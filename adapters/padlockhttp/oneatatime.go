@@ -22,6 +22,8 @@ package padlockhttp
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/padlock-go/padlock"
 )
@@ -31,8 +33,8 @@ import (
 //
 // A request that does not get the lock gets the answer of [Refuse]: mostly 409 Conflict with
 // Retry-After. If a handler has not begun its answer when it returns, and the lock did not last
-// until then, the answer is 500, because the work may be done in part. If the answer has begun, it
-// stays as it is.
+// until then, the answer is 500, because the work may be done in part. Locker.Close ends the locks
+// of requests that are at work, too. If the answer has begun, it stays as it is.
 //
 // Set the fields before the first use.
 type OneAtATime struct {
@@ -46,7 +48,8 @@ type OneAtATime struct {
 
 	// Options are those of the lock. Without padlock.Wait among them, a request does not wait. With
 	// it, a request waits as long as the option says, but no longer than until its context ends, or
-	// until 70 % of the server's WriteTimeout are over.
+	// until 70 % of the server's WriteTimeout are over. That time begins with the outermost
+	// middleware of this package, and all locks of the request share it.
 	Options []padlock.Option
 }
 
@@ -62,6 +65,7 @@ func (o OneAtATime) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		r = withWaitEnd(r)
 		lock, err := acquire(r, o.Locker, name, o.Options)
 		if err != nil {
 			Refuse(w, err)
@@ -72,20 +76,49 @@ func (o OneAtATime) Wrap(next http.Handler) http.Handler {
 		defer cancel()
 		a := &answer{ResponseWriter: w}
 		next.ServeHTTP(a, r.WithContext(ctx))
-		if err := lock.Release(); isLoss(err) && !a.begun {
-			refuseLost(w)
+		over := lock.Context().Err() != nil // lost, or released by Locker.Close
+		if err := lock.Release(); over || isLoss(err) {
+			noteLoss(r)
+			if !a.begun {
+				refuseLost(w)
+			}
 		}
 	})
 }
 
 // acquire takes the lock of a request. The wait ends early enough for an answer within the server's
-// WriteTimeout.
+// WriteTimeout; see withWaitEnd.
 func acquire(r *http.Request, l *padlock.Locker, name string, opts []padlock.Option) (*padlock.Lock, error) {
 	ctx := r.Context()
-	if srv, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && srv.WriteTimeout > 0 {
+	if end, ok := ctx.Value(waitEndKey{}).(time.Time); ok {
+		if time.Until(end) <= 0 { // no time to wait, but a lock that is free may be taken
+			return l.TryAcquire(ctx, name, opts...)
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, srv.WriteTimeout*7/10)
+		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
 	}
 	return l.Acquire(ctx, name, append([]padlock.Option{padlock.Wait(0)}, opts...)...)
+}
+
+type waitEndKey struct{}
+
+// withWaitEnd returns r with the time at which its waits for locks end: when 70 % of the server's
+// WriteTimeout are over. If a middleware outside has set that time already, it stays.
+func withWaitEnd(r *http.Request) *http.Request {
+	ctx := r.Context()
+	srv, ok := ctx.Value(http.ServerContextKey).(*http.Server)
+	if !ok || srv.WriteTimeout <= 0 || ctx.Value(waitEndKey{}) != nil {
+		return r
+	}
+	return r.WithContext(context.WithValue(ctx, waitEndKey{}, time.Now().Add(srv.WriteTimeout*7/10)))
+}
+
+type lossKey struct{}
+
+// noteLoss tells the Idempotency around r, if there is one, that a lock inside was lost.
+func noteLoss(r *http.Request) {
+	if lost, ok := r.Context().Value(lossKey{}).(*atomic.Bool); ok {
+		lost.Store(true)
+	}
 }

@@ -186,6 +186,19 @@ func TestALossEndsTheRequest(t *testing.T) {
 	}
 }
 
+// Locker.Close ends the lock of a request at work. Its handler returns early, and must not look as
+// if it had succeeded.
+func TestTheLockerIsClosedDuringTheWork(t *testing.T) {
+	l, _ := padlocktest.New(t)
+	w := post(within(t), perCart(l, func(_ http.ResponseWriter, r *http.Request) {
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done()
+	}))
+	wantProblem(t, w, http.StatusInternalServerError, "")
+}
+
 // The lock is released although the client has gone and the handler panics.
 func TestTheLockIsReleased(t *testing.T) {
 	l, _ := padlocktest.New(t)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // A recorder holds an answer back until it is kept. An answer that the handler flushes, or that is
@@ -22,6 +23,7 @@ type recorder struct {
 	body     bytes.Buffer
 	tooLarge bool
 	sent     bool // the answer goes to the client at once
+	cut      bool // the answer was sent while the handler was at work, and may have ended early
 	hijacked bool
 }
 
@@ -97,10 +99,32 @@ func (r *recorder) send() {
 	}
 	r.sent = true
 	h := r.Header()
-	clear(h) // the handler may have changed the header after it had begun the answer
+	late := maps.Clone(h) // with changes that the handler made after it had begun the answer
+	clear(h)
 	maps.Copy(h, r.header)
 	r.ResponseWriter.WriteHeader(r.status)
 	_, _ = r.ResponseWriter.Write(r.body.Bytes())
+	for name, values := range late {
+		if isTrailer(name, r.header) {
+			h[name] = values
+		}
+	}
+}
+
+// isTrailer reports whether the value at name goes to the client after the body: header declares it
+// as a trailer, or its name begins with http.TrailerPrefix.
+func isTrailer(name string, header http.Header) bool {
+	if strings.HasPrefix(name, http.TrailerPrefix) {
+		return true
+	}
+	for _, list := range header["Trailer"] {
+		for declared := range strings.SplitSeq(list, ",") {
+			if http.CanonicalHeaderKey(strings.TrimSpace(declared)) == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // drop makes send do nothing, and makes the header what it was before the handler ran.
@@ -111,11 +135,15 @@ func (r *recorder) drop() {
 	maps.Copy(h, r.before)
 }
 
-// kept returns the answer with the headers that the handler has set.
+// kept returns the answer with the headers that the handler has set, but without trailers.
 func (r *recorder) kept(print string) *kept {
-	k := &kept{Version: keptVersion, Print: print, Status: r.status, Header: http.Header{}, TooLarge: r.tooLarge}
+	k := &kept{Version: keptVersion, Print: print, Status: r.status, Header: http.Header{}}
+	if r.tooLarge || r.cut {
+		k.Gone = true
+		return k
+	}
 	for name, values := range r.header {
-		if !slices.Equal(values, r.before[name]) {
+		if !slices.Equal(values, r.before[name]) && name != "Trailer" && !isTrailer(name, r.header) {
 			k.Header[name] = values
 		}
 	}

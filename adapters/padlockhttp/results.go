@@ -25,8 +25,9 @@ type Results interface {
 }
 
 // Memory keeps answers in this process: for a single server, and for tests. It forgets them when
-// their time is over or the process ends. The zero value is ready for use, and it is safe for
-// concurrent use.
+// their time is over or the process ends. It has no bound: clients that send many keys fill the
+// memory with up to Idempotency.MaxBytes for each key, for as long as Idempotency.KeepFor says. The
+// zero value is ready for use, and it is safe for concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	kept  map[string]keptUntil
@@ -80,12 +81,12 @@ const keptVersion = 1
 
 // A kept is an answer as Results has it.
 type kept struct {
-	Version  int         `json:"v"`
-	Print    string      `json:"print"` // the fingerprint of the request
-	Status   int         `json:"status"`
-	Header   http.Header `json:"header,omitempty"`
-	Body     []byte      `json:"body,omitempty"`
-	TooLarge bool        `json:"too_large,omitempty"` // Body was too large to keep
+	Version int         `json:"v"`
+	Print   string      `json:"print"` // the fingerprint of the request
+	Status  int         `json:"status"`
+	Header  http.Header `json:"header,omitempty"`
+	Body    []byte      `json:"body,omitempty"`
+	Gone    bool        `json:"too_large,omitempty"` // Body was too large to keep, or it was cut
 }
 
 func (k *kept) encode() ([]byte, error) { return json.Marshal(k) }
@@ -115,9 +116,9 @@ func load(ctx context.Context, results Results, name string) (*kept, error) {
 
 // replay sends the kept answer once more.
 func (k *kept) replay(w http.ResponseWriter) {
-	if k.TooLarge {
-		problem{Status: http.StatusGone, Title: "The answer was too large to keep",
-			Detail: "The request with this Idempotency-Key was carried out. Its answer was too large to keep."}.write(w)
+	if k.Gone {
+		problem{Status: http.StatusGone, Title: "The answer is not kept",
+			Detail: "The request with this Idempotency-Key was carried out. Its answer was too large to keep, or it ended early."}.write(w)
 		return
 	}
 	h := w.Header()

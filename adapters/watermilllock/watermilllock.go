@@ -16,6 +16,7 @@ package watermilllock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -59,17 +60,29 @@ func (s seen) IsDuplicate(ctx context.Context, key string) (bool, error) {
 // If the handler of another copy is at work, Once returns padlock.ErrHeld, so that the message
 // comes again. After an error of the handler, the message may be handled again at once. If the lock
 // was lost during the work, Once returns padlock.ErrLost even if the handler has succeeded, because
-// another server may have handled the message at the same time.
+// another server may have handled the message at the same time. It also returns an error if the
+// Locker was closed during the work.
 //
-// The window is a cool-down of the lock. If the store has none, the error is errors.ErrUnsupported,
-// and the handler does not run.
+// watermill publishes the messages that a handler returns after Once has counted the message as
+// handled. If that fails, or if the process dies meanwhile, watermill delivers the message again,
+// and Once drops it: those messages are lost. Publish messages that must not get lost inside of the
+// handler.
+//
+// The window is a cool-down of the lock, from 100 ms on most stores to 24 h. If the store has no
+// cool-downs, the error is errors.ErrUnsupported, and the handler does not run. padlock.CoolDown
+// and padlock.HoldAtLeast have no effect, neither among opts nor as defaults of l, because they
+// would make a message count as handled although its handler has failed.
 func Once(l *padlock.Locker, key func(*message.Message) string, window time.Duration, opts ...padlock.Option) message.HandlerMiddleware {
-	opts = append(slices.Clone(opts), padlock.CoolDown(window))
+	opts = append(slices.Clone(opts), padlock.CoolDown(0), padlock.HoldAtLeast(0))
+	wrong := checkWindow(l.Guarantees(), window)
 	return func(h message.HandlerFunc) message.HandlerFunc {
 		return func(m *message.Message) ([]*message.Message, error) {
 			name := key(m)
 			if name == "" {
 				return h(m)
+			}
+			if wrong != nil {
+				return nil, wrong
 			}
 			lock, err := l.TryAcquire(m.Context(), OncePrefix+name, opts...)
 			if wasHandled(err) {
@@ -78,14 +91,29 @@ func Once(l *padlock.Locker, key func(*message.Message) string, window time.Dura
 			if err != nil {
 				return nil, err
 			}
-			defer lock.Release(padlock.CoolDown(0)) // after a panic
+			defer lock.Release() // after a panic
 			out, err := underLock(lock, m, h)
 			if err != nil {
-				return out, errors.Join(err, lock.Release(padlock.CoolDown(0)))
+				return out, errors.Join(err, finish(lock))
 			}
-			return out, lock.Release()
+			return out, finish(lock, padlock.CoolDown(window))
 		}
 	}
+}
+
+// checkWindow returns an error if the store has no cool-down of this length. It comes before the
+// work, because Release would report the error only after the work.
+func checkWindow(g padlock.Guarantees, window time.Duration) error {
+	low, high := max(100*time.Millisecond, g.MinTTL), 24*time.Hour
+	switch {
+	case window == 0:
+		return nil
+	case !g.CoolDown:
+		return fmt.Errorf("watermilllock: Once: this store has no cool-downs: %w", errors.ErrUnsupported)
+	case window < low || window > high:
+		return fmt.Errorf("%w: watermilllock: the window of Once is %v, allowed are %v to %v", padlock.ErrInvalid, window, low, high)
+	}
+	return nil
 }
 
 // wasHandled reports whether the name is taken by nothing but the cool-down that follows a success.
@@ -99,7 +127,8 @@ func wasHandled(err error) bool {
 // key returns "", the message passes.
 //
 // A message waits for the lock until its context ends, or as long as padlock.Wait among opts
-// allows. Then OneAtATime returns padlock.ErrHeld, so that the message comes again.
+// allows. Then OneAtATime returns padlock.ErrHeld, so that the message comes again. If the lock did
+// not last until the handler returned, OneAtATime returns an error such as padlock.ErrLost.
 func OneAtATime(l *padlock.Locker, key func(*message.Message) string, opts ...padlock.Option) message.HandlerMiddleware {
 	opts = slices.Clone(opts)
 	return func(h message.HandlerFunc) message.HandlerFunc {
@@ -114,7 +143,7 @@ func OneAtATime(l *padlock.Locker, key func(*message.Message) string, opts ...pa
 			}
 			defer lock.Release() // after a panic
 			out, err := underLock(lock, m, h)
-			return out, errors.Join(err, lock.Release())
+			return out, errors.Join(err, finish(lock))
 		}
 	}
 }
@@ -127,4 +156,16 @@ func underLock(lock *padlock.Lock, m *message.Message, h message.HandlerFunc) ([
 	m.SetContext(ctx)
 	defer m.SetContext(before)
 	return h(m)
+}
+
+// finish releases the lock after the work. It returns an error if the lock did not last until then.
+// If the store has merely not confirmed the release, the work is done, and finish returns nil. The
+// Locker then repeats the release in the background.
+func finish(lock *padlock.Lock, opts ...padlock.ReleaseOption) error {
+	over := context.Cause(lock.Context()) // lost, or released by Locker.Close
+	err := lock.Release(opts...)
+	if errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired) || errors.Is(err, padlock.ErrMaxHold) {
+		return err
+	}
+	return over
 }

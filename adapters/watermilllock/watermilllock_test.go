@@ -161,6 +161,88 @@ func TestLoss(t *testing.T) {
 	}
 }
 
+// A message whose handler has failed comes again, whatever the defaults of the Locker and the
+// options say.
+func TestOnceKeepsNoFailedMessage(t *testing.T) {
+	for what, fail := range map[string]func(*padlock.Locker) error{
+		"the handler fails": func(*padlock.Locker) error { return errors.New("the database is away") },
+		"the Locker is closed before": func(l *padlock.Locker) error {
+			return errors.Join(errors.New("the process ends"), l.Close(context.Background()))
+		},
+		"the Locker is closed, and the handler returns early": func(l *padlock.Locker) error { return l.Close(context.Background()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			script := padlocktest.NewScript()
+			a := padlock.New(script, padlock.KeepStoreOpen(), padlock.HoldAtLeast(time.Hour))
+			b := padlock.New(script.Peer())
+			defer b.Close(context.Background())
+			defer a.Close(context.Background())
+			once := watermilllock.Once(a, byUUID, time.Hour, padlock.CoolDown(time.Hour))
+			h := once(func(*message.Message) ([]*message.Message, error) { return nil, fail(a) })
+			if err := deliver(h, "1"); err == nil {
+				t.Error("the message counts as handled")
+			}
+			handled := 0
+			h = watermilllock.Once(b, byUUID, time.Hour)(func(*message.Message) ([]*message.Message, error) {
+				handled++
+				return nil, nil
+			})
+			if err := deliver(h, "1"); err != nil || handled != 1 {
+				t.Errorf("%v, handled %d times", err, handled)
+			}
+		})
+	}
+}
+
+// The store does not confirm the release after the work. The message is done all the same.
+func TestAReleaseWithoutConfirmation(t *testing.T) {
+	for what, with := range map[string]func(*padlock.Locker) message.HandlerMiddleware{
+		"Once":       func(l *padlock.Locker) message.HandlerMiddleware { return watermilllock.Once(l, byUUID, time.Hour) },
+		"OneAtATime": func(l *padlock.Locker) message.HandlerMiddleware { return watermilllock.OneAtATime(l, byUUID) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, script := padlocktest.New(t)
+			err := deliver(with(l)(func(*message.Message) ([]*message.Message, error) {
+				script.Fail(padlocktest.Release, 3, padlock.ErrUncertain)
+				return nil, nil
+			}), "1")
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+}
+
+// noCoolDowns is a store without cool-downs.
+type noCoolDowns struct{ padlock.Store }
+
+func (s noCoolDowns) Guarantees() padlock.Guarantees {
+	g := s.Store.Guarantees()
+	g.CoolDown = false
+	return g
+}
+
+func TestAWindowThatIsNotPossible(t *testing.T) {
+	for _, c := range []struct {
+		store  padlock.Store
+		window time.Duration
+		want   error
+	}{
+		{padlocktest.NewScript(), 25 * time.Hour, padlock.ErrInvalid},
+		{noCoolDowns{padlocktest.NewScript()}, time.Hour, errors.ErrUnsupported},
+	} {
+		l := padlock.New(c.store)
+		defer l.Close(context.Background())
+		err := deliver(watermilllock.Once(l, byUUID, c.window)(func(*message.Message) ([]*message.Message, error) {
+			t.Error("the handler ran")
+			return nil, nil
+		}), "1")
+		if !errors.Is(err, c.want) {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+	}
+}
+
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, script := twoServers(t)

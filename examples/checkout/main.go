@@ -51,8 +51,8 @@ func run(ctx context.Context) error {
 		defer close(stopped)
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
-		srv.Shutdown(ctx)
-		locker.Close(ctx) // after the handlers
+		srv.Shutdown(ctx) // waits for the handlers
+		locker.Close(ctx) // ends the contexts of those that are left; it has a second even if ctx has ended
 	})
 	log.Printf("listening on http://%s", srv.Addr)
 	if err := srv.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

@@ -29,7 +29,7 @@ func oneCallAtATime(locker *padlock.Locker, key func(req any) string) grpc.Unary
 		ctx, cancel := lock.Join(ctx)
 		defer cancel()
 		reply, err := handler(ctx, req)
-		if err == nil && lock.Release() != nil {
+		if err == nil && lasted(lock) != nil {
 			return nil, status.Error(codes.Unknown, "the lock did not last until the call was done")
 		}
 		return reply, err

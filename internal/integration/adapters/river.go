@@ -23,6 +23,6 @@ func perKey(locker *padlock.Locker, key func(*rivertype.JobRow) string) rivertyp
 		defer lock.Release()
 		ctx, cancel := lock.Join(ctx)
 		defer cancel()
-		return errors.Join(work(ctx), lock.Release())
+		return errors.Join(work(ctx), lasted(lock))
 	})
 }

@@ -38,6 +38,20 @@ func TestRiverOnTwoServers(t *testing.T) {
 	})
 }
 
+// The store does not confirm the release. The job is done all the same.
+func TestAReleaseWithoutConfirmation(t *testing.T) {
+	t.Parallel()
+	l, script := padlocktest.New(t)
+	m := perKey(l, func(*rivertype.JobRow) string { return "k" })
+	err := m.Work(t.Context(), &rivertype.JobRow{}, func(ctx context.Context) error {
+		script.Fail(padlocktest.Release, 3, padlock.ErrUncertain)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRiverLoss(t *testing.T) {
 	t.Parallel()
 	l, script := padlocktest.New(t)
