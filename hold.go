@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/forget"
 )
 
 // hold is what the Locker knows about a Lock. The fields h.released and h.cause show in which of
@@ -38,7 +39,8 @@ import (
 //
 // Close releases each hold that is held, with three exceptions:
 //
-//   - An exported hold becomes over (ErrClosed), and the store keeps the lock.
+//   - An exported hold becomes over (ErrClosed), and the store keeps the lock. Package padlockapi
+//     does the same right after Export, by package forget.
 //   - A hold of Do stays held until its function returns.
 //   - An unfinished hold stays held until setMinimum releases it.
 //
@@ -277,6 +279,23 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 	h.exported = true
 	h.locker.unlist(h)
 	return Key{h.name, h.token, store, h.shared}, nil
+}
+
+func init() {
+	forget.Hold = func(lock any) {
+		if k, ok := lock.(*Lock); ok {
+			k.holdOf().forget()
+		}
+	}
+}
+
+// forget ends h in this process if it was exported. The store keeps the lock.
+func (h *hold) forget() {
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	if h.exported {
+		h.locker.endHold(h, ErrClosed)
+	}
 }
 
 func (h *hold) file() (*os.File, error) {
