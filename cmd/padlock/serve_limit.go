@@ -13,8 +13,9 @@ import (
 // may keep a connection for 25 seconds, so the API lets at most maxConnections/2 requests wait.
 const maxConnections = 4096
 
-// limitedTo returns a listener with at most n open connections, and at most n/2 from one address, or
-// from one network of 64 bits with IPv6, because a client usually has a whole one. When a limit is reached, the connection closes that has been idle for longest. Without an idle
+// limitedTo returns a listener with at most n open connections, and at most n/2 from one address.
+// With IPv6 a network of 64 bits counts as one address, because a client usually has a whole one.
+// When a limit is reached, the connection closes that has been idle for longest. Without an idle
 // one, a new connection waits, or is closed if its own address has too many.
 func limitedTo(at net.Listener, n int) *limitedListener {
 	return &limitedListener{

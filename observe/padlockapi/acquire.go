@@ -9,7 +9,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/forget"
 )
 
 // acquire takes the lock for the token of the client. If it has to wait, the wait outlives the
@@ -136,15 +135,12 @@ type held struct {
 }
 
 // detach makes the lock independent of this process: Close does not release it. Only the client,
-// whose next request may come to another server, knows when the lock ends. So the Locker need not
-// keep the hold in memory until then.
+// whose next request may come to another server, knows when the lock ends. The Locker
+// does not keep an exported hold in memory.
 func (q *query) detach(ctx context.Context, lock *padlock.Lock) (held, error) {
 	now := q.api.clock.Now() // before Remaining, so that until is not too late
 	h := held{now.Add(lock.Remaining()), lock.Fence(), lock.Slot(), lock.Shared()}
 	_, err := lock.Export(ctx)
-	if err == nil {
-		forget.Hold(lock)
-	}
 	return h, err
 }
 

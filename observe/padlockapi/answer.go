@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// reply is a status and the JSON that goes with it. The zero reply of a check means that the request
-// goes on.
+// reply is a status and the JSON that goes with it. The zero reply of a check means that the
+// request goes on.
 type reply struct {
 	status int
 	json   any

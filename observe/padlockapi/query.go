@@ -34,9 +34,9 @@ func (q *query) note(until driver.Instant, slot int) {
 	q.api.ledger.note(q.client, q.waitID(), q.api.clock.Now(), entry{until, slot})
 }
 
-// patience is how long the requests to the store may take for one request of a client, together with
-// the end of an earlier wait. They are not interrupted when the client goes: the fewer outcomes are
-// unknown, the better.
+// patience is how long the requests to the store may take for one request of a client, together
+// with the end of an earlier wait. They are not interrupted when the client goes: the fewer
+// outcomes are unknown, the better.
 const patience = 20 * time.Second
 
 func (q *query) patient() (context.Context, context.CancelFunc) {

@@ -125,8 +125,8 @@ func (w *waits) join(id waitID, owner string, m mode, acquire func(context.Conte
 	return one, found, nil
 }
 
-// start starts a wait. If an earlier wait for id has ended and is not done, the new one begins after
-// it. The caller holds w.mu.
+// start starts a wait. If an earlier wait for id has ended and is not done, the new one begins
+// after it. The caller holds w.mu.
 func (w *waits) start(id waitID, owner string, m mode, acquire func(context.Context) (held, error)) *wait {
 	before := w.table[id]
 	ctx, stop := context.WithCancelCause(context.Background())
