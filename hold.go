@@ -18,7 +18,8 @@ import (
 //	releasing  A Release is running: released is releaseBegun, or has an open channel.
 //	released   The Release is done: released has the result.
 //
-// The renewer's heap has the holds that are held, and those whose Release waits for a renewal.
+// The renewer's heap has the holds that are held, and those whose Release waits for a renewal. It
+// lacks holds that were exported and that nothing in this process watches; see unwatched.
 //
 // A hold in the state held may also be renewing (h.renewing is set), converting (h.converting is
 // set) or exported (h.exported is true). These events can happen to it:
@@ -140,6 +141,7 @@ func (h *hold) context() context.Context {
 	}
 	ctx, cancel := context.WithCancelCause(lockContext{from, h})
 	h.ctx = ctx
+	h.rewatch()
 	h.addCancel(cancel)
 	switch {
 	case h.cause != nil:
@@ -166,6 +168,7 @@ func (h *hold) addCancel(f context.CancelCauseFunc) {
 func (h *hold) whenOver(f context.CancelCauseFunc) {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
+	h.rewatch()
 	switch {
 	case h.cause != nil:
 		f(failed(OpHold, h.name, h.cause))
@@ -276,7 +279,30 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 	}
 	h.exported = true
 	h.locker.unlist(h)
+	if h.noRenewal && h.events == nil && h.cancel == nil && h.bond == nil && h.index >= 0 {
+		h.locker.renewer.heap.remove(h)
+	}
 	return Key{h.name, h.token, store, h.shared}, nil
+}
+
+// unwatched reports whether export has taken h out of the heap: h is not renewed, and there is
+// neither an observer nor a context that ends with it. Otherwise a server that exports each lock
+// would keep all of them in memory until their leases end. The caller holds mu.
+func (h *hold) unwatched() bool { return h.cause == nil && h.exported && h.index < 0 }
+
+// rewatch puts h back into the heap if h is unwatched. The caller holds mu.
+func (h *hold) rewatch() {
+	if h.noticeClose(); h.unwatched() {
+		h.locker.renewer.plan(h)
+	}
+}
+
+// noticeClose ends h if h is unwatched and the Locker is closed, as Close ends the holds in the
+// heap. The caller holds mu.
+func (h *hold) noticeClose() {
+	if h.unwatched() && h.locker.renewer.stopped {
+		h.locker.endHold(h, ErrClosed)
+	}
 }
 
 func (h *hold) file() (*os.File, error) {
@@ -304,6 +330,7 @@ func (h *hold) file() (*os.File, error) {
 func (h *hold) endCause() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
+	h.noticeClose()
 	if h.cause == nil && h.usable.Load() != int64(farFuture) && h.expired() {
 		// The renewer is late, for example after a suspend.
 		h.locker.renewer.lookAt(h, h.locker.clock.Now())

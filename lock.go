@@ -171,7 +171,9 @@ func (k *Lock) Demote(ctx context.Context) error { return k.holdOf().demotion(ct
 
 // Export returns a key with which another process can take the lock over, by Locker.Adopt. The lock
 // stays held and renewed until then. When another process has adopted the lock, this Lock ends with
-// ErrLost. Close does not release an exported lock. The key is a secret.
+// ErrLost. Close does not release an exported lock. The key is a secret. Stats does not count an
+// exported lock that was taken with NoRenewal, unless there is an observer, or Context or Join was
+// called.
 //
 // Export asks the store for its id and puts the id into the key, so that a Locker for another store
 // refuses the key. If the store does not reply, or ctx ends first, the key contains no id. Such a

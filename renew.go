@@ -13,7 +13,7 @@ import (
 // Locker.mu guards all its fields.
 type renewer struct {
 	l        *Locker
-	heap     schedule       // contains all locks that are held
+	heap     schedule       // contains all locks that are held, without the unwatched ones
 	gates    int            // how many holds in the heap are gates; see permitCall
 	armed    driver.Instant // when the timer fires; farFuture if there is no timer
 	disarm   func() bool
@@ -145,7 +145,9 @@ func (l *Locker) endHold(h *hold, why error) {
 		h.noteEnd(why)
 	}
 	h.usable.Store(0)
-	l.renewer.heap.remove(h)
+	if h.index >= 0 {
+		l.renewer.heap.remove(h)
+	}
 	if h.gate {
 		l.renewer.gates--
 	}
@@ -363,6 +365,9 @@ func (h *hold) remaining() time.Duration {
 	case farFuture:
 		return 1<<63 - 1
 	default:
+		if h.noRenewal && h.locker.isClosed() { // Close does not find h if h is unwatched
+			return 0
+		}
 		return max(0, usable.Sub(h.locker.clock.Now()))
 	}
 }

@@ -129,6 +129,17 @@ func TestServeConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
+// A client with IPv6 has a whole network, which counts as one address.
+func TestServeConnectionsOfOneNetwork(t *testing.T) {
+	l := limitedTo(nil, 4)
+	for i, address := range []string{"2001:db8::1", "2001:db8::2%eth0", "2001:db8::3", "2001:db8:0:1::1"} {
+		c := &limitedConn{from: netip.MustParseAddr(address)} // a request is under way
+		if added, _ := l.add(c); added != (i != 2) {
+			t.Errorf("%s: %v", address, added)
+		}
+	}
+}
+
 // X-Forwarded-For counts only if it comes from a trusted proxy, and only up to the first address
 // that is not trusted.
 func TestTrustedProxy(t *testing.T) {

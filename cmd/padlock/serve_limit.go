@@ -14,6 +14,7 @@ import (
 const maxConnections = 4096
 
 // limitedTo returns a listener with at most n open connections, and at most n/2 from one address.
+// With IPv6 a network of 64 bits counts as one address, because a client usually has a whole one.
 // When a limit is reached, the connection closes that has been idle for longest. Without an idle
 // one, a new connection waits, or is closed if its own address has too many.
 func limitedTo(at net.Listener, n int) *limitedListener {
@@ -29,11 +30,11 @@ type limitedListener struct {
 	shared     func(netip.Addr) bool // many clients share the address; nil: no address is shared
 	once       sync.Once
 	closed     chan struct{}
-	freed      chan struct{} // has an element after a connection was closed
+	freed      chan struct{} // has an element after a connection was closed or became idle
 
 	mu   sync.Mutex
 	open map[*limitedConn]bool
-	of   map[netip.Addr]int
+	of   map[netip.Addr]int // by networkOf
 }
 
 // limitedConn is a connection that makes room for another one when it is closed.
@@ -83,15 +84,15 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 func (l *limitedListener) add(c *limitedConn) (added, refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := c.from.IsValid() && (l.shared == nil || !l.shared(c.from))
-	if one && l.of[c.from] >= l.each && !l.closeIdle(func(other *limitedConn) bool { return other.from == c.from }) {
+	one, network := c.from.IsValid() && (l.shared == nil || !l.shared(c.from)), networkOf(c.from)
+	if one && l.of[network] >= l.each && !l.closeIdle(func(other *limitedConn) bool { return networkOf(other.from) == network }) {
 		return false, true
 	}
 	if len(l.open) >= l.most && !l.closeIdle(func(*limitedConn) bool { return true }) {
 		return false, false
 	}
 	l.open[c] = true
-	l.of[c.from]++
+	l.of[network]++
 	return true, false
 }
 
@@ -115,6 +116,11 @@ func (l *limitedListener) remove(c *limitedConn) {
 	l.mu.Lock()
 	l.forget(c)
 	l.mu.Unlock()
+	l.wake()
+}
+
+// wake makes a blocked Accept look for room.
+func (l *limitedListener) wake() {
 	select {
 	case l.freed <- struct{}{}:
 	default:
@@ -127,8 +133,9 @@ func (l *limitedListener) forget(c *limitedConn) {
 		return
 	}
 	delete(l.open, c)
-	if l.of[c.from]--; l.of[c.from] == 0 {
-		delete(l.of, c.from)
+	network := networkOf(c.from)
+	if l.of[network]--; l.of[network] == 0 {
+		delete(l.of, network)
 	}
 }
 
@@ -146,6 +153,7 @@ func (l *limitedListener) note(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateIdle:
 		c.idle = time.Now()
+		l.wake()
 	case http.StateActive:
 		c.idle = time.Time{}
 	}
@@ -162,4 +170,12 @@ func addressOf(at net.Addr) netip.Addr {
 		return tcp.AddrPort().Addr().Unmap()
 	}
 	return netip.Addr{}
+}
+
+// networkOf returns the IPv4 address, or the IPv6 network of 64 bits, by which connections count.
+func networkOf(at netip.Addr) netip.Addr {
+	if network, err := at.WithZone("").Prefix(64); at.Is6() && err == nil {
+		return network.Addr()
+	}
+	return at
 }

@@ -206,9 +206,9 @@ func TestServeSlowClients(t *testing.T) {
 // Connections above the limit wait until another one ends, if requests are under way on all of
 // them.
 func TestServeConnections(t *testing.T) {
-	inner := make(pipes, 3)
+	inner := make(pipes, 4)
 	at := limitedTo(inner, 2)
-	accepted := make(chan net.Conn, 3)
+	accepted := make(chan net.Conn, 4)
 	go func() {
 		for {
 			c, err := at.Accept()
@@ -233,8 +233,12 @@ func TestServeConnections(t *testing.T) {
 	first.Close()
 	first.Close() // gives its place back only once
 	third := <-accepted
-	second.Close()
+	_, remote := net.Pipe()
+	inner <- remote
+	at.note(second, http.StateIdle) // makes room, too
+	fourth := <-accepted
 	third.Close()
+	fourth.Close()
 	at.Close()
 	close(inner)
 	if _, ok := <-accepted; ok {

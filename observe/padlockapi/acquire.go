@@ -23,26 +23,41 @@ func acquire(q *query) reply {
 	}
 	poll := min(duration(q.waitMS), MaxPoll)
 	if poll <= 0 {
-		if !q.endWait(id) {
-			return failure(padlock.ErrUncertain)
-		}
-		return q.try()
+		return q.acquireNow(id)
 	}
-	if q.api.waits.find(id) {
-		// A repeat on another server may have got the lock for this token meanwhile.
-		if r := q.try(); r.status != http.StatusConflict {
-			if r.status == http.StatusOK {
-				q.endWait(id)
-			}
-			return r
-		}
-	}
-	one, err := q.api.waits.join(id, q.client, mode{q.shared, q.slots}, q.take)
+	q.keepConnection(poll)
+	one, found, err := q.api.waits.join(id, q.client, mode{q.shared, q.slots}, q.take)
 	if err != nil {
 		return refuseWait(err)
 	}
 	defer q.api.waits.leave(id, one)
+	if found {
+		// A repeat on another server may have got the lock for this token meanwhile.
+		ctx, cancel := q.patient()
+		defer cancel()
+		if r := q.try(ctx); r.status != http.StatusConflict {
+			if r.status == http.StatusOK {
+				q.api.waits.end(ctx, id)
+			}
+			return r
+		}
+	}
 	return q.await(one, poll)
+}
+
+// acquireNow ends the wait for the token, if there is one, and makes one try.
+func (q *query) acquireNow(id waitID) reply {
+	ctx, cancel := q.patient()
+	defer cancel()
+	before, done := q.api.waits.end(ctx, id)
+	if !done {
+		return failure(padlock.ErrUncertain)
+	}
+	r := q.try(ctx)
+	if r.status == http.StatusConflict && before.uncertain() {
+		return failure(padlock.ErrUncertain)
+	}
+	return r
 }
 
 // checkAcquire finds the errors in the request that the Locker does not find.
@@ -59,9 +74,10 @@ func (q *query) checkAcquire() reply {
 	return reply{}
 }
 
-// await waits until the wait is done, the client has gone or poll is over.
+// await waits until the wait is done, the context of the request ends or poll is over. The context
+// may end although the client is there, for example at a time limit of the server. Then the client
+// must not take the answer for a lock.
 func (q *query) await(one *wait, poll time.Duration) reply {
-	q.keepConnection(poll)
 	timer := time.NewTimer(poll - q.elapsed())
 	defer timer.Stop()
 	select {
@@ -69,12 +85,11 @@ func (q *query) await(one *wait, poll time.Duration) reply {
 		if one.err != nil {
 			return refuseWait(one.err)
 		}
-		return q.grant(one.lock)
+		return q.grant(one.held)
 	case <-timer.C:
-		return reply{http.StatusAccepted, waiting{Token: q.token, RetryMS: 1}}
 	case <-q.r.Context().Done():
-		return reply{}
 	}
+	return reply{http.StatusAccepted, waiting{Token: q.token, RetryMS: 1}}
 }
 
 // keepConnection lifts the time limits of the server for a request that waits. With a limit for the
@@ -86,33 +101,47 @@ func (q *query) keepConnection(poll time.Duration) {
 }
 
 // take waits for the lock. It runs in the goroutine of a wait.
-func (q *query) take(ctx context.Context) (*padlock.Lock, error) {
+func (q *query) take(ctx context.Context) (held, error) {
 	lock, err := q.where.locker.Acquire(ctx, q.name, q.options()...)
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
-	return lock, detach(context.WithoutCancel(ctx), lock)
+	h, err := q.detach(context.WithoutCancel(ctx), lock)
+	if err == nil {
+		q.note(h.until, h.slot) // the client may never ask for the result, but release it
+	}
+	return h, err
 }
 
 // try makes one try, or repeats an earlier one.
-func (q *query) try() reply {
-	ctx, cancel := q.patient()
-	defer cancel()
+func (q *query) try(ctx context.Context) reply {
 	lock, err := q.where.locker.TryAcquire(ctx, q.name, q.options()...)
-	if err == nil {
-		err = detach(ctx, lock)
-	}
 	if err != nil {
 		return failure(err)
 	}
-	return q.grant(lock)
+	h, err := q.detach(ctx, lock)
+	if err != nil {
+		return failure(err)
+	}
+	return q.grant(h)
+}
+
+// held is a lock that was granted.
+type held struct {
+	until  driver.Instant // the lock can be used until then
+	fence  uint64
+	slot   int // -1 if the lock is no permit
+	shared bool
 }
 
 // detach makes the lock independent of this process: Close does not release it. Only the client,
-// whose next request may come to another server, knows when the lock ends.
-func detach(ctx context.Context, lock *padlock.Lock) error {
+// whose next request may come to another server, knows when the lock ends. The Locker
+// does not keep an exported hold in memory.
+func (q *query) detach(ctx context.Context, lock *padlock.Lock) (held, error) {
+	now := q.api.clock.Now() // before Remaining, so that until is not too late
+	h := held{now.Add(lock.Remaining()), lock.Fence(), lock.Slot(), lock.Shared()}
 	_, err := lock.Export(ctx)
-	return err
+	return h, err
 }
 
 func (q *query) options() []padlock.Option {
@@ -162,18 +191,17 @@ func (q *query) fullLabel() string {
 // grant answers with a lock. The time for which the lock is valid counts from the moment at which
 // the client sent the request. That was before this server read it, so the time for which the
 // server has kept the request is added to the rest of the lease.
-func (q *query) grant(lock *padlock.Lock) reply {
-	left := lock.Remaining()
-	if left <= 0 {
+func (q *query) grant(h held) reply {
+	if h.until <= q.api.clock.Now() {
 		return refuse(http.StatusGone, "expired", "the lease was over before this answer; ask for a longer one with a new token")
 	}
-	out := granted{Token: q.token, Fence: lock.Fence(), ValidMS: (q.elapsed() + left).Milliseconds()}
-	attrs := []slog.Attr{slog.String("name", q.name), slog.Uint64("fence", out.Fence), slog.Bool("shared", lock.Shared())}
-	if slot := lock.Slot(); slot >= 0 {
-		out.Slot = &slot
-		attrs = append(attrs, slog.Int("slot", slot))
+	out := granted{Token: q.token, Fence: h.fence, ValidMS: h.until.Sub(q.at).Milliseconds()}
+	attrs := []slog.Attr{slog.String("name", q.name), slog.Uint64("fence", out.Fence), slog.Bool("shared", h.shared)}
+	if h.slot >= 0 {
+		out.Slot = &h.slot
+		attrs = append(attrs, slog.Int("slot", h.slot))
 	}
-	q.note(left)
+	q.note(h.until, h.slot)
 	q.audit(slog.LevelInfo, "grant", attrs...)
 	return reply{http.StatusOK, out}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// reply is a status and the JSON that goes with it. The zero reply is that to a client that has
-// gone.
+// reply is a status and the JSON that goes with it. The zero reply of a check means that the
+// request goes on.
 type reply struct {
 	status int
 	json   any
@@ -195,8 +195,8 @@ func stateOf(s padlock.State) state {
 
 // write sends the reply.
 func (r reply) write(rw http.ResponseWriter) {
-	if r.status == 0 {
-		return
+	if r.status == 0 { // net/http would send 200, which a client takes for a lock
+		r = failure(padlock.ErrUncertain)
 	}
 	kind := "application/json"
 	if r.status >= http.StatusBadRequest {

@@ -55,7 +55,7 @@ func Handler(store driver.Store, opts ...Option) *API {
 		a.logger.Error(noRule)
 	}
 	a.waits = waits{most: a.maxWaits, each: max(1, a.maxWaits/2), table: make(map[waitID]*wait), by: make(map[string]int)}
-	a.ledger = ledger{most: a.maxNames, by: make(map[string]map[waitID]driver.Instant), swept: a.clock.Now()}
+	a.ledger = ledger{most: a.maxNames, by: make(map[string]map[waitID]entry), swept: a.clock.Now()}
 	for i := range operations {
 		a.paths[operations[i].path] = &operations[i]
 	}
@@ -63,7 +63,9 @@ func Handler(store driver.Store, opts ...Option) *API {
 }
 
 // Close ends all waits: their requests get the status 503. It releases no locks, because the
-// clients still have them. Close returns when nothing of the Handler uses the store any more.
+// clients still have them. Close waits for the requests that came before it, for which the store
+// may need up to 20 seconds. A release that comes later still uses the store; every other request
+// gets the status 503. So close the store after the http.Server has shut down.
 func (a *API) Close() error {
 	a.waits.close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -168,6 +170,11 @@ func (a *API) answer(q *query) reply {
 	}
 	if r := q.checkName(); r.status != 0 {
 		return r
+	}
+	if a.waits.enter() {
+		defer a.waits.running.Done()
+	} else if q.op.path != "/v1/release" {
+		return refuseWait(errClosing)
 	}
 	q.where = a.tenantOf(&q.who)
 	return q.op.serve(q)

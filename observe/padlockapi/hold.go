@@ -28,12 +28,17 @@ func extend(q *query) reply {
 	}
 	ctx, cancel := q.patient()
 	defer cancel()
+	elapsed := q.elapsed() // before ExtendKey, so that valid_ms is not too long
 	left, err := q.where.locker.ExtendKey(ctx, key, ttl)
 	if err != nil {
 		return failure(err)
 	}
-	q.note(left)
-	return reply{http.StatusOK, extended{ValidMS: (q.elapsed() + left).Milliseconds()}}
+	slot := -1
+	if q.has("slot") {
+		slot = int(q.slot)
+	}
+	q.note(q.api.clock.Now().Add(left), slot)
+	return reply{http.StatusOK, extended{ValidMS: (elapsed + left).Milliseconds()}}
 }
 
 // release releases the lock, and ends a wait with the token. The outcome is that of the store,
@@ -47,17 +52,30 @@ func release(q *query) reply {
 	if err != nil {
 		return failure(err)
 	}
-	if !q.endWait(q.waitID()) {
-		return failure(padlock.ErrUncertain)
-	}
 	ctx, cancel := q.patient()
 	defer cancel()
+	one, done := q.api.waits.end(ctx, q.waitID())
+	if !done {
+		return failure(padlock.ErrUncertain)
+	}
 	out, err := q.releaseAt(ctx, name)
+	if slot := q.api.ledger.slot(q.client, q.waitID()); err == nil && !ended(out) && !q.has("slot") && slot >= 0 {
+		// The client gave up before it got the answer with its permit.
+		out, err = q.releaseAt(ctx, driver.SlotName(q.name, slot))
+	}
+	if err == nil && !ended(out) && one.uncertain() {
+		err = padlock.ErrUncertain // a request of the wait may still reach the store
+	}
 	if err != nil {
 		return failure(err)
 	}
 	q.api.ledger.forget(q.client, q.waitID())
 	return reply{http.StatusOK, released{Outcome: outcomes[out]}}
+}
+
+// ended reports whether a release has ended a lock.
+func ended(out driver.Outcome) bool {
+	return out == driver.OutcomeReleased || out == driver.OutcomeInherited
 }
 
 // checkRelease refuses what the store would refuse, before anything is released.
@@ -86,14 +104,12 @@ func (q *query) releaseAt(ctx context.Context, name string) (driver.Outcome, err
 	unsure := false
 	for i := 0; ; i++ {
 		out, err := q.where.store.Release(ctx, name, q.token, duration(q.keepMS))
-		switch {
-		case err == nil:
+		if err == nil {
 			return out, nil
-		case errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, padlock.ErrClosed):
-			return out, err
 		}
-		unsure = unsure || !errors.Is(err, padlock.ErrUnavailable)
-		if i == len(releaseAgain) || sleep(ctx, releaseAgain[i]) != nil {
+		final := errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, padlock.ErrClosed)
+		unsure = unsure || !final && !errors.Is(err, padlock.ErrUnavailable)
+		if final || i == len(releaseAgain) || sleep(ctx, releaseAgain[i]) != nil {
 			if unsure {
 				err = errors.Join(padlock.ErrUncertain, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -110,6 +111,42 @@ func handlerOn(t *testing.T, store driver.Store, opts ...Option) *API {
 		}
 	})
 	return a
+}
+
+// waitOf returns the wait for the name "a" and the token, or nil.
+func waitOf(a *API, token string) *wait {
+	a.waits.mu.Lock()
+	defer a.waits.mu.Unlock()
+	return a.waits.table[waitID{"", "a", token}]
+}
+
+// hooked is a store that calls functions in place of requests.
+type hooked struct {
+	driver.Store
+	acquire func(ctx context.Context, r driver.Request) (driver.Grant, error)
+	release func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error)
+	extend  func(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error)
+}
+
+func (h *hooked) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if h.acquire == nil {
+		return h.Store.Acquire(ctx, r)
+	}
+	return h.acquire(ctx, r)
+}
+
+func (h *hooked) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	if h.release == nil {
+		return h.Store.Release(ctx, name, token, keep)
+	}
+	return h.release(ctx, name, token, keep)
+}
+
+func (h *hooked) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	if h.extend == nil {
+		return h.Store.Extend(ctx, name, token, ttl)
+	}
+	return h.extend(ctx, name, token, ttl)
 }
 
 // inBackground sends a body, and returns a channel with the answer.

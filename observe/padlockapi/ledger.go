@@ -14,8 +14,14 @@ type ledger struct {
 	most int
 
 	mu    sync.Mutex
-	by    map[string]map[waitID]driver.Instant // until when
+	by    map[string]map[waitID]entry
 	swept driver.Instant
+}
+
+// entry is a lock of a visitor.
+type entry struct {
+	until driver.Instant
+	slot  int // -1 if the lock is no permit
 }
 
 const sweepEvery = time.Minute
@@ -33,13 +39,13 @@ func (l *ledger) room(client string, id waitID, now driver.Instant) bool {
 }
 
 // note records a lock. It also removes what is over from time to time.
-func (l *ledger) note(client string, id waitID, now, until driver.Instant) {
+func (l *ledger) note(client string, id waitID, now driver.Instant, e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.by[client] == nil {
-		l.by[client] = make(map[waitID]driver.Instant)
+		l.by[client] = make(map[waitID]entry)
 	}
-	l.by[client][id] = until
+	l.by[client][id] = e
 	if now.Sub(l.swept) < sweepEvery {
 		return
 	}
@@ -49,6 +55,16 @@ func (l *ledger) note(client string, id waitID, now, until driver.Instant) {
 			delete(l.by, client)
 		}
 	}
+}
+
+// slot returns the permit that the visitor has, or -1 if none is known.
+func (l *ledger) slot(client string, id waitID) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.by[client][id]; ok {
+		return e.slot
+	}
+	return -1
 }
 
 func (l *ledger) forget(client string, id waitID) {
@@ -61,9 +77,9 @@ func (l *ledger) forget(client string, id waitID) {
 }
 
 // sweep removes the locks that are over.
-func sweep(locks map[waitID]driver.Instant, now driver.Instant) {
-	for id, until := range locks {
-		if until <= now {
+func sweep(locks map[waitID]entry, now driver.Instant) {
+	for id, e := range locks {
+		if e.until <= now {
 			delete(locks, id)
 		}
 	}

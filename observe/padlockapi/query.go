@@ -29,14 +29,14 @@ func (q *query) waitID() waitID { return waitID{q.where.prefix, q.name, q.token}
 // elapsed returns how long the server has had the request.
 func (q *query) elapsed() time.Duration { return q.api.clock.Now().Sub(q.at) }
 
-// note counts a lock that the visitor has from now on.
-func (q *query) note(left time.Duration) {
-	now := q.api.clock.Now()
-	q.api.ledger.note(q.client, q.waitID(), now, now.Add(left))
+// note counts a lock that the visitor has from now on. The slot is -1 if the lock is no permit.
+func (q *query) note(until driver.Instant, slot int) {
+	q.api.ledger.note(q.client, q.waitID(), q.api.clock.Now(), entry{until, slot})
 }
 
-// patience is how long the requests to the store may take for one request of a client. They are not
-// interrupted when the client goes: the fewer outcomes are unknown, the better.
+// patience is how long the requests to the store may take for one request of a client, together
+// with the end of an earlier wait. They are not interrupted when the client goes: the fewer
+// outcomes are unknown, the better.
 const patience = 20 * time.Second
 
 func (q *query) patient() (context.Context, context.CancelFunc) {
@@ -52,11 +52,4 @@ func (q *query) storedName() (string, error) {
 		return "", fmt.Errorf("%w: slot must be 0 to %d", padlock.ErrInvalid, driver.MaxSlots-1)
 	}
 	return driver.SlotName(q.name, int(q.slot)), nil
-}
-
-// endWait ends the wait for the token, if there is one, and reports whether it is over.
-func (q *query) endWait(id waitID) bool {
-	ctx, cancel := q.patient()
-	defer cancel()
-	return q.api.waits.end(ctx, id)
 }

@@ -41,6 +41,9 @@ func (q *query) admit() reply {
 	}
 	need := q.op.right
 	switch {
+	case q.who.Tenant && q.who.Prefix == "":
+		q.refused("the visitor is a tenant without a prefix")
+		return refuse(http.StatusForbidden, "forbidden", "a tenant needs a prefix; the rule of the server gives none")
 	case !q.api.hasRule():
 		q.refused("the server has no rule")
 		return refuse(http.StatusForbidden, "forbidden", noRule)

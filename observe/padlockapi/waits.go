@@ -23,7 +23,8 @@ const (
 //
 //	watched   At least one request looks at it.
 //	left      No request looks at it, and grace runs.
-//	ended     It was given up, or the Handler is closed: its context is cancelled.
+//	ended     It was given up, or the Handler is closed: its context is cancelled. No request joins
+//	          it, and an acquire that comes now starts a new wait, which begins after this one.
 //	done      Acquire has returned. The wait is no longer in the table.
 //
 // The transitions are:
@@ -42,12 +43,17 @@ type wait struct {
 	mode  mode
 	users int
 	grace *time.Timer
+	ended bool
 	stop  context.CancelCauseFunc
 
 	done chan struct{} // closed when the fields below are set
-	lock *padlock.Lock
+	held held
 	err  error
 }
+
+// uncertain reports whether the wait, which is done, may have left a request to the store whose
+// outcome is not known. There may be no wait.
+func (one *wait) uncertain() bool { return one != nil && errors.Is(one.err, padlock.ErrUncertain) }
 
 // waitID names a wait. A repeated request has the same one.
 type waitID struct{ tenant, name, token string }
@@ -58,7 +64,8 @@ type mode struct {
 	slots  int64
 }
 
-// waits is the table of the waits that are not done and not ended.
+// waits is the table of the waits that are not done. Of several waits for one token, it has the
+// newest one, which is done after the others.
 type waits struct {
 	most, each int
 
@@ -67,7 +74,18 @@ type waits struct {
 	all     int            // waits that are not done
 	by      map[string]int // the same for each owner
 	closed  bool
-	running sync.WaitGroup
+	running sync.WaitGroup // waits, and requests that use the store
+}
+
+// enter counts a request until it calls running.Done. It returns false if Close has begun.
+func (w *waits) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.running.Add(1)
+	return true
 }
 
 // maxLooking is how many requests can look at one wait. A client whose connection broke may leave
@@ -82,27 +100,21 @@ var (
 	errOtherMode = errors.New("the token waits for this name with another value of shared or slots; make a new token")
 )
 
-// find reports whether a wait for id is in the table.
-func (w *waits) find(id waitID) bool {
+// join looks at the wait for id, and starts one that calls acquire if there is none. found reports
+// whether there was one. The caller must call leave.
+func (w *waits) join(id waitID, owner string, m mode, acquire func(context.Context) (held, error)) (one *wait, found bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.table[id] != nil
-}
-
-// join looks at the wait for id, and starts one that calls acquire if there is none. The caller
-// must call leave.
-func (w *waits) join(id waitID, owner string, m mode, acquire func(context.Context) (*padlock.Lock, error)) (*wait, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	one := w.table[id]
+	one = w.table[id]
+	found = one != nil && !one.ended
 	switch {
 	case w.closed:
-		return nil, errClosing
-	case one != nil && one.mode != m:
-		return nil, errOtherMode
-	case one != nil && one.users >= maxLooking, one == nil && (w.all >= w.most || w.by[owner] >= w.each):
-		return nil, errTooMany
-	case one == nil:
+		return nil, false, errClosing
+	case found && one.mode != m:
+		return nil, false, errOtherMode
+	case found && one.users >= maxLooking, !found && (w.all >= w.most || w.by[owner] >= w.each):
+		return nil, false, errTooMany
+	case !found:
 		one = w.start(id, owner, m, acquire)
 	}
 	if one.grace != nil {
@@ -110,21 +122,26 @@ func (w *waits) join(id waitID, owner string, m mode, acquire func(context.Conte
 		one.grace = nil
 	}
 	one.users++
-	return one, nil
+	return one, found, nil
 }
 
-// start starts a wait. The caller holds w.mu.
-func (w *waits) start(id waitID, owner string, m mode, acquire func(context.Context) (*padlock.Lock, error)) *wait {
+// start starts a wait. If an earlier wait for id has ended and is not done, the new one begins
+// after it. The caller holds w.mu.
+func (w *waits) start(id waitID, owner string, m mode, acquire func(context.Context) (held, error)) *wait {
+	before := w.table[id]
 	ctx, stop := context.WithCancelCause(context.Background())
 	one := &wait{owner: owner, mode: m, stop: stop, done: make(chan struct{})}
 	w.table[id] = one
 	w.all++
 	w.by[owner]++
 	w.running.Go(func() {
-		lock, err := acquire(ctx)
+		if before != nil {
+			<-before.done
+		}
+		h, err := acquire(ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		one.lock, one.err = lock, err
+		one.held, one.err = h, err
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			// Acquire reports a wait that ended as held. But the client was not refused. Whether
 			// the token may have the lock, it did report.
@@ -134,7 +151,9 @@ func (w *waits) start(id waitID, owner string, m mode, acquire func(context.Cont
 			}
 		}
 		stop(nil)
-		w.drop(id, one)
+		if w.table[id] == one {
+			delete(w.table, id)
+		}
 		w.all--
 		if w.by[owner]--; w.by[owner] == 0 {
 			delete(w.by, owner)
@@ -144,58 +163,56 @@ func (w *waits) start(id waitID, owner string, m mode, acquire func(context.Cont
 	return one
 }
 
-// drop takes a wait out of the table. The caller holds w.mu.
-func (w *waits) drop(id waitID, one *wait) {
-	if w.table[id] == one {
-		delete(w.table, id)
-	}
+// giveUp ends the wait. It stays in the table until it is done, so that a release finds it. The
+// caller holds w.mu.
+func (one *wait) giveUp(why error) {
+	one.ended = true
+	one.stop(why)
 }
 
 // leave ends the look of one request. If it was the last one, Grace begins.
 func (w *waits) leave(id waitID, one *wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one.users--; one.users > 0 || w.table[id] != one {
+	if one.users--; one.users > 0 || w.table[id] != one || one.ended {
 		return
 	}
 	one.grace = time.AfterFunc(Grace, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if one.users == 0 && w.table[id] == one {
-			w.drop(id, one)
-			one.stop(errGraceOver)
+		if one.users == 0 && w.table[id] == one && !one.ended {
+			one.giveUp(errGraceOver)
 		}
 	})
 }
 
-// end ends the wait for id, if there is one, and waits until it is done. It reports whether the
-// wait is done before ctx ends.
-func (w *waits) end(ctx context.Context, id waitID) bool {
+// end ends the wait for id, if there is one, and waits until it is done. It returns the wait, or
+// nil, and whether the wait is done before ctx ends.
+func (w *waits) end(ctx context.Context, id waitID) (one *wait, done bool) {
 	w.mu.Lock()
-	one := w.table[id]
+	one = w.table[id]
 	if one != nil {
-		w.drop(id, one)
-		one.stop(errGivenUp)
+		one.giveUp(errGivenUp)
 	}
 	w.mu.Unlock()
 	if one == nil {
-		return true
+		return nil, true
 	}
 	select {
 	case <-one.done:
-		return true
+		return one, true
 	case <-ctx.Done():
-		return false
+		return one, false
 	}
 }
 
-// close ends all waits and lets none begin.
+// close ends all waits and lets none begin. It waits for them, and for the requests that enter has
+// counted.
 func (w *waits) close() {
 	w.mu.Lock()
 	w.closed = true
-	for id, one := range w.table {
-		w.drop(id, one)
-		one.stop(errClosing)
+	for _, one := range w.table {
+		one.giveUp(errClosing)
 	}
 	w.mu.Unlock()
 	w.running.Wait()

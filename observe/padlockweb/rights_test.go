@@ -385,6 +385,15 @@ func TestFindToken(t *testing.T) {
 	}
 }
 
+// Tenants may share a prefix, and a visitor that is no tenant may have one within it.
+func TestTenantsPrefixes(t *testing.T) {
+	for _, second := range []string{"acme: tenant", "acme:eu:", "a", "acme-eu: tenant"} {
+		if _, err := padlockweb.ParseTokens([]byte("a " + reader + " acquire acme: tenant\nb " + breaker + " acquire " + second)); err != nil {
+			t.Errorf("%q: %v", second, err)
+		}
+	}
+}
+
 func TestTokenFile(t *testing.T) {
 	hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(breaker)))
 	good, err := padlockweb.ParseTokens([]byte("a " + hash + " break \"two words/\"\n\n# comment\n\tb\t" + reader + "\tread\tshop/\r\n"))
@@ -409,9 +418,11 @@ func TestTokenFile(t *testing.T) {
 		"a sha256:12 read":                  "64 hexadecimal digits",
 		"a " + reader + " read \"open":      "not a Go string",
 		"a " + reader + " read two words":   "double quotes",
-		"a " + reader + " read\na " + breaker + " read": "line 2: the name \"a\" is there twice",
-		"a " + reader + " read\nb " + reader + " read":  "same token",
-		"a\x01b " + reader + " read":                    "control character",
+		"a " + reader + " read\na " + breaker + " read":                                   "line 2: the name \"a\" is there twice",
+		"a " + reader + " read\nb " + reader + " read":                                    "same token",
+		"a\x01b " + reader + " read":                                                      "control character",
+		"a " + reader + " acquire acme tenant\nb " + breaker + " acquire acme-eu: tenant": "line 2: the tenants",
+		"a " + reader + " acquire acme-eu: tenant\nb " + breaker + " acquire acme tenant": "each other's names",
 	} {
 		_, err := padlockweb.ParseTokens([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), reader) {

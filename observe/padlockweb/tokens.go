@@ -64,7 +64,8 @@ type token struct {
 // token with "break" may also read. "acquire" is for package padlockapi only. With PREFIX the token
 // is good only for locks whose names begin with PREFIX. A prefix with spaces is a Go string in
 // double quotes. With the word "tenant", package padlockapi puts PREFIX before each name that the
-// visitor sends.
+// visitor sends. No PREFIX of a tenant may be the beginning of another tenant's, because the first
+// tenant could then send names of the second: end each with a character such as ':'.
 type Tokens struct {
 	path string // "" if the tokens came from ParseTokens
 
@@ -242,6 +243,8 @@ func parseTokens(text []byte) ([]token, error) {
 			err = fmt.Errorf("the name %q is there twice", k.name)
 		case hashes[k.hash]:
 			err = errors.New("another line has the same token")
+		default:
+			err = k.checkTenant(list)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -280,6 +283,19 @@ func parseToken(line string) (k token, err error) {
 		err = errors.New("a tenant needs a prefix before the word tenant")
 	}
 	return k, err
+}
+
+// checkTenant refuses two tenants one of which can send names of the other.
+func (k *token) checkTenant(others []token) error {
+	for _, other := range others {
+		if !k.tenant || !other.tenant || k.prefix == other.prefix {
+			continue
+		}
+		if strings.HasPrefix(k.prefix, other.prefix) || strings.HasPrefix(other.prefix, k.prefix) {
+			return fmt.Errorf("the tenants %q and %q can reach each other's names, because one prefix begins with the other; end each with ':'", other.name, k.name)
+		}
+	}
+	return nil
 }
 
 // parseRights reads the third field.

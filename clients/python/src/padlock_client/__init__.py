@@ -22,7 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from types import TracebackType
-from typing import Any, Optional, Type
+from typing import Any, Callable, Optional, Type
 
 __all__ = ["Client", "Lock", "PadlockError", "Held", "Lost", "Unavailable", "Refused"]
 
@@ -96,6 +96,43 @@ class Client:
             return 0, {}
 
 
+class _Wish:
+    """Whether the task of an acquire still wants the lock, and whether it has got it."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.abandoned = False
+        self.granted = False
+
+
+def _in_thread(call: Callable[[], None], daemon: bool) -> asyncio.Future[None]:
+    """Run call in a thread of its own: in a shared pool, a release could wait behind acquires."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Optional[BaseException]) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        caught: Optional[BaseException] = None
+        try:
+            call()
+        except BaseException as error:
+            caught = error
+        try:
+            loop.call_soon_threadsafe(settle, caught)
+        except RuntimeError:
+            pass  # the loop is closed, and nobody waits any more
+
+    threading.Thread(target=run, name="padlock request", daemon=daemon).start()
+    return done
+
+
 class Lock:
     """One hold on a name. It is renewed by a thread of its own until the end of "with".
 
@@ -126,7 +163,8 @@ class Lock:
             raise Lost(f"the lock {self._body['name']!r} is lost")
 
     # The same token goes out again only after no answer, 202, 503 or 504.
-    def _acquire(self) -> None:
+    def _acquire(self, wish: Optional[_Wish] = None) -> None:
+        wish = wish or _Wish()
         self._stop.clear()
         self.lost.clear()
         token, began, pause = secrets.token_hex(16), _now(), 0.1
@@ -134,9 +172,13 @@ class Lock:
             sent = _now()
             poll = max(0.0, min(began + self._wait - sent, LONGEST_POLL))
             status, answer = self._client.post("acquire", {**self._body, "token": token, "wait_ms": round(poll * 1000)}, poll + 10)
-            if status == 200:
-                self._begin(token, sent, answer)
-                return
+            with wish.guard:
+                if status == 200 and not wish.abandoned:
+                    self._begin(token, sent, answer)
+                    wish.granted = True
+                    return
+            if wish.abandoned:
+                self._give_up(token, status, answer)
             if status == 410 and _now() < began + self._wait:
                 token = secrets.token_hex(16)
             elif status in (202, 429) and _now() < began + self._wait:
@@ -151,8 +193,9 @@ class Lock:
     def _give_up(self, token: str, status: int, answer: dict[str, Any]) -> None:
         """Release a token that may have the lock or a place among the waiters, and raise."""
         name = self._body["name"]
-        if status in (0, 202, 503, 504):
-            self._client.post("release", {"name": name, "token": token}, 5)
+        if status in (0, 200, 202, 503, 504):
+            slot = {"slot": answer["slot"]} if "slot" in answer else {}
+            self._client.post("release", {"name": name, "token": token, **slot}, 5)
         if status in (202, 409):
             raise Held(f"the lock {name!r} is held", answer)
         if status in (0, 429, 503, 504):
@@ -228,12 +271,16 @@ class Lock:
                 task.cancel()
 
         self._when_lost = lambda: loop.call_soon_threadsafe(cancel)
-        taking = asyncio.ensure_future(asyncio.to_thread(self._acquire))
+        wish = _Wish()
         try:
-            await asyncio.shield(taking)
+            await asyncio.shield(_in_thread(lambda: self._acquire(wish), daemon=True))
         except asyncio.CancelledError:
-            # The thread goes on. If it gets the lock, nobody wants it any more.
-            taking.add_done_callback(lambda done: done.cancelled() or done.exception() or loop.run_in_executor(None, self._drop))
+            # The thread goes on until its request ends, and gives up a lock that it gets then.
+            self._when_lost = None
+            with wish.guard:
+                wish.abandoned = True
+            if wish.granted:
+                _in_thread(self._drop, daemon=False)
             raise
         return self
 
@@ -250,6 +297,6 @@ class Lock:
             if task is not None and hasattr(task, "uncancel"):
                 task.uncancel()
         try:
-            await asyncio.shield(asyncio.to_thread(self._release))
+            await asyncio.shield(_in_thread(self._release, daemon=False))
         except Lost as lost:
             raise lost from error

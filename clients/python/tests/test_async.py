@@ -1,0 +1,87 @@
+"""Tests of "async with" that need no server."""
+
+import asyncio
+import concurrent.futures
+import threading
+import unittest
+
+from padlock_client import Client, Held
+
+
+class Memory(Client):
+    """A client of a lock in memory."""
+
+    def __init__(self) -> None:
+        super().__init__("http://nowhere.invalid")
+        self.changed = threading.Condition()
+        self.holder = ""
+        self.seen: list = []
+
+    def post(self, path, body, timeout):
+        with self.changed:
+            self.seen.append(path)
+            if path == "release" and self.holder == body["token"]:
+                self.holder = ""
+                self.changed.notify_all()
+            if path == "acquire":
+                if not self.changed.wait_for(lambda: not self.holder, body["wait_ms"] / 1000):
+                    return (202 if body["wait_ms"] else 409), {}
+                self.holder = body["token"]
+            self.changed.notify_all()
+            return 200, {"outcome": "released", "valid_ms": body.get("ttl_ms", 0), "fence": 1}
+
+
+class AsyncTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.client = Memory()
+
+    def test_release_does_not_wait_behind_waiters(self) -> None:
+        async def work() -> None:
+            async with self.client.lock("a", wait=5):
+                await asyncio.sleep(0.05)
+
+        async def main() -> None:
+            asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(2))
+            await asyncio.gather(*[work() for _ in range(5)])
+
+        try:
+            asyncio.run(main())
+        except Held:
+            self.fail("the release came too late")
+        self.assertEqual("", self.client.holder)
+
+    def test_abandoned(self) -> None:
+        self.client.holder = "another"
+
+        def free() -> None:
+            with self.client.changed:
+                self.client.holder = ""
+                self.client.changed.notify_all()
+
+        async def main() -> None:
+            async with self.client.lock("a", ttl=0.6, wait=20):
+                self.fail("got a lock that another client has")
+
+        timer = threading.Timer(0.5, free)
+        timer.start()
+        with self.assertRaises(asyncio.TimeoutError):
+            asyncio.run(asyncio.wait_for(main(), 0.1))
+        timer.join()
+        with self.client.changed:
+            self.assertTrue(self.client.changed.wait_for(lambda: "release" in self.client.seen, 5))
+        self.assertNotIn("extend", self.client.seen)
+        self.assertEqual("", self.client.holder)
+
+    def test_result(self) -> None:
+        async def main() -> None:
+            async with self.client.lock("a") as lock:
+                self.assertEqual(1, lock.fence)
+                with self.assertRaises(Held):
+                    async with self.client.lock("a"):
+                        self.fail("two holders")
+
+        asyncio.run(main())
+
+
+if __name__ == "__main__":
+    unittest.main()
