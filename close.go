@@ -54,16 +54,6 @@ func (l *Locker) awaitClose(ctx context.Context) error {
 	}
 }
 
-// isClosed reports whether the first Close is done.
-func (l *Locker) isClosed() bool {
-	select {
-	case <-l.closeDone:
-		return true
-	default:
-		return false
-	}
-}
-
 func (l *Locker) close(ctx context.Context) error {
 	l.beginClose(ErrClosed)
 	ctx, cancel := withGrace(ctx)

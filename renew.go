@@ -372,6 +372,16 @@ func (h *hold) remaining() time.Duration {
 	}
 }
 
+// isClosed reports whether the first Close is done.
+func (l *Locker) isClosed() bool {
+	select {
+	case <-l.closeDone:
+		return true
+	default:
+		return false
+	}
+}
+
 // joinRenewal cancels a renewal under way and waits until the renewal has ended, so that none of
 // its requests is sent after the release. The caller holds mu; joinRenewal unlocks mu while it
 // waits.
