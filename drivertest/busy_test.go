@@ -90,34 +90,45 @@ func TestLatePermits(t *testing.T) {
 // An overloaded store has no answer to the first requests of a case.
 type overloaded struct {
 	driver.Store
-	left *atomic.Int64
+	left  *atomic.Int64
+	after time.Duration // how long the store waits for the answer
 }
 
 func (s overloaded) Unwrap() driver.Store { return s.Store }
 
 func (s overloaded) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if s.left.Add(-1) >= 0 {
+		<-time.After(s.after)
 		return driver.Grant{}, driver.ErrUnavailable
 	}
 	return s.Store.Acquire(ctx, r)
 }
 
 // TestNoAnswer: on a slow machine, a case runs again if the store had no answer. It fails on a
-// machine that is not slow, and if the store never has an answer.
+// machine that is not slow, and if the store never has an answer. If the store waited long for the
+// answer, the case runs again, and fails if that happens each time.
 func TestNoAnswer(t *testing.T) {
 	for _, c := range []struct {
 		machine stood
 		silent  int64 // how many requests get no answer
+		after   time.Duration
 		fails   bool
-	}{{always, 3, false}, {never, 3, true}, {always, 1000, true}} {
+	}{
+		{always, 3, 0, false},
+		{never, 3, 0, true},
+		{always, 1000, 0, true},
+		{never, 1, 4500 * time.Millisecond, false},
+		{never, 1, time.Second, true},
+		{never, 1000, 4500 * time.Millisecond, true},
+	} {
 		for _, name := range []string{"acquire/free", "crowd/exclusive"} {
 			synctest.Test(t, func(t *testing.T) {
 				var left atomic.Int64
-				r := begin(t, around(newWorld("").harness(), func(s driver.Store) driver.Store { return overloaded{s, &left} }))
+				r := begin(t, around(newWorld("").harness(), func(s driver.Store) driver.Store { return overloaded{s, &left, c.after} }))
 				r.stillness = func() stillness { return c.machine }
 				left.Store(c.silent)
 				if failures := r.perform(caseOf(t, name)); (len(failures) > 0) != c.fails {
-					t.Errorf("%s: stood still for %v, %d requests without an answer: %v", name, c.machine.longest(), c.silent, failures)
+					t.Errorf("%s: stood still for %v, %d requests without an answer after %v: %v", name, c.machine.longest(), c.silent, c.after, failures)
 				}
 			})
 		}

@@ -42,6 +42,7 @@ type check struct {
 	slow     bool              // the next attempt needs longer leases
 	silent   bool              // a call takes too long: send nothing more
 	slowest  time.Duration     // the longest time that something took
+	unheard  time.Duration     // the longest time after which the store gave up a call without an answer
 	bounds   []context.Context // of the holds that are bound to a connection
 	pending  map[*pending]bool
 	names    int
@@ -63,14 +64,17 @@ func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 // Such a failure is final. If a slow machine could be the reason for it, a case calls failBefore or
 // failLate instead. If the store had no answer although no case disturbs it, or has lost the
-// connection of a hold, failf itself lets the case run again on a slow machine.
+// connection of a hold, failf itself lets the case run again on a slow machine. A store that waited
+// for seconds before it gave up shows by that alone that the machine may be slow: then the case runs
+// again until it has failed lateTries times.
 func (c *check) errorf(format string, args ...any) {
 	c.fail(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()})
 }
 
 func (c *check) failf(format string, args ...any) {
 	d := 4 * c.delay()
-	if !c.k.alone && (d >= driver.MaxSilence && hasNoAnswer(args) || d >= c.g.LossDelay && c.lostConnection()) {
+	silent := hasNoAnswer(args) && (d >= driver.MaxSilence || c.waitedInVain() && c.attempt < lateTries)
+	if !c.k.alone && (silent || d >= c.g.LossDelay && c.lostConnection()) {
 		c.notProven(false, format, args...)
 	}
 	c.errorf(format, args...)
@@ -94,8 +98,13 @@ func (c *check) lostConnection() bool {
 func hasNoAnswer(args []any) bool {
 	return slices.ContainsFunc(args, func(a any) bool {
 		err, _ := a.(error)
-		return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
+		return isSilence(err)
 	})
+}
+
+// isSilence reports whether err says that the server did not answer.
+func isSilence(err error) bool {
+	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
 }
 
 func (c *check) fail(f Failure) {
@@ -137,6 +146,14 @@ func (c *check) delay() time.Duration {
 		most = max(most, time.Since(p.began))
 	}
 	return most
+}
+
+// waitedInVain reports whether the store gave up a call only after a considerable part of
+// MaxSilence.
+func (c *check) waitedInVain() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unheard >= driver.MaxSilence/2
 }
 
 // took notes that something took the time d, because this machine is slow.

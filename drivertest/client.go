@@ -54,8 +54,11 @@ func (cl *client) begin(op string, err *error) (end func()) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if delete(c.pending, p); isAnswer(*err) {
+		switch delete(c.pending, p); {
+		case isAnswer(*err):
 			c.slowest = max(c.slowest, time.Since(p.began))
+		case isSilence(*err):
+			c.unheard = max(c.unheard, time.Since(p.began))
 		}
 	}
 }
