@@ -65,8 +65,8 @@ func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 // Such a failure is final. If a slow machine could be the reason for it, a case calls failBefore or
 // failLate instead. If the store had no answer although no case disturbs it, or has lost the
 // connection of a hold, failf itself lets the case run again on a slow machine. A store that waited
-// for seconds before it gave up shows by that alone that the machine may be slow: then the case runs
-// again until it has failed lateTries times.
+// for seconds before it gave up shows by that alone that the machine may be slow: then the case
+// runs again until it has failed lateTries times.
 func (c *check) errorf(format string, args ...any) {
 	c.fail(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()})
 }

@@ -104,11 +104,12 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
+		arrowRow{dir: "internal/remote"},
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
-		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext"}, tests: rootTests},
-		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver"}, tests: rootTests},
+		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: rootTests},
+		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver", "internal/remote"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/remote"
 )
 
 // API is the http.Handler that Handler returns. It is safe for concurrent use.
@@ -22,7 +23,7 @@ type API struct {
 	paths   map[string]*operation
 	waits   waits
 	ledger  ledger
-	records recordLimit
+	records remote.Records
 
 	mu      sync.Mutex
 	tenants map[string]*tenant // by prefix; "" for visitors that are no tenants
@@ -136,7 +137,7 @@ const openAPIPath = "/v1/openapi.json"
 
 // ServeHTTP serves the paths that the package comment lists.
 func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	q := &query{api: a, r: r, rw: rw, at: a.clock.Now(), from: clientAddress(r.RemoteAddr), requestBody: &requestBody{}}
+	q := &query{api: a, r: r, rw: rw, at: a.clock.Now(), from: remote.Address(r.RemoteAddr), requestBody: &requestBody{}}
 	rw.Header().Set("Cache-Control", "no-store")
 	rw.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.URL.Path == openAPIPath && r.Method == http.MethodGet {
@@ -186,7 +187,7 @@ func (q *query) checkHead() reply {
 	if q.op == nil {
 		return refuse(http.StatusNotFound, "unknown_path", "see "+openAPIPath)
 	}
-	if !q.api.hostAllowed(q.r) {
+	if !q.api.hosts.Allow(q.r) {
 		return refuse(http.StatusMisdirectedRequest, "host", "this host name is not allowed here; see --allowed-host of padlock serve, or padlockapi.Hosts")
 	}
 	if q.r.Method != http.MethodPost {

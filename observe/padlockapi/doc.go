@@ -16,7 +16,7 @@
 //	/v1/acquire   takes a lock, and may wait for it
 //	/v1/extend    extends the lease of a lock, or verifies the lock
 //	/v1/release   releases a lock, or gives up the wait for it
-//	/v1/status    tells who holds a name
+//	/v1/status    returns the holders of a name
 //	/v1/list      lists the names that begin with a prefix
 //	/v1/break     ends the holds of a name by force, with AllowBreak
 //

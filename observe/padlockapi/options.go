@@ -3,7 +3,8 @@ package padlockapi
 import (
 	"log/slog"
 	"net/http"
-	"strings"
+
+	"github.com/padlock-go/padlock/internal/remote"
 )
 
 // Option configures a Handler.
@@ -15,7 +16,7 @@ type settings struct {
 	open       bool // WithoutToken
 	broken     bool // Accept or Authorize got nil
 	allowBreak bool
-	hosts      map[string]bool
+	hosts      remote.Hosts
 	logger     *slog.Logger
 	maxWaits   int
 	maxNames   int
@@ -76,14 +77,7 @@ func AllowBreak() Option { return func(s *settings) { s.allowBreak = true } }
 // always allowed. Without Hosts, host names are checked only on connections that arrive at a
 // loopback address. The name "*" allows every host.
 func Hosts(names ...string) Option {
-	return func(s *settings) {
-		if s.hosts == nil {
-			s.hosts = make(map[string]bool)
-		}
-		for _, name := range names {
-			s.hosts[strings.ToLower(strings.TrimSuffix(name, "."))] = true
-		}
-	}
+	return func(s *settings) { s.hosts = s.hosts.With(names...) }
 }
 
 // Logger sets the logger for the audit. It gets a record at level Info for each grant and each

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/remote"
 )
 
 func appendInt(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
@@ -148,7 +149,7 @@ func TestWrongTokensLockNobodyOut(t *testing.T) {
 		}
 		send(t, a, "/v1/list", `{}`, as("admin")).want(t, "a right token", 200)
 	})
-	if n := strings.Count(log.String(), "\n"); n != perSecond {
+	if n := strings.Count(log.String(), "\n"); n != remote.PerSecond {
 		t.Errorf("%d records", n)
 	}
 }

@@ -2,11 +2,8 @@ package padlockapi
 
 import (
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -119,7 +116,7 @@ func (q *query) audit(level slog.Level, event string, more ...slog.Attr) {
 		attrs = append(attrs, slog.String("tenant", q.who.Prefix))
 	}
 	if level == slog.LevelWarn {
-		ok, left := q.api.records.next(time.Now().Unix())
+		ok, left := q.api.records.Next(time.Now().Unix())
 		if !ok {
 			return
 		}
@@ -128,74 +125,4 @@ func (q *query) audit(level slog.Level, event string, more ...slog.Attr) {
 		}
 	}
 	q.api.logger.LogAttrs(q.r.Context(), level, event, append(attrs, more...)...)
-}
-
-// recordLimit limits how many refused requests are written to the audit log: perSecond in each
-// second.
-type recordLimit struct {
-	mu      sync.Mutex
-	at      int64 // a time in seconds
-	written int   // how many records were written at that time
-	left    int   // left out since the last written record
-}
-
-const perSecond = 20
-
-func (c *recordLimit) next(now int64) (ok bool, left int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at != now {
-		c.at, c.written = now, 0
-	}
-	if c.written >= perSecond {
-		c.left++
-		return false, 0
-	}
-	c.written++
-	left, c.left = c.left, 0
-	return true, left
-}
-
-// hostAllowed reports whether the request's Host header names this server. In an attack by DNS
-// rebinding, the header has a host name of the attacker.
-func (a *API) hostAllowed(r *http.Request) bool {
-	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if a.hosts["*"] || a.hosts == nil && !loopback(at) {
-		return true
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || a.hosts[host]
-}
-
-func loopback(at net.Addr) bool {
-	tcp, ok := at.(*net.TCPAddr)
-	_, unix := at.(*net.UnixAddr)
-	return unix || ok && tcp.IP.IsLoopback()
-}
-
-// clientAddress returns the address of a client without its port, for limits and the audit log. A
-// client with IPv6 usually has a whole network of 64 bits.
-func clientAddress(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	ip = ip.Unmap().WithZone("")
-	if ip.Is6() {
-		if network, err := ip.Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return ip.String()
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/remote"
 )
 
 // admit finds out who sent the request. If the visitor lacks the right, admit answers the request
@@ -89,7 +91,7 @@ func (w *Web) tryLogin(r *http.Request, secret string) (k token, wait time.Durat
 	if k, ok := w.tokens.find(secret); ok {
 		return k, 0
 	}
-	client := clientAddress(r.RemoteAddr)
+	client := remote.Address(r.RemoteAddr)
 	if wait := w.attempts.waitTime(client, timeNow()); wait > 0 {
 		return token{}, wait
 	}

@@ -1,8 +1,6 @@
 package padlockweb
 
 import (
-	"net"
-	"net/netip"
 	"sync"
 	"time"
 )
@@ -86,25 +84,6 @@ func (b *bucket) forgive(now time.Time) {
 		b.failures = max(0, b.failures-float64(passed)/float64(loginEvery))
 		b.at = now
 	}
-}
-
-// clientAddress returns the address of a client without its port, for limits and the audit log.
-func clientAddress(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	ip = ip.Unmap().WithZone("")
-	if ip.Is6() {
-		if network, err := ip.Prefix(64); err == nil {
-			return network.String()
-		}
-	}
-	return ip.String()
 }
 
 // places limits how many streams are open, in all and for each client.

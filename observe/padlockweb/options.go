@@ -3,8 +3,8 @@ package padlockweb
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 
+	"github.com/padlock-go/padlock/internal/remote"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -19,8 +19,7 @@ type settings struct {
 	broken     bool // Accept or Authorize got nil
 	authorize  func(r *http.Request) Visitor
 	allowBreak bool
-	hosts      map[string]bool
-	anyHost    bool
+	hosts      remote.Hosts
 	logger     *slog.Logger
 	streams    int
 	place      string
@@ -90,15 +89,7 @@ func AllowBreak() Option { return func(set *settings) { set.allowBreak = true } 
 // "localhost" and IP addresses are always allowed. Without Hosts, host names are checked only on
 // connections that arrive at a loopback address. The name "*" allows every host.
 func Hosts(names ...string) Option {
-	return func(set *settings) {
-		if set.hosts == nil {
-			set.hosts = make(map[string]bool)
-		}
-		for _, name := range names {
-			set.anyHost = set.anyHost || name == "*"
-			set.hosts[strings.ToLower(strings.TrimSuffix(name, "."))] = true
-		}
-	}
+	return func(set *settings) { set.hosts = set.hosts.With(names...) }
 }
 
 // Logger sets the logger for the audit. It gets a record at level Info for each break of a lock and

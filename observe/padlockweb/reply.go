@@ -3,9 +3,9 @@ package padlockweb
 import (
 	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/remote"
 )
 
 // setHeaders sets the headers that all replies have.
@@ -19,39 +19,8 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// hostAllowed reports whether the request's Host header names this server. In an attack by DNS
-// rebinding, the header has a host name of the attacker. An IP address needs no DNS entry, so it is
-// always allowed.
-func (w *Web) hostAllowed(r *http.Request) bool {
-	if w.anyHost || w.hosts == nil && !arrivedAtLoopback(r) {
-		return true
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == "localhost" || w.hosts[host]
-}
-
-func arrivedAtLoopback(r *http.Request) bool {
-	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return Loopback(at)
-}
-
 // Loopback reports whether only programs of this machine can reach the address.
-func Loopback(at net.Addr) bool {
-	switch at := at.(type) {
-	case *net.TCPAddr:
-		return at.IP.IsLoopback()
-	case *net.UnixAddr:
-		return true
-	}
-	return false
-}
+func Loopback(at net.Addr) bool { return remote.Loopback(at) }
 
 // plain answers with a line of text.
 func plain(rw http.ResponseWriter, status int, text string) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/remote"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -32,7 +33,7 @@ func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		plain(rw, http.StatusNotFound, "there is no lock of this name that you may see")
 		return
 	}
-	client := clientAddress(r.RemoteAddr)
+	client := remote.Address(r.RemoteAddr)
 	if v.known() {
 		client = "token " + v.token.name
 	}

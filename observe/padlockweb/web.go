@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/remote"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -20,7 +21,7 @@ type Web struct {
 
 	attempts attempts
 	visits   visits
-	records  recordLimit
+	records  remote.Records
 	places   places
 	drawn    drawn
 	kept     runFigures
@@ -119,7 +120,7 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		redirect(rw, "./"+at[strings.LastIndexByte(at, '/')+1:]+"/")
 		return
 	case path == "/healthz" || path == "/readyz":
-	case !w.hostAllowed(r):
+	case !w.hosts.Allow(r):
 		w.refused(r, "", "the host name is not allowed", slog.String("host", r.Host))
 		plain(rw, http.StatusMisdirectedRequest, "this host name is not allowed here; see --allowed-host of padlock serve, or padlockweb.Hosts")
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// Config says where the locks are, and who asks for them. Only Table is required. Open returns
+// Config has the place of the locks and the credentials. Only Table is required. Open returns
 // driver.ErrInvalid for a wrong field. An empty field is filled from where the tools of AWS look:
 // the environment and the files in ~/.aws.
 type Config struct {

@@ -132,8 +132,8 @@ func look(t *testing.T, rawURL string) error {
 	return err
 }
 
-// Outside of a pod, the kubeconfig says where the server is and who asks: with a token, a file with
-// one, or a certificate.
+// Outside of a pod, the address of the server and the credentials come from the kubeconfig: a
+// token, a file with a token, or a certificate.
 func TestKubeconfig(t *testing.T) {
 	s, seen := apiServer(t)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

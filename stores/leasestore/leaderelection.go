@@ -9,8 +9,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The layout of client-go's leader election: the object has the name of the lock, and its spec says
-// who holds it. A holder of padlock is in the spec, too, together with the record in the
+// The layout of client-go's leader election: the object has the name of the lock, and its spec
+// names the holder. A holder of padlock is in the spec, too, together with the record in the
 // annotation. The record counts only as long as the spec is the one that was written with it:
 //
 //	spec                                  what the register returns

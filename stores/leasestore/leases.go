@@ -42,8 +42,8 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// A spec is for people who look at the object. In the layout of client-go it says who holds the
-// lock, and for how long since it was written.
+// A spec is for people who look at the object. In the layout of client-go it names the holder of
+// the lock, and has the length of the lease since it was written.
 type spec struct {
 	Holder   string `json:"holderIdentity,omitempty"`
 	Seconds  int    `json:"leaseDurationSeconds,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// Config says where the locks are, and who asks for them. In a pod, and with a kubeconfig, nothing
+// Config has the place of the locks and the credentials. In a pod, and with a kubeconfig, nothing
 // is required. Open returns driver.ErrInvalid for a wrong field.
 type Config struct {
 	// Namespace is that of the Lease objects; "" means the pod's own, or that of the kubeconfig.
