@@ -48,9 +48,12 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // The context passed to fn ends when ctx ends or the lock ends, whichever is first; FenceFrom
 // returns the fence from that context. Do waits for fn to return even if the lock is lost.
 //
-// Do returns the error of fn. If the lock did not last until fn returned, part of the work was not
-// protected, and Do joins the error of Release to the error of fn. Errors of this package are of
-// type *Error. If fn panics, or calls runtime.Goexit, Do releases the lock, and the panic goes on.
+// Do returns the error of fn, joined with the error of Release if there is one. With ErrLost,
+// ErrExpired or ErrMaxHold, the lock did not last until fn returned, so part of the work was not
+// protected. With ErrUnavailable or ErrUncertain alone, the work was protected, and the store has
+// not confirmed the release: the Locker goes on to release the lock in the background. Errors of
+// this package are of type *Error. If fn panics, or calls runtime.Goexit, Do releases the lock, and
+// the panic goes on.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
 	h, err := l.acquire(ctx, name, method{op: OpAcquire, within: true}, opts)
 	if err != nil {

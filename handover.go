@@ -23,9 +23,10 @@ func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) 
 	if done {
 		return passed{done: true, out: driver.OutcomeReleased, by: HandOverInMemory}
 	}
+	ended := ctx.Err() != nil // without mu, since ctx may be the context of a lock
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
-	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared || ctx.Err() != nil {
+	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared || ended {
 		l.passingOver(t, turnCalled)
 		l.unlock()
 		return passed{asked: asked}

@@ -139,8 +139,8 @@ func (h *hold) context() context.Context {
 	if !h.within {
 		from = context.WithoutCancel(from)
 	}
-	ctx, cancel := context.WithCancelCause(lockContext{from, h})
-	h.ctx = ctx
+	ctx, cancel := context.WithCancelCause(from)
+	h.ctx = lockContext{ctx, h}
 	h.rewatch()
 	h.addCancel(cancel)
 	switch {
@@ -370,6 +370,21 @@ type lockContext struct {
 }
 
 type lockKey struct{}
+
+// Err looks at the clock itself. After a pause of the process or of the machine, the goroutine that
+// asks may run before the renewer, which ends the context.
+func (c lockContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	locksIn(c, c.lock, func(h *hold) bool {
+		if h.usable.Load() != 0 && h.ranOut() {
+			h.endCause()
+		}
+		return false
+	})
+	return c.Context.Err()
+}
 
 func (c lockContext) Value(key any) any {
 	if key == (lockKey{}) {

@@ -9,10 +9,25 @@ func joinContexts(ctx, over context.Context) (context.Context, context.CancelFun
 	if over.Err() != nil { // AfterFunc calls its function in a goroutine, which may be late
 		cancel(context.Cause(over))
 	}
-	return joined, func() {
+	return joinedUntil{joined, over, cancel}, func() {
 		stop()
 		cancel(nil)
 	}
+}
+
+// joinedUntil is a context that ends with the context over. Err does not wait for the goroutine
+// that ends it.
+type joinedUntil struct {
+	context.Context
+	over   context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (c joinedUntil) Err() error {
+	if c.over.Err() != nil {
+		c.cancel(context.Cause(c.over))
+	}
+	return c.Context.Err()
 }
 
 // joinedContext is the context that was given to Join, together with the lock. Both may come from

@@ -118,6 +118,10 @@ func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 // ErrLost, ErrExpired, ErrMaxHold, ErrReleased or ErrClosed. The context has the values of the
 // context given to Acquire, but does not end with it.
 //
+// If the process or the machine was paused for longer than the lease, Err of this context returns
+// an error at once when the program goes on. Done may be closed a moment later, and so may the Done
+// of derived contexts. So a loop that must not do one step too many calls Err before each step.
+//
 // The function that Do runs gets a different context. It ends when the lock ends, or when the
 // context given to Do ends, whichever is first.
 func (k *Lock) Context() context.Context { return k.holdOf().context() }

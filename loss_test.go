@@ -244,8 +244,10 @@ func TestSuspendedTimeCounts(t *testing.T) {
 		ctx := watched.Context()
 		clock.Suspend(time.Minute)
 		synctest.Wait()
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			t.Fatal("the context ended before any timer fired; the test is worth nothing")
+		default:
 		}
 		if asked.Remaining() != 0 {
 			t.Errorf("%v remain after a minute of suspend", asked.Remaining())
@@ -261,6 +263,58 @@ func TestSuspendedTimeCounts(t *testing.T) {
 		wantOnly(t, asked.Release(), "release", padlock.ErrExpired)
 		wantOnly(t, watched.Release(), "release", padlock.ErrExpired)
 	})
+}
+
+// The function Err of a context looks at the clock: a loop that calls it after a suspend does no
+// further step, even if it runs before any timer fires.
+func TestErrLooksAtTheClock(t *testing.T) {
+	for name, contextOf := range map[string]func(*testing.T, *padlock.Locker) context.Context{
+		"Lock": func(t *testing.T, l *padlock.Locker) context.Context { return acquire(t, l, "job").Context() },
+		"Lock.Join": func(t *testing.T, l *padlock.Locker) context.Context {
+			ctx, cancel := acquire(t, l, "job").Join(t.Context())
+			t.Cleanup(cancel)
+			return ctx
+		},
+		"Locks": func(t *testing.T, l *padlock.Locker) context.Context {
+			locks, err := l.AcquireAll(t.Context(), []string{"a", "b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return locks.Context()
+		},
+		"Do": func(t *testing.T, l *padlock.Locker) context.Context {
+			inside, end := make(chan context.Context), make(chan struct{})
+			go l.Do(t.Context(), "job", func(ctx context.Context) error {
+				inside <- ctx
+				<-end
+				return nil
+			})
+			t.Cleanup(func() { close(end) })
+			return <-inside
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := padlocktest.NewClock()
+			l := newLocker(t, memstore.New(memstore.WithClock(clock)), padlock.WithClock(clock))
+			ctx := contextOf(t, l)
+			if ctx.Err() != nil {
+				t.Fatalf("%s: %v", name, ctx.Err())
+			}
+			below, cancel := context.WithCancel(ctx)
+			defer cancel()
+			clock.Suspend(time.Minute)
+			synctest.Wait()
+			if ctx.Err() != context.Canceled {
+				t.Errorf("%s: after a minute of suspend, Err returns %v", name, ctx.Err())
+			}
+			if cause := context.Cause(ctx); !errors.Is(cause, padlock.ErrLost) {
+				t.Errorf("%s: the cause is %v", name, cause)
+			}
+			if <-below.Done(); below.Err() == nil {
+				t.Errorf("%s: the context below has not ended", name)
+			}
+		})
+	}
 }
 
 // A suspend that the lease outlasts costs nothing but the time.
