@@ -54,9 +54,14 @@ func (l *lease) lostConnection() bool { return l.grant.Bound != nil && l.grant.B
 // clocks differs a little. slack returns how much earlier a lease of length ttl may end.
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + max(0, ttl)/100 }
 
-// take takes a name. The store must grant it.
+// take takes a name. The store must grant it. If the call takes as long as the lease, the store may
+// find that its own grant has ended already, and refuse it.
 func (c *check) take(cl *client, r driver.Request, when string) *lease {
+	sent := c.clockTime()
 	l, err := c.try(cl, r)
+	if errors.Is(err, driver.ErrHeld) {
+		c.failBefore(sent.Add(r.TTL), "Acquire %s: it must be granted, got: %v", when, err)
+	}
 	if err != nil {
 		c.failf("Acquire %s: it must be granted, got: %v", when, err)
 	}
