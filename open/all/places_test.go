@@ -44,7 +44,8 @@ var pages = map[string]string{
 }
 
 // A user finds each store that can be opened in the README and in the table of docs/which-store.md,
-// and its page in docs/stores. And the stores of each package that describes a scheme can be opened.
+// and its page in docs/stores. And the stores of each package that describes a scheme can be
+// opened.
 func TestEveryStoreIsDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
