@@ -48,8 +48,8 @@ func TestPicturesAreSmall(t *testing.T) {
 // pages have the tables of the charts.
 var pages = []string{"../../docs/performance.md", "../../docs/scale.md"}
 
-// The tables of the pages show the published figures, and every chart but that of the README has a
-// table.
+// The tables of the pages show the published figures, and every chart but that of docs/compared.md
+// has a table.
 func TestTablesAreCurrent(t *testing.T) {
 	all, err := readFile(published)
 	if err != nil {
