@@ -14,7 +14,7 @@ import (
 
 // termsPage has a table of words that have one meaning in the packages of locks. TestTerms compares
 // it with the names of the code.
-const termsPage = "docs/glossary.md"
+const termsPage = "docs/internals/words.md"
 
 // A term is a row of the table: a word, or two words that follow each other in a name.
 type term struct {
