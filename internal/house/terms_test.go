@@ -69,7 +69,7 @@ func ofLocks(pkg string) bool {
 
 // parseTerms reads the rows of the table whose third column has packages.
 func parseTerms(page string) (terms []term) {
-	_, page, _ = strings.Cut(page, "## Words of the code")
+	_, page, _ = strings.Cut(page, "# Words of the code")
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 5 || strings.HasPrefix(cells[1], "-") || strings.TrimSpace(cells[1]) == "word" {
