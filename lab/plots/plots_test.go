@@ -50,8 +50,8 @@ var pages = []string{
 	"../../docs/performance.md", "../../docs/scale.md", "../../docs/internals/performance-rows.md", "../../docs/internals/scale.md",
 }
 
-// The tables of the pages show the published figures. Every chart but that of the README stands on a
-// page with its table, and every summary stands on a page.
+// The tables of the pages show the published figures. Every chart but that of the README stands on
+// a page with its table, and every summary stands on a page.
 func TestTablesAreCurrent(t *testing.T) {
 	all, err := readFile(published)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package mongostore keeps locks in a collection of MongoDB. It is experimental: its tests have not
-// yet run against a MongoDB server. docs/stores/mongodb.md lists what the store promises, and
-// docs/internals/tried.md says what has been tried.
+// yet run against a MongoDB server. docs/stores/mongodb.md says what has been tried, and lists what
+// the store promises.
 //
 // Use it if you have MongoDB and nothing that padlock knows better. If you have Redis, etcd or an
 // SQL database as well, use a store on that instead.
