@@ -79,7 +79,7 @@ soak: ## 20 rows of stores under faults for about ten seconds each, as CI does; 
 	@.ci/steps soak
 
 .PHONY: chaos
-chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append ../docs/measured-log.md"
+chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append chaos/runs/runs.csv"
 	@.ci/steps chaos
 
 .PHONY: simulation

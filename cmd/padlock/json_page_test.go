@@ -12,16 +12,16 @@ import (
 	"testing"
 )
 
-// The table of messages in docs/command.md has every event that the command writes with --json, and
+// The table of messages in docs/json.md has every event that the command writes with --json, and
 // no other.
 func TestEventsAreOnThePage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/command.md")
+	text, err := os.ReadFile("../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(text), "\n| `event` | the message |\n|---|---|\n")
 	if !found {
-		t.Fatal("docs/command.md has no table of the events")
+		t.Fatal("docs/json.md has no table of the events")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	onPage := map[string]bool{}

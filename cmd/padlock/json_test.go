@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Scripts depend on the names of fields, so docs/command.md has each of them.
+// Scripts depend on the names of fields, so docs/json.md has each of them.
 func TestJSONFieldsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/command.md")
+	text, err := os.ReadFile("../../docs/json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 	for _, m := range tags.FindAllSubmatch(source, -1) {
 		told++
 		if !bytes.Contains(text, []byte("`"+string(m[1])+"`")) {
-			t.Errorf("a snapshot has a field %q, which docs/command.md does not tell", m[1])
+			t.Errorf("a snapshot has a field %q, which docs/json.md does not tell", m[1])
 		}
 	}
 	if told < 40 {
@@ -38,7 +38,7 @@ func TestJSONFieldsAreDocumented(t *testing.T) {
 			}
 			told++
 			if !strings.Contains(string(text), "`"+name+"`") {
-				t.Errorf("%T has a field %q, which docs/command.md does not tell", v, name)
+				t.Errorf("%T has a field %q, which docs/json.md does not tell", v, name)
 			}
 		}
 	}

@@ -13,15 +13,23 @@ import (
 
 const errorsPage = "docs/errors.md"
 
+// errorsPages are the pages with rows of errors. Those of sessions and of cached values are on the
+// pages of their packages.
+var errorsPages = []string{errorsPage, "docs/sessions.md", "docs/stampede.md"}
+
 // errorPackages are the packages whose errors a user meets, by their directories.
 var errorPackages = map[string]string{".": "padlock", "driver": "driver", "fence": "fence", "session": "session", "session/sessionstore": "sessionstore", "stampede": "stampede"}
 
-// TestErrorsPage compares docs/errors.md with the exported errors and the exit statuses in the
-// code.
+// TestErrorsPage compares errorsPages with the exported errors, and docs/errors.md with the exit
+// statuses in the code.
 func TestErrorsPage(t *testing.T) {
 	files := readHouse(t)
+	var all strings.Builder
+	for _, page := range errorsPages {
+		all.WriteString(readText(t, page))
+	}
+	report(t, checkErrorsPage(all.String(), exportedErrors(files)))
 	page := readText(t, errorsPage)
-	report(t, checkErrorsPage(page, exportedErrors(files)))
 	command, flock, found := strings.Cut(page, "Under the name `flock`")
 	if !found {
 		t.Fatal("the page has no statuses of flock(1)")

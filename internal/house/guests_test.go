@@ -48,7 +48,7 @@ var guests = []guest{
 	{"lab", "github.com/go-zookeeper/zk", false, "its Lock is a peer in the benchmarks, and alone it is their limit"},
 	{"internal/integration", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
 	{"lab", "github.com/redis/rueidis", false, "with rueidislock a peer in the benchmarks, and alone their limit"},
-	{"lab", "gonum.org/v1/plot", false, "draws the charts of docs/performance.md and of the README"},
+	{"lab", "gonum.org/v1/plot", false, "draws the charts of docs/performance.md and docs/compared.md"},
 	{"session/redissession", "github.com/redis/rueidis", false, "the client; a redisstore brings it anyway"},
 	{"stores/redisstore", "github.com/redis/rueidis", false, "the client: it sends what many goroutines ask over one connection, which is most of the speed"},
 	{"stores/pgadvisory", "github.com/jackc/pgx/v5", false, "the client, which can watch a connection and cancel a statement"},

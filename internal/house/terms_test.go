@@ -14,7 +14,7 @@ import (
 
 // termsPage has a table of words that have one meaning in the packages of locks. TestTerms compares
 // it with the names of the code.
-const termsPage = "docs/glossary.md"
+const termsPage = "docs/internals/words.md"
 
 // A term is a row of the table: a word, or two words that follow each other in a name.
 type term struct {
@@ -69,7 +69,7 @@ func ofLocks(pkg string) bool {
 
 // parseTerms reads the rows of the table whose third column has packages.
 func parseTerms(page string) (terms []term) {
-	_, page, _ = strings.Cut(page, "## Words of the code")
+	_, page, _ = strings.Cut(page, "# Words of the code")
 	for line := range strings.Lines(page) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 5 || strings.HasPrefix(cells[1], "-") || strings.TrimSpace(cells[1]) == "word" {

@@ -21,5 +21,5 @@
 // trial.Peer: a name, the tables that it is in, and a function that opens a client in about ten
 // lines.
 //
-// docs/performance.md has the figures of a quiet machine.
+// docs/internals/performance-rows.md has the figures of a quiet machine.
 package bench

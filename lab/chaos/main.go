@@ -67,7 +67,7 @@ func parse() (*settings, error) {
 	flag.IntVar(&s.Workers, "workers", 4, "processes")
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
-	flag.StringVar(&s.append, "append", "", "add rows to the tables of this file")
+	flag.StringVar(&s.append, "append", "", "add a line for each run to this file, such as chaos/runs/runs.csv")
 	flag.BoolVar(&s.resume, "resume", false, "pass over what the file of -append has of this seed")
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()

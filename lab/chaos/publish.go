@@ -1,11 +1,12 @@
 package main
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,113 +15,59 @@ import (
 	"github.com/padlock-go/padlock/lab/chaos/rig"
 )
 
-// publish adds a line to the page that -append names. The page has two tables: one for the covered
-// faults and one for all faults. A mark in the page shows where each table ends.
+// publish adds a line to the file of runs that -append names, which must exist.
+// docs/internals/soak.md explains its columns.
 func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdict) error {
 	if s.append == "" {
 		return nil
 	}
-	text, err := os.ReadFile(s.append)
+	file, err := os.OpenFile(s.append, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
-	mark := marks[all]
-	before, after, found := strings.Cut(string(text), mark)
-	if !found {
-		return fmt.Errorf("%s has no %q", s.append, mark)
-	}
-	page := before + line(row, all, p, v) + mark + after
-	return os.WriteFile(s.append, []byte(summed(page)), 0o644)
+	w := csv.NewWriter(file)
+	err = w.Write(record(row, all, p, v))
+	w.Flush()
+	return errors.Join(err, w.Error(), file.Close())
 }
 
-// The page also has a summary of the table of covered faults, between the marks sumBegins and
-// sumEnds. The mark tableBegins stands before the first line of that table.
-const sumBegins, sumEnds, tableBegins = "<!-- sum -->", "<!-- end of sum -->", "<!-- covered -->"
-
-// summed returns the page with a new summary. If the page does not have all marks, summed returns
-// it unchanged.
-func summed(page string) string {
-	head, rest, found1 := strings.Cut(page, sumBegins)
-	_, tail, found2 := strings.Cut(rest, sumEnds)
-	_, table, found3 := strings.Cut(tail, tableBegins)
-	table, _, found4 := strings.Cut(table, marks[false])
-	if !found1 || !found2 || !found3 || !found4 {
-		return page
+// lane is the first column of the file: which faults a run makes. Older lines have further lanes.
+func lane(all bool) string {
+	if all {
+		return "all"
 	}
-	return head + sumBegins + "\n" + sumOf(table) + "\n" + sumEnds + tail
+	return "covered"
 }
 
-// sumOf returns the summary of a table: the totals of all runs, and of the runs without a
-// violation.
-func sumOf(table string) string {
-	var all, clean struct{ runs, grants, faults int }
-	for _, text := range strings.Split(table, "\n") {
-		cells := strings.Split(text, " | ")
-		if len(cells) < 12 {
-			continue
-		}
-		grants, err1 := strconv.Atoi(cells[5])
-		number, _, _ := strings.Cut(cells[9], ":")
-		faults, err2 := strconv.Atoi(number)
-		if err1 != nil || err2 != nil {
-			continue // the head of the table
-		}
-		all.runs, all.grants, all.faults = all.runs+1, all.grants+grants, all.faults+faults
-		if strings.HasPrefix(cells[11], "0 in ") && strings.Contains(cells[12], " 0 illegal, 0 unknown") {
-			clean.runs, clean.grants, clean.faults = clean.runs+1, clean.grants+grants, clean.faults+faults
-		}
-	}
-	return fmt.Sprintf("Together: %d runs with %s grants and %s faults;\nin the %d without a violation %s grants and %s faults.",
-		all.runs, thousands(all.grants), thousands(all.faults), clean.runs, thousands(clean.grants), thousands(clean.faults))
-}
-
-// thousands writes a number in groups of three digits.
-func thousands(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
-}
-
-// marks stand at the end of the two tables. The key is false for the table of covered faults, and
-// true for the table of all faults.
-var marks = map[bool]string{false: "<!-- end of covered -->", true: "<!-- end of all -->"}
-
-// done reports whether the table already has a line for this run.
+// done reports whether the file already has a line for this run.
 func (s *settings) done(row rig.Row, all bool) bool {
 	if !s.resume || s.append == "" {
 		return false
 	}
-	text, err := os.ReadFile(s.append)
+	file, err := os.Open(s.append)
 	if err != nil {
 		return false // publish reports the error
 	}
-	table, rest, _ := strings.Cut(string(text), marks[false])
-	if all {
-		table = rest
-	}
-	for _, line := range strings.Split(table, "\n") {
-		if strings.HasPrefix(line, "| "+row.Name+" |") && strings.Contains(line, fmt.Sprintf(" | %d | ", s.Seed)) {
-			return true
-		}
-	}
-	return false
+	defer file.Close()
+	lines, err := csv.NewReader(file).ReadAll()
+	return err == nil && slices.ContainsFunc(lines, func(line []string) bool {
+		return line[0] == lane(all) && line[1] == row.Name && line[4] == fmt.Sprint(s.Seed)
+	})
 }
 
-// line returns a row of the table in Markdown.
-func line(row rig.Row, all bool, p *soak.Report, v linear.Verdict) string {
+// record returns the line of a run.
+func record(row rig.Row, all bool, p *soak.Report, v linear.Verdict) []string {
 	promise := row.Promise
 	if all {
 		promise = "under all faults: a checked fence helps"
 	}
-	cells := []string{
-		p.Name, promise, time.Now().Format(time.DateOnly), fmt.Sprint(p.Seed), p.For.Round(time.Second).String(),
+	return []string{
+		lane(all), p.Name, promise, time.Now().Format(time.DateOnly), fmt.Sprint(p.Seed), p.For.Round(time.Second).String(),
 		fmt.Sprint(p.Grants), fmt.Sprintf("%.0f", p.PerSecond), short(p.P50), short(p.P99),
 		fmt.Sprintf("%d: %s", p.FaultSum(), kinds(p.Faults)), fmt.Sprint(p.Ambiguous), p.Measured(),
 		fmt.Sprintf("%d ok, %d illegal, %d unknown", v.OK, v.Illegal, v.Unknown),
 		p.Harm, short(p.Late), short(p.Recovery),
 	}
-	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
 func short(d time.Duration) string {

@@ -73,8 +73,8 @@ var scaleRows = []string{
 	"Redis", "Redis, nothing on disk", "Redis, three primaries", "Redis, three primaries, full load", "PostgreSQL", "PostgreSQL, advisory locks", "etcd",
 }
 
-// charts are the pictures of docs/performance.md and docs/scale.md, in the order of these pages,
-// and the picture of the README.
+// charts are the pictures of docs/internals/performance-rows.md and docs/internals/scale.md, in the
+// order of these pages, and the picture of the README.
 var charts = []chart{
 	{
 		file: "core.svg", title: "Without a server: padlock and what it is compared with",

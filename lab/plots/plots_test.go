@@ -46,10 +46,12 @@ func TestPicturesAreSmall(t *testing.T) {
 }
 
 // pages have the tables of the charts.
-var pages = []string{"../../docs/performance.md", "../../docs/scale.md"}
+var pages = []string{
+	"../../docs/performance.md", "../../docs/scale.md", "../../docs/internals/performance-rows.md", "../../docs/internals/scale.md",
+}
 
-// The tables of the pages show the published figures, and every chart but that of the README has a
-// table.
+// The tables of the pages show the published figures. Every chart but that of the README stands on
+// a page with its table, and every summary stands on a page.
 func TestTablesAreCurrent(t *testing.T) {
 	all, err := readFile(published)
 	if err != nil {
@@ -68,8 +70,13 @@ func TestTablesAreCurrent(t *testing.T) {
 	}
 	for _, c := range charts {
 		table := c.table(all)
-		if c.file != "readme.svg" && (table == "" || !strings.Contains(whole, table) || !strings.Contains(whole, "](images/"+c.file+")")) {
+		if c.file != "readme.svg" && (table == "" || !strings.Contains(whole, table) || !strings.Contains(whole, "images/"+c.file+")")) {
 			t.Errorf("no page has %s and its table", c.file)
+		}
+	}
+	for _, s := range summaries {
+		if table := s.write(all); table == "" || !strings.Contains(whole, table) {
+			t.Errorf("no page has the summary %s", s.name)
 		}
 	}
 }

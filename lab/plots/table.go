@@ -3,53 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// tableBegin and tableEnd are the lines around the table of a chart in a page. `make plots` writes
-// everything between them.
-const (
-	tableBegin = "<!-- make plots writes this table: %s -->\n"
-	tableEnd   = "<!-- end of the table -->\n"
-)
-
-// writeTables writes the tables of all charts into the pages that have a place for them.
-func writeTables(all run, pages string) error {
-	names, err := filepath.Glob(filepath.Join(pages, "*.md"))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if filled := fill(string(text), all); filled != string(text) {
-			if err := os.WriteFile(name, []byte(filled), 0o644); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// fill replaces the tables in the text of a page by those of the run. If the run has no figures for
-// a table, the table stays as it is.
-func fill(text string, all run) string {
-	for _, c := range charts {
-		first := fmt.Sprintf(tableBegin, c.file)
-		before, rest, ok := strings.Cut(text, first)
-		_, after, closed := strings.Cut(rest, tableEnd)
-		if table := c.table(all); ok && closed && table != "" {
-			text = before + first + "\n" + table + "\n" + tableEnd + after
-		}
-	}
-	return text
-}
 
 // table returns the figures of a chart, with its further columns, as a Markdown table.
 func (c chart) table(all run) string {

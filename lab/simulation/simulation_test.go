@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var full = flag.Bool("full", false, "simulate 10,000 processes, and print the table of docs/scale.md; takes minutes")
+var full = flag.Bool("full", false, "simulate 10,000 processes, and print the table of docs/internals/scale.md; takes minutes")
 
 // table has the rows that -full prints.
 var table []string

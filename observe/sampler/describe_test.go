@@ -175,7 +175,7 @@ func TestLookThatFails(t *testing.T) {
 	}
 }
 
-// docs/command.md says which figures that are 0 are left out, and which are not.
+// docs/json.md says which figures that are 0 are left out, and which are not.
 func TestFiguresOfZeroInTheJSON(t *testing.T) {
 	s := sampler.Snapshot{Names: []sampler.Name{{Name: "a", Holds: []sampler.Hold{{}}}}, Groups: []sampler.Group{{}}, Ended: []sampler.Ended{{}}}
 	text, err := json.Marshal(&s)

@@ -43,10 +43,15 @@ var pages = map[string]string{
 	"dynamostore": "dynamodb", "leasestore": "kubernetes", "semstore": "semaphore", "zkstore": "zookeeper",
 }
 
-// A user finds each store that can be opened in the README, and its page in docs/stores. And the
-// stores of each package that describes a scheme can be opened.
+// A user finds each store that can be opened in the README and in the table of docs/which-store.md,
+// and its page in docs/stores. And the stores of each package that describes a scheme can be
+// opened.
 func TestEveryStoreIsDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	which, err := os.ReadFile("../../docs/which-store.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +62,15 @@ func TestEveryStoreIsDocumented(t *testing.T) {
 		if !named {
 			page = strings.TrimSuffix(dir, "store")
 		}
-		row := "| [`" + dir + "`](docs/stores/" + page + ".md) |"
+		link, cell := "](docs/stores/"+page+".md)", "| [`"+dir+"`](stores/"+page+".md)"
 		if dir == "memstore" { // it has no page
-			row = "| `" + dir + "` |"
+			link, cell = "| `"+dir+"` |", "| `"+dir+"` |"
 		}
-		if !strings.Contains(string(readme), row) {
-			t.Errorf("the README's table of stores has no row that begins with %s", row)
+		if !strings.Contains(string(readme), link) {
+			t.Errorf("the README's table of stores has no %s", link)
+		}
+		if !strings.Contains(string(which), cell) {
+			t.Errorf("the table of docs/which-store.md has no cell that begins with %s", cell)
 		}
 		if _, err := os.Stat("../../docs/stores/" + page + ".md"); err != nil && dir != "memstore" {
 			t.Errorf("%s has no page: %v", dir, err)

@@ -17,14 +17,14 @@ var packageOf = map[string]string{
 	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "gs": "s3store", "dynamodb": "dynamostore", "kubernetes": "leasestore",
 }
 
-// The README's table of stores agrees with their Guarantees about the end of a lock and about a
-// restart. The text below the table agrees with them about fences, order and shared locks.
-func TestReadmeSaysWhatIsPromised(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+// The table of docs/which-store.md agrees with the Guarantees of the stores about the end of a lock
+// and about a restart. The text below it agrees with them about fences, order and shared locks.
+func TestPageSaysWhatIsPromised(t *testing.T) {
+	text, err := os.ReadFile("../../docs/which-store.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := string(text)
+	page := string(text)
 	found := map[string]driver.Guarantees{}
 	for _, s := range open.Known(every()) {
 		if s.Composite {
@@ -38,16 +38,16 @@ func TestReadmeSaysWhatIsPromised(t *testing.T) {
 		found[name] = s.Guarantees()
 	}
 	for name, g := range found {
-		row := readmeRow(readme, name)
-		if len(row) != 6 {
-			t.Errorf("the README has no row for %s: %q", name, row)
+		row := pageRow(page, name)
+		if len(row) != 7 {
+			t.Errorf("the page has no row for %s: %q", name, row)
 			continue
 		}
-		if want := endOf(name, &g); row[3] != want {
-			t.Errorf("the README says that a lock of %s ends with %q; its promises say %q", name, row[3], want)
+		if want := endOf(name, &g); row[4] != want {
+			t.Errorf("the page says that a lock of %s ends with %q; its promises say %q", name, row[4], want)
 		}
-		if !fitsRestart(row[4], &g) {
-			t.Errorf("the README says of %s after a restart: %q; the store promises SurvivesRestart %v", name, row[4], g.SurvivesRestart)
+		if !fitsRestart(row[5], &g) {
+			t.Errorf("the page says of %s after a restart: %q; the store promises SurvivesRestart %v", name, row[5], g.SurvivesRestart)
 		}
 	}
 	without := func(keep func(driver.Guarantees) bool) (names []string) {
@@ -58,7 +58,7 @@ func TestReadmeSaysWhatIsPromised(t *testing.T) {
 		}
 		return slices.Sorted(slices.Values(names))
 	}
-	says := strings.Join(strings.Fields(readme), " ")
+	says := strings.Join(strings.Fields(page), " ")
 	for sentence, names := range map[string][2][]string{
 		"All of them but `memcachestore` and `semstore` tell which holder came later": {
 			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.FenceNone })},
@@ -68,19 +68,19 @@ func TestReadmeSaysWhatIsPromised(t *testing.T) {
 			{"memcachestore", "mysqladvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
 	} {
 		if !strings.Contains(says, sentence) {
-			t.Errorf("the README does not say %q any more: change this test, too", sentence)
+			t.Errorf("the page does not say %q any more: change this test, too", sentence)
 		}
 		if !slices.Equal(names[0], names[1]) {
-			t.Errorf("the README says %q; the promises except %v", sentence, names[1])
+			t.Errorf("the page says %q; the promises except %v", sentence, names[1])
 		}
 	}
 }
 
-// readmeRow returns the cells of a row of the README's table of stores.
-func readmeRow(readme, name string) []string {
-	for line := range strings.Lines(readme) {
+// pageRow returns the cells of a row of the page's table of stores.
+func pageRow(page, name string) []string {
+	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
-		if len(cells) > 1 && strings.Contains(cells[1], "`"+name+"`") {
+		if len(cells) > 5 && strings.Contains(cells[2], "`"+name+"`") {
 			for i := range cells {
 				cells[i] = strings.TrimSpace(cells[i])
 			}

@@ -10,5 +10,5 @@
 //
 // Each hold is a key with a lease, so the leader of the cluster decides when a hold expires. To
 // acquire a free lock takes one transaction, and to release it takes one request.
-// docs/stores/etcd.md lists the promises, the keys and the load.
+// docs/stores/etcd.md lists the promises and the load.
 package etcdstore

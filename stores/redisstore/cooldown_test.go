@@ -29,7 +29,7 @@ func TestCoolDownWakesWaiters(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		shared bool   // the hold is shared
-		kind   string // the key that shows that the waiter is waiting, see docs/stores/redis.md
+		kind   string // the key that shows that the waiter is waiting, see docs/internals/redis.md
 		wait   func(context.Context, *redisstore.Store, driver.Request)
 		opts   []redisstore.Option
 	}{

@@ -15,6 +15,8 @@ func TestFunctions(t *testing.T) {
 		"docs/stores/etcd.md":      "stores/etcdstore/client_test.go",
 		"docs/stores/zookeeper.md": "stores/zkstore/client_test.go",
 		"docs/stores/mongodb.md":   "stores/mongostore/client_test.go",
+		"docs/compared.md":         "internal/integration/pages/recipes_test.go",
+		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
 	}
 	shown := map[string]int{}
 	for _, b := range blocks(t, "go") {

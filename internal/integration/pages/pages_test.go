@@ -3,6 +3,7 @@ package pages
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/filestore"
 )
 
 const root = "../../.."
@@ -114,7 +117,8 @@ func mains(texts []string) (all [][]string) {
 // Every program compiles, is formatted, and passes go vet.
 func TestProgramsCompile(t *testing.T) {
 	all := programs(t)
-	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/monitoring.md", "docs/election.md"} {
+	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/monitoring.md", "docs/election.md",
+		"docs/from-redis-locks.md"} {
 		if len(all[page]) == 0 {
 			t.Errorf("%s has no program any more", page)
 		}
@@ -156,12 +160,31 @@ func program(dir string) *exec.Cmd {
 	return cmd
 }
 
+// The program of the README does its work, unless another process has the lock. Then it names that
+// process.
 func TestReadmeProgram(t *testing.T) {
-	cmd := build(t, "README.md")
-	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)
-	out, err := cmd.CombinedOutput()
-	if want := "one process at a time\nlocked invoice:42\n"; err != nil || string(out) != want {
+	first := build(t, "README.md")
+	dir := filepath.Join(first.Dir, "locks")
+	env := append(os.Environ(), "PADLOCK_STORE=file://"+dir)
+	first.Env = env
+	out, err := first.CombinedOutput()
+	if want := "one process at a time\n"; err != nil || string(out) != want {
 		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+	store, err := filestore.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locker := padlock.New(store)
+	defer locker.Close(context.Background())
+	if _, err := locker.TryAcquire(t.Context(), "nightly-report"); err != nil {
+		t.Fatal(err)
+	}
+	second := program(first.Dir)
+	second.Env = env
+	out, err = second.CombinedOutput()
+	if want := fmt.Sprintf(":%d", os.Getpid()); err == nil || !strings.Contains(string(out), "lock is held by ") || !strings.Contains(string(out), want) {
+		t.Errorf("while this process has the lock: %q, %v, want a holder with %q", out, err, want)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// docs/stores/redis.md has these functions, for users who have a client. pages:TestFunctions
-// compares them.
+// Functions to copy, for users who have a client. docs/stores/redis.md has the first one, and links
+// to the others; pages:TestFunctions compares it.
 
 func fromServer(o *redis.Options) redisstore.Config {
 	return redisstore.Config{

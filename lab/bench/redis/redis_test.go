@@ -45,8 +45,8 @@ func newBench(t *testing.T) *bench {
 // runtime may not have measured any CPU time.
 var mayLack = regexp.MustCompile(`^hand p|^other|^client us|^server us|^cpu us`)
 
-// strands are peers that are known to leave a waiter behind sometimes; docs/performance.md explains
-// why.
+// strands are peers that are known to leave a waiter behind sometimes;
+// docs/internals/performance.md explains why.
 var strands = regexp.MustCompile("^rueidislock-1key")
 
 // starves are peers of which a process may get no turn at all on a busy machine in a round as short

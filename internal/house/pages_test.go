@@ -1,0 +1,175 @@
+package house
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mostWords is the limit for all pages for users together, but for those of laterPages.
+const mostWords = 43_000
+
+// laterPages are about subjects that came after mostWords was set, and docs/json.md is a table of
+// fields. Each still has a limit of its own.
+var laterPages = []string{
+	"docs/adapters.md", "docs/compared.md", "docs/frameworks.md", "docs/from-redis-locks.md", "docs/http-api.md", "docs/json.md",
+	"docs/kubernetes.md", "docs/moving-sessions.md", "docs/only-postgres.md", "docs/redlock.md",
+	"docs/stores/dynamodb.md", "docs/stores/kubernetes.md", "docs/stores/s3.md",
+	"CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md", "clients/python/README.md", // they were not counted
+}
+
+// pageLimits has the limit of each page for users: its words, as wc -w counts them. A page above
+// 1,500 words has its reason.
+var pageLimits = map[string]int{
+	"README.md":                        900,
+	"CONTRIBUTING.md":                  1500,
+	"CHANGELOG.md":                     1500,
+	"SECURITY.md":                      500,
+	"examples/README.md":               300,
+	"clients/python/README.md":         900,
+	"docs/README.md":                   450,
+	"docs/adapters.md":                 2000, // one part for each of ten tools, with its lines
+	"docs/command.md":                  900,
+	"docs/compared.md":                 750,
+	"docs/compatibility.md":            900,
+	"docs/doctor.md":                   950,
+	"docs/election.md":                 680,
+	"docs/errors.md":                   1400,
+	"docs/fences.md":                   780,
+	"docs/first-program.md":            785,
+	"docs/frameworks.md":               700,
+	"docs/from-redis-locks.md":         700,
+	"docs/glossary.md":                 980,
+	"docs/history.md":                  800,
+	"docs/http-api.md":                 900,
+	"docs/http-handler.md":             600,
+	"docs/json.md":                     1150, // a table of every field; the tests read it
+	"docs/kubernetes.md":               700,
+	"docs/measured.md":                 800,
+	"docs/monitoring.md":               1150,
+	"docs/moving-sessions.md":          910,
+	"docs/names.md":                    450,
+	"docs/only-postgres.md":            700,
+	"docs/performance.md":              1300,
+	"docs/php.md":                      1700, // two pages in one: locks and sessions, and the way from Symfony
+	"docs/recipes.md":                  1600, // ten whole scripts
+	"docs/redlock.md":                  700,
+	"docs/repeated-requests.md":        400,
+	"docs/web-reference.md":            650,
+	"docs/run.md":                      1400,
+	"docs/scale.md":                    1200,
+	"docs/sessions.md":                 2110, // the only page of a whole subject, with its errors
+	"docs/several-names.md":            455,
+	"docs/shutdown.md":                 900,
+	"docs/slots.md":                    650,
+	"docs/stampede.md":                 1190, // with its errors
+	"docs/stuck.md":                    1150,
+	"docs/tasks.md":                    1150,
+	"docs/web.md":                      1150,
+	"docs/which-store.md":              850,
+	"docs/windows.md":                  300,
+	"docs/stores/dynamodb.md":          850,
+	"docs/stores/etcd.md":              850,
+	"docs/stores/file.md":              1400,
+	"docs/stores/kubernetes.md":        1000,
+	"docs/stores/memcached.md":         850,
+	"docs/stores/mongodb.md":           850,
+	"docs/stores/mysql-advisory.md":    850,
+	"docs/stores/postgres-advisory.md": 850,
+	"docs/stores/quorum.md":            900,
+	"docs/stores/redis.md":             2000, // the store with the most settings, layouts and kinds of servers
+	"docs/stores/redissession.md":      850,
+	"docs/stores/s3.md":                850,
+	"docs/stores/semaphore.md":         850,
+	"docs/stores/sql.md":               1500,
+	"docs/stores/symfony-sql.md":       850,
+	"docs/stores/zookeeper.md":         850,
+}
+
+// forUsers reports whether a page is for users. The others are for those who change the code.
+func forUsers(name string) bool {
+	return path.Ext(name) == ".md" && !strings.HasPrefix(name, "docs/internals/") && !strings.HasPrefix(name, "docs/decisions/") &&
+		!strings.HasPrefix(name, ".github/") && name != "docs/design.md" &&
+		(strings.HasPrefix(name, "docs/") || path.Base(name) == "README.md" || !strings.Contains(name, "/"))
+}
+
+// TestPageSizes checks that each page for users keeps its limit of words, that all of them together
+// keep theirs, and that the index of docs/ links each.
+func TestPageSizes(t *testing.T) {
+	pages := map[string]string{}
+	for _, f := range readHouse(t) {
+		if forUsers(f.path) {
+			pages[f.path] = string(f.src)
+		}
+	}
+	report(t, checkSizes(pages, pageLimits, mostWords, laterPages))
+	report(t, checkIndex(pages))
+}
+
+// checkSizes reports pages without a limit, limits without a page, and pages with too many words.
+func checkSizes(pages map[string]string, limits map[string]int, most int, later []string) []string {
+	var found []string
+	all := 0
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		words := len(strings.Fields(pages[name]))
+		if !slices.Contains(later, name) {
+			all += words
+		}
+		switch limit, known := limits[name]; {
+		case !known:
+			found = append(found, fmt.Sprintf("%s: give it a limit of words in pages_test.go", name))
+		case words > limit:
+			found = append(found, fmt.Sprintf("%s: %d words, and at most %d are allowed", name, words, limit))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if _, exists := pages[name]; !exists {
+			found = append(found, fmt.Sprintf("%s: it has a limit of words, and there is no such page", name))
+		}
+	}
+	if all > most {
+		found = append(found, fmt.Sprintf("the pages for users have %d words together, and at most %d are allowed", all, most))
+	}
+	return found
+}
+
+// checkIndex reports pages in docs/ that docs/README.md does not link.
+func checkIndex(pages map[string]string) []string {
+	var found []string
+	index := pages["docs/README.md"]
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		page, in := strings.CutPrefix(name, "docs/")
+		if in && page != "README.md" && !strings.Contains(index, "]("+page+")") && !strings.Contains(index, "]("+page+"#") {
+			found = append(found, fmt.Sprintf("docs/README.md: it has no link to %s", page))
+		}
+	}
+	return found
+}
+
+func TestPageSizesBite(t *testing.T) {
+	pages := map[string]string{"docs/README.md": "[a](a.md#part)\n", "docs/a.md": "one two three", "docs/b.md": "one two"}
+	limits := map[string]int{"docs/README.md": 5, "docs/a.md": 2, "docs/c.md": 9}
+	want := []string{
+		"docs/a.md: 3 words, and at most 2 are allowed",
+		"docs/b.md: give it a limit of words in pages_test.go",
+		"docs/c.md: it has a limit of words, and there is no such page",
+		"the pages for users have 4 words together, and at most 3 are allowed",
+	}
+	if found := checkSizes(pages, limits, 3, []string{"docs/b.md"}); !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+	if found := checkIndex(pages); !slices.Equal(found, []string{"docs/README.md: it has no link to b.md"}) {
+		t.Errorf("found %q", found)
+	}
+	for name, want := range map[string]bool{
+		"README.md": true, "docs/a.md": true, "docs/stores/a.md": true, "clients/python/README.md": true, "CHANGELOG.md": true,
+		"docs/design.md": false, "docs/internals/a.md": false, "docs/decisions/README.md": false, ".github/x.md": false, "a.go": false,
+	} {
+		if forUsers(name) != want {
+			t.Errorf("forUsers(%q) is %v", name, !want)
+		}
+	}
+}

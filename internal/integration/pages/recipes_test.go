@@ -1,0 +1,161 @@
+package pages
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/redis/go-redis/v9"
+)
+
+// The functions of this file are on pages that say what they lose. The tests show it.
+
+func withAdvisoryLock(ctx context.Context, db *sql.DB, name string, work func(context.Context) error) error {
+	conn, err := db.Conn(ctx) // lock and unlock must use one connection
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock(hashtext($1))", name); err != nil {
+		return err
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(hashtext($1))", name)
+	return work(ctx)
+}
+
+var release = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+
+func withSetNX(ctx context.Context, c *redis.Client, name string, work func(context.Context) error) error {
+	token := rand.Text()
+	for {
+		ok, err := c.SetNX(ctx, name, token, 30*time.Second).Result()
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer release.Run(context.WithoutCancel(ctx), c, []string{name}, token) // deletes it if it has the token
+	return work(ctx)
+}
+
+// openPostgres opens a database as a program does that has a pooler in front of it.
+func openPostgres(t *testing.T, srv *server.Server) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", srv.URL()+"&default_query_exec_mode=exec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// A lock excludes a second caller that uses the server directly. In transaction mode, PgBouncer
+// gives both callers the same session, which has the lock already.
+func TestTenLinesBehindAPooler(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	for _, c := range []struct {
+		srv  *server.Server
+		both bool
+	}{{srv, false}, {server.PgBouncer(t, srv, "transaction"), true}} {
+		first, second := openPostgres(t, c.srv), openPostgres(t, c.srv)
+		both := false
+		err := withAdvisoryLock(t.Context(), first, "job", func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			err := withAdvisoryLock(ctx, second, "job", func(context.Context) error { both = true; return nil })
+			if !both && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the second caller: %v", err)
+			}
+			return nil
+		})
+		if err != nil || both != c.both {
+			t.Errorf("%v; both have the lock: %v, want %v", err, both, c.both)
+		}
+	}
+}
+
+// The server ends the session of a holder. Its work goes on, and another caller has the lock.
+func TestTenLinesAfterALostConnection(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	first, second := openPostgres(t, srv), openPostgres(t, srv)
+	both := false
+	err := withAdvisoryLock(t.Context(), first, "job", func(ctx context.Context) error {
+		if _, err := second.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"); err != nil {
+			return err
+		}
+		return withAdvisoryLock(ctx, second, "job", func(context.Context) error {
+			both = true
+			return ctx.Err() // of the first caller
+		})
+	})
+	if err != nil || !both {
+		t.Errorf("%v; both work: %v", err, both)
+	}
+}
+
+// A pool of two connections is used up by a holder and a waiter, and the holder cannot work.
+func TestTenLinesUseUpThePool(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	db, admin := openPostgres(t, srv), openPostgres(t, srv)
+	db.SetMaxOpenConns(2)
+	waits, stop := context.WithCancel(t.Context())
+	waiter := make(chan error, 1)
+	err := withAdvisoryLock(t.Context(), db, "job", func(ctx context.Context) error {
+		go func() {
+			waiter <- withAdvisoryLock(waits, db, "job", func(context.Context) error { return nil })
+		}()
+		for waiting := 0; waiting == 0; <-time.After(10 * time.Millisecond) {
+			row := admin.QueryRowContext(ctx, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+			if err := row.Scan(&waiting); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := db.PingContext(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the holder asks its database: %v", err)
+		}
+		return nil
+	})
+	stop()
+	<-waiter // its error says nothing: it may have had the lock before stop
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The lease of 30 s ends during the work. The context of the work does not end, and another caller
+// has the lock.
+func TestSetNX(t *testing.T) {
+	t.Parallel()
+	c := redis.NewClient(&redis.Options{Addr: server.Redis(t, server.RedisOptions{}).Addr()})
+	t.Cleanup(func() { c.Close() })
+	both := false
+	err := withSetNX(t.Context(), c, "job", func(ctx context.Context) error {
+		if err := c.PExpire(ctx, "job", time.Millisecond).Err(); err != nil { // as if 30 s had passed
+			return err
+		}
+		return withSetNX(ctx, c, "job", func(context.Context) error {
+			both = true
+			return ctx.Err() // of the first caller
+		})
+	})
+	if err != nil || !both {
+		t.Errorf("%v; both work: %v", err, both)
+	}
+}
