@@ -36,7 +36,7 @@ func (s *Store) change(ctx context.Context, op string, body, out any) (*answer, 
 		return nil, err
 	}
 	defer s.calls.Work.Done()
-	a, err := s.ask(ctx, op, body, 0)
+	a, err := s.ask(ctx, ctx, op, body, 0)
 	return a, s.finish(ctx, a, err, out)
 }
 
@@ -74,18 +74,22 @@ func (s *Store) finish(ctx context.Context, a *answer, err error, out any) error
 // ask sends a request to one server after the other, until one may have carried it out. It begins
 // with the server that answered last. An answer that says that nothing was changed is returned
 // only if no other server gives another answer. The error is a storekit.NoReply. A server may take
-// its time for wait in addition to storekit.Patience.
-func (s *Store) ask(ctx context.Context, op string, body any, wait time.Duration) (a *answer, err error) {
+// its time for wait in addition to storekit.Patience. The end of ctx interrupts no request, but no
+// other server is asked then; life interrupts requests.
+func (s *Store) ask(ctx, life context.Context, op string, body any, wait time.Duration) (a *answer, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, &storekit.NoReply{Err: err, Unsent: true}
 	}
-	ctx, cancel := context.WithTimeout(ctx, storekit.Patience+wait)
+	life, cancel := context.WithTimeout(life, storekit.Patience+wait)
 	defer cancel()
 	at := int(s.first.Load())
 	for n := range s.servers {
+		if n > 0 && ctx.Err() != nil {
+			break
+		}
 		server := s.servers[(at+n)%len(s.servers)]
-		next, failed := send(ctx, server, op, text)
+		next, failed := send(life, server, op, text)
 		if failed == nil {
 			a, err = next, nil
 			if !a.unchanged() {

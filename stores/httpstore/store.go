@@ -101,7 +101,8 @@ func isText(s string) bool {
 // acquiring returns the body of an acquire.
 func (s *Store) acquiring(r *driver.Request) lock {
 	b := named(r.Name)
-	b.Token, b.Shared, b.TTL, b.Keep = wireToken(r.Token), r.Shared, lease(r.TTL), millis(r.AtLeast)
+	first := max(r.TTL, min(r.AtLeast, s.g.MaxTTL))
+	b.Token, b.Shared, b.TTL, b.Keep = wireToken(r.Token), r.Shared, lease(first), millis(r.AtLeast)
 	b.FenceAbove, b.Label = r.FenceAbove, s.label(&r.Holder)
 	if r.Replaces != "" {
 		b.Replaces = wireToken(r.Replaces)

@@ -41,13 +41,9 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	} else {
 		err = s.waitAside(both, &r)
 	}
-	if err == nil {
-		return g, nil
-	}
-	if reserve {
-		s.calls.Work.Go(func() { s.leave(r.Name, r.Token) })
-	}
 	switch {
+	case err == nil:
+		return g, nil
 	case s.calls.Closing.Err() != nil:
 		return driver.Grant{}, driver.ErrClosed
 	case ctx.Err() != nil:
@@ -56,15 +52,40 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, err
 }
 
-// waitInLine asks again and again with the token of the request, which keeps its place. A zero
-// Grant means that a new token should ask.
+// waitInLine waits with a place at a server. If it fails, the place is given up in the background.
 func (s *Store) waitInLine(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	body := s.acquiring(r)
-	body.Wait = poll.Milliseconds()
+	p := &place{s: s, body: s.acquiring(r)}
+	p.body.Wait = poll.Milliseconds()
+	p.life, p.end = context.WithCancel(context.Background())
+	g, err := p.wait(ctx)
+	if err == nil {
+		p.end()
+		return g, nil
+	}
+	s.calls.Work.Go(p.leave)
+	return driver.Grant{}, err
+}
+
+// A place is the wait of one token. Its requests outlive the caller's context: if one of them were
+// interrupted, it could still reach the server, after the release that gives the place up.
+type place struct {
+	s    *Store
+	body lock
+	life context.Context
+	end  context.CancelFunc
+
+	over     chan struct{} // closed when the last request is over
+	answered bool          // whether it was answered
+}
+
+// wait asks again and again with the same token, which keeps its place. A zero Grant means that a
+// new token should ask.
+func (p *place) wait(ctx context.Context) (driver.Grant, error) {
+	s := p.s
 	heard := s.clock.Now() // when a server has answered last
 	for {
 		sent := s.clock.Now()
-		a, err := s.ask(ctx, "acquire", body, poll)
+		a, err := p.ask(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
@@ -94,27 +115,77 @@ func (s *Store) waitInLine(ctx context.Context, r *driver.Request) (driver.Grant
 	}
 }
 
+// ask sends one request, and returns early if ctx ends.
+func (p *place) ask(ctx context.Context) (a *answer, err error) {
+	over := make(chan struct{})
+	p.over = over
+	p.s.calls.Work.Go(func() {
+		defer close(over)
+		a, err = p.s.ask(ctx, p.life, "acquire", p.body, poll)
+		p.answered = err == nil
+	})
+	select {
+	case <-over:
+		return a, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // transient reports whether a repeat may have another result: the connection broke, or a server is
 // closing.
 func transient(err error) bool {
 	return errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrExpired)
 }
 
-// leave gives up the place of a token, and what it may have got.
-func (s *Store) leave(name, token string) {
-	ctx, cancel := context.WithTimeout(context.Background(), storekit.Patience)
+const (
+	leaveTime = 30 * time.Second // how long the store tries to give up a place
+	closeTime = storekit.Patience / 2
+)
+
+// leave gives up the place, and what the token may have got. A request may arrive after the
+// release. So leave releases again until the request is over, and once more if it got no answer.
+func (p *place) leave() {
+	defer p.end()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
-	body := named(name)
-	body.Token = wireToken(token)
-	for {
-		a, err := s.ask(ctx, "release", body, 0)
-		if err == nil && (a.status == http.StatusOK || a.status < 500) {
-			return
+	defer context.AfterFunc(p.s.calls.Closing, func() { time.AfterFunc(closeTime, cancel) })()
+	body := lock{Name: p.body.Name, NameBase64: p.body.NameBase64, Token: p.body.Token}
+	more := 1
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		over := false
+		select {
+		case <-p.over:
+			over = true
+		default:
 		}
-		if !storekit.Sleep(ctx, 50*time.Millisecond+rand.N(100*time.Millisecond)) {
+		a, err := p.s.ask(ctx, ctx, "release", body, 0)
+		if released := err == nil && a.status < http.StatusInternalServerError; released && over {
+			if p.answered || more == 0 {
+				return
+			}
+			more--
+			pause = time.Second
+		}
+		if ctx.Err() != nil {
 			return // the place ends with the grace of the server, and a hold with its lease
 		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-p.notYet(over):
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
 	}
+}
+
+// notYet returns the channel that closes when the last request is over, or nil if it is.
+func (p *place) notYet(over bool) <-chan struct{} {
+	if over {
+		return nil
+	}
+	return p.over
 }
 
 // The pauses between two looks at a name.
