@@ -35,6 +35,7 @@ type Option func(*config)
 type config struct {
 	Config
 	lazy, plaintext bool
+	examine         bool // Open asks the servers, and ignores errors
 }
 
 // Lazy opens the store without a request to a server, which may be down. The store then promises
@@ -45,6 +46,9 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 // Plaintext allows URLs with http for servers on other machines: everybody on the way can read the
 // tokens, and take or release every lock. By default such a URL is driver.ErrInvalid.
 func Plaintext() Option { return func(c *config) { c.plaintext = true } }
+
+// examined is for a store that is only looked at.
+func examined(c *config) { c.examine = true }
 
 // bases checks the URLs of the servers. Each of its results ends with a slash.
 func (c *config) bases() (all []*url.URL, err error) {

@@ -189,7 +189,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	var err error
 	id, answered := "", false
 	for i, d := range s.describeAll(ctx) {
-		f := driver.Finding{Name: "server " + s.servers[i].Base.Host, Value: driver.Unknown}
+		f := driver.Finding{Name: s.servers[i].Base.Host + " server", Value: driver.Unknown}
 		switch {
 		case d.err != nil:
 			err = d.err
@@ -199,7 +199,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 			f.Advice = "its locks are in another store than those of the servers before it: a name can have two holders"
 		default:
 			id, answered = d.ID, true
-			f.Value = fmt.Sprintf("answers in %v for a store of the kind %s", d.took.Round(100*time.Microsecond), d.Store)
+			f.Value = fmt.Sprintf("a server of padlock, for a store of the kind %s, answers in %v", d.Store, d.took.Round(100*time.Microsecond))
 		}
 		all = append(all, f)
 	}

@@ -46,8 +46,8 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 		client.Sign = signer(all.Token)
 		s.servers = append(s.servers, client)
 	}
-	if !all.lazy {
-		if err := s.learn(ctx); err != nil {
+	if all.examine || !all.lazy {
+		if err := s.learn(ctx); err != nil && !all.examine {
 			s.Close()
 			return nil, err
 		}
