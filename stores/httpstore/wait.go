@@ -16,6 +16,10 @@ import (
 // poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
 const poll = 20 * time.Second
 
+// lostPoll takes the place of poll after a lost request. The server that has got it may get the lock
+// for the token, and no other server finds that before its own request ends.
+const lostPoll = time.Second
+
 // grace is how long a server keeps the place of a client that has gone.
 const grace = 5 * time.Second
 
@@ -82,7 +86,8 @@ type place struct {
 // new token should ask.
 func (p *place) wait(ctx context.Context) (driver.Grant, error) {
 	s := p.s
-	heard := s.clock.Now() // when a server has answered last
+	heard := s.clock.Now()  // when a server has answered last
+	var lost driver.Instant // when a request was lost; an earlier server may still wait for the token
 	for {
 		sent := s.clock.Now()
 		a, err := p.ask(ctx)
@@ -90,7 +95,12 @@ func (p *place) wait(ctx context.Context) (driver.Grant, error) {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
 		case err == nil && a.status == http.StatusAccepted:
-			heard = s.clock.Now()
+			if heard = s.clock.Now(); heard.Sub(lost) > 2*grace {
+				p.body.Wait = poll.Milliseconds()
+			}
+			if heard.Sub(sent) < lostPoll/10 && !storekit.Sleep(ctx, lostPoll/10) { // something on the way ends requests early
+				return driver.Grant{}, ctx.Err()
+			}
 			continue
 		case err == nil && a.status == http.StatusOK:
 			var out granted
@@ -109,6 +119,7 @@ func (p *place) wait(ctx context.Context) (driver.Grant, error) {
 		case !transient(err), s.clock.Now().Sub(heard) > storekit.Patience:
 			return driver.Grant{}, err
 		}
+		lost, p.body.Wait = s.clock.Now(), lostPoll.Milliseconds()
 		if !storekit.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond)) {
 			return driver.Grant{}, ctx.Err()
 		}
@@ -116,17 +127,19 @@ func (p *place) wait(ctx context.Context) (driver.Grant, error) {
 }
 
 // ask sends one request, and returns early if ctx ends.
-func (p *place) ask(ctx context.Context) (a *answer, err error) {
+func (p *place) ask(ctx context.Context) (*answer, error) {
+	var got *answer
+	var failed error
 	over := make(chan struct{})
 	p.over = over
 	p.s.calls.Work.Go(func() {
 		defer close(over)
-		a, err = p.s.ask(ctx, p.life, "acquire", p.body, poll)
-		p.answered = err == nil
+		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, poll)
+		p.answered = failed == nil
 	})
 	select {
 	case <-over:
-		return a, err
+		return got, failed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -144,13 +157,17 @@ const (
 )
 
 // leave gives up the place, and what the token may have got. A request may arrive after the
-// release. So leave releases again until the request is over, and once more if it got no answer.
+// release. So leave releases again until the request is over, and once more if it got no answer. Any
+// of the servers may have the place.
 func (p *place) leave() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	defer context.AfterFunc(p.s.calls.Closing, func() { time.AfterFunc(closeTime, cancel) })()
-	body := lock{Name: p.body.Name, NameBase64: p.body.NameBase64, Token: p.body.Token}
+	text, err := json.Marshal(lock{Name: p.body.Name, NameBase64: p.body.NameBase64, Token: p.body.Token})
+	if err != nil {
+		return // there is no name that JSON cannot have
+	}
 	more := 1
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		over := false
@@ -159,8 +176,7 @@ func (p *place) leave() {
 			over = true
 		default:
 		}
-		a, err := p.s.ask(ctx, ctx, "release", body, 0)
-		if released := err == nil && a.status < http.StatusInternalServerError; released && over {
+		if p.s.releaseAtAll(ctx, text) && over {
 			if p.answered || more == 0 {
 				return
 			}
@@ -178,6 +194,17 @@ func (p *place) leave() {
 		}
 		timer.Stop()
 	}
+}
+
+// releaseAtAll sends a release to every server, and reports whether one has answered.
+func (s *Store) releaseAtAll(ctx context.Context, text []byte) (answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
+	defer cancel()
+	for _, server := range s.servers {
+		a, err := send(ctx, server, "release", text)
+		answered = answered || err == nil && a.status < http.StatusInternalServerError
+	}
+	return answered
 }
 
 // notYet returns the channel that closes when the last request is over, or nil if it is.
