@@ -12,7 +12,7 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// The promises are those of the store, with what the visitor may do.
+// The promises are those of the store, and say which requests the visitor may send.
 func TestPromises(t *testing.T) {
 	a, store := newAPI(t, AllowBreak(), Authorize(func(r *http.Request) Visitor {
 		v := Visitor{Name: "ann", Acquire: true, Prefix: "shop:"}
@@ -125,7 +125,7 @@ func TestVerifyChangesNothing(t *testing.T) {
 	})
 }
 
-// Shared locks say so, also when they are extended or replaced.
+// The answers about shared locks say that they are shared.
 func TestSharedAnswers(t *testing.T) {
 	a, _ := newAPI(t)
 	for what, got := range map[string]answer{

@@ -12,7 +12,7 @@ import (
 type state struct {
 	Name       string   `json:"name"`
 	NameBase64 []byte   `json:"name_base64"`
-	Slot       *int     `json:"slot"`
+	Permit     *int     `json:"slot"`
 	Fence      uint64   `json:"fence"`
 	Holders    []holder `json:"holders"`
 }
@@ -24,8 +24,8 @@ func (w *state) state() driver.State {
 	if len(w.NameBase64) > 0 {
 		out.Name = string(w.NameBase64)
 	}
-	if w.Slot != nil {
-		out.Name = driver.SlotName(out.Name, *w.Slot)
+	if w.Permit != nil {
+		out.Name = driver.SlotName(out.Name, *w.Permit)
 	}
 	return out
 }

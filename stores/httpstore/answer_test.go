@@ -18,7 +18,7 @@ import (
 	"github.com/padlock-go/padlock/stores/httpstore"
 )
 
-// What an answer means for the caller. An answer that does not come from padlock, but from
+// Each answer has one meaning for the caller. An answer that does not come from padlock, but from
 // something on the way, is never a refusal or a loss.
 func TestAnswers(t *testing.T) {
 	const held = `{"error":"held","detail":"x","holders":[{"label":"l","until_ms":500}]}`

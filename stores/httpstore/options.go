@@ -24,8 +24,8 @@ type Config struct {
 	Token func() (string, error)
 	// TLS has the settings of encrypted connections. Nil means those of net/http.
 	TLS *tls.Config
-	// Transport sends the requests in place of the usual one, which has the settings of TLS. It must
-	// not repeat a request that may have arrived.
+	// Transport sends the requests in place of the usual one, which has the settings of TLS. It
+	// must not repeat a request that may have arrived.
 	Transport http.RoundTripper
 }
 
@@ -88,8 +88,8 @@ func (c *config) transport() http.RoundTripper {
 	t.DialContext = (&net.Dialer{Timeout: dialTime}).DialContext
 	t.TLSHandshakeTimeout = dialTime
 	t.MaxIdleConnsPerHost = 64
-	// With HTTP/2 all requests share one connection. If it is dead, a request must notice before its
-	// time is up.
+	// With HTTP/2 all requests share one connection. If it is dead, a request must notice before
+	// its time is up.
 	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
 	if c.TLS != nil {
 		t.TLSClientConfig = c.TLS.Clone()

@@ -119,7 +119,8 @@ func TestWaitGivenUp(t *testing.T) {
 	t.Parallel()
 	memory := memstore.New()
 	store := open(t, serve(t, memory.Open()))
-	for range 20 {
+	for i := range 20 {
+		one, two := fmt.Sprint(one, i), fmt.Sprint(two, i) // a token that has waited is spent
 		if _, err := store.Acquire(t.Context(), request("name", one)); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,7 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// What the client may do depends on its token. The promises say so.
+// The token decides which abilities the store has. The promises say so.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := serve(t, memstore.New(), padlockapi.Authorize(func(r *http.Request) padlockapi.Visitor {

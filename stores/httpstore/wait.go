@@ -16,8 +16,8 @@ import (
 // poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
 const poll = 20 * time.Second
 
-// lostPoll takes the place of poll after a lost request. The server that has got it may get the lock
-// for the token, and no other server finds that before its own request ends.
+// lostPoll replaces poll after a lost request. The server that has got it may get the lock for the
+// token, and no other server finds that before its own request ends.
 const lostPoll = time.Second
 
 // grace is how long a server keeps the place of a client that has gone.
@@ -26,7 +26,7 @@ const grace = 5 * time.Second
 // JoinFirst implements driver.Waiter: there is never a guess.
 func (s *Store) JoinFirst(string) bool { return false }
 
-// Wait waits at a server; see driver.Waiter. What it hands over is a hold.
+// Wait waits at a server; see driver.Waiter. It hands over holds, and never reservations.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&s.g); err != nil {
 		return driver.Grant{}, err
@@ -41,7 +41,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	var g driver.Grant
 	var err error
 	if reserve {
-		g, err = s.waitInLine(both, &r)
+		g, err = s.waitAtServer(both, &r)
 	} else {
 		err = s.waitAside(both, &r)
 	}
@@ -56,9 +56,9 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, err
 }
 
-// waitInLine waits with a place at a server. If it fails, the place is given up in the background.
-func (s *Store) waitInLine(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	p := &place{s: s, body: s.acquiring(r)}
+// waitAtServer waits with a place at a server. If it fails, the place is given up in the background.
+func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	p := &poller{s: s, body: s.acquiring(r)}
 	p.body.Wait = poll.Milliseconds()
 	p.life, p.end = context.WithCancel(context.Background())
 	g, err := p.wait(ctx)
@@ -70,9 +70,9 @@ func (s *Store) waitInLine(ctx context.Context, r *driver.Request) (driver.Grant
 	return driver.Grant{}, err
 }
 
-// A place is the wait of one token. Its requests outlive the caller's context: if one of them were
+// A poller is the wait of one token. Its requests outlive the caller's context: if one of them were
 // interrupted, it could still reach the server, after the release that gives the place up.
-type place struct {
+type poller struct {
 	s    *Store
 	body lock
 	life context.Context
@@ -84,7 +84,7 @@ type place struct {
 
 // wait asks again and again with the same token, which keeps its place. A zero Grant means that a
 // new token should ask.
-func (p *place) wait(ctx context.Context) (driver.Grant, error) {
+func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 	s := p.s
 	heard := s.clock.Now()  // when a server has answered last
 	var lost driver.Instant // when a request was lost; an earlier server may still wait for the token
@@ -127,7 +127,7 @@ func (p *place) wait(ctx context.Context) (driver.Grant, error) {
 }
 
 // ask sends one request, and returns early if ctx ends.
-func (p *place) ask(ctx context.Context) (*answer, error) {
+func (p *poller) ask(ctx context.Context) (*answer, error) {
 	var got *answer
 	var failed error
 	over := make(chan struct{})
@@ -156,10 +156,10 @@ const (
 	closeTime = storekit.Patience / 2
 )
 
-// leave gives up the place, and what the token may have got. A request may arrive after the
-// release. So leave releases again until the request is over, and once more if it got no answer. Any
-// of the servers may have the place.
-func (p *place) leave() {
+// leave gives up the place, and the lock that the token may have got. A request may arrive after the
+// release. So leave releases again until the request is over, and once more if it got no answer.
+// Any of the servers may have the place.
+func (p *poller) leave() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
@@ -208,7 +208,7 @@ func (s *Store) releaseAtAll(ctx context.Context, text []byte) (answered bool) {
 }
 
 // notYet returns the channel that closes when the last request is over, or nil if it is.
-func (p *place) notYet(over bool) <-chan struct{} {
+func (p *poller) notYet(over bool) <-chan struct{} {
 	if over {
 		return nil
 	}
