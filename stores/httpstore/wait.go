@@ -56,7 +56,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, err
 }
 
-// waitAtServer waits with a place at a server. If it fails, the place is given up in the background.
+// waitAtServer waits with a place at a server. If it fails, the place is given up in the
+// background.
 func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Grant, error) {
 	p := &poller{s: s, body: s.acquiring(r)}
 	p.body.Wait = poll.Milliseconds()
@@ -156,9 +157,9 @@ const (
 	closeTime = storekit.Patience / 2
 )
 
-// leave gives up the place, and the lock that the token may have got. A request may arrive after the
-// release. So leave releases again until the request is over, and once more if it got no answer.
-// Any of the servers may have the place.
+// leave gives up the place, and the lock that the token may have got. A request may arrive after
+// the release. So leave releases again until the request is over, and once more if it got no
+// answer. Any of the servers may have the place.
 func (p *poller) leave() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
