@@ -83,7 +83,7 @@ var ports = map[string]string{"https": "443", "http": "80"}
 func Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names: []string{encrypted, plain}, Help: "a server of padlock serve --api", Example: example,
-		Open:    storeurl.Opens(FromURL, Lazy(), examined),
+		Guarantees: least, Open: storeurl.Opens(FromURL, Lazy(), examined),
 		Servers: servers, At: at,
 	}
 }
