@@ -163,6 +163,8 @@ func storeRows() []arrowRow {
 		switch store {
 		case "stores/quorum", "stores/sqlstore": // quorum is made of other stores; the grants of the statements of sqlstore are compared with those of memstore
 			tests = append(slices.Clone(tests), "stores/memstore")
+		case "stores/httpstore": // its servers
+			tests = append(slices.Clone(tests), "stores/memstore", "observe/padlockapi")
 		}
 		code := []string{"driver", "storekit", "storekit/storeurl"}
 		switch store {
@@ -178,6 +180,8 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory")
 		case "stores/leasestore":
 			code = append(code, "storekit/register", "storekit/overhttp")
+		case "stores/httpstore":
+			code = append(code, "storekit/overhttp")
 		case "stores/s3store", "stores/dynamostore":
 			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":

@@ -62,14 +62,24 @@ func (q *query) acquireNow(id waitID) reply {
 
 // checkAcquire finds the errors in the request that the Locker does not find.
 func (q *query) checkAcquire() reply {
-	g := q.where.locker.Guarantees()
+	r := q.checkStore()
 	switch {
-	case !g.Lease && !g.Detached, g.RefusedIsSpent:
-		return refuse(http.StatusNotImplemented, "unsupported", fmt.Sprintf("locks in a store of the kind %q cannot be taken over HTTP: they have no lease, or no token can be repeated", g.Store))
+	case r.status != 0:
+		return r
+	case q.replaces != "" && (q.waitMS > 0 || q.has("slots")):
+		return refuse(http.StatusBadRequest, "invalid", "replaces cannot be sent together with wait_ms or slots")
 	case len(q.token) < minToken:
 		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("the token has %d characters, at least %d are needed; make a random one for each piece of work", len(q.token), minToken))
 	case q.has("slots") && (q.slots < 1 || q.slots > driver.MaxSlots):
 		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("slots must be 1 to %d", driver.MaxSlots))
+	}
+	return reply{}
+}
+
+// checkStore refuses every lock of a store whose locks cannot be taken over HTTP.
+func (q *query) checkStore() reply {
+	if g := q.where.locker.Guarantees(); !g.Lease && !g.Detached || g.RefusedIsSpent {
+		return refuse(http.StatusNotImplemented, "unsupported", fmt.Sprintf("locks in a store of the kind %q cannot be taken over HTTP: they have no lease, or no token can be repeated", g.Store))
 	}
 	return reply{}
 }
@@ -113,9 +123,10 @@ func (q *query) take(ctx context.Context) (held, error) {
 	return h, err
 }
 
-// try makes one try, or repeats an earlier one.
+// try makes one try, or repeats an earlier one. With replaces, the token gets the hold of the other
+// token.
 func (q *query) try(ctx context.Context) reply {
-	lock, err := q.where.locker.TryAcquire(ctx, q.name, q.options()...)
+	lock, err := q.lock(ctx)
 	if err != nil {
 		return failure(err)
 	}
@@ -124,6 +135,21 @@ func (q *query) try(ctx context.Context) reply {
 		return failure(err)
 	}
 	return q.grant(h)
+}
+
+func (q *query) lock(ctx context.Context) (*padlock.Lock, error) {
+	if !q.has("replaces") {
+		return q.where.locker.TryAcquire(ctx, q.name, q.options()...)
+	}
+	mode := padlock.ModeExclusive // a client that has a permit or a shared lock says so
+	if q.shared {
+		mode = padlock.ModeShared
+	}
+	key, err := padlock.KeyFor(q.name, q.replaces, mode)
+	if err != nil {
+		return nil, err
+	}
+	return q.where.locker.Adopt(ctx, key, q.options()...)
 }
 
 // held is a lock that was granted.
@@ -195,7 +221,7 @@ func (q *query) grant(h held) reply {
 	if h.until <= q.api.clock.Now() {
 		return refuse(http.StatusGone, "expired", "the lease was over before this answer; ask for a longer one with a new token")
 	}
-	out := granted{Token: q.token, Fence: h.fence, ValidMS: h.until.Sub(q.at).Milliseconds()}
+	out := granted{Token: q.token, Fence: h.fence, ValidMS: h.until.Sub(q.at).Milliseconds(), Shared: h.shared}
 	attrs := []slog.Attr{slog.String("name", q.name), slog.Uint64("fence", out.Fence), slog.Bool("shared", h.shared)}
 	if h.slot >= 0 {
 		out.Slot = &h.slot

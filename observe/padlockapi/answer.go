@@ -26,6 +26,7 @@ type granted struct {
 	Fence   uint64 `json:"fence"`
 	ValidMS int64  `json:"valid_ms"`
 	Slot    *int   `json:"slot,omitempty"`
+	Shared  bool   `json:"shared,omitempty"`
 }
 
 // waiting is the answer to acquire if the wait goes on.
@@ -37,6 +38,7 @@ type waiting struct {
 // extended is the answer to extend.
 type extended struct {
 	ValidMS int64 `json:"valid_ms"`
+	Shared  bool  `json:"shared,omitempty"`
 }
 
 // released is the answer to release.

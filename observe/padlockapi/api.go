@@ -111,23 +111,24 @@ type operation struct {
 var operations = []operation{
 	{
 		"/v1/acquire", rightAcquire,
-		[]string{"name", "token", "ttl_ms", "wait_ms", "keep_ms", "shared", "slots", "label", "fence_above"}, []string{"name", "token"},
+		[]string{"name", "name_base64", "token", "ttl_ms", "wait_ms", "keep_ms", "shared", "slots", "label", "fence_above", "replaces"}, []string{"name", "token"},
 		acquire, []int{200, 202, 409, 410, 429, 501, 503, 504},
 	},
 	{
-		"/v1/extend", rightAcquire, []string{"name", "token", "slot", "ttl_ms"}, []string{"name", "token"},
+		"/v1/extend", rightAcquire, []string{"name", "name_base64", "token", "slot", "ttl_ms"}, []string{"name", "token"},
 		extend, []int{200, 410, 501, 503, 504},
 	},
 	{
-		"/v1/release", rightAcquire, []string{"name", "token", "slot", "keep_ms"}, []string{"name", "token"},
+		"/v1/release", rightAcquire, []string{"name", "name_base64", "token", "slot", "keep_ms"}, []string{"name", "token"},
 		release, []int{200, 501, 503, 504},
 	},
-	{"/v1/status", rightRead, []string{"name", "slot"}, []string{"name"}, status, []int{200, 501, 503, 504}},
-	{"/v1/list", rightRead, []string{"prefix"}, nil, listNames, []int{200, 501, 503, 504}},
+	{"/v1/status", rightRead, []string{"name", "name_base64", "slot"}, []string{"name"}, status, []int{200, 501, 503, 504}},
+	{"/v1/list", rightRead, []string{"prefix", "prefix_base64"}, nil, listNames, []int{200, 501, 503, 504}},
 	{
-		"/v1/break", rightBreak, []string{"name", "slot", "fence", "reason"}, []string{"name", "fence"},
+		"/v1/break", rightBreak, []string{"name", "name_base64", "slot", "fence", "reason"}, []string{"name", "fence"},
 		breakHolds, []int{200, 409, 501, 503, 504},
 	},
+	{"/v1/store", rightAny, nil, nil, describe, []int{200, 501, 503}},
 }
 
 //go:embed openapi.json

@@ -2,6 +2,7 @@ package padlockapi
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const minToken = 16
 // requestBody has all that a client can send. Each operation accepts some of the fields.
 type requestBody struct {
 	name, token, label, prefix, reason string
+	replaces                           string
 	ttlMS, waitMS, keepMS              int64
 	slots, slot                        int64
 	fence, fenceAbove                  int64
@@ -36,14 +38,16 @@ type requestBody struct {
 // type of the JSON value.
 func (b *requestBody) field(key string) any {
 	switch key {
-	case "name":
+	case "name", "name_base64":
 		return &b.name
 	case "token":
 		return &b.token
 	case "label":
 		return &b.label
-	case "prefix":
+	case "prefix", "prefix_base64":
 		return &b.prefix
+	case "replaces":
+		return &b.replaces
 	case "reason":
 		return &b.reason
 	case "ttl_ms":
@@ -93,13 +97,16 @@ func parseBody(text []byte, op *operation) (*requestBody, error) {
 		switch {
 		case !slices.Contains(op.accepts, name):
 			return nil, fmt.Errorf("a field is unknown: %s has only %s", op.path, strings.Join(op.accepts, ", "))
-		case b.has(name):
-			return nil, fmt.Errorf("the field %s is there twice", name)
+		case b.has(strings.TrimSuffix(name, inBase64)):
+			return nil, fmt.Errorf("the field %s is there twice", strings.TrimSuffix(name, inBase64))
 		}
-		b.given = append(b.given, name)
+		b.given = append(b.given, strings.TrimSuffix(name, inBase64))
 		value, err := d.Token()
 		if err == nil {
 			err = setField(b.field(name), value)
+		}
+		if err == nil && strings.HasSuffix(name, inBase64) {
+			err = decode(b.field(name))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the field %s: %w", name, err)
@@ -111,6 +118,23 @@ func parseBody(text []byte, op *operation) (*requestBody, error) {
 		}
 	}
 	return b, nil
+}
+
+// inBase64 ends the names of fields for bytes that are not UTF-8.
+const inBase64 = "_base64"
+
+// decode replaces a text in base64 by its bytes.
+func decode(field any) error {
+	text, ok := field.(*string)
+	if !ok {
+		return errors.New("it is no text")
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(*text)
+	if err != nil {
+		return errors.New("it must be in base64, with padding")
+	}
+	*text = string(data)
+	return nil
 }
 
 func setField(field any, value json.Token) error {

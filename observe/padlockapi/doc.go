@@ -2,8 +2,8 @@
 // needs the standard library only. The command padlock serve --api has it built in.
 //
 // Use it if programs that are not written in Go take locks, or must not reach the store itself. In
-// Go, use package padlock with the store instead: it needs no server in between, renews by itself,
-// and has locks on several names.
+// Go, use package padlock with the store instead, which needs no server in between, or with package
+// httpstore, which is a client of this API.
 //
 //	tokens, err := padlockweb.OpenTokens("/etc/padlock/tokens")
 //	…
@@ -19,6 +19,7 @@
 //	/v1/status    returns the holders of a name
 //	/v1/list      lists the names that begin with a prefix
 //	/v1/break     ends the holds of a name by force, with AllowBreak
+//	/v1/store     returns what the store promises
 //
 // GET /v1/openapi.json returns the description of all of them in OpenAPI 3.1.
 //

@@ -10,26 +10,19 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// extend makes the lease last for at least ttl_ms from now. Without ttl_ms, it verifies the lock:
-// it asks for the shortest lease, and a lease is never shortened.
+// extend makes the lease last for at least ttl_ms from now. Without ttl_ms, it verifies the lock
+// and changes nothing.
 func extend(q *query) reply {
 	name, err := q.storedName()
-	if err != nil {
-		return failure(err)
+	if err == nil {
+		err = q.checkExtend(name)
 	}
-	g := q.where.locker.Guarantees()
-	ttl := duration(q.ttlMS)
-	if ttl == 0 {
-		ttl = max(driver.MinTTL, g.MinTTL)
-	}
-	key, err := padlock.KeyFor(name, q.token, padlock.ModeExclusive) // the mode does not matter here
 	if err != nil {
 		return failure(err)
 	}
 	ctx, cancel := q.patient()
 	defer cancel()
-	elapsed := q.elapsed() // before ExtendKey, so that valid_ms is not too long
-	left, err := q.where.locker.ExtendKey(ctx, key, ttl)
+	g, elapsed, err := q.extendAt(ctx, name)
 	if err != nil {
 		return failure(err)
 	}
@@ -37,8 +30,57 @@ func extend(q *query) reply {
 	if q.has("slot") {
 		slot = int(q.slot)
 	}
-	q.note(q.api.clock.Now().Add(left), slot)
-	return reply{http.StatusOK, extended{ValidMS: (elapsed + left).Milliseconds()}}
+	left := usable(g.TTL)
+	q.note(q.at.Add(elapsed+left), slot)
+	return reply{http.StatusOK, extended{ValidMS: max(0, (elapsed + left).Milliseconds()), Shared: g.Shared}}
+}
+
+// checkExtend refuses what the store would refuse.
+func (q *query) checkExtend(name string) error {
+	g := q.where.store.Guarantees()
+	if err := driver.CheckHold(name, q.token, &g); err != nil {
+		return err
+	}
+	if !g.Lease && !g.Detached {
+		return errors.ErrUnsupported
+	}
+	if q.ttlMS == 0 {
+		return nil
+	}
+	return driver.CheckTTL("ttl_ms", duration(q.ttlMS), &g)
+}
+
+// extendAt extends or verifies the hold in the store. If a reply is lost, extendAt repeats the
+// request. It returns how long this server had the client's request before the last of its own was
+// sent: from then on the lease counts.
+func (q *query) extendAt(ctx context.Context, name string) (g driver.Grant, elapsed time.Duration, err error) {
+	for i := 0; ; i++ {
+		elapsed = q.elapsed()
+		g, err = q.where.store.Extend(ctx, name, q.token, duration(q.ttlMS))
+		if err == nil && g.TTL <= 0 {
+			err = padlock.ErrUncertain // a hold without an end cannot be reported
+		}
+		if err == nil || answered(err) || i == len(again) || sleep(ctx, again[i]) != nil {
+			return g, elapsed, err
+		}
+	}
+}
+
+// answered reports whether the error of a request says what became of it.
+func answered(err error) bool {
+	for _, known := range []error{padlock.ErrLost, padlock.ErrExpired, padlock.ErrInvalid, padlock.ErrClosed, padlock.ErrUnavailable, errors.ErrUnsupported} {
+		if errors.Is(err, known) {
+			return !errors.Is(err, padlock.ErrUncertain)
+		}
+	}
+	return false
+}
+
+// usable returns how long a holder may work with a lease of length ttl: as in package padlock, the
+// lease less the drift of two clocks, and the time to stop in.
+func usable(ttl time.Duration) time.Duration {
+	drift := ttl/100 + min(2*time.Millisecond, ttl/20)
+	return ttl - drift - min(50*time.Millisecond, ttl/10)
 }
 
 // release releases the lock, and ends a wait with the token. The outcome is that of the store,
@@ -94,8 +136,8 @@ var outcomes = map[driver.Outcome]string{
 	driver.OutcomeReleased: "released", driver.OutcomeInherited: "released", driver.OutcomeExpired: "expired", driver.OutcomeTaken: "taken", driver.OutcomeGone: "gone",
 }
 
-// releaseAgain is how long to wait before each repetition of a release without an answer.
-var releaseAgain = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
+// again is how long to wait before each repetition of a request without an answer.
+var again = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
 
 // releaseAt releases the lock in the store. If a reply is lost, releaseAt repeats the request.
 // "Gone" after that means that the first request has released the lock, or that it was gone before;
@@ -109,7 +151,7 @@ func (q *query) releaseAt(ctx context.Context, name string) (driver.Outcome, err
 		}
 		final := errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, padlock.ErrClosed)
 		unsure = unsure || !final && !errors.Is(err, padlock.ErrUnavailable)
-		if final || i == len(releaseAgain) || sleep(ctx, releaseAgain[i]) != nil {
+		if final || i == len(again) || sleep(ctx, again[i]) != nil {
 			if unsure {
 				err = errors.Join(padlock.ErrUncertain, err)
 			}

@@ -14,11 +14,14 @@ const (
 	rightRead right = iota
 	rightAcquire
 	rightBreak
+	rightAny // one of them
 )
 
-func (r right) String() string { return [...]string{"read", "acquire", "break"}[r] }
+func (r right) String() string { return [...]string{"read", "acquire", "break", "read or acquire"}[r] }
 
-func (v *Visitor) may(r right) bool { return [...]bool{v.Read, v.Acquire, v.Break}[r] }
+func (v *Visitor) may(r right) bool {
+	return [...]bool{v.Read, v.Acquire, v.Break, v.Read || v.Acquire || v.Break}[r]
+}
 
 // hasRule reports whether an option says what visitors may do.
 func (s *settings) hasRule() bool { return s.tokens != nil || s.authorize != nil || s.open }
@@ -93,8 +96,11 @@ func (a *API) visitor(r *http.Request) (v Visitor, sent bool) {
 // checkName refuses a name, or a prefix to list, that is not one of the visitor's.
 func (q *query) checkName() reply {
 	text := q.name
-	if q.op.path == "/v1/list" {
+	switch q.op.path {
+	case "/v1/list":
 		text = q.prefix
+	case "/v1/store": // has no name
+		return reply{}
 	}
 	if q.who.Tenant || strings.HasPrefix(text, q.who.Prefix) {
 		return reply{}

@@ -10,6 +10,7 @@ import (
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 	"github.com/padlock-go/padlock/stores/etcdstore"
+	"github.com/padlock-go/padlock/stores/httpstore"
 	"github.com/padlock-go/padlock/stores/leasestore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 	"github.com/padlock-go/padlock/stores/mongostore"
@@ -42,6 +43,7 @@ func Schemes() []driver.Scheme {
 		s3store.GoogleScheme(),
 		dynamostore.Scheme(),
 		leasestore.Scheme(),
+		httpstore.Scheme(),
 	}
 }
 

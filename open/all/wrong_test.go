@@ -74,6 +74,10 @@ var moulds = []mould{
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s"},
 	},
 	{schemes: []string{"kubernetes"}, url: "SCHEME://shop?endpoint=http://127.0.0.1:1&", noHost: true, wrong: []string{"lazy=maybe", "clock=x", "ca-file=/dev/null"}},
+	{
+		schemes: []string{"padlock+https", "padlock+http"}, url: "SCHEME://HOST?", several: true,
+		wrong: []string{"lazy=maybe", "plaintext=maybe", "token-file=", "cert="},
+	},
 	{schemes: []string{"memcached"}, url: "SCHEME://HOST?", wrong: []string{"lazy=maybe", "tls=maybe", "layout=x"}},
 	{schemes: []string{"semaphore"}, url: "SCHEME:?", noHost: true, wrong: []string{"hash=x"}},
 	{schemes: []string{"file"}, url: "SCHEME:///dev/null/locks?", noHost: true, wrong: []string{"max-open=-1", "max-open=x", "create=maybe", "world=", "nfs=yes"}},

@@ -1,0 +1,102 @@
+package httpstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// state is what a server reports about a name.
+type state struct {
+	Name       string   `json:"name"`
+	NameBase64 []byte   `json:"name_base64"`
+	Permit     *int     `json:"slot"`
+	Fence      uint64   `json:"fence"`
+	Holders    []holder `json:"holders"`
+}
+
+// state returns the state of the name that the store knows. The number of waiters is unknown; see
+// heldError.
+func (w *state) state() driver.State {
+	out := driver.State{Name: w.Name, Holds: holds(w.Holders), Fence: w.Fence, Waiters: -1}
+	if len(w.NameBase64) > 0 {
+		out.Name = string(w.NameBase64)
+	}
+	if w.Permit != nil {
+		out.Name = driver.SlotName(out.Name, *w.Permit)
+	}
+	return out
+}
+
+// Inspect returns the state of a name; see driver.Admin.
+func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if err := driver.CheckName(name, &s.g); err != nil {
+		return driver.State{}, err
+	}
+	if s.g.Lacks&driver.AbilityInspect != 0 {
+		return driver.State{}, errors.ErrUnsupported
+	}
+	return s.inspect(ctx, name)
+}
+
+func (s *Store) inspect(ctx context.Context, name string) (driver.State, error) {
+	var out state
+	if err := s.look(ctx, "status", named(name), &out); err != nil {
+		return driver.State{}, err
+	}
+	found := out.state()
+	found.Name = name
+	return found, nil
+}
+
+// List returns the names that begin with prefix; see driver.Admin. A server lists at most 1,000
+// names, and no lines for permits. If there are more, the error is errors.ErrUnsupported.
+func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if s.g.Lacks&driver.AbilityList != 0 {
+		return nil, errors.ErrUnsupported
+	}
+	var body struct {
+		Prefix       string `json:"prefix,omitempty"`
+		PrefixBase64 []byte `json:"prefix_base64,omitempty"`
+	}
+	if isText(prefix) {
+		body.Prefix = prefix
+	} else {
+		body.PrefixBase64 = []byte(prefix)
+	}
+	var out struct {
+		Locks   []state `json:"locks"`
+		LeftOut int     `json:"left_out"`
+	}
+	if err := s.look(ctx, "list", body, &out); err != nil {
+		return nil, err
+	}
+	all := make([]driver.State, 0, len(out.Locks))
+	for i := range out.Locks {
+		all = append(all, out.Locks[i].state())
+	}
+	if out.LeftOut > 0 {
+		return all, fmt.Errorf("%w: the server lists %d names, and there are %d more; ask with a longer prefix", errors.ErrUnsupported, len(all), out.LeftOut)
+	}
+	return all, nil
+}
+
+// Break ends the holds of a name; see driver.Admin.
+func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	if err := driver.CheckName(name, &s.g); err != nil {
+		return 0, err
+	}
+	switch {
+	case s.g.Lacks&driver.AbilityBreak != 0:
+		return 0, errors.ErrUnsupported
+	case seenFence == 0 || driver.CheckFence(seenFence) != nil:
+		return 0, fmt.Errorf("%w: the name never has the fence %d over HTTP", driver.ErrLost, seenFence)
+	}
+	body := named(name)
+	body.Fence = seenFence
+	var out granted
+	_, err := s.change(ctx, "break", body, &out)
+	return out.Fence, err
+}

@@ -1,0 +1,271 @@
+package httpstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/observe/padlockapi"
+	"github.com/padlock-go/padlock/stores/httpstore"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+func request(name, token string) driver.Request {
+	return driver.Request{Name: name, Token: token, TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "report"}}
+}
+
+const one, two = "token-one-0123456789", "token-two-0123456789"
+
+// Two servers offer one store, and are killed in turn. Locks survive, nobody works at the same time
+// as another, and the fences grow.
+func TestServersAreKilledInTurn(t *testing.T) {
+	t.Parallel()
+	memory := memstore.New()
+	servers := []*service{serve(t, memory.Open()), serve(t, memory.Open())}
+	var inside, last atomic.Int64
+	var wg sync.WaitGroup
+	over, done := context.WithTimeout(t.Context(), 4*time.Second)
+	defer done()
+	var turns [4]int
+	for i := range turns {
+		locker := padlock.New(open(t, servers[i%2], servers[1-i%2]), padlock.KeepStoreOpen())
+		wg.Go(func() {
+			for over.Err() == nil {
+				lock, err := locker.Acquire(over, "name")
+				if err != nil {
+					continue
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two holders")
+				}
+				if before := last.Swap(int64(lock.Fence())); before >= int64(lock.Fence()) {
+					t.Errorf("fence %d after %d", lock.Fence(), before)
+				}
+				turns[i]++
+				inside.Add(-1)
+				_ = lock.Release() // a lost reply is an error here; the lock ends
+			}
+			if err := locker.Close(context.WithoutCancel(over)); err != nil {
+				t.Log(err)
+			}
+		})
+	}
+	for i := 0; over.Err() == nil; i++ {
+		select {
+		case <-over.Done():
+		case <-time.After(400 * time.Millisecond):
+			servers[i%2].kill()
+			servers[i%2].start(memory.Open())
+		}
+	}
+	wg.Wait()
+	if slices.Min(turns[:]) == 0 {
+		t.Errorf("the clients had the lock %v times", turns)
+	}
+	t.Logf("the clients had the lock %v times", turns)
+}
+
+// A waiter keeps waiting while its server is down for a moment.
+func TestWaitOutlivesRestart(t *testing.T) {
+	t.Parallel()
+	memory := memstore.New()
+	s := serve(t, memory.Open())
+	store := open(t, s)
+	if _, err := store.Acquire(t.Context(), request("name", one)); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		g, err := store.Wait(t.Context(), request("name", two), true)
+		if err == nil && g.TTL < 20*time.Second {
+			err = fmt.Errorf("granted %+v", g)
+		}
+		got <- err
+	}()
+	waiting(t, memory)
+	s.kill()
+	s.start(memory.Open())
+	waiting(t, memory)
+	if out, err := store.Release(t.Context(), "name", one, 0); err != nil || out != driver.OutcomeReleased {
+		t.Errorf("Release: %v, %v", out, err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// waiting returns when somebody waits for the name.
+func waiting(t *testing.T, memory *memstore.Store) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.After(time.Millisecond) {
+		if s, err := memory.Inspect(t.Context(), "name"); err == nil && s.Waiters > 0 {
+			return
+		}
+	}
+	t.Fatal("nobody waits")
+}
+
+// A wait that its caller gives up leaves no place and no lock, whatever the server was doing.
+func TestWaitGivenUp(t *testing.T) {
+	t.Parallel()
+	memory := memstore.New()
+	store := open(t, serve(t, memory.Open()))
+	for i := range 20 {
+		one, two := fmt.Sprint(one, i), fmt.Sprint(two, i) // a token that has waited is spent
+		if _, err := store.Acquire(t.Context(), request("name", one)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { _, err := store.Wait(ctx, request("name", two), true); ended <- err }()
+		waiting(t, memory)
+		go cancel()
+		if _, err := store.Release(t.Context(), "name", one, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err == nil {
+			_, _ = store.Release(t.Context(), "name", two, 0) // the lock came first
+		} else if !errors.Is(err, context.Canceled) {
+			t.Errorf("Wait: %v", err)
+		}
+		free(t, memory)
+	}
+}
+
+// free waits until nobody holds the name or waits for it.
+func free(t *testing.T, memory *memstore.Store) {
+	t.Helper()
+	var s driver.State
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-time.After(time.Millisecond) {
+		if s, _ = memory.Inspect(t.Context(), "name"); len(s.Holds) == 0 && s.Waiters <= 0 {
+			return
+		}
+	}
+	t.Fatalf("left over: %+v", s)
+}
+
+// A server that is down is skipped. If nobody listens anywhere, nothing was changed.
+func TestServersDown(t *testing.T) {
+	t.Parallel()
+	memory := memstore.New()
+	a, b := serve(t, memory.Open()), serve(t, memory.Open())
+	store := open(t, a, b)
+	for i, down := range []*service{a, b} {
+		down.kill()
+		if i == 1 {
+			break
+		}
+		if _, err := store.Acquire(t.Context(), request("name", one)); err != nil && !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("with one server: %v", err) // a connection that broke leaves the first request open
+		}
+		if _, err := store.Acquire(t.Context(), request("name", one)); err != nil {
+			t.Errorf("with one server: %v", err)
+		}
+	}
+	var err error
+	for range 2 {
+		_, err = store.Acquire(t.Context(), request("name", one))
+	}
+	if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("without a server: %v", err)
+	}
+	if _, err := httpstore.Open(t.Context(), httpstore.Config{Servers: []string{a.url()}}); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("Open without a server: %v", err)
+	}
+}
+
+// Servers of two stores are a mistake that would give a name two holders.
+func TestTwoStores(t *testing.T) {
+	t.Parallel()
+	a, b := serve(t, memstore.New()), serve(t, memstore.New())
+	_, err := httpstore.Open(t.Context(), httpstore.Config{Servers: []string{a.url(), b.url()}})
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "different stores") {
+		t.Errorf("Open: %v", err)
+	}
+	s, err := httpstore.Open(t.Context(), httpstore.Config{Servers: []string{a.url(), b.url()}}, httpstore.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	found, err := s.Status(t.Context())
+	if err != nil || len(found) != 2 || !strings.Contains(found[1].Advice, "two holders") {
+		t.Errorf("Status: %+v, %v", found, err)
+	}
+}
+
+// The token decides which abilities the store has. The promises say so.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := serve(t, memstore.New(), padlockapi.Authorize(func(r *http.Request) padlockapi.Visitor {
+		switch r.Header.Get("Authorization") {
+		case "Bearer worker":
+			return padlockapi.Visitor{Name: "worker", Acquire: true}
+		case "Bearer tenant":
+			return padlockapi.Visitor{Name: "tenant", Acquire: true, Read: true, Tenant: true, Prefix: "t:"}
+		}
+		return padlockapi.Visitor{}
+	}))
+	as := func(token string) (*httpstore.Store, error) {
+		return httpstore.Open(t.Context(), httpstore.Config{Servers: []string{s.url()}, Token: func() (string, error) { return token, nil }})
+	}
+	if _, err := as("nobody"); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "right") {
+		t.Errorf("Open with a wrong token: %v", err)
+	}
+	worker, err := as("worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Close()
+	if lacks := worker.Guarantees().Lacks; lacks != driver.AbilityInspect|driver.AbilityList|driver.AbilityBreak {
+		t.Errorf("the worker lacks %b", lacks)
+	}
+	if _, err := worker.Inspect(t.Context(), "name"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Inspect without the right: %v", err)
+	}
+	tenant, err := as("tenant")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tenant.Close()
+	mine, err1 := worker.StoreID(t.Context())
+	other, err2 := tenant.StoreID(t.Context())
+	if mine == other || err1 != nil || err2 != nil {
+		t.Errorf("the worker has the store %q, the tenant %q; %v, %v", mine, other, err1, err2)
+	}
+	if driver.SamePlace(worker, tenant) != true {
+		t.Error("one server is two places")
+	}
+}
+
+// Others see the client's process in the label, and the time that is left is what was asked for.
+func TestHolderAndLease(t *testing.T) {
+	t.Parallel()
+	memory := memstore.New()
+	store := open(t, serve(t, memory.Open()))
+	most := store.Guarantees().MaxTTL
+	for i, ttl := range []time.Duration{100 * time.Millisecond, 333 * time.Millisecond, time.Second, 7 * time.Second, most} {
+		r := request(fmt.Sprintf("name-%d", i), one)
+		r.TTL = ttl
+		g, err := store.Acquire(t.Context(), r)
+		if err != nil || g.TTL < ttl-10*time.Millisecond || g.TTL > ttl*7/5 {
+			t.Errorf("a lease of %v: %+v, %v", ttl, g, err)
+		}
+	}
+	var held *driver.HeldError
+	_, err := store.Acquire(t.Context(), request("name-4", two))
+	if !errors.As(err, &held) || len(held.Holds) != 1 || !strings.HasPrefix(held.Holds[0].Label, "report web-3/4121 (ann, ") {
+		t.Fatalf("the refusal is %+v", err)
+	}
+	if left := time.Until(held.Until); left < most-2*time.Second || left > most+2*time.Second {
+		t.Errorf("the hold ends in %v", left)
+	}
+}

@@ -1,0 +1,134 @@
+package httpstore_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/observe/padlockapi"
+	"github.com/padlock-go/padlock/stores/httpstore"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// service is a server of the API. A test can kill it, and start it again at the same address.
+type service struct {
+	t    testing.TB
+	addr string
+	opts []padlockapi.Option
+
+	mu      sync.Mutex
+	server  *http.Server
+	api     *padlockapi.API
+	closing sync.WaitGroup
+}
+
+// all lets everybody do everything.
+func all(*http.Request) padlockapi.Visitor {
+	return padlockapi.Visitor{Name: "ann", Read: true, Acquire: true, Break: true}
+}
+
+// serve starts a server for the store.
+func serve(t testing.TB, store driver.Store, opts ...padlockapi.Option) *service {
+	t.Helper()
+	if opts == nil {
+		opts = []padlockapi.Option{padlockapi.Authorize(all), padlockapi.AllowBreak()}
+	}
+	s := &service{t: t, addr: "127.0.0.1:0", opts: opts}
+	s.start(store)
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *service) url() string { return "http://" + s.addr }
+
+func (s *service) start(store driver.Store) {
+	s.t.Helper()
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addr = l.Addr().String()
+	s.api = padlockapi.Handler(store, s.opts...)
+	s.server = &http.Server{Handler: s.api}
+	server := s.server
+	s.closing.Go(func() { server.Serve(l) })
+}
+
+// kill breaks all connections. The waits of the old server end in the background, as if its process
+// had died: whatever they still get is not known to any client.
+func (s *service) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server.Close()
+	api := s.api
+	s.closing.Go(func() { api.Close() })
+}
+
+func (s *service) stop() {
+	s.kill()
+	s.closing.Wait()
+}
+
+// open opens a store at the servers.
+func open(t testing.TB, services ...*service) *httpstore.Store {
+	t.Helper()
+	var c httpstore.Config
+	for _, s := range services {
+		c.Servers = append(c.Servers, s.url())
+	}
+	s, err := httpstore.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// changes reports whether a request can change a lock.
+func changes(request []byte) bool {
+	for _, path := range []string{"acquire", "extend", "release", "break"} {
+		if bytes.HasPrefix(request, []byte("POST /v1/"+path+" ")) {
+			return true
+		}
+	}
+	return false
+}
+
+// The store passes the suite over a server with locks in memory, under faults of the connection and
+// of the server. A server that restarts has lost these locks.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	s := serve(t, memstore.New())
+	proxies := server.NewProxies[driver.Store](t, s.addr)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(ctx context.Context) (driver.Store, error) {
+			return proxies.Open(func(addr string) (driver.Store, error) {
+				return httpstore.Open(ctx, httpstore.Config{Servers: []string{"http://" + addr}})
+			})
+		},
+		Anonymous:     true, // the holder is the server; the label has the rest
+		CutConnection: proxies.Cut,
+		LoseReply:     proxies.LoseReply(changes),
+		Pause: func() (func() error, error) {
+			proxies.Silence(true)
+			return func() error { proxies.Silence(false); return nil }, nil
+		},
+		Restart: func(bool) error {
+			s.kill()
+			s.start(memstore.New())
+			return nil
+		},
+	})
+}

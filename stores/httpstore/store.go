@@ -1,0 +1,214 @@
+package httpstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/overhttp"
+)
+
+// Store keeps locks in the store of one or more servers. It is safe for concurrent use.
+type Store struct {
+	calls   storekit.Calls
+	servers []*overhttp.Client
+	first   atomic.Int32 // the server that is asked first
+	clock   driver.Clock
+	g       driver.Guarantees
+	id      string // of the store; "" if Open has not learned it
+}
+
+// Open opens a store. Unless the store is lazy, Open asks all servers what they promise. At least
+// one must answer, and all that answer must offer the same store. ctx bounds only the opening.
+func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
+	all := config{Config: c}
+	for _, set := range opts {
+		if set != nil {
+			set(&all)
+		}
+	}
+	bases, err := all.bases()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{clock: driver.SystemClock(), g: least()}
+	s.calls.Open()
+	transport := all.transport()
+	for _, base := range bases {
+		client := overhttp.New(base, transport)
+		client.Sign = signer(all.Token)
+		s.servers = append(s.servers, client)
+	}
+	if all.examine || !all.lazy {
+		if err := s.learn(ctx); err != nil && !all.examine {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Guarantees returns the promises that the servers made when the store was opened, without those
+// that cannot be kept over HTTP.
+func (s *Store) Guarantees() driver.Guarantees { return s.g }
+
+// Close ends the waits, and waits until their places are given up. It releases no locks.
+func (s *Store) Close() error {
+	if !s.calls.End() {
+		return nil
+	}
+	s.calls.Work.Wait()
+	for _, server := range s.servers {
+		server.Close()
+	}
+	return nil
+}
+
+// lock is the body of a request about one lock. Fields that are empty are not sent.
+type lock struct {
+	Name       string `json:"name,omitempty"`
+	NameBase64 []byte `json:"name_base64,omitempty"`
+	Token      string `json:"token,omitempty"`
+	Replaces   string `json:"replaces,omitempty"`
+	Label      string `json:"label,omitempty"`
+	TTL        int64  `json:"ttl_ms,omitempty"`
+	Wait       int64  `json:"wait_ms,omitempty"`
+	Keep       int64  `json:"keep_ms,omitempty"`
+	FenceAbove uint64 `json:"fence_above,omitempty"`
+	Fence      uint64 `json:"fence,omitempty"`
+	Shared     bool   `json:"shared,omitempty"`
+}
+
+// named returns a body with a name. JSON has text only, so a name of other bytes is sent in base64.
+func named(name string) lock {
+	if isText(name) {
+		return lock{Name: name}
+	}
+	return lock{NameBase64: []byte(name)}
+}
+
+func isText(s string) bool {
+	return strings.ToValidUTF8(s, "") == s && !strings.ContainsRune(s, '\uFFFD')
+}
+
+// acquiring returns the body of an acquire.
+func (s *Store) acquiring(r *driver.Request) lock {
+	b := named(r.Name)
+	first := max(r.TTL, min(r.AtLeast, s.g.MaxTTL))
+	b.Token, b.Shared, b.TTL, b.Keep = wireToken(r.Token), r.Shared, lease(first), millis(r.AtLeast)
+	b.FenceAbove, b.Label = r.FenceAbove, s.label(&r.Holder)
+	if r.Replaces != "" {
+		b.Replaces = wireToken(r.Replaces)
+	}
+	return b
+}
+
+// wireToken returns the token as servers accept it: 16 to 128 printable characters. Any other token
+// is sent as its hash.
+func wireToken(token string) string {
+	odd := func(r rune) bool { return r < '!' || r > '~' }
+	if len(token) >= 16 && len(token) <= driver.MaxToken && !strings.ContainsFunc(token, odd) {
+		return token
+	}
+	sum := sha256.Sum256([]byte(token))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// label returns the label with the holder's process: as host and pid, others see those of the
+// server.
+func (s *Store) label(h *driver.Holder) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(h.Label, "?"), "\uFFFD", "?")
+	most := driver.MaxLabel
+	if s.g.MaxLabel > 0 {
+		most = s.g.MaxLabel
+	}
+	if long := strings.TrimSpace(text + " " + process(h)); len(long) <= most {
+		return long
+	}
+	return text
+}
+
+// Acquire makes one try; see driver.Store.
+func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if err := r.Validate(&s.g); err != nil {
+		return driver.Grant{}, err
+	}
+	var out granted
+	_, err := s.change(ctx, "acquire", s.acquiring(&r), &out)
+	if errors.Is(err, driver.ErrExpired) { // the time to work was over, but the store may still have the hold
+		return driver.Grant{}, fmt.Errorf("%w: %s", driver.ErrUncertain, err)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g := s.grant(&out)
+	g.Shared = out.Shared && r.Replaces != ""
+	return g, nil
+}
+
+// granted is what acquire and extend answer.
+type granted struct {
+	Fence   uint64 `json:"fence"`
+	ValidMS int64  `json:"valid_ms"`
+	Shared  bool   `json:"shared"`
+}
+
+// grant returns the grant of an answer. Its time counts from the moment at which the request was
+// sent.
+func (s *Store) grant(out *granted) driver.Grant {
+	g := driver.Grant{Fence: out.Fence, TTL: max(time.Duration(out.ValidMS)*time.Millisecond, time.Microsecond)}
+	if s.g.Fence == driver.FenceNone {
+		g.Fence = 0 // a lazily opened store promises none
+	}
+	return g
+}
+
+// Extend extends or verifies a hold; see driver.Store.
+func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	err := driver.CheckHold(name, token, &s.g)
+	if err == nil && ttl != 0 {
+		err = driver.CheckTTL("TTL", ttl, &s.g)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	body, out := named(name), granted{}
+	body.Token, body.TTL = wireToken(token), lease(ttl)
+	if _, err := s.change(ctx, "extend", body, &out); err != nil {
+		return driver.Grant{}, err
+	}
+	g := s.grant(&out)
+	g.Fence, g.Shared = 0, out.Shared
+	return g, nil
+}
+
+// Release ends a hold; see driver.Store.
+func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	err := driver.CheckHold(name, token, &s.g)
+	if err == nil {
+		err = driver.CheckKeep("keep", keep, &s.g)
+	}
+	if err != nil {
+		return driver.OutcomeGone, err
+	}
+	body := named(name)
+	body.Token, body.Keep = wireToken(token), millis(keep)
+	var out struct {
+		Outcome string `json:"outcome"`
+	}
+	if _, err := s.change(ctx, "release", body, &out); err != nil {
+		return driver.OutcomeGone, err
+	}
+	return outcomes[out.Outcome], nil
+}
+
+var outcomes = map[string]driver.Outcome{
+	"released": driver.OutcomeReleased, "expired": driver.OutcomeExpired, "taken": driver.OutcomeTaken, "gone": driver.OutcomeGone,
+}

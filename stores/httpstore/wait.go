@@ -1,0 +1,255 @@
+package httpstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
+)
+
+// poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
+const poll = 20 * time.Second
+
+// lostPoll replaces poll after a lost request. The server that has got it may get the lock for the
+// token, and no other server finds that before its own request ends.
+const lostPoll = time.Second
+
+// grace is how long a server keeps the place of a client that has gone.
+const grace = 5 * time.Second
+
+// JoinFirst implements driver.Waiter: there is never a guess.
+func (s *Store) JoinFirst(string) bool { return false }
+
+// Wait waits at a server; see driver.Waiter. It hands over holds, and never reservations.
+func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if err := r.Validate(&s.g); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.calls.Begin(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.calls.Work.Done()
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
+	var g driver.Grant
+	var err error
+	if reserve {
+		g, err = s.waitAtServer(both, &r)
+	} else {
+		err = s.waitAside(both, &r)
+	}
+	switch {
+	case err == nil:
+		return g, nil
+	case s.calls.Closing.Err() != nil:
+		return driver.Grant{}, driver.ErrClosed
+	case ctx.Err() != nil:
+		return driver.Grant{}, ctx.Err()
+	}
+	return driver.Grant{}, err
+}
+
+// waitAtServer waits with a place at a server. If it fails, the place is given up in the
+// background.
+func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Grant, error) {
+	p := &poller{s: s, body: s.acquiring(r)}
+	p.body.Wait = poll.Milliseconds()
+	p.life, p.end = context.WithCancel(context.Background())
+	g, err := p.wait(ctx)
+	if err == nil {
+		p.end()
+		return g, nil
+	}
+	s.calls.Work.Go(p.leave)
+	return driver.Grant{}, err
+}
+
+// A poller is the wait of one token. Its requests outlive the caller's context: if one of them were
+// interrupted, it could still reach the server, after the release that gives the place up.
+type poller struct {
+	s    *Store
+	body lock
+	life context.Context
+	end  context.CancelFunc
+
+	over     chan struct{} // closed when the last request is over
+	answered bool          // whether it was answered
+}
+
+// wait asks again and again with the same token, which keeps its place. A zero Grant means that a
+// new token should ask.
+func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
+	s := p.s
+	heard := s.clock.Now()  // when a server has answered last
+	var lost driver.Instant // when a request was lost; an earlier server may still wait for the token
+	for {
+		sent := s.clock.Now()
+		a, err := p.ask(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return driver.Grant{}, ctx.Err()
+		case err == nil && a.status == http.StatusAccepted:
+			if heard = s.clock.Now(); heard.Sub(lost) > 2*grace {
+				p.body.Wait = poll.Milliseconds()
+			}
+			if heard.Sub(sent) < lostPoll/10 && !storekit.Sleep(ctx, lostPoll/10) { // something on the way ends requests early
+				return driver.Grant{}, ctx.Err()
+			}
+			continue
+		case err == nil && a.status == http.StatusOK:
+			var out granted
+			if json.Unmarshal(a.body, &out) == nil && out.ValidMS > 0 {
+				g := s.grant(&out)
+				g.From = sent
+				return g, nil
+			}
+		}
+		if err = s.finish(ctx, a, err, new(granted)); err == nil {
+			err = fmt.Errorf("%w: the lease was over before the answer", driver.ErrUncertain)
+		}
+		switch {
+		case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrHeld):
+			return driver.Grant{}, nil // the token is spent, or not one that waits
+		case !transient(err), s.clock.Now().Sub(heard) > storekit.Patience:
+			return driver.Grant{}, err
+		}
+		lost, p.body.Wait = s.clock.Now(), lostPoll.Milliseconds()
+		if !storekit.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond)) {
+			return driver.Grant{}, ctx.Err()
+		}
+	}
+}
+
+// ask sends one request, and returns early if ctx ends.
+func (p *poller) ask(ctx context.Context) (*answer, error) {
+	var got *answer
+	var failed error
+	over := make(chan struct{})
+	p.over = over
+	p.s.calls.Work.Go(func() {
+		defer close(over)
+		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, poll)
+		p.answered = failed == nil
+	})
+	select {
+	case <-over:
+		return got, failed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// transient reports whether a repeat may have another result: the connection broke, or a server is
+// closing.
+func transient(err error) bool {
+	return errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrExpired)
+}
+
+const (
+	leaveTime = 30 * time.Second // how long the store tries to give up a place
+	closeTime = storekit.Patience / 2
+)
+
+// leave gives up the place, and the lock that the token may have got. A request may arrive after
+// the release. So leave releases again until the request is over, and once more if it got no
+// answer. Any of the servers may have the place.
+func (p *poller) leave() {
+	defer p.end()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	defer context.AfterFunc(p.s.calls.Closing, func() { time.AfterFunc(closeTime, cancel) })()
+	text, err := json.Marshal(lock{Name: p.body.Name, NameBase64: p.body.NameBase64, Token: p.body.Token})
+	if err != nil {
+		return // there is no name that JSON cannot have
+	}
+	more := 1
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		over := false
+		select {
+		case <-p.over:
+			over = true
+		default:
+		}
+		if p.s.releaseAtAll(ctx, text) && over {
+			if p.answered || more == 0 {
+				return
+			}
+			more--
+			pause = time.Second
+		}
+		if ctx.Err() != nil {
+			return // the place ends with the grace of the server, and a hold with its lease
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-p.notYet(over):
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// releaseAtAll sends a release to every server, and reports whether one has answered.
+func (s *Store) releaseAtAll(ctx context.Context, text []byte) (answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
+	defer cancel()
+	for _, server := range s.servers {
+		a, err := send(ctx, server, "release", text)
+		answered = answered || err == nil && a.status < http.StatusInternalServerError
+	}
+	return answered
+}
+
+// notYet returns the channel that closes when the last request is over, or nil if it is.
+func (p *poller) notYet(over bool) <-chan struct{} {
+	if over {
+		return nil
+	}
+	return p.over
+}
+
+// The pauses between two looks at a name.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// waitAside returns when the name may be free. It has no place at a server: it looks at the name
+// from time to time, or, without the right to read, returns after a pause.
+func (s *Store) waitAside(ctx context.Context, r *driver.Request) error {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		state, err := s.inspect(ctx, r.Name)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			if storekit.Sleep(ctx, lastPause) {
+				return nil
+			}
+			return ctx.Err()
+		case !taken(state.Holds, r.Shared):
+			return nil
+		}
+		if !storekit.Sleep(ctx, pause/2+rand.N(pause)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// taken reports whether one of the holds is in the way of a request.
+func taken(all []driver.Hold, shared bool) bool {
+	for _, h := range all {
+		if !shared || !h.Shared || h.Cooling {
+			return true
+		}
+	}
+	return false
+}
