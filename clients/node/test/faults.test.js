@@ -4,17 +4,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import http from "node:http";
 import { createInterface } from "node:readline";
-import { before, test } from "node:test";
+import { after as atEnd, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { Client, Lost, Refused, Unavailable } from "../index.js";
 import { now } from "../lib/clock.js";
 import { after, ask, newName, proxy, Server, until } from "./kit.js";
 
-let url;
-before(async () => {
-  url = (await Server.start({ after: (stop) => process.on("exit", stop) })).url;
-});
+const { url } = await Server.start({ after: atEnd });
 
 test("a repeat after a lost answer finds the same hold", async (t) => {
   const way = await proxy(t, () => url, (path, count) => (count === 1 ? "lose" : "pass"));

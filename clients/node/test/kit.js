@@ -53,11 +53,13 @@ export class Server {
 
 /**
  * A proxy before a server. `mode(path, count)` says what becomes of the count-th request to a path:
- * "pass", "lose" (carried out, but the answer is lost), "drop" (not carried out) or "hang". `seen`
- * has the answers of the server.
+ * "pass", "lose" (carried out, but the answer is lost), "cut" (the same, but at once), "drop" (not
+ * carried out) or "hang" (carried out, but never answered). `seen` has the answers of the server, and
+ * `asked` what it was asked.
  */
 export async function proxy(t, target, mode) {
   const seen = [];
+  const asked = [];
   const counts = {};
   const server = http.createServer(async (request, reply) => {
     const path = request.url.split("/").pop();
@@ -67,12 +69,14 @@ export async function proxy(t, target, mode) {
     try {
       for await (const part of request) parts.push(part);
       if (what === "drop") return request.socket.destroy();
+      asked.push({ path, sent: JSON.parse(Buffer.concat(parts).toString()) });
+      if (what === "cut") request.socket.destroy();
       const { authorization, ...rest } = request.headers;
       const headers = { "Content-Type": rest["content-type"], ...(authorization ? { authorization } : {}) };
       const answer = await fetch(new URL(request.url, target()), { method: "POST", headers, body: Buffer.concat(parts) });
       const json = await answer.json();
       seen.push({ path, sent: JSON.parse(Buffer.concat(parts).toString()), status: answer.status, answer: json });
-      if (what === "hang") return;
+      if (what === "hang" || what === "cut") return;
       if (what === "lose") return request.socket.destroy();
       reply.writeHead(answer.status, { "Content-Type": "application/json" }).end(JSON.stringify(json));
     } catch {
@@ -85,7 +89,7 @@ export async function proxy(t, target, mode) {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${server.address().port}`, seen, of: (path) => seen.filter((s) => s.path === path) };
+  return { url: `http://127.0.0.1:${server.address().port}`, asked, of: (path) => seen.filter((s) => s.path === path) };
 }
 
 /** Sends one request by hand. */
