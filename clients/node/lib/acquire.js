@@ -7,6 +7,7 @@ import { Lock } from "./lock.js";
 const LONGEST_POLL = 25_000; // the server answers 202 after that
 const SHORTER_POLL = 10_000; // with several servers, a silent one is found sooner
 const RELEASE_TIMEOUT = 5_000;
+const HELD = "is held by another client; waitMs waits for it";
 
 /**
  * Takes a lock for a token. Each answer leads to one step:
@@ -27,7 +28,7 @@ export async function acquire(servers, name, options, patience) {
   const end = now() + waitMs;
   const answerTime = Math.max(1000, patience / (servers.count + 1));
   for (;;) {
-    signal?.throwIfAborted();
+    if (signal?.aborted) abandon(wish);
     const at = servers.current;
     const sent = now();
     const poll = Math.max(0, Math.min(end - sent, servers.count > 1 ? SHORTER_POLL : LONGEST_POLL));
@@ -38,10 +39,7 @@ export async function acquire(servers, name, options, patience) {
       { ...body, token: wish.token, wait_ms: Math.floor(poll) },
       { timeout: poll + answerTime, signal, fresh: wish.silent > 0 },
     );
-    if (signal?.aborted) {
-      giveUp(wish, answer);
-      throw signal.reason;
-    }
+    if (signal?.aborted) abandon(wish, answer);
     if (status === 200 && granted(answer, wish.token)) {
       const lock = new Lock(servers, { name, token: wish.token, ttlMs, sent, answer, signal, patience });
       if (lock.remaining() > 0) return lock;
@@ -56,32 +54,35 @@ async function next(wish, at, status, answer, { end, patience }) {
   const fail = async (Kind, text) => {
     const given = giveUp(wish, answer);
     if (wish.silent === 0) await given; // servers that are silent now would only delay the error
-    throw new Kind(`the lock ${JSON.stringify(wish.name)} ${answer.detail ?? text}`, answer);
+    throw new Kind(`padlock: the lock ${JSON.stringify(wish.name)} ${text}`, answer);
   };
-  if (status >= 300 && status < 500 && ![409, 410, 429].includes(status) || status === 501) {
-    await fail(Refused, `was refused with the status ${status}`);
+  const why = answer.detail ?? (status > 0 ? `the status is ${status}` : "no server answers");
+  if ((status >= 300 && status < 500 && ![409, 410, 429].includes(status)) || status === 501) {
+    if (wish.silent === 0) wish.asked.clear();
+    await fail(Refused, `was refused: ${why}`);
   }
   switch (status) {
     case 202:
       wish.silent = 0;
-      if (left <= 0) await fail(Held, "is held by another client");
+      if (left <= 0) await fail(Held, HELD);
       return;
     case 409:
     case 410:
       if (wish.silent > 0) giveUp(wish, {}); // a request without an answer may still be carried out
       wish.asked.clear();
-      if (left <= 0) await fail(status === 409 ? Held : Unavailable, "is held by another client");
+      if (left <= 0 && status === 409) await fail(Held, HELD);
+      if (left <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
       wish.token = newToken();
       wish.silent = 0;
       break;
     case 429:
       wish.servers.passOver(at);
-      if (left <= 0) await fail(Unavailable, "cannot be waited for: too many requests wait");
+      if (left <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
       break;
     default: // also a lock that came too late
       wish.silent++;
       wish.servers.passOver(at);
-      if (left + patience <= 0) await fail(Unavailable, "cannot be taken: no server answers");
+      if (left + patience <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
       if (wish.silent % wish.servers.count !== 0) return; // another server may answer at once
   }
   await sleep(pause(wish, answer, left), wish.signal);
@@ -96,16 +97,26 @@ function pause(wish, answer, left) {
   return left > 0 ? Math.min(time, left) : time;
 }
 
+/** Ends the wait because the caller does not want the lock any more. */
+function abandon(wish, answer = {}) {
+  giveUp(wish, answer); // in the background
+  throw wish.signal.reason;
+}
+
 /**
  * Releases the token at each server that may have granted it. A request that got no answer may
  * arrive after the release, so the release goes out a second time.
  */
 function giveUp({ servers, name, token, asked }, answer) {
   const body = { name, token, ...(Number.isInteger(answer.slot) ? { slot: answer.slot } : {}) };
+  const at = [...asked];
   const once = () =>
     Promise.all(
-      [...asked].map((at) => servers.post(at, "release", body, { timeout: RELEASE_TIMEOUT, fresh: true })),
+      at.map((server) =>
+        servers.post(server, "release", body, { timeout: RELEASE_TIMEOUT, fresh: true }),
+      ),
     );
+  if (at.length === 0) return Promise.resolve();
   setTimeout(once, 1000).unref();
   return once();
 }

@@ -63,7 +63,7 @@ export class Lock {
   /** Throws Lost if the lock is lost. It sends no request. */
   check() {
     if (this.remaining() > 0) return;
-    throw this.#loss ?? new Lost(`the lock ${JSON.stringify(this.name)} was released`);
+    throw this.#loss ?? new Lost(`padlock: the lock ${JSON.stringify(this.name)} was released`);
   }
 
   /** Releases the lock, and throws Lost if it did not last until now. */
@@ -118,7 +118,7 @@ export class Lock {
   }
 
   #lost(why) {
-    return new Lost(`the lock ${JSON.stringify(this.name)} was lost: ${why}`);
+    return new Lost(`padlock: the lock ${JSON.stringify(this.name)} was lost: ${why}`);
   }
 
   #end() {
