@@ -130,6 +130,26 @@ test("after a pause of the process, the signal has ended before the work asks it
   await other.release();
 });
 
+test("valid_ms counts from the moment of sending", async (t) => {
+  const late = http.createServer(async (request, reply) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const { token } = JSON.parse(Buffer.concat(parts).toString());
+    const came = now();
+    await until(() => now() >= came + 300, "300 ms are over");
+    reply.end(JSON.stringify({ token, fence: 1, valid_ms: 60_000, outcome: "released" }));
+  });
+  late.listen(0, "127.0.0.1");
+  await once(late, "listening");
+  t.after(() => {
+    late.closeAllConnections();
+    late.close();
+  });
+  const lock = await new Client(`http://127.0.0.1:${late.address().port}`).lock("a", { waitMs: 1000 });
+  assert(lock.remaining() <= 59_700);
+  await lock.release();
+});
+
 test("answers that no server of padlock sends are no locks", async (t) => {
   const big = JSON.stringify({ token: "x".repeat(2 << 20), fence: 1, valid_ms: 30000 });
   const answers = {
