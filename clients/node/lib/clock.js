@@ -4,18 +4,26 @@ import os from "node:os";
 // uptime of the machine counts that time. It is coarse, so only its leaps are added.
 const LEAP = 100;
 
-let gap = os.uptime() * 1000 - performance.now();
+let gap = uptime() - performance.now();
 let suspended = 0;
 
 /** The milliseconds of a clock that never goes back, and counts while the machine is suspended. */
 export function now() {
   const steady = performance.now();
-  const leap = os.uptime() * 1000 - steady - gap;
+  const leap = uptime() - steady - gap;
   if (Math.abs(leap) > LEAP) {
     gap += leap;
     suspended += Math.max(0, leap);
   }
   return steady + suspended;
+}
+
+function uptime() {
+  try {
+    return os.uptime() * 1000;
+  } catch {
+    return performance.now(); // a sandbox does not show the uptime
+  }
 }
 
 /** Waits, and keeps the process running. It ends early, without an error, if the signal aborts. */
