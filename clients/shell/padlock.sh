@@ -31,7 +31,7 @@ trap 'fail 69 unknown' INT TERM HUP
 token; end=$(($(now) + wait))
 while sent=$(now); left=$((end - sent)); do
   left=$((left > 25 ? 25 : left > 0 ? left : 0))
-  ask acquire ",\"ttl_ms\":${ttl}000,\"wait_ms\":${left}000$mode" $((left + 5))
+  ask acquire ",\"ttl_ms\":$((ttl * 1000)),\"wait_ms\":$((left * 1000))$mode" $((left + 5))
   case $code in
     200) valid; [ "$(field token)" = "$token" ] && [ "$until" -gt "$(now)" ] && break; fail 69 unknown ;;
     202) [ "$(now)" -lt "$end" ] || fail 75 unknown ;;
@@ -47,7 +47,7 @@ trap 'stop INT' INT; trap 'stop TERM' TERM HUP
 ( trap '' INT TERM HUP; answer=$dir/renewal pause=$((ttl / 3)) # goes on until the job ends
   while left=$((until - $(now))); [ "$left" -gt 0 ]; do
     sleep $((pause < left ? pause : left)); kill -0 "$job" || exit
-    sent=$(now); ask extend "$slot,\"ttl_ms\":${ttl}000" $((ttl / 6))
+    sent=$(now); ask extend "$slot,\"ttl_ms\":$((ttl * 1000))" $((ttl / 6))
     case $code in 200) valid; pause=$((ttl / 3)) ;; 410) until=0 ;; *) pause=$((ttl / 10)) ;; esac
   done
   : >"$dir/lost"; stop TERM; sleep 5; stop KILL ) >/dev/null 2>&1 & renewal=$!
