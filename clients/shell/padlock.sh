@@ -42,7 +42,7 @@ while sent=$(now); left=$((end - sent)); do
 done
 PADLOCK_FENCE=$(field fence); export PADLOCK_FENCE
 [ -z "$(field slot)" ] || slot=",\"slot\":$(field slot)"
-$(command -v setsid) "$@" <&0 & job=$! # in a group of its own, so that a loss ends all of it
+exec 3<&0; $(command -v setsid) "$@" <&3 3<&- & job=$! # in a group of its own, so that a loss ends all of it
 trap 'stop INT' INT; trap 'stop TERM' TERM HUP
 ( trap '' INT TERM HUP; answer=$dir/renewal pause=$((ttl / 3)) # goes on until the job ends
   while left=$((until - $(now))); [ "$left" -gt 0 ]; do
@@ -50,7 +50,7 @@ trap 'stop INT' INT; trap 'stop TERM' TERM HUP
     sent=$(now); ask extend "$slot,\"ttl_ms\":$((ttl * 1000))" $((ttl / 6))
     case $code in 200) valid; pause=$((ttl / 3)) ;; 410) until=0 ;; *) pause=$((ttl / 10)) ;; esac
   done
-  : >"$dir/lost"; stop TERM; sleep 5; stop KILL ) >/dev/null 2>&1 & renewal=$!
+  : >"$dir/lost"; stop TERM; sleep 5; stop KILL ) >/dev/null 2>&1 3<&- & renewal=$!
 while wait "$job"; status=$?; kill -0 "$job" 2>/dev/null; do :; done # a signal ends only the wait
 kill -s KILL "$renewal"
 release # a repeat after silence may find that the lock is "gone"
