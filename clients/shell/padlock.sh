@@ -43,7 +43,7 @@ done
 PADLOCK_FENCE=$(field fence); export PADLOCK_FENCE
 [ -z "$(field slot)" ] || slot=",\"slot\":$(field slot)"
 exec 3<&0; $(command -v setsid) "$@" <&3 3<&- & job=$! # in a group of its own, so that a loss ends all of it
-trap 'stop INT' INT; trap 'stop TERM' TERM HUP
+trap 'stop TERM' INT TERM HUP # a job in the background ignores INT
 ( trap '' INT TERM HUP; answer=$dir/renewal pause=$((ttl / 3)) # goes on until the job ends
   while left=$((until - $(now))); [ "$left" -gt 0 ]; do
     sleep $((pause < left ? pause : left)); kill -0 "$job" || exit
