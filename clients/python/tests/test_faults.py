@@ -115,15 +115,17 @@ class FaultTest(unittest.TestCase):
 
     def test_answers_of_others(self) -> None:
         foreign = json.dumps({"token": "another-0123456789", "fence": 1, "valid_ms": 30000})
-        big = json.dumps({"token": "x" * (2 << 20), "fence": 1, "valid_ms": 30000})
+        big = json.dumps({"token": "MINE", "fence": 1, "valid_ms": 30000, "more": "x" * (2 << 20)})
+        endless = json.dumps({"token": "MINE", "fence": 1, "valid_ms": "soon"})
         for status, text, kind in (
-            (200, "<html>log in</html>", Unavailable), (200, "[]", Unavailable), (200, foreign, Unavailable), (200, big, Unavailable),
+            (200, "<html>log in</html>", Unavailable), (200, "[]", Unavailable), (200, foreign, Unavailable), (200, big, Unavailable), (200, endless, Unavailable),
             (502, "<html>bad gateway</html>", Unavailable), (500, "{}", Unavailable), (307, "", Refused), (302, "", Refused),
         ):
             target = self.way()
 
-            def answer(handler, path, _, status=status, text=text, target=target) -> bool:
-                handler.reply(status, text.encode(), Location=target.url + "/v1/acquire")
+            def answer(handler, path, sent, status=status, text=text, target=target) -> bool:
+                mine = json.loads(sent)["token"]
+                handler.reply(status, text.replace("MINE", mine).encode(), Location=target.url + "/v1/acquire")
                 return True
 
             with self.subTest(status=status, text=text[:20]), mock.patch.object(padlock_client, "KEEP_TRYING", 0.0):
