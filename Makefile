@@ -106,6 +106,10 @@ test-fake-gcs: ## The suite of s3store on fake-gcs-server, a stand-in for Google
 test-leaderelection: ## leasestore together with the leader election of client-go
 	@.ci/test-leaderelection
 
+.PHONY: clients
+clients: ## The packages of the clients into dist/clients, with npm and Python's build; TYPES=yes also compiles against the types
+	@.ci/clients
+
 .PHONY: golden
 golden: ## Accept changes of the API: what go doc prints, in internal/house/testdata/api
 	@go test ./internal/house -run 'TestAPI$$' -count=1 -args -update

@@ -28,7 +28,7 @@ class Memory(Client):
                     return (202 if body["wait_ms"] else 409), {}
                 self.holder = body["token"]
             self.changed.notify_all()
-            return 200, {"outcome": "released", "valid_ms": body.get("ttl_ms", 0), "fence": 1}
+            return 200, {"outcome": "released", "token": body["token"], "valid_ms": body.get("ttl_ms", 0), "fence": 1}
 
 
 class AsyncTest(unittest.TestCase):

@@ -22,12 +22,15 @@ import time
 import urllib.error
 import urllib.request
 from types import TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import Any, Callable, Optional, Sequence, Type, Union
 
 __all__ = ["Client", "Lock", "PadlockError", "Held", "Lost", "Unavailable", "Refused"]
 
 LONGEST_POLL = 25.0  # seconds; the server answers 202 after that
+SHORTER_POLL = 10.0  # with several servers, a silent one is found sooner
+LOOK_EVERY = 1.0  # seconds; after a suspension of the machine, waits of threads are late
 KEEP_TRYING = 10.0  # seconds beyond the wait for which a request without an answer is repeated
+MAX_ANSWER = 1 << 20  # bytes; the largest answer has 100 holders, each with a label
 
 
 class PadlockError(Exception):
@@ -61,14 +64,27 @@ def _now() -> float:
     return time.monotonic()
 
 
-class Client:
-    """A client of one server. It is safe for use by several threads."""
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The server never redirects, and the token is for no other host."""
 
-    def __init__(self, url: str, token: Optional[str] = None, context: Optional[ssl.SSLContext] = None) -> None:
-        """token is one of the server's token file, and context is for TLS and client certificates."""
-        self._url = url.rstrip("/")
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        return None
+
+
+class Client:
+    """A client of one server, or of several servers of the same store. Threads can share it."""
+
+    def __init__(self, url: Union[str, Sequence[str]], token: Optional[str] = None, context: Optional[ssl.SSLContext] = None) -> None:
+        """token is one of the server's token file, and context is for TLS and client certificates.
+
+        With several URLs, the next one is asked when one does not answer.
+        """
+        self._urls = [one.rstrip("/") for one in ([url] if isinstance(url, str) else url)]
+        if not self._urls:
+            raise ValueError("give the URL of at least one server")
+        self._current = 0
         self._token = token
-        self._context = context
+        self._opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
 
     def lock(self, name: str, *, ttl: float = 30.0, wait: float = 0.0, shared: bool = False, slots: int = 0,
              label: str = "", keep: float = 0.0, fence_above: int = 0) -> Lock:
@@ -78,22 +94,59 @@ class Client:
         body.update({key: value for key, value in options.items() if value})
         return Lock(self, body, ttl, wait)
 
+    @property
+    def servers(self) -> int:
+        """How many servers the client has."""
+        return len(self._urls)
+
     def post(self, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
-        """Send one request. Without an answer, the status is 0."""
-        request = urllib.request.Request(f"{self._url}/v1/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+        """Send one request. Without an answer, the status is 0, and the next server is the current one."""
+        at = self._current
+        status, answer = self._post(self._urls[at], path, body, timeout)
+        if _is_open(status) and self._current == at:
+            self._current = (at + 1) % len(self._urls)
+        return status, answer
+
+    def _post(self, url: str, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
+        end = _now() + timeout
+        request = urllib.request.Request(f"{url}/v1/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
         if self._token:
             request.add_header("Authorization", "Bearer " + self._token)
         try:
-            with urllib.request.urlopen(request, timeout=timeout, context=self._context) as reply:
-                return reply.status, json.load(reply)
+            with self._opener.open(request, timeout=timeout) as reply:
+                return reply.status, _read(reply, end)
         except urllib.error.HTTPError as error:
             with error:
                 try:
-                    return error.code, json.load(error)
+                    return error.code, _read(error, end)
                 except (OSError, ValueError, http.client.HTTPException):
                     return error.code if error.code < 500 else 0, {}
         except (OSError, ValueError, http.client.HTTPException):
             return 0, {}
+
+
+def _read(reply: Any, end: float) -> dict[str, Any]:
+    """Return the JSON object of a reply. ValueError means that no server of padlock has sent it."""
+    text = b""
+    while len(text) <= MAX_ANSWER and _now() < end:
+        part = reply.read1(MAX_ANSWER)
+        text += part
+        if not part:
+            answer = json.loads(text)
+            if isinstance(answer, dict):
+                return answer
+            break
+    raise ValueError("the answer is no JSON object, or is too long or too slow")
+
+
+def _is_open(status: int) -> bool:
+    """Whether the same request may have another answer: from the same server later, or from another."""
+    return status == 0 or status >= 500 and status != 501
+
+
+def _is_grant(answer: dict[str, Any], token: str) -> bool:
+    valid = answer.get("valid_ms")
+    return answer.get("token") == token and isinstance(valid, (int, float)) and isinstance(answer.get("fence"), int)
 
 
 class _Wish:
@@ -134,7 +187,7 @@ def _in_thread(call: Callable[[], None], daemon: bool) -> asyncio.Future[None]:
 
 
 class Lock:
-    """One hold on a name. It is renewed by a thread of its own until the end of "with".
+    """One hold on a name. Threads of its own renew and watch it until the end of "with".
 
     fence grows with each holder: send it with each write. lost is set when the lock is lost; long
     work calls check from time to time. At the end, "with" raises Lost if the lock did not last.
@@ -145,7 +198,7 @@ class Lock:
         self._client, self._body, self._ttl, self._wait = client, body, ttl, wait
         self._hold: dict[str, Any] = {}
         self._stop = threading.Event()
-        self._renewal: Optional[threading.Thread] = None
+        self._guard = threading.Lock()
         self._when_lost: Any = None
         self._cancelled = False
         self._until = 0.0
@@ -165,13 +218,17 @@ class Lock:
     # The same token goes out again only after no answer, 202, 503 or 504.
     def _acquire(self, wish: Optional[_Wish] = None) -> None:
         wish = wish or _Wish()
-        self._stop.clear()
         self.lost.clear()
-        token, began, pause = secrets.token_hex(16), _now(), 0.1
+        token, began, pause, longest, silent = secrets.token_hex(16), _now(), 0.1, LONGEST_POLL, 0
+        servers = self._client.servers
+        if servers > 1:
+            longest = SHORTER_POLL
         while True:
             sent = _now()
-            poll = max(0.0, min(began + self._wait - sent, LONGEST_POLL))
-            status, answer = self._client.post("acquire", {**self._body, "token": token, "wait_ms": round(poll * 1000)}, poll + 10)
+            poll = max(0.0, min(began + self._wait - sent, longest))
+            status, answer = self._client.post("acquire", {**self._body, "token": token, "wait_ms": round(poll * 1000)}, poll + 20 / (servers + 1))
+            if status == 200 and not _is_grant(answer, token):
+                status = 0
             with wish.guard:
                 if status == 200 and not wish.abandoned:
                     self._begin(token, sent, answer)
@@ -184,21 +241,23 @@ class Lock:
             elif status in (202, 429) and _now() < began + self._wait:
                 if status == 429:
                     time.sleep(pause)
-            elif status in (0, 503, 504) and _now() < began + self._wait + KEEP_TRYING:
-                time.sleep(pause * random.uniform(0.5, 1.0))
-                pause = min(2.0, pause * 2)
+            elif _is_open(status) and _now() < began + self._wait + KEEP_TRYING:
+                silent += 1
+                if silent % servers == 0:  # otherwise another server may answer at once
+                    time.sleep(pause * random.uniform(0.5, 1.0))
+                    pause = min(2.0, pause * 2)
             else:
                 self._give_up(token, status, answer)
 
     def _give_up(self, token: str, status: int, answer: dict[str, Any]) -> None:
         """Release a token that may have the lock or a place among the waiters, and raise."""
         name = self._body["name"]
-        if status in (0, 200, 202, 503, 504):
+        if status in (200, 202, 429) or _is_open(status):
             slot = {"slot": answer["slot"]} if "slot" in answer else {}
             self._client.post("release", {"name": name, "token": token, **slot}, 5)
         if status in (202, 409):
             raise Held(f"the lock {name!r} is held", answer)
-        if status in (0, 429, 503, 504):
+        if status in (200, 429) or _is_open(status):
             raise Unavailable(f"the lock {name!r}: {answer.get('detail', 'the server does not answer')}", answer)
         raise Refused(f"the lock {name!r}: {answer.get('detail', status)}", answer)
 
@@ -208,44 +267,55 @@ class Lock:
         if self.slot is not None:
             self._hold["slot"] = self.slot
         self._until = sent + answer["valid_ms"] / 1000
-        self._renewal = threading.Thread(target=self._renew, name="padlock " + repr(self._body["name"]), daemon=True)
-        self._renewal.start()
+        self._stop = threading.Event()  # each hold has one, so that no thread of an earlier hold goes on
+        for work in (self._watch, self._renew):
+            threading.Thread(target=work, args=(self._stop,), name="padlock " + repr(self._body["name"]), daemon=True).start()
 
-    def _renew(self) -> None:
-        """Extend the lease every third of it. Without an answer, try again sooner, until it is over."""
-        again = self._ttl / 3
-        while not self._stop.wait(max(0.0, min(again, self._until - _now()))):
-            sent = _now()
-            if sent >= self._until:
-                break
-            body = {**self._hold, "ttl_ms": self._body["ttl_ms"]}
-            status, answer = self._client.post("extend", body, max(0.05, min(self._ttl / 6, self._until - sent)))
-            if status == 200:
-                self._until = max(self._until, sent + answer["valid_ms"] / 1000)
-            elif status == 410:
-                break
-            again = self._ttl / (3 if status == 200 else 10)
-        if not self._stop.is_set():
+    def _lose(self, stop: threading.Event) -> None:
+        with self._guard:
+            if stop.is_set():
+                return
+            stop.set()
             self.lost.set()
-            if self._when_lost is not None:
-                self._when_lost()
+        if self._when_lost is not None:
+            self._when_lost()
+
+    def _watch(self, stop: threading.Event) -> None:
+        """Report the loss in time, even while a request for the renewal hangs."""
+        while not stop.wait(max(0.0, min(LOOK_EVERY, self._until - _now()))):
+            if _now() >= self._until:
+                self._lose(stop)
+
+    def _renew(self, stop: threading.Event) -> None:
+        """Extend the lease every third of it. Without an answer, try again sooner, until it is over."""
+        again, body = self._ttl / 3, {**self._hold, "ttl_ms": self._body["ttl_ms"]}
+        while not stop.wait(max(0.0, min(again, self._until - _now()))):
+            sent = _now()
+            status, answer = self._client.post("extend", body, max(0.05, min(self._ttl / 6, self._until - sent)))
+            valid = answer.get("valid_ms")
+            if status == 410 or _now() >= self._until:
+                self._lose(stop)  # a late answer revives nothing
+            elif status == 200 and isinstance(valid, (int, float)):
+                with self._guard:
+                    if not stop.is_set():
+                        self._until = max(self._until, sent + valid / 1000)
+            again = self._ttl / (3 if status == 200 else 10)
 
     def _release(self) -> None:
         """Stop the renewal, release the lock, and raise Lost if it did not last until now."""
-        self._stop.set()
-        if self._renewal is not None:
-            self._renewal.join()
-        lasted, unanswered = self.remaining() > 0, False
+        with self._guard:
+            lasted, unknown = self.remaining() > 0, False
+            self._stop.set()
+            self._until = 0.0
         for pause in (0.1, 0.5, 0.0):
             status, answer = self._client.post("release", self._hold, 5)
             if status == 200:
                 outcome = answer.get("outcome")
                 # An earlier request whose answer was lost may have released it.
-                lasted = lasted and (outcome == "released" or outcome == "gone" and unanswered)
+                lasted = lasted and (outcome == "released" or outcome == "gone" and unknown)
                 break
-            unanswered = True
+            unknown = unknown or status != 503
             time.sleep(pause)
-        self._until = 0.0
         if not lasted:
             raise Lost(f"the lock {self._body['name']!r} was lost before the end of the work")
 

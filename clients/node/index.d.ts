@@ -1,0 +1,102 @@
+/** How to reach the servers. Times are in milliseconds. */
+export interface ClientOptions {
+  /** A token of the server's token file. */
+  token?: string;
+  /** The certificates of the CA that signed the server's, in PEM. By default, those of Node. */
+  ca?: string | Buffer | Array<string | Buffer>;
+  /** A certificate of the client and its key, in PEM. */
+  cert?: string | Buffer;
+  key?: string | Buffer;
+  /** How long a request without an answer is repeated, beyond the wait. The default is 10,000. */
+  patienceMs?: number;
+}
+
+/** What lock and withLock take. Times are in milliseconds. */
+export interface LockOptions {
+  /** The lease, 30,000 by default. It is renewed after each third of it. */
+  ttlMs?: number;
+  /** How long to wait for the lock, in the order of arrival. By default there is one try. */
+  waitMs?: number;
+  /** Shares the lock with others that share it. */
+  shared?: boolean;
+  /** Up to so many clients hold the name at the same time. */
+  slots?: number;
+  /** Shown to those who look at the lock. */
+  label?: string;
+  /** The name stays taken for at least so long, even after a release. */
+  keepMs?: number;
+  /** The fence will be above this one. */
+  fenceAbove?: number;
+  /** Ends the wait, and aborts the signal of the lock. */
+  signal?: AbortSignal;
+}
+
+/** Work under a lock. The signal aborts with Lost when the lock is lost. */
+export type Work<T> = (signal: AbortSignal, lock: Lock) => T | PromiseLike<T>;
+
+/** A client of one server, or of several servers of the same store. */
+export class Client {
+  constructor(urls: string | URL | Array<string | URL>, options?: ClientOptions);
+  /** Takes a lock. Release it, or declare it with `await using`. */
+  lock(name: string, options?: LockOptions): Promise<Lock>;
+  /** Runs work under a lock. It throws Lost if the lock did not last until the end of the work. */
+  withLock<T>(name: string, work: Work<T>): Promise<T>;
+  withLock<T>(name: string, options: LockOptions, work: Work<T>): Promise<T>;
+}
+
+/** One hold on a name, renewed in the background until it is released or lost. */
+export class Lock implements AsyncDisposable {
+  private constructor();
+  readonly name: string;
+  /** Grows with each holder. Send it with each write, and let the resource refuse smaller ones. */
+  readonly fence: number;
+  /** The number of the permit, with the option slots. */
+  readonly slot: number | undefined;
+  /** Aborts with Lost when the lock is lost. Its `aborted` reads the clock. */
+  readonly signal: AbortSignal;
+  /** The milliseconds for which the lock is valid without a renewal; 0 if it is over. */
+  remaining(): number;
+  /** Throws Lost if the lock is lost. It sends no request. */
+  check(): void;
+  /** Releases the lock, and throws Lost if it did not last until now. */
+  release(options?: { keepMs?: number }): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The answer of the server: an object with the fields of docs/http-api.md. */
+export interface Answer {
+  error?: string;
+  detail?: string;
+  retry_ms?: number;
+  waiters?: number;
+  holders?: Array<{
+    host?: string;
+    pid?: number;
+    label?: string;
+    shared: boolean;
+    foreign: boolean;
+    cooling: boolean;
+    since_ms?: number;
+    until_ms?: number;
+  }>;
+  [field: string]: unknown;
+}
+
+/** The base of all errors of this module. */
+export class PadlockError extends Error {
+  constructor(message: string, answer?: Answer);
+  /** That of the server, or empty. */
+  readonly answer: Answer;
+}
+
+/** Another client has the lock, now or at the end of the wait. */
+export class Held extends PadlockError {}
+
+/** The lock did not last until the end of the work: part of the work was not protected. */
+export class Lost extends PadlockError {}
+
+/** The servers or their store did not answer in time. The lock was given up. */
+export class Unavailable extends PadlockError {}
+
+/** The server refused the request: it is wrong, or a right is missing. */
+export class Refused extends PadlockError {}

@@ -1,0 +1,41 @@
+import os from "node:os";
+
+// The monotonic clock of Node stops on Linux while the machine is suspended, but leases go on. The
+// uptime of the machine counts that time. It is coarse, so only its leaps are added.
+const LEAP = 100;
+
+let gap = uptime() - performance.now();
+let suspended = 0;
+
+/** The milliseconds of a clock that never goes back, and counts while the machine is suspended. */
+export function now() {
+  const steady = performance.now();
+  const leap = uptime() - steady - gap;
+  if (Math.abs(leap) > LEAP) {
+    gap += leap;
+    suspended += Math.max(0, leap);
+  }
+  return steady + suspended;
+}
+
+function uptime() {
+  try {
+    return os.uptime() * 1000;
+  } catch {
+    return performance.now(); // a sandbox does not show the uptime
+  }
+}
+
+/** Waits, and keeps the process running. It ends early, without an error, if the signal aborts. */
+export function sleep(ms, signal) {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end);
+  });
+}

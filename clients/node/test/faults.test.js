@@ -1,0 +1,181 @@
+// Locks while servers are killed, answers are lost and the client is paused.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import http from "node:http";
+import { createInterface } from "node:readline";
+import { after as atEnd, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { Client, Lost, Refused, Unavailable } from "../index.js";
+import { now } from "../lib/clock.js";
+import { after, ask, newName, proxy, Server, until } from "./kit.js";
+
+const { url } = await Server.start({ after: atEnd });
+
+test("a repeat after a lost answer finds the same hold", async (t) => {
+  const way = await proxy(t, () => url, (path, count) => (count === 1 ? "lose" : "pass"));
+  const lock = await new Client(way.url).lock(newName(), { ttlMs: 6000 });
+  await until(() => way.of("extend").length >= 2, "a renewal after a lost one");
+  await lock.release();
+  assert.deepEqual(way.of("acquire").map((s) => s.answer.fence), [lock.fence, lock.fence]);
+  assert.deepEqual(way.of("release").map((s) => s.answer.outcome), ["released", "gone"]);
+});
+
+test("a repeat after a lost answer finds the same permit", async (t) => {
+  const way = await proxy(t, () => url, (path, count) => (count === 1 ? "lose" : "pass"));
+  const name = newName();
+  const lock = await new Client(way.url).lock(name, { slots: 2 });
+  assert.deepEqual(way.of("acquire").map((s) => s.answer.slot), [lock.slot, lock.slot]);
+  await lock.release();
+});
+
+test("a lock that nobody can extend ends, and its late answers revive nothing", async (t) => {
+  const way = await proxy(t, () => url, (path) => (path === "extend" ? "hang" : "pass"));
+  const lock = await new Client(way.url).lock(newName(), { ttlMs: 1500 });
+  if (!lock.signal.aborted) await once(lock.signal, "abort");
+  assert(lock.signal.reason instanceof Lost);
+  assert(way.of("extend").length > 1);
+  await assert.rejects(lock.release(), Lost);
+});
+
+test("the signal tells the truth while the event loop is busy", async (t) => {
+  const way = await proxy(t, () => url, (path) => (path === "extend" ? "drop" : "pass"));
+  const lock = await new Client(way.url).lock(newName(), { ttlMs: 1000 });
+  const signal = lock.signal;
+  let told = false;
+  signal.addEventListener("abort", () => (told = true));
+  for (const end = now() + 1200; now() < end; );
+  assert.equal(signal.aborted, true);
+  assert.equal(told, true);
+  assert.throws(() => signal.throwIfAborted(), Lost);
+});
+
+test("a lock of which nothing is known is given up at every server", async (t) => {
+  const name = newName();
+  const ways = [
+    await proxy(t, () => url, (path) => (path === "acquire" ? "lose" : "pass")),
+    await proxy(t, () => url, (path) => (path === "acquire" ? "lose" : "pass")),
+  ];
+  const client = new Client(ways.map((way) => way.url), { patienceMs: 300 });
+  await assert.rejects(client.lock(name), Unavailable);
+  await until(() => ways.every((way) => way.of("release").length > 1), "two releases at each server");
+  await (await new Client(url).lock(name, { waitMs: 60_000 })).release();
+});
+
+test("holder and waiter go on at the second server when the first is killed", async (t) => {
+  const [first, second] = [await Server.start(t), await Server.start(t)];
+  const way = await proxy(t, () => second.url, () => "pass");
+  const name = newName();
+  const holder = await new Client([first.url, way.url]).lock(name, { ttlMs: 9000 });
+  const waiter = new Client([first.url, way.url]).lock(name, { waitMs: 100_000 });
+  await until(async () => (await ask(second.url, "status", { name })).answer.waiters === 1, "the waiter is there");
+  await first.kill();
+  await until(() => way.of("extend").some((s) => s.status === 200), "a renewal at the second server");
+  await holder.release();
+  const got = await waiter;
+  assert(got.fence > holder.fence);
+  await got.release();
+});
+
+test("no two clients are inside while servers are killed in turn", async (t) => {
+  const servers = [await Server.start(t), await Server.start(t)];
+  const name = newName();
+  let inside = 0;
+  let grants = 0;
+  let fence = 0;
+  let stop = false;
+  const work = [0, 1, 2, 3].map(async (i) => {
+    const way = await proxy(t, () => servers[0].url, (path, count) => ["pass", "pass", "lose", "pass", "drop"][(count + i) % 5]);
+    const client = new Client([way.url, servers[1].url]);
+    while (!stop) {
+      await client.withLock(name, { waitMs: 100_000, ttlMs: 20_000 }, async (signal, lock) => {
+        assert.equal(++inside, 1);
+        assert(lock.fence > fence);
+        fence = lock.fence;
+        grants++;
+        await after(5);
+        inside--;
+      });
+    }
+  });
+  for (let kill = 0; kill < 4; kill++) {
+    const server = servers[kill % 2];
+    const before = grants;
+    await server.kill();
+    await until(() => grants > before + 4, "grants by the other server");
+    await server.start();
+    await until(() => grants > before + 8, "grants after the restart");
+  }
+  stop = true;
+  await Promise.all(work);
+  t.diagnostic(`${grants} grants`);
+});
+
+test("after a pause of the process, the signal has ended before the work asks it", async (t) => {
+  const name = newName();
+  const child = spawn(process.execPath, [fileURLToPath(new URL("paused.js", import.meta.url)), url, name], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => child.kill("SIGKILL"));
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  assert.equal((await lines.next()).value, "working");
+  child.kill("SIGSTOP");
+  // The lease of the paused client runs out, and another client gets the lock.
+  const other = await new Client(url).lock(name, { waitMs: 100_000 });
+  child.kill("SIGCONT");
+  assert.equal((await lines.next()).value, "stopped by Lost");
+  assert.equal((await lines.next()).value, "rejected with Lost");
+  other.check();
+  await other.release();
+});
+
+test("valid_ms counts from the moment of sending", async (t) => {
+  const late = http.createServer(async (request, reply) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const { token } = JSON.parse(Buffer.concat(parts).toString());
+    const came = now();
+    await until(() => now() >= came + 300, "300 ms are over");
+    reply.end(JSON.stringify({ token, fence: 1, valid_ms: 60_000, outcome: "released" }));
+  });
+  late.listen(0, "127.0.0.1");
+  await once(late, "listening");
+  t.after(() => {
+    late.closeAllConnections();
+    late.close();
+  });
+  const lock = await new Client(`http://127.0.0.1:${late.address().port}`).lock("a", { waitMs: 1000 });
+  assert(lock.remaining() <= 59_700);
+  await lock.release();
+});
+
+test("answers that no server of padlock sends are no locks", async (t) => {
+  const grant = { token: "MINE", fence: 1, valid_ms: 30000 };
+  const answers = {
+    page: [200, "<html>log in</html>", Unavailable],
+    foreign: [200, JSON.stringify({ ...grant, token: "another-0123456789" }), Unavailable],
+    endless: [200, JSON.stringify({ ...grant, valid_ms: "soon" }), Unavailable],
+    big: [200, JSON.stringify({ ...grant, more: "x".repeat(2 << 20) }), Unavailable],
+    empty: [204, "", Unavailable],
+    proxy: [502, "<html>bad gateway</html>", Unavailable],
+    redirect: [307, "", Refused],
+  };
+  const fake = http.createServer(async (request, reply) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const { token } = JSON.parse(Buffer.concat(parts).toString());
+    const [status, text] = answers[request.url.split("/")[1]];
+    reply.writeHead(status, { Location: url }).end(text.replace("MINE", token));
+  });
+  fake.listen(0, "127.0.0.1");
+  await once(fake, "listening");
+  t.after(() => {
+    fake.closeAllConnections();
+    fake.close();
+  });
+  for (const [path, [, , Kind]] of Object.entries(answers)) {
+    const client = new Client(`http://127.0.0.1:${fake.address().port}/${path}`, { patienceMs: 1 });
+    await assert.rejects(client.lock(newName()), Kind, path);
+  }
+});

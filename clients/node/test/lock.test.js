@@ -1,0 +1,166 @@
+// Locks against a real server.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after as atEnd, test } from "node:test";
+
+import { Client, Held, Lost, Refused, Unavailable } from "../index.js";
+import { after, ask, newName, proxy, Server, until } from "./kit.js";
+
+const { url } = await Server.start({ after: atEnd });
+
+const waiters = async (name) => (await ask(url, "status", { name })).answer.waiters;
+
+test("one client at a time works under a lock", async () => {
+  const name = newName();
+  let inside = 0;
+  let done = 0;
+  await Promise.all(
+    [1, 2, 3, 4].map(async () => {
+      const client = new Client(url);
+      for (let i = 0; i < 5; i++) {
+        await client.withLock(name, { waitMs: 100_000 }, async () => {
+          assert.equal(++inside, 1);
+          await after(1);
+          inside--;
+          done++;
+        });
+      }
+    }),
+  );
+  assert.equal(done, 20);
+});
+
+test("a lock that is held is refused, with its holder, and fences grow", async () => {
+  const client = new Client(url);
+  const name = newName();
+  const first = await client.lock(name, { label: "first" });
+  await assert.rejects(client.lock(name), (error) => {
+    assert(error instanceof Held);
+    assert.match(error.answer.holders[0].label, /^first/);
+    return true;
+  });
+  await assert.rejects(client.lock(name, { waitMs: 200 }), Held);
+  await first.release();
+  const second = await client.lock(name, { fenceAbove: first.fence + 1000 });
+  assert(second.fence > first.fence + 1000);
+  await second.release();
+});
+
+test("a lock is renewed for longer than its lease", async (t) => {
+  const way = await proxy(t, () => url, () => "pass");
+  const lock = await new Client(way.url).lock(newName(), { ttlMs: 3000 });
+  await until(() => way.of("extend").length >= 5, "five renewals");
+  lock.check();
+  assert.equal(lock.signal.aborted, false);
+  await lock.release();
+  assert.equal(way.of("release")[0].answer.outcome, "released");
+});
+
+test("the signal ends the work when the lock is lost", async (t) => {
+  const way = await proxy(t, () => url, () => "pass");
+  const client = new Client(way.url);
+  const name = newName();
+  const work = client.withLock(name, { ttlMs: 3000 }, async (signal, lock) => {
+    const { token } = way.of("acquire")[0].sent;
+    assert.equal((await ask(url, "release", { name, token })).answer.outcome, "released");
+    if (!signal.aborted) await once(signal, "abort");
+    assert(signal.reason instanceof Lost);
+    assert.throws(() => lock.check(), Lost);
+    assert.equal(lock.remaining(), 0);
+    throw new Error("interrupted");
+  });
+  await assert.rejects(work, (error) => {
+    assert(error instanceof Lost);
+    assert.equal(error.cause.message, "interrupted");
+    return true;
+  });
+});
+
+test("a loss that only the release sees is an error too", async (t) => {
+  const way = await proxy(t, () => url, () => "pass");
+  const name = newName();
+  const lock = await new Client(way.url).lock(name);
+  await ask(url, "release", { name, token: way.of("acquire")[0].sent.token });
+  await assert.rejects(lock.release(), Lost);
+  await assert.rejects(lock.release(), Lost); // a second one tells the same
+});
+
+test("withLock passes on results and errors", async () => {
+  const client = new Client(url);
+  const name = newName();
+  assert.equal(await client.withLock(name, async (signal, lock) => lock.fence > 0), true);
+  await assert.rejects(client.withLock(name, () => Promise.reject(new RangeError("mine"))), RangeError);
+  await assert.rejects(client.withLock(name, () => { throw undefined; }), (error) => error === undefined);
+  assert.equal(await client.withLock(name, () => 7), 7);
+});
+
+test("permits, shared locks and keepMs", async () => {
+  const client = new Client(url);
+  const name = newName();
+  const [a, b] = [await client.lock(name, { slots: 2 }), await client.lock(name, { slots: 2 })];
+  assert.deepEqual([a.slot, b.slot].sort(), [0, 1]);
+  await assert.rejects(client.lock(name, { slots: 2 }), Held);
+  await a.release();
+  const c = await client.lock(name, { slots: 2 });
+  assert.equal(c.slot, a.slot);
+  await Promise.all([b.release(), c.release()]);
+
+  const both = [await client.lock(name, { shared: true }), await client.lock(name, { shared: true })];
+  await assert.rejects(client.lock(name), Held);
+  await Promise.all(both.map((lock) => lock.release()));
+
+  await (await client.lock(name, { keepMs: 60_000 })).release();
+  await assert.rejects(client.lock(name), Held);
+  const other = newName();
+  await (await client.lock(other)).release({ keepMs: 60_000 });
+  await assert.rejects(client.lock(other), Held);
+});
+
+test("a waiter gets the lock after the release, and keeps its place over several requests", async (t) => {
+  const client = new Client(url);
+  const way = await proxy(t, () => url, (path, count) => (count <= 2 ? "cut" : "pass"));
+  const name = newName();
+  const first = await client.lock(name);
+  const second = new Client(way.url).lock(name, { waitMs: 100_000 });
+  await until(() => way.asked.length === 3, "three requests");
+  assert.equal(new Set(way.asked.map(({ sent }) => sent.token)).size, 1);
+  assert.equal(await waiters(name), 1);
+  await first.release();
+  assert((await second).fence > first.fence);
+  await (await second).release();
+});
+
+test("the caller's signal ends a wait, and the place is given up", async () => {
+  const client = new Client(url);
+  const name = newName();
+  const first = await client.lock(name);
+  const caller = new AbortController();
+  const second = client.lock(name, { waitMs: 100_000, signal: caller.signal });
+  await until(async () => (await waiters(name)) === 1, "the waiter is there");
+  caller.abort(new RangeError("enough"));
+  await assert.rejects(second, RangeError);
+  await until(async () => (await waiters(name)) === 0, "the waiter is gone");
+  await assert.rejects(client.lock(name, { signal: caller.signal }), RangeError);
+  await first.release();
+  await (await client.lock(name)).release();
+});
+
+test("the caller's signal reaches the work, and is no loss", async () => {
+  const caller = new AbortController();
+  const result = await new Client(url).withLock(newName(), { signal: caller.signal }, async (signal) => {
+    caller.abort("stop");
+    return signal.reason;
+  });
+  assert.equal(result, "stop");
+});
+
+test("a wrong request is refused", async () => {
+  await assert.rejects(new Client(url).lock(""), Refused);
+  await assert.rejects(new Client(url).lock(newName(), { slots: 1.5 }), Refused);
+  assert.throws(() => new Client("ftp://127.0.0.1"), TypeError);
+  assert.throws(() => new Client([]), TypeError);
+});
+
+test("without a server the lock is unavailable", async () => {
+  await assert.rejects(new Client("http://127.0.0.1:9", { patienceMs: 100 }).lock(newName()), Unavailable);
+});

@@ -1,0 +1,22 @@
+// A program in TypeScript that uses every name. `TYPES=yes .ci/clients` compiles it.
+import { Client, Held, Lost, PadlockError, Refused, Unavailable, type Lock, type LockOptions } from "padlock-client";
+
+const client = new Client(["http://127.0.0.1:7925"], { token: "x", ca: "", cert: "", key: "", patienceMs: 1 });
+const options: LockOptions = {
+  ttlMs: 1, waitMs: 1, shared: true, slots: 1, label: "", keepMs: 1, fenceAbove: 1, signal: AbortSignal.timeout(1),
+};
+
+export async function work(): Promise<number> {
+  await using lock: Lock = await client.lock("a", options);
+  lock.check();
+  const slot: number | undefined = lock.slot;
+  await client.lock("b").then((other) => other.release({ keepMs: lock.remaining() }));
+  const text: string = await client.withLock("c", options, (signal) => (signal.aborted ? "" : lock.name));
+  try {
+    return await client.withLock("d", async (_, { fence }) => fence + (slot ?? text.length));
+  } catch (error) {
+    if (error instanceof Held) console.log(error.answer.holders?.[0]?.label);
+    for (const Kind of [Lost, Unavailable, Refused]) if (error instanceof Kind) console.log(error.message);
+    throw error instanceof PadlockError ? error.answer : error;
+  }
+}

@@ -1,0 +1,172 @@
+"""Tests of servers and ways that misbehave. $URL is the address of a real server."""
+
+import http.server
+import json
+import os
+import socket
+import threading
+import unittest
+import urllib.error
+import urllib.request
+import uuid
+from unittest import mock
+
+import padlock_client
+from padlock_client import Client, Held, Lost, Refused, Unavailable
+
+URL = os.environ["URL"]
+
+
+class Way:
+    """A proxy before the real server. answer(handler, path, text) may answer in its place."""
+
+    def __init__(self, answer=None) -> None:
+        way = self
+        self.seen: list = []
+        self.connections: list = []
+        self.over = threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def setup(self) -> None:
+                way.connections.append(self.request)
+                super().setup()
+
+            def do_POST(self) -> None:
+                path, text = self.path.split("/")[-1], self.rfile.read(int(self.headers["Content-Length"]))
+                request = urllib.request.Request(URL + self.path, text, {"Content-Type": "application/json"})
+                if answer is not None and answer(self, path, text):
+                    return
+                try:
+                    with urllib.request.urlopen(request) as reply:
+                        status, text = reply.status, reply.read()
+                except urllib.error.HTTPError as error:
+                    with error:
+                        status, text = error.code, error.read()
+                way.seen.append((path, status))
+                try:
+                    self.reply(status, text)
+                except OSError:
+                    pass  # the way was closed meanwhile
+
+            def reply(self, status: int, text: bytes, **headers: str) -> None:
+                self.send_response(status)
+                for key, value in {**headers, "Content-Length": str(len(text))}.items():
+                    self.send_header(key.replace("_", "-"), value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            def drip(self) -> None:
+                """Send an answer that never ends, a byte at a time."""
+                self.send_response(200)
+                self.end_headers()
+                try:
+                    while not way.over.wait(0.02):
+                        self.wfile.write(b" ")
+                        self.wfile.flush()
+                except OSError:
+                    pass
+
+            def log_message(self, *args) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self.over.set()
+        self.server.shutdown()
+        self.server.server_close()
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class FaultTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.name = "python " + uuid.uuid4().hex
+
+    def way(self, answer=None) -> Way:
+        way = Way(answer)
+        self.addCleanup(way.close)
+        return way
+
+    def test_loss_while_a_renewal_hangs(self) -> None:
+        def answer(handler, path, text) -> bool:
+            if path == "extend":
+                handler.drip()
+            return path == "extend"
+
+        with self.assertRaises(Lost):
+            with Client(self.way(answer).url).lock(self.name, ttl=1.5) as lock:
+                self.assertTrue(lock.lost.wait(60))
+
+    def test_loss_needs_no_thread(self) -> None:
+        with self.assertRaises(Lost):
+            with Client(URL).lock(self.name, ttl=2) as lock:
+                lock._until = 0.0  # as after a pause of the process, before any thread runs
+                self.assertEqual(0.0, lock.remaining())
+                self.assertTrue(lock.lost.wait(60))
+                lock._until = padlock_client._now() + 60  # an answer that comes late
+                lock.check()
+
+    def test_answers_of_others(self) -> None:
+        foreign = json.dumps({"token": "another-0123456789", "fence": 1, "valid_ms": 30000})
+        big = json.dumps({"token": "MINE", "fence": 1, "valid_ms": 30000, "more": "x" * (2 << 20)})
+        endless = json.dumps({"token": "MINE", "fence": 1, "valid_ms": "soon"})
+        for status, text, kind in (
+            (200, "<html>log in</html>", Unavailable), (200, "[]", Unavailable), (200, foreign, Unavailable), (200, big, Unavailable), (200, endless, Unavailable),
+            (502, "<html>bad gateway</html>", Unavailable), (500, "{}", Unavailable), (307, "", Refused), (302, "", Refused),
+        ):
+            target = self.way()
+
+            def answer(handler, path, sent, status=status, text=text, target=target) -> bool:
+                mine = json.loads(sent)["token"]
+                handler.reply(status, text.replace("MINE", mine).encode(), Location=target.url + "/v1/acquire")
+                return True
+
+            with self.subTest(status=status, text=text[:20]), mock.patch.object(padlock_client, "KEEP_TRYING", 0.0):
+                with self.assertRaises(kind):
+                    with Client(self.way(answer).url, token="secret").lock(self.name):
+                        self.fail("no server of padlock said that")
+                self.assertEqual([], target.seen)
+
+    def test_next_server(self) -> None:
+        first, second = self.way(), self.way()
+        both = Client([first.url, second.url])
+        got = threading.Event()
+
+        def wait() -> None:
+            with Client([first.url, second.url]).lock(self.name, wait=100):
+                got.set()
+
+        with both.lock(self.name, ttl=3) as lock:
+            waiter = threading.Thread(target=wait)
+            waiter.start()
+            first.close()
+            while ("extend", 200) not in second.seen:
+                self.assertFalse(lock.lost.wait(0.01))
+            self.assertFalse(got.is_set())
+        self.assertTrue(got.wait(100))
+        waiter.join()
+        self.assertIn(("acquire", 200), second.seen)
+
+    def test_used_again(self) -> None:
+        lock = Client(URL).lock(self.name, ttl=1.5)
+        fences = []
+        for _ in range(3):
+            with lock:
+                fences.append(lock.fence)
+                with self.assertRaises(Held):
+                    with Client(URL).lock(self.name):
+                        self.fail("two holders")
+        self.assertEqual(sorted(set(fences)), fences)
+        with lock:
+            self.assertFalse(lock.lost.wait(2))
+
+
+if __name__ == "__main__":
+    unittest.main()
