@@ -21,7 +21,7 @@ import (
 // roles are what a process of a test can be.
 var roles = map[string]func(p *process) error{
 	"certmagic": obtainCertificate, "gocron": runScheduler, "cron": runCron, "http": serveShop, "goose": runMigrations,
-	"watermill": handleMessages,
+	"watermill": handleMessages, "migrate": runMigrate,
 }
 
 // process is a child of a test. It reads a line from the test for each thing that it does, and
@@ -93,9 +93,11 @@ func newLocker(t *testing.T, url string) *padlock.Locker {
 
 // A child is a process as the test sees it.
 type child struct {
-	t     *testing.T
-	in    io.Writer
-	lines *bufio.Scanner
+	t      *testing.T
+	in     io.Writer
+	lines  *bufio.Scanner
+	cmd    *exec.Cmd
+	killed bool
 }
 
 // start starts a process, which ends with the test.
@@ -115,13 +117,23 @@ func start(t *testing.T, role, url, dir string) *child {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	c := &child{t: t, in: in, lines: bufio.NewScanner(out), cmd: cmd}
 	t.Cleanup(func() {
 		in.Close()
-		if err := cmd.Wait(); err != nil {
+		if err := cmd.Wait(); err != nil && !c.killed {
 			t.Errorf("the process %s ended with %v", role, err)
 		}
 	})
-	return &child{t, in, bufio.NewScanner(out)}
+	return c
+}
+
+// kill ends the process as kill -9 does.
+func (c *child) kill() {
+	c.t.Helper()
+	c.killed = true
+	if err := c.cmd.Process.Kill(); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // tell sends a line.
