@@ -17,7 +17,7 @@ import (
 )
 
 // A backend has no memory of its own. Terraform chooses the ID of a lock, which is its token: so
-// any server can check and release a lock that another one took, also after a restart.
+// any server can check and release a lock, whichever server took it, even before a restart.
 //
 // Two locks belong to a state. A run of Terraform has "run:NAME". Each request that writes, unlocks
 // or breaks has "write:NAME" for a moment, so that nobody takes a run's lock away between the check
@@ -107,8 +107,8 @@ func (b *backend) lock(_ http.ResponseWriter, r *http.Request, name string) erro
 	return err
 }
 
-// unlock releases the lock of a run. `terraform force-unlock` sends no ID: whoever has the lock
-// loses it, and the next write of that run gets 409.
+// unlock releases the lock of a run. `terraform force-unlock` sends no ID: the run that has the
+// lock loses it, and its next write gets 409.
 func (b *backend) unlock(_ http.ResponseWriter, r *http.Request, name string) error {
 	info, err := readInfo(r)
 	if err != nil {

@@ -136,8 +136,21 @@ func TestTwoServers(t *testing.T) {
 	want(t, 200, "LOCK", b+"/shop", runInfo(second))
 }
 
-// force-unlock takes the lock away in the middle of a run: its next write is refused, also when
-// another run has the lock, and its unlock does not release that one.
+// A server that is stopped leaves the locks of the runs.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	b, url := here(t, dir)
+	want(t, 200, "LOCK", url+"/shop", runInfo(first))
+	if err := b.locker.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, url = here(t, dir)
+	want(t, 423, "LOCK", url+"/shop", runInfo(second))
+	want(t, 200, "POST", url+"/shop?ID="+first, "one")
+}
+
+// force-unlock takes the lock away in the middle of a run: its next write is refused, whether
+// or not another run has the lock by then, and its unlock does not release that one.
 func TestForceUnlock(t *testing.T) {
 	_, url := here(t, t.TempDir())
 	for _, body := range []string{"", "{}", runInfo(first)} { // as OpenTofu, and as newer versions of Terraform
@@ -186,8 +199,13 @@ func TestForceUnlockWaitsForAWrite(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan int, 1)
 	go func() { done <- ask(ctx, "UNLOCK", "", "") }()
-	if got := <-waits; got != "write:shop" {
-		t.Error(got)
+	select {
+	case got := <-waits:
+		if got != "write:shop" {
+			t.Error(got)
+		}
+	case got := <-done:
+		t.Fatalf("force-unlock did not wait for the write: %d", got)
 	}
 	cancel()
 	if got := <-done; got != 503 {

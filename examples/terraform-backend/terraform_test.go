@@ -31,6 +31,29 @@ func must(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
+// configure writes the configuration of a resource that changes with n. From the second one on,
+// making it asks the server at the URL middle first.
+func configure(t *testing.T, work, url, middle, n string) {
+	t.Helper()
+	config := `terraform {
+  backend "http" {
+    address        = "` + url + `/shop"
+    lock_address   = "` + url + `/shop"
+    unlock_address = "` + url + `/shop"
+  }
+}
+resource "terraform_data" "a" {
+  triggers_replace = "` + n + `"
+  provisioner "local-exec" {
+    command = "test ` + n + ` = 1 || curl -sS ` + middle + `"
+  }
+}
+`
+	if err := os.WriteFile(filepath.Join(work, "main.tf"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The backend together with a true Terraform: it applies, it is refused during another run, and
 // force-unlock ends that run's right to write. See make test-terraform.
 func TestTerraform(t *testing.T) {
@@ -46,25 +69,7 @@ func TestTerraform(t *testing.T) {
 		case <-t.Context().Done():
 		}
 	})
-	write := func(n string) {
-		config := `terraform {
-  backend "http" {
-    address        = "` + url + `/shop"
-    lock_address   = "` + url + `/shop"
-    unlock_address = "` + url + `/shop"
-  }
-}
-resource "terraform_data" "a" {
-  triggers_replace = "` + n + `"
-  provisioner "local-exec" {
-    command = "test ` + n + ` = 1 || curl -sS ` + middle + `"
-  }
-}
-`
-		if err := os.WriteFile(filepath.Join(work, "main.tf"), []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(n string) { configure(t, work, url, middle, n) }
 	write("1")
 	must(t, terraform(t, work, "init"))
 	must(t, terraform(t, work, "apply", "-auto-approve"))
