@@ -106,10 +106,6 @@ test-fake-gcs: ## The suite of s3store on fake-gcs-server, a stand-in for Google
 test-leaderelection: ## leasestore together with the leader election of client-go
 	@.ci/test-leaderelection
 
-.PHONY: test-adapters
-test-adapters: ## The adapters of docs/adapters.md for client-go, tusd and Atlas
-	@.ci/test-adapters -v
-
 .PHONY: test-terraform
 test-terraform: ## examples/terraform-backend together with a terraform that is installed; TERRAFORM=tofu takes OpenTofu
 	@go test -count=1 -tags terraform -run TestTerraform -v ./examples/terraform-backend

@@ -93,11 +93,9 @@ func newLocker(t *testing.T, url string) *padlock.Locker {
 
 // A child is a process as the test sees it.
 type child struct {
-	t      *testing.T
-	in     io.Writer
-	lines  *bufio.Scanner
-	cmd    *exec.Cmd
-	killed bool
+	t     *testing.T
+	in    io.Writer
+	lines *bufio.Scanner
 }
 
 // start starts a process, which ends with the test.
@@ -117,23 +115,13 @@ func start(t *testing.T, role, url, dir string) *child {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	c := &child{t: t, in: in, lines: bufio.NewScanner(out), cmd: cmd}
 	t.Cleanup(func() {
 		in.Close()
-		if err := cmd.Wait(); err != nil && !c.killed {
+		if err := cmd.Wait(); err != nil {
 			t.Errorf("the process %s ended with %v", role, err)
 		}
 	})
-	return c
-}
-
-// kill ends the process as kill -9 does.
-func (c *child) kill() {
-	c.t.Helper()
-	c.killed = true
-	if err := c.cmd.Process.Kill(); err != nil {
-		c.t.Fatal(err)
-	}
+	return &child{t, in, bufio.NewScanner(out)}
 }
 
 // tell sends a line.
