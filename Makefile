@@ -110,6 +110,10 @@ test-leaderelection: ## leasestore together with the leader election of client-g
 clients: ## The packages of the clients into dist/clients, with npm and Python's build; TYPES=yes also compiles against the types
 	@.ci/clients
 
+.PHONY: test-terraform
+test-terraform: ## examples/terraform-backend together with a terraform that is installed; TERRAFORM=tofu takes OpenTofu
+	@go test -count=1 -tags terraform -run TestTerraform -v ./examples/terraform-backend
+
 .PHONY: golden
 golden: ## Accept changes of the API: what go doc prints, in internal/house/testdata/api
 	@go test ./internal/house -run 'TestAPI$$' -count=1 -args -update

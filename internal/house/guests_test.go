@@ -82,6 +82,8 @@ var guests = []guest{
 	{"internal/integration/adapters", "google.golang.org/grpc", false, "a tool of docs/adapters.md"},
 	{"internal/integration/adapters", "google.golang.org/genproto", false, "gRPC says with it when a client may come again"},
 	{"internal/integration/adapters", "google.golang.org/protobuf", false, "gRPC says with it when a client may come again"},
+	{"internal/integration/adapters", "github.com/golang-migrate/migrate/v4", false, "a tool of docs/adapters.md"},
+	{"internal/integration/adapters", "go.yaml.in/yaml/v3", true, "reads the jobs of docs/adapters.md"},
 	{"internal/integration/adapters", "github.com/google/uuid", true, "gocron's listeners get one"},
 	{"internal/integration/adapters", "go.uber.org/zap", true, "certmagic wants a logger of it; it gets one that says nothing"},
 	{"examples/shop", "github.com/go-chi/chi/v5", false, "the router, as many programs have one; it requires nothing itself"},

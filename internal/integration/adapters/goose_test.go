@@ -55,32 +55,37 @@ func runMigrations(p *process) error {
 // for this database.
 func TestGooseOnFourServers(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, url, dir string) {
-		var servers [4]*child
-		for i := range servers {
-			servers[i] = start(t, "goose", url, dir)
+	eachStore(t, func(t *testing.T, url, dir string) { migrateOnFourServers(t, "goose", url, dir) })
+}
+
+func migrateOnFourServers(t *testing.T, role, url, dir string) {
+	t.Helper()
+	var servers [4]*child
+	for i := range servers {
+		servers[i] = start(t, role, url, dir)
+	}
+	for _, s := range servers {
+		if got := s.hear(); got != "ready" {
+			t.Fatal(got)
 		}
-		for _, s := range servers {
-			s.hear()
+	}
+	for _, s := range servers {
+		s.tell("now")
+	}
+	for _, s := range servers {
+		if got := s.hear(); got != "done" {
+			t.Error(got)
 		}
-		for _, s := range servers {
-			s.tell("now")
-		}
-		for _, s := range servers {
-			if got := s.hear(); got != "done" {
-				t.Error(got)
-			}
-		}
-		db, err := database(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		var rows int
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM a").Scan(&rows); err != nil || rows != 1 {
-			t.Errorf("%d rows, %v", rows, err)
-		}
-	})
+	}
+	db, err := database(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var rows int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM a").Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("%d rows, %v", rows, err)
+	}
 }
 
 // gooseLocker is the adapter that the interface of goose asks for.

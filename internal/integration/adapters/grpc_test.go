@@ -125,3 +125,40 @@ func TestGRPCLossAndCancel(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A lock that did not last makes a reply uncertain, even if the handler did not look at its
+// context. The handler's own error stays, because it says more. A release that the store has merely
+// not confirmed is no loss: the reply stands, and nobody repeats the call.
+func TestGRPCLasted(t *testing.T) {
+	t.Parallel()
+	noted := status.Error(codes.NotFound, "no such invoice")
+	for name, c := range map[string]struct {
+		during func(l *padlock.Locker, script *padlocktest.Script)
+		reply  error
+		want   codes.Code
+	}{
+		"lost":                  {func(_ *padlock.Locker, s *padlocktest.Script) { s.Lose("invoice:42") }, nil, codes.Unknown},
+		"lost, with an error":   {func(_ *padlock.Locker, s *padlocktest.Script) { s.Lose("invoice:42") }, noted, codes.NotFound},
+		"another client has it": {takeOver, nil, codes.Unknown},
+		"the Locker is closed":  {func(l *padlock.Locker, _ *padlocktest.Script) { l.Close(context.Background()) }, nil, codes.Unknown},
+		"release is unconfirmed": {func(_ *padlock.Locker, s *padlocktest.Script) {
+			s.Fail(padlocktest.Release, padlocktest.Always, padlock.ErrUncertain)
+		}, nil, codes.OK},
+		"held until the end": {func(*padlock.Locker, *padlocktest.Script) {}, nil, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, script := padlocktest.New(t)
+			client := dial(t, l, func(context.Context, string) error { c.during(l, script); return c.reply })
+			if err := call(t.Context(), client, "invoice:42"); status.Code(err) != c.want {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// takeOver lets another client take the lock of a call at work.
+func takeOver(_ *padlock.Locker, s *padlocktest.Script) {
+	s.Lose("invoice:42")
+	s.Hold("invoice:42", padlock.Hold{})
+}

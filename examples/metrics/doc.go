@@ -1,0 +1,2 @@
+// Metrics is the program of docs/monitoring.md that shows figures for Prometheus.
+package main

@@ -1,0 +1,2 @@
+// Once is the program of docs/tasks.md that does a thing once.
+package main

@@ -1,0 +1,2 @@
+// Several-names is the program of docs/several-names.md.
+package main

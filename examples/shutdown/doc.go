@@ -1,0 +1,2 @@
+// Shutdown is the program of docs/shutdown.md: it ends in the right order on SIGTERM.
+package main

@@ -1,0 +1,2 @@
+// Slots is the program of docs/slots.md: at most N at the same time.
+package main

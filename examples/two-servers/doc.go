@@ -1,0 +1,2 @@
+// Two-servers is the program of docs/first-program.md.
+package main

@@ -1,0 +1,20 @@
+package adapters
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/padlock-go/padlock"
+)
+
+func migrateAll(ctx context.Context, locker *padlock.Locker, m *migrate.Migrate) error {
+	return locker.Do(ctx, "migrations:shop", func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, func() { m.GracefulStop <- true })()
+		if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
+			return err
+		}
+		return context.Cause(ctx) // Up returns nil if it was stopped
+	}, padlock.Wait(5*time.Minute))
+}
