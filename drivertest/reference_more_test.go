@@ -3,10 +3,10 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"slices"
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"

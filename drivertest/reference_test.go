@@ -421,6 +421,9 @@ func (s *ref) grant(h *hold) driver.Grant {
 	}
 	if s.w.g.Lease {
 		g.TTL = h.until.Sub(s.w.now())
+		if s.is(clientsSetEnds) {
+			g.TTL += time.Duration(s.w.skew.Load()) // as it seems to the client
+		}
 		if longest := s.w.g.MaxTTL; longest > 0 && !s.is(leasesGrowWithAtLeast) {
 			g.TTL = min(g.TTL, longest)
 		}
