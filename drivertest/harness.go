@@ -63,9 +63,9 @@ type Harness struct {
 	// nothing new. Full(false) gives that space back.
 	Full func(on bool) error
 
-	// SkewClock sets the clock of the server, and of all its front ends, to what it would be
-	// without SkewClock plus d, which may be below 0. The clocks of the clients stay. So for the
-	// server, requests before and after a call come from clients whose clocks differ.
+	// SkewClock makes the clock of the server, and of all its front ends, differ from those of the
+	// clients by d more than at the start of the run; d may be below 0. So for the server, requests
+	// before and after a call come from clients whose clocks differ.
 	SkewClock func(d time.Duration) error
 
 	// Foreign acquires the lock on name as a program other than padlock would.

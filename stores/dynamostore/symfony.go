@@ -36,7 +36,7 @@ import (
 //	without a version   one exclusive hold until key_expiration
 //
 // PHP sets and judges key_expiration by the clock of its machine. That clock may differ by Skew
-// from those of the service: padlock holds a lock of PHP's for over that much later, and a holder of
+// from those of the service: for padlock, a lock of PHP's ends that much later, and a holder of
 // padlock stops that much before key_expiration. The fences of a record are gone after PHP has had
 // the lock, so the store has none.
 type symfony struct {

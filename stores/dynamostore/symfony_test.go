@@ -61,6 +61,9 @@ func (p *php) send(operation string, q map[string]any) (bool, map[string]text) {
 	}
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Date", "20261123T000000Z")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20261123/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
 	out := httptest.NewRecorder()
 	p.service.ServeHTTP(out, r)
 	var a struct {
@@ -150,6 +153,17 @@ func both(t *testing.T, test func(t *testing.T, store *register.Store, p *php)) 
 	})
 }
 
+// foreign lets PHP take locks.
+func foreign(t *testing.T, service http.Handler) func(name string) (release func() error, err error) {
+	return func(name string) (func() error, error) {
+		p := newPHP(t, service)
+		if !p.save(name, 300*time.Second) {
+			return nil, errors.New("PHP does not get the lock")
+		}
+		return func() error { p.delete(name); return nil }, nil
+	}
+}
+
 // The store passes the suite in Symfony's table, while PHP takes other locks there.
 func TestSymfonyContract(t *testing.T) {
 	withPHP(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
@@ -160,13 +174,7 @@ func TestSymfonyContract(t *testing.T) {
 			defer f.Mu.Unlock()
 			clear(f.Items)
 		})
-		h.Foreign = func(name string) (func() error, error) {
-			p := newPHP(t, f)
-			if !p.save(name, 300*time.Second) {
-				return nil, errors.New("PHP does not get the lock")
-			}
-			return func() error { p.delete(name); return nil }, nil
-		}
+		h.Foreign = foreign(t, f)
 		h.Logf = t.Logf
 		for _, failure := range drivertest.Check(h) {
 			t.Error(failure)

@@ -17,8 +17,9 @@ import (
 // An Attribute is a value of DynamoDB: {"S": "…"}.
 type Attribute = map[string]string
 
-// DynamoDB is as much of the service as dynamostore and PHP's Symfony use, with one table. It refuses
-// an expression that it does not know, as DynamoDB refuses a wrong one. Mu guards the fields.
+// DynamoDB is as much of the service as dynamostore and PHP's Symfony use, with one table. It
+// refuses an expression that it does not know, as DynamoDB refuses a wrong one. Mu guards the
+// fields.
 type DynamoDB struct {
 	Mu    sync.Mutex
 	Made  bool   // there is a table
