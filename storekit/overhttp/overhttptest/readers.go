@@ -54,7 +54,8 @@ func CheckReaders(t *testing.T, store driver.Store, n int) {
 	}
 }
 
-// reader returns a request of a reader whose label has so many bytes. JSON needs six bytes for each.
+// reader returns a request of a reader whose label has so many bytes. JSON needs six bytes for each
+// of them.
 func reader(label int) driver.Request {
 	return driver.Request{Name: "readers", Token: rand.Text(), TTL: time.Hour, Shared: true, Holder: driver.Holder{
 		Host: strings.Repeat("<", label/4), Label: strings.Repeat("<", label),
