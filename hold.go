@@ -371,21 +371,6 @@ type lockContext struct {
 
 type lockKey struct{}
 
-// Err looks at the clock itself. After a pause of the process or of the machine, the goroutine that
-// asks may run before the renewer, which ends the context.
-func (c lockContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
-	}
-	locksIn(c, c.lock, func(h *hold) bool {
-		if h.usable.Load() != 0 && h.ranOut() {
-			h.endCause()
-		}
-		return false
-	})
-	return c.Context.Err()
-}
-
 func (c lockContext) Value(key any) any {
 	if key == (lockKey{}) {
 		return c.lock

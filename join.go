@@ -71,3 +71,18 @@ func locksIn(ctx context.Context, inner *hold, f func(*hold) bool) bool {
 func (l *Locker) heldIn(ctx context.Context, inner *hold, name string) bool {
 	return locksIn(ctx, inner, func(h *hold) bool { return h.locker == l && h.name == name && h.endCause() == nil })
 }
+
+// Err looks at the clock itself. After a pause of the process or of the machine, the goroutine that
+// asks may run before the renewer, which ends the context.
+func (c lockContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	locksIn(c, c.lock, func(h *hold) bool {
+		if h.usable.Load() != 0 && h.ranOut() {
+			h.endCause()
+		}
+		return false
+	})
+	return c.Context.Err()
+}

@@ -36,6 +36,10 @@ var broken = map[bug]string{
 	cancelStays:            "close/ends-waits giveup/during-a-long-wait giveup/silence queue/cancel-leaves queue/lost-process",
 	claimIsShort:           "reserve/claim",
 	claimMints:             "reserve/fence",
+	clientsClock:           "clock/server",
+	clientsJudge:           "clock/server",
+	clientsSetEnds:         "clock/server",
+	clockStepEndsLeases:    "clock/server",
 	closeDropsHolds:        "bound/close-keeps",
 	closeForgetsWaiters:    "close/ends-waits",
 	closeLeaks:             "close/goroutines",
@@ -372,6 +376,13 @@ func brokenWorld(b bug) *world {
 	case detachedIsBound:
 		bind(w)
 		w.g.Detached = true
+	case clientsClock:
+		w.g.SafeClockJump = driver.PromiseNo
+	case clientsJudge, clientsSetEnds:
+		w.byWallClock()
+		w.g.SafeClockJump = driver.PromiseNo
+	case clockStepEndsLeases:
+		w.byWallClock()
 	}
 	return w
 }

@@ -63,6 +63,11 @@ type Harness struct {
 	// nothing new. Full(false) gives that space back.
 	Full func(on bool) error
 
+	// SkewClock makes the clock of the server, and of all its front ends, differ from those of the
+	// clients by d more than at the start of the run; d may be below 0. So for the server, requests
+	// before and after a call come from clients whose clocks differ.
+	SkewClock func(d time.Duration) error
+
 	// Foreign acquires the lock on name as a program other than padlock would.
 	Foreign func(name string) (release func() error, err error)
 

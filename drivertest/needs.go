@@ -59,6 +59,7 @@ var (
 	loseReply = hooked("LoseReply", func(h *Harness) bool { return h.LoseReply != nil })
 	pause     = hooked("Pause", func(h *Harness) bool { return h.Pause != nil })
 	full      = hooked("Full", func(h *Harness) bool { return h.Full != nil })
+	skewClock = hooked("SkewClock", func(h *Harness) bool { return h.SkewClock != nil })
 	foreign   = hooked("Foreign", func(h *Harness) bool { return h.Foreign != nil })
 	named     = need{what: "holders that others see", met: func(r *run) bool { return !r.h.Anonymous }}
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -185,6 +186,7 @@ func (w *world) harness() Harness {
 	return Harness{
 		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause, Full: w.fill,
 		CutConnection: func(s driver.Store) error { return w.cut(refOf(s)) },
+		SkewClock:     func(d time.Duration) error { w.skew.Store(int64(d)); return nil },
 		LoseReply:     func(s driver.Store) error { refOf(s).lose.Store(true); return nil },
 	}
 }
@@ -360,4 +362,16 @@ func refOf(s driver.Store) *ref {
 		return s.ref
 	}
 	return s.(*ref)
+}
+
+// byWallClock makes the server judge leases by a clock that SkewClock sets.
+func (w *world) byWallClock() {
+	w.now = func() time.Time { return time.Now().Add(time.Duration(w.skew.Load())) }
+}
+
+// misjudge drops the holds whose leases have ended by the clock of the client.
+func (s *ref) misjudge(e *entry) {
+	if s.is(clientsJudge) {
+		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool { return !h.until.After(time.Now()) })
+	}
 }

@@ -37,6 +37,7 @@ type world struct {
 	leak   chan struct{}                // ends goroutines that were left behind
 	floor  uint64                       // of all names' fences, for a bug
 	foil   atomic.Int64                 // for bugs that change with every call
+	skew   atomic.Int64                 // by which the wall clock differs from the clients' clock
 }
 
 // entry is one name.
@@ -305,6 +306,7 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	w := s.w
 	e := w.entry(r.Name)
+	s.misjudge(e)
 	for _, h := range e.holds {
 		if h.token == r.Token && s.is(sameFenceAgain) {
 			h.until = later(h.until, w.now().Add(r.TTL))
@@ -380,6 +382,9 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	if w.g.Lease || s.is(leaseAfterAll) {
 		h.until = h.since.Add(ttl)
 	}
+	if s.is(clientsSetEnds) {
+		h.until = h.until.Add(-time.Duration(w.skew.Load()))
+	}
 	if w.newGeneration(e, r) && !(s.is(firstReaderIsStale) && r.Shared && e.fence > 0 && r.FenceAbove < e.fence) {
 		h.fence = w.mint(e, r.FenceAbove)
 	}
@@ -416,6 +421,9 @@ func (s *ref) grant(h *hold) driver.Grant {
 	}
 	if s.w.g.Lease {
 		g.TTL = h.until.Sub(s.w.now())
+		if s.is(clientsSetEnds) {
+			g.TTL += time.Duration(s.w.skew.Load()) // as it seems to the client
+		}
 		if longest := s.w.g.MaxTTL; longest > 0 && !s.is(leasesGrowWithAtLeast) {
 			g.TTL = min(g.TTL, longest)
 		}

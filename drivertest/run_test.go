@@ -40,6 +40,18 @@ func TestFileCasesCanFail(t *testing.T) {
 	}
 }
 
+// TestServersClock checks that a store may judge leases by the wall clock of its server, if its
+// Guarantees say so.
+func TestServersClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld("")
+	w.byWallClock()
+	w.g.SafeClockJump = driver.PromiseNo
+	for _, f := range only(t, w.harness(), "clock/server") {
+		t.Error(f)
+	}
+}
+
 // TestAlone: a run with Alone makes the faults, and no case that can run together with others.
 func TestAlone(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ func init() {
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
 		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
 		nameCases, limitCases, abilityCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
-		boundCases, closeCases, crowdCases, watchCases,
+		boundCases, clockCases, closeCases, crowdCases, watchCases,
 	)
 }
 

@@ -14,7 +14,6 @@ import (
 // uncheckable are the words of the contract that no case is about.
 var uncheckable = map[string]string{
 	"Guarantees.SurvivesFailover": "a case would have to run a replica; stores test it themselves",
-	"Guarantees.SafeClockJump":    "a case would have to set the server's clock; stores test it themselves",
 	"Guarantees.SafeEviction":     "a case would have to fill the server's memory; stores test it themselves",
 	"Finding.Advice":              "prose, and empty if there is none",
 	"Hold.Holder":                 "embedded: see Holder",

@@ -17,8 +17,8 @@ const mostWords = 43_000
 var laterPages = []string{
 	"docs/adapters.md", "docs/compared.md", "docs/frameworks.md", "docs/from-redis-locks.md", "docs/http-api.md", "docs/json.md",
 	"docs/kubernetes.md", "docs/moving-sessions.md", "docs/only-postgres.md", "docs/redlock.md",
-	"docs/stores/dynamodb.md", "docs/stores/kubernetes.md", "docs/stores/s3.md",
-	"CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md", "clients/python/README.md", // they were not counted
+	"docs/stores/dynamodb.md", "docs/stores/http.md", "docs/stores/kubernetes.md", "docs/stores/s3.md",
+	"CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md", "clients/node/README.md", "clients/python/README.md", "clients/shell/README.md", // they were not counted
 }
 
 // pageLimits has the limit of each page for users: its words, as wc -w counts them. A page above
@@ -29,7 +29,9 @@ var pageLimits = map[string]int{
 	"CHANGELOG.md":                     1500,
 	"SECURITY.md":                      500,
 	"examples/README.md":               300,
-	"clients/python/README.md":         900,
+	"clients/node/README.md":           400,
+	"clients/python/README.md":         400,
+	"clients/shell/README.md":          400,
 	"docs/README.md":                   450,
 	"docs/adapters.md":                 2000, // one part for each of ten tools, with its lines
 	"docs/command.md":                  900,
@@ -74,6 +76,7 @@ var pageLimits = map[string]int{
 	"docs/stores/dynamodb.md":          850,
 	"docs/stores/etcd.md":              850,
 	"docs/stores/file.md":              1400,
+	"docs/stores/http.md":              500,
 	"docs/stores/kubernetes.md":        1000,
 	"docs/stores/memcached.md":         850,
 	"docs/stores/mongodb.md":           850,

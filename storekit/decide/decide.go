@@ -81,7 +81,8 @@ type Hold struct {
 	Fence    uint64        `json:"fence"`
 	Since    Time          `json:"since"`
 	Until    Time          `json:"until"`
-	Least    Time          `json:"least,omitempty"` // the name stays taken until this time
+	Least    Time          `json:"least,omitempty"`   // the name stays taken until this time
+	Foreign  bool          `json:"foreign,omitempty"` // another program took it; Since and Holder are unknown
 	Holder   driver.Holder `json:"holder,omitzero"`
 }
 
@@ -430,6 +431,9 @@ func (s *State) others(token string, now Now, wall time.Time) []driver.Hold {
 			continue
 		}
 		r := driver.Hold{Holder: h.Holder, Shared: h.Shared, Since: at(h.Since), Until: at(h.Until)}
+		if h.Foreign {
+			r.Foreign, r.Since = true, time.Time{}
+		}
 		if h.Holder.Plan > 0 {
 			r.PlannedEnd = at(h.Since.Add(h.Holder.Plan))
 		}

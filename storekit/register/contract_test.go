@@ -40,6 +40,7 @@ func TestContract(t *testing.T) {
 				LoseReply:     func(store driver.Store) error { frontOf(store).next(lost(true)); return nil },
 				CutConnection: func(store driver.Store) error { frontOf(store).cut(); return nil },
 				Pause:         func() (func() error, error) { return s.pause(), nil },
+				SkewClock:     s.setClock,
 				Restart:       func(keepData bool) error { return s.restart(keepData) },
 			})
 		})

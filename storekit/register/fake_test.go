@@ -3,6 +3,7 @@ package register_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,8 @@ type shelf struct {
 	clock   register.Clock
 	tells   bool          // a refusal has the value
 	rounds  int           // to give front ends different clocks
+	skew    time.Duration // of the clocks of all front ends
+	limit   int           // the length of the longest value; 0 means no limit
 	resume  chan struct{} // closed when the service goes on; nil if it does not stand still
 }
 
@@ -108,7 +111,7 @@ func (f *front) Get(ctx context.Context, name string) (register.Value, error) {
 func (f *front) value(name string) register.Value {
 	f.shelf.mu.Lock()
 	defer f.shelf.mu.Unlock()
-	v := register.Value{Now: time.Now().Add(f.ahead)}
+	v := register.Value{Now: time.Now().Add(f.ahead + f.skew)}
 	if f.clock.Grain > 0 {
 		v.Now = v.Now.Truncate(f.clock.Grain)
 	}
@@ -122,6 +125,9 @@ func (f *front) Put(ctx context.Context, name string, data []byte, version strin
 	if err := ctx.Err(); err != nil {
 		f.overdue.Store(true)
 		return errors.Join(driver.ErrUnavailable, err)
+	}
+	if f.limit > 0 && len(data) > f.limit {
+		return errTooLong
 	}
 	apply := func() error {
 		err := f.apply(name, string(data), version)
@@ -209,6 +215,8 @@ func (f *front) next(fault func(apply func() error) error) {
 	f.fault = fault
 }
 
+var errTooLong = fmt.Errorf("%w: the service takes no value as long as this one", driver.ErrUnavailable)
+
 var errCut = errors.New("the connection was cut")
 
 // restart forgets everything, unless the data is kept.
@@ -218,5 +226,13 @@ func (s *shelf) restart(keepData bool) error {
 	if !keepData {
 		clear(s.items)
 	}
+	return nil
+}
+
+// setClock sets the clocks of all front ends.
+func (s *shelf) setClock(skew time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skew = skew
 	return nil
 }

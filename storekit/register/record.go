@@ -81,6 +81,18 @@ func (w *view) encode(observed bool) (data []byte, nonce string, err error) {
 	return data, r.Nonce, err
 }
 
+// reserve is what a record may grow by without another hold: by spent and taken tokens, an intent,
+// and the last holder before a cool-down.
+const reserve = 16 << 10
+
+// checkSize returns an error if a hold that was added makes a record too long.
+func (c *call) checkSize(data []byte) error {
+	if limit := c.opts.MaxData - reserve; c.adds && c.opts.MaxData > 0 && len(data) > limit {
+		return fmt.Errorf("%w: with one more holder the record of %q has %d bytes, and the service takes %d: wait until other readers have released, or give them shorter labels", driver.ErrUnavailable, c.name, len(data), limit)
+	}
+	return nil
+}
+
 // shift moves all times of a record by d.
 func (r *record) shift(d decide.Time) {
 	move := func(t *decide.Time) {

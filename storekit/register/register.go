@@ -106,7 +106,8 @@ type Watcher interface {
 // A Lister knows the names that have a value.
 type Lister interface {
 	// Names returns the names that have a value and begin with prefix, in any order. It may return
-	// "" and, with Options.Keys, the keys of other programs.
+	// "" and, with Options.Keys, the keys of other programs. If it knows only some of the names, it
+	// returns them together with an error that is errors.ErrUnsupported.
 	Names(ctx context.Context, prefix string) ([]string, error)
 }
 
@@ -160,6 +161,14 @@ type Options struct {
 	// MaxKey is the length of the longest key in bytes, 0 or more. MaxName follows from it. 0 means
 	// that the service sets no limit.
 	MaxKey int
+	// MaxData is the length of the longest value that the service takes, in bytes, and at least 64
+	// KiB. 0 means that there is no limit. A request that would add another reader to a record
+	// near this limit gets driver.ErrUnavailable, before the service refuses the Put. So a holder
+	// can always renew and release.
+	MaxData int
+	// NoFences says that other programs share the locks and may delete a record, and the last fence
+	// with it. The store then has no fences.
+	NoFences bool
 	// Notes are further conditions, one sentence each.
 	Notes []string
 
@@ -205,6 +214,10 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 	}
 	if o.MaxKey > 0 {
 		g.MaxName = (o.MaxKey - len(o.Prefix)) / 3
+	}
+	if o.NoFences {
+		g.Fence, g.SharedFence = driver.FenceNone, driver.PromiseNo
+		g.Lacks |= driver.AbilityFenceRaiser
 	}
 	if _, ok := r.(Watcher); !ok {
 		g.Lacks |= driver.AbilityWaiter

@@ -69,6 +69,7 @@ type call struct {
 	ctx   context.Context
 	name  string
 	until time.Time // when the service will have been silent for too long
+	adds  bool      // the decision has added a hold to the record
 }
 
 func (s *Store) begin(ctx context.Context, name string) (*call, error) {
@@ -153,8 +154,11 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 			return result, nil
 		}
 		data, nonce, err := w.encode(c.opts.Clock.Observed)
+		if err == nil {
+			err = c.checkSize(data)
+		}
 		if err != nil {
-			return value, err
+			return value, c.lost(uncertain, err)
 		}
 		at, version := w.now.At, w.version
 		w, err = c.put(data, version)
@@ -240,8 +244,12 @@ func (c *call) pause(n int) error {
 
 // grant returns a hold as the caller gets it: the lease counts from the Get before the decision,
 // and is shorter than in the record by Slack.
-func (w *view) grant(h *decide.Hold) driver.Grant {
-	return driver.Grant{Fence: h.Fence, From: w.from, TTL: max(h.Until.Sub(w.now.At)-w.now.Slack, time.Microsecond)}
+func (c *call) grant(w *view, h *decide.Hold) driver.Grant {
+	g := driver.Grant{Fence: h.Fence, From: w.from, TTL: max(h.Until.Sub(w.now.At)-w.now.Slack, time.Microsecond)}
+	if c.opts.NoFences {
+		g.Fence = 0
+	}
+	return g
 }
 
 // Acquire makes one try; see driver.Store.
@@ -255,11 +263,12 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	q := hashed(r)
 	return change(c, func(w *view) (bool, driver.Grant, error) {
+		c.adds = w.Live(q.Token, w.now) == nil
 		h, err := w.Acquire(&q, w.now)
 		if err != nil {
 			return false, driver.Grant{}, err
 		}
-		g := w.grant(h)
+		g := c.grant(w, h)
 		g.Shared = r.Replaces != "" && h.Shared
 		return true, g, nil
 	})
@@ -300,7 +309,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		if err != nil {
 			return false, driver.Grant{}, err
 		}
-		g := w.grant(h)
+		g := c.grant(w, h)
 		g.Shared = h.Shared
 		return ttl != 0, g, nil
 	})
@@ -339,7 +348,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		if err != nil {
 			return changed, driver.Grant{}, err
 		}
-		return changed, w.grant(h), nil
+		return changed, c.grant(w, h), nil
 	})
 }
 
@@ -348,6 +357,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	err := driver.CheckHold(name, token, &s.g)
 	if err == nil {
 		err = driver.CheckFence(fence)
+	}
+	if err == nil && s.opts.NoFences {
+		err = errors.ErrUnsupported
 	}
 	if err != nil {
 		return err
@@ -373,7 +385,16 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 		return 0, err
 	}
 	return change(c, func(w *view) (bool, uint64, error) {
-		fence, err := w.Break(seenFence, w.now)
+		seen := seenFence
+		if s.opts.NoFences && seen == 0 {
+			seen = w.Fence // nobody has seen it
+		} else if s.opts.NoFences {
+			seen = 0
+		}
+		fence, err := w.Break(seen, w.now)
+		if s.opts.NoFences {
+			fence = 0
+		}
 		return err == nil, fence, err
 	})
 }
@@ -391,7 +412,16 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	return w.Report(name, w.now, time.Now()), nil
+	return c.report(w), nil
+}
+
+// report returns the state of a name as others see it.
+func (c *call) report(w *view) driver.State {
+	state := w.Report(c.name, w.now, time.Now())
+	if c.opts.NoFences {
+		state.Fence = 0
+	}
+	return state
 }
 
 // List reads the names that are in use; see driver.Admin. It sends a Get for each name.
@@ -410,9 +440,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if s.opts.Keys != nil {
 		from = s.opts.Prefix + s.opts.Keys.Escape(prefix)
 	}
-	keys, err := l.Names(listing, from)
-	if err != nil {
-		return nil, errors.Join(c.cause(), driver.ErrUnavailable, err)
+	keys, some := l.Names(listing, from)
+	if some != nil && !errors.Is(some, errors.ErrUnsupported) {
+		return nil, errors.Join(c.cause(), driver.ErrUnavailable, some)
 	}
 	var all []driver.State
 	for _, key := range keys {
@@ -428,8 +458,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			return all, err
 		}
 		if !w.Idle(w.now) {
-			all = append(all, w.Report(name, w.now, time.Now()))
+			all = append(all, c.report(w))
 		}
 	}
-	return all, nil
+	return all, some
 }

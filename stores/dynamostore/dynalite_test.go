@@ -4,6 +4,7 @@ package dynamostore_test
 
 import (
 	"context"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"testing"
@@ -15,11 +16,19 @@ import (
 )
 
 // The store passes the suite on dynalite, which padlock has not written. It checks the expressions
-// of requests, but does not know ReturnValuesOnConditionCheckFailure. See make test-dynalite.
+// of requests, but does not know ReturnValuesOnConditionCheckFailure. In Symfony's table it carries
+// out PHP's statements, too. See make test-dynalite.
 func TestDynalite(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	u, err := url.Parse("dynamodb://padlock-test/" + t.Name() + "?skew=0s&endpoint=" + os.Getenv("DYNALITE"))
+	for _, place := range []string{"padlock-test/" + t.Name() + "?skew=0s", "locks-table?layout=symfony&skew=0s"} {
+		t.Run(place, func(t *testing.T) { onDynalite(t, place) })
+	}
+}
+
+func onDynalite(t *testing.T, place string) {
+	endpoint := os.Getenv("DYNALITE")
+	u, err := url.Parse("dynamodb://" + place + "&endpoint=" + endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +45,13 @@ func TestDynalite(t *testing.T) {
 			defer cancel()
 			return scheme.Open(ctx, u, driver.Opening{})
 		},
+	}
+	if u.Query().Get("layout") == "symfony" {
+		server, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Foreign = foreign(t, httputil.NewSingleHostReverseProxy(server))
 	}
 	drivertest.Run(t, h)
 }

@@ -186,3 +186,19 @@ func TestNoJSON(t *testing.T) {
 		}
 	})
 }
+
+// The store refuses a reader whose label would make the item longer than the service takes.
+func TestManyReaders(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
+		store, _ := open(t, s)
+		overhttptest.CheckReaders(t, store, 45)
+	})
+	withPHP(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
+		store, err := openWithPHP(t.Context(), s.Front())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		overhttptest.CheckReaders(t, store, 45)
+	})
+}

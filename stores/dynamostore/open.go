@@ -22,10 +22,11 @@ func Scheme() driver.Scheme {
 // The command padlock schema makes the table. The access key, and what the URL does not say, come
 // from where the tools of AWS find them. The URL may have these parameters:
 //
-//	region=NAME     Config.Region
-//	endpoint=URL    Config.Endpoint
-//	skew=DURATION   register.Skew
-//	lazy=yes        register.Lazy
+//	region=NAME      Config.Region
+//	endpoint=URL     Config.Endpoint
+//	layout=symfony   Config.SymfonyLayout
+//	skew=DURATION    register.Skew
+//	lazy=yes         register.Lazy
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
 // of the URL. ctx bounds only the opening.
@@ -42,7 +43,7 @@ func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Sto
 			set(t)
 		}
 	}
-	there, err := connect(c, &t.Options)
+	there, err := open(c, &t.Options)
 	if err != nil {
 		return nil, err
 	}

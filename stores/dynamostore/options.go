@@ -29,6 +29,10 @@ type Config struct {
 	// Prefix is the beginning of the keys of all items, such as "locks/". As in a URL, it gets
 	// a slash at its end if it has none.
 	Prefix string
+	// SymfonyLayout shares the locks with PHP's Symfony, which has a DynamoDbStore since version
+	// 7.4. Table is then the one of Symfony, "lock_keys" unless it says otherwise, and there is no
+	// Prefix. The store has no fences.
+	SymfonyLayout bool
 	// Region is the region of the table.
 	Region string
 	// Endpoint is the URL of a service other than Amazon's, such as http://localhost:8000.
@@ -44,34 +48,56 @@ type Config struct {
 // says another time.
 const DefaultSkew = time.Second
 
+// maxItem is the length of the longest item that DynamoDB takes.
+const maxItem = 400 << 10
+
 var kind = register.Kind{
 	Options: register.Options{
 		Name: "dynamodb", Clock: register.Clock{Grain: time.Second, Skew: DefaultSkew},
-		Keys: &storekit.ObjectKeys, MaxKey: 2048,
+		Keys: &storekit.ObjectKeys, MaxKey: 2048, MaxData: maxItem - 4<<10, // the other attributes
 		SurvivesRestart: driver.PromiseYes, SurvivesFailover: driver.PromiseYes,
 	},
 	Help:    "a table of Amazon DynamoDB, or of a service that speaks like it",
 	Example: "dynamodb://padlock/shop",
 	Login:   "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write a profile into ~/.aws",
-	Params:  []string{"region"},
+	Params:  []string{"region", "layout"},
 	Type:    &table{},
 	Connect: func(t *register.Target) (register.Register, error) {
-		return connect(config(t), &t.Options)
+		c, err := config(t)
+		if err != nil {
+			return nil, err
+		}
+		return open(c, &t.Options)
 	},
 }
 
 // config returns what a URL says.
-func config(t *register.Target) Config {
-	c := Config{Table: t.URL.Host, Prefix: t.Path, Region: t.Params["region"]}
+func config(t *register.Target) (c Config, err error) {
+	c = Config{Table: t.URL.Host, Prefix: t.Path, Region: t.Params["region"]}
 	if t.Endpoint != nil {
 		c.Endpoint = t.Endpoint.String()
 	}
-	return c
+	switch layout, given := t.Params["layout"]; {
+	case layout == "symfony":
+		c.SymfonyLayout = true
+	case given:
+		err = storekit.Invalidf("layout: it is symfony, or left out")
+	}
+	return c, err
 }
 
 var tableForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
-// connect makes the register, and says in o what it promises.
+// open makes the register, and says in o what it promises.
+func open(c Config, o *register.Options) (register.Register, error) {
+	t, err := connect(c, o)
+	if err != nil || !c.SymfonyLayout {
+		return t, err
+	}
+	return t.shared(o)
+}
+
+// connect makes the register of padlock's own layout.
 func connect(c Config, o *register.Options) (*table, error) {
 	if !tableForm.MatchString(c.Table) {
 		return nil, storekit.Invalidf("the table: its name has 3 to 255 letters, digits and the characters _ . -")
@@ -88,7 +114,7 @@ func connect(c Config, o *register.Options) (*table, error) {
 		o.SurvivesRestart, o.SurvivesFailover = driver.PromisePartly, driver.PromisePartly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}
 	}
-	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table}
+	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table, key: "key"}
 	t.Judge = judge
 	if c.Credentials == nil {
 		c.Credentials = awsCredentials(&http.Client{Transport: t.HTTP.Transport})

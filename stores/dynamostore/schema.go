@@ -18,7 +18,10 @@ func schema(u *url.URL) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := config(t)
+	c, err := config(t)
+	if err != nil {
+		return nil, err
+	}
 	if !tableForm.MatchString(c.Table) {
 		return nil, storekit.Invalidf("the table: its name has 3 to 255 letters, digits and the characters _ . -")
 	}
@@ -29,21 +32,29 @@ func schema(u *url.URL) ([]string, error) {
 	if c.Endpoint != "" {
 		more += " --endpoint-url " + c.Endpoint
 	}
-	return []string{
+	key := "AttributeName=key"
+	if c.SymfonyLayout {
+		key = "AttributeName=" + keyID
+	}
+	statements := []string{
 		"aws dynamodb create-table --table-name " + c.Table + " --billing-mode PAY_PER_REQUEST" +
-			" --attribute-definitions AttributeName=key,AttributeType=S --key-schema AttributeName=key,KeyType=HASH" + more,
+			" --attribute-definitions " + key + ",AttributeType=S --key-schema " + key + ",KeyType=HASH" + more,
 		"aws dynamodb wait table-exists --table-name " + c.Table + more,
-		"aws dynamodb update-time-to-live --table-name " + c.Table + " --time-to-live-specification Enabled=true,AttributeName=expires" + more,
-	}, nil
+	}
+	if c.SymfonyLayout { // its items have no time at which they expire
+		return statements, nil
+	}
+	return append(statements,
+		"aws dynamodb update-time-to-live --table-name "+c.Table+" --time-to-live-specification Enabled=true,AttributeName=expires"+more), nil
 }
 
 // createTable is the request that makes the table.
-func createTable(name string) any {
+func createTable(name, key string) any {
 	type pair map[string]string
 	return map[string]any{
 		"TableName": name, "BillingMode": "PAY_PER_REQUEST",
-		"AttributeDefinitions": []pair{{"AttributeName": "key", "AttributeType": "S"}},
-		"KeySchema":            []pair{{"AttributeName": "key", "KeyType": "HASH"}},
+		"AttributeDefinitions": []pair{{"AttributeName": key, "AttributeType": "S"}},
+		"KeySchema":            []pair{{"AttributeName": key, "KeyType": "HASH"}},
 	}
 }
 
@@ -53,9 +64,16 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	t, err := connect(config(target), &target.Options)
+	c, err := config(target)
 	if err != nil {
 		return 0, 0, err
+	}
+	t, err := connect(c, &target.Options)
+	if err != nil {
+		return 0, 0, err
+	}
+	if c.SymfonyLayout {
+		t.key = keyID
 	}
 	defer t.Close()
 	return t.create(ctx)
@@ -74,7 +92,7 @@ func (t *table) create(ctx context.Context) (from, to int, err error) {
 			return 0, 0, err
 		case err != nil && from == 1: // later, the table is only not known yet
 			from = 0
-			if err := t.ask(ctx, "CreateTable", createTable(t.name), "ResourceInUseException"); err != nil {
+			if err := t.ask(ctx, "CreateTable", createTable(t.name, t.key), "ResourceInUseException"); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -88,6 +106,9 @@ func (t *table) create(ctx context.Context) (from, to int, err error) {
 // If the service does not tell, expire asks only for a table that was made by this call. A service
 // other than Amazon's need not know that.
 func (t *table) expire(ctx context.Context, from int) error {
+	if t.key != "key" { // the items of Symfony's table have no time at which they expire
+		return nil
+	}
 	q, err := request("DescribeTimeToLive", map[string]string{"TableName": t.name})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 type table struct {
 	*overhttp.Client
 	name string
+	key  string       // the name of the partition key
 	date atomic.Int64 // the Date of the last reply, in seconds since 1970
 }
 
@@ -88,9 +89,8 @@ func (t *table) Put(ctx context.Context, key string, data []byte, version string
 		Item: item{
 			"key": {S: key}, "version": {S: rand.Text()}, "record": {S: string(data)},
 		},
-		ConditionExpression:                 "attribute_not_exists(#version)",
-		ExpressionAttributeNames:            map[string]string{"#version": "version"},
-		ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+		ConditionExpression:      "attribute_not_exists(#version)",
+		ExpressionAttributeNames: map[string]string{"#version": "version"},
 	}
 	if !strings.HasSuffix(key, ownKey) {
 		expires := time.Unix(t.date.Load(), 0).Add(keepFor)
@@ -100,6 +100,12 @@ func (t *table) Put(ctx context.Context, key string, data []byte, version string
 		op.ConditionExpression = "#version = :version"
 		op.ExpressionAttributeValues = item{":version": {S: version}}
 	}
+	return t.put(ctx, op, func(it item, now time.Time) (register.Value, error) { return valueOf(it, now), nil })
+}
+
+// put sends a PutItem with a condition. valueOf reads the item in a refusal.
+func (t *table) put(ctx context.Context, op operation, valueOf func(item, time.Time) (register.Value, error)) error {
+	op.ReturnValuesOnConditionCheckFailure = "ALL_OLD"
 	q, err := request("PutItem", op)
 	if err != nil {
 		return err
@@ -111,12 +117,15 @@ func (t *table) Put(ctx context.Context, key string, data []byte, version string
 	if r.Status != http.StatusPreconditionFailed {
 		return t.failure(r)
 	}
-	a := answerOf(r)
 	now, err := r.Date()
-	if err != nil || a.Item["version"].S == "" {
+	if err != nil {
 		return register.ErrChanged
 	}
-	return &register.Changed{Value: valueOf(a.Item, now)}
+	v, err := valueOf(answerOf(r).Item, now)
+	if err != nil || v.Version == "" {
+		return register.ErrChanged
+	}
+	return &register.Changed{Value: v}
 }
 
 // Names reads the whole table, and returns the keys that begin with prefix.
@@ -126,16 +135,22 @@ func (t *table) Names(ctx context.Context, prefix string) (keys []string, err er
 		op.FilterExpression, op.ExpressionAttributeValues = "begins_with(#key, :prefix)", item{":prefix": {S: prefix}}
 		op.ExpressionAttributeNames = map[string]string{"#key": "key"}
 	}
+	err = t.scan(ctx, op, func(it item, _ time.Time) { keys = append(keys, it["key"].S) })
+	return keys, err
+}
+
+// scan reads all pages, and calls do for each item.
+func (t *table) scan(ctx context.Context, op operation, do func(it item, now time.Time)) error {
 	for {
-		a, _, err := t.read(ctx, "Scan", op)
+		a, now, err := t.read(ctx, "Scan", op)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, it := range a.Items {
-			keys = append(keys, it["key"].S)
+			do(it, now)
 		}
 		if op.ExclusiveStartKey = a.LastEvaluatedKey; op.ExclusiveStartKey == nil {
-			return keys, nil
+			return nil
 		}
 	}
 }

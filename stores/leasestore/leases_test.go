@@ -346,3 +346,20 @@ func TestSamePlace(t *testing.T) {
 		}
 	}
 }
+
+// The store refuses a reader whose label would make the annotations longer than the server takes.
+func TestManyReaders(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
+		for _, open := range []func() (*register.Store, error){
+			func() (*register.Store, error) { return openOn(t.Context(), s.Front(), false) },
+			func() (*register.Store, error) { return openShared(t.Context(), s.Front()) },
+		} {
+			store, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			overhttptest.CheckReaders(t, store, 25)
+			store.Close()
+		}
+	})
+}

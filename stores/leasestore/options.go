@@ -127,6 +127,9 @@ func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Sto
 	return register.Open(ctx, l, t.Options, t.Lazy)
 }
 
+// maxAnnotations is how long the annotations of an object may be together, in bytes.
+const maxAnnotations = 256 << 10
+
 var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // connect makes the register, and says in o what it promises.
@@ -151,6 +154,7 @@ func connect(c Config, o *register.Options) (*leases, error) {
 		}
 		l.prefix = "leaderelection" // without a slash: it is no prefix of another store
 	}
+	o.MaxData = maxAnnotations - 4<<10 - len(l.prefix) // the other annotations
 	if c.ServerClock {
 		if o.Clock.Skew < 0 {
 			return nil, storekit.Invalidf("skew: it is a duration from 0s to 1m")

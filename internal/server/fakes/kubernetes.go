@@ -15,6 +15,9 @@ import (
 
 const collection = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
 
+// maxAnnotations is how long all annotations of an object may be together, in bytes.
+const maxAnnotations = 256 << 10
+
 // Kubernetes is an API server with Lease objects in the namespace shop. As the API server of
 // Kubernetes does, it refuses to replace an object whose resourceVersion is not the one in the
 // request, counts versions for all objects together, and refuses names that are none of DNS.
@@ -84,6 +87,14 @@ func (f *Kubernetes) write(w http.ResponseWriter, r *http.Request, name string) 
 	var o Object
 	body, _ := io.ReadAll(r.Body)
 	if err := json.Unmarshal(body, &o); err != nil || o.Kind != "Lease" || o.APIVersion != "coordination.k8s.io/v1" || strings.Trim(o.Metadata.Name, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || len(o.Metadata.Name) > 253 {
+		fail(w, http.StatusUnprocessableEntity)
+		return
+	}
+	long := 0
+	for key, value := range o.Metadata.Annotations {
+		long += len(key) + len(value)
+	}
+	if long > maxAnnotations {
 		fail(w, http.StatusUnprocessableEntity)
 		return
 	}

@@ -247,7 +247,7 @@ func quickServer(t *testing.T) string {
 }
 
 // tries is the number of runs that a slow machine may need for as many operations as a fast one
-// makes in one run. The last ones have the machine for themselves, as most mutants are seen at once.
+// makes in one run. Most mutants are seen at once, so the last runs have the machine to themselves.
 const tries = 16
 
 func (m *mutant) mustBeCaught(t *testing.T, at place) {

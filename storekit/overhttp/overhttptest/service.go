@@ -35,7 +35,8 @@ type Service struct {
 	fronts  []*Front
 	resume  chan struct{} // closed while the service goes on
 	counts  map[string]int
-	starts  chan func() // run in goroutines that no store has started
+	skewed  time.Duration // by which the clocks of all front ends are off
+	starts  chan func()   // run in goroutines that no store has started
 }
 
 // Start makes a service of a handler, which is the fake. Stop must be called at the end.
@@ -134,6 +135,7 @@ func (s *Service) Harness(write string, open func(ctx context.Context, f *Front)
 		LoseReply:     func(store driver.Store) error { frontOf(store).Next(write, 1, Lose(true)); return nil },
 		CutConnection: func(store driver.Store) error { return frontOf(store).Cut() },
 		Pause:         s.Pause,
+		SkewClock:     s.setClock,
 		Restart: func(keepData bool) error {
 			fronts.Range(func(_, f any) bool { f.(*Front).Cut(); return true })
 			if !keepData {
@@ -248,12 +250,27 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.pass(w, carryOut())
 }
 
+// setClock sets the clocks of all front ends.
+func (s *Service) setClock(d time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skewed = d
+	return nil
+}
+
+// now returns the time by the clock of the front end.
+func (f *Front) now() time.Time {
+	f.service.mu.Lock()
+	defer f.service.mu.Unlock()
+	return time.Now().Add(f.Ahead + f.service.skewed)
+}
+
 // pass sends a reply, with the Date of this front end.
 func (f *Front) pass(w http.ResponseWriter, out *httptest.ResponseRecorder) {
 	for name, values := range out.Header() {
 		w.Header()[name] = values
 	}
-	w.Header().Set("Date", time.Now().Add(f.Ahead).UTC().Format(http.TimeFormat))
+	w.Header().Set("Date", f.now().UTC().Format(http.TimeFormat))
 	w.WriteHeader(out.Code)
 	w.Write(out.Body.Bytes())
 }
