@@ -54,30 +54,11 @@ func main() {
 	}
 }
 
+// handler is short here. docs/http-handler.md shows what it tells a client in each case.
 func handler(locker *padlock.Locker) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Less than WriteTimeout, which cuts off the answer but ends neither the handler nor its
-		// context. A client without an answer sends the request again, and the work is done twice.
-		ctx, cancel := context.WithTimeout(r.Context(), 8*time.Second)
-		defer cancel()
-		begun, done := false, false
-		err := locker.Do(ctx, "invoice:42", func(ctx context.Context) error {
-			begun = true
-			err := work(ctx)
-			done = err == nil
-			return err
-		})
-		switch {
-		case done:
-			if err != nil {
-				log.Print("the work is done, and its lock had trouble: ", err)
-			}
-		case begun:
-			log.Print(err)
-			http.Error(w, "it may be done in part; look before you repeat it", http.StatusInternalServerError)
-		case errors.Is(err, padlock.ErrHeld):
-			http.Error(w, "somebody else is at work on it", http.StatusConflict)
-		default:
+		err := locker.Do(r.Context(), "invoice:42", work)
+		if err != nil {
 			http.Error(w, "try again later", http.StatusServiceUnavailable)
 		}
 	})

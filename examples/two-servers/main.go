@@ -37,20 +37,8 @@ func run(ctx context.Context) error {
 		locker.Close(ctx)
 	}()
 
-	// If the report takes less than Wait, or a server is late, both servers make it, one after the
-	// other. docs/tasks.md ("Do it once") shows how to record that it is done.
-	done := false
-	err = locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
-		err := report(ctx)
-		done = err == nil
-		return err
-	}, padlock.Wait(time.Second))
-	switch {
-	case done && err != nil:
-		// With exit status 1, systemd or Kubernetes might run the program and the report again.
-		log.Print("the report is done, and its lock had trouble: ", err)
-		return nil
-	case errors.Is(err, padlock.ErrHeld):
+	err = locker.Do(ctx, "nightly-report", report, padlock.Wait(time.Second))
+	if errors.Is(err, padlock.ErrHeld) {
 		fmt.Println("the other server does it:", err)
 		return nil
 	}
