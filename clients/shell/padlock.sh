@@ -1,59 +1,74 @@
 #!/bin/sh
 # usage: padlock.sh [-w SECONDS] [-t TTL] [-s] [-n SLOTS] NAME COMMAND…
 # Runs a command under a lock of "padlock serve --api" at $PADLOCK_URL. Its status is that of the
-# command, or 75: the lock is held, 74: it was lost, 69: no answer or refused, 64: wrong usage.
+# command, or 75: the lock is held, 79: it was lost, 69: no answer or refused, 64: wrong usage.
 set -u
-wait=0 ttl=30 mode='' slot=''
+wait=0 ttl=30 mode='' slot='' open='' asked='' until=0 unknown='' job='' told=''
 while getopts w:t:sn: option; do
   case $option in
-    w) wait=$OPTARG ;; t) ttl=$OPTARG ;; s) mode=',"shared":true' ;; n) mode=",\"slots\":$OPTARG" ;; *) exit 64 ;;
+    w) wait=$OPTARG ;; t) ttl=$OPTARG ;; s) mode="$mode,\"shared\":true" ;; n) mode="$mode,\"slots\":$OPTARG" ;; *) exit 64 ;;
   esac
 done
 shift $((OPTIND - 1))
 [ $# -ge 2 ] && [ "$ttl" -ge 10 ] && [ "$wait" -ge 0 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
 name=$(printf %s "$1" | sed 's/[\\"]/\\&/g') urls=${PADLOCK_URL:-http://127.0.0.1:7925}; shift
+(: 3<&0) 2>/dev/null || exec </dev/null # a closed input would end the script later
 dir=$(mktemp -d) && answer=$dir/answer || exit 69
 now() { if read -r up _ </proc/uptime; then echo "${up%.*}"; else date +%s; fi 2>/dev/null; }
 token() { token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n'); }
-turn() { first=$1; shift; urls="$* $first"; } # the next server comes first
-ask() { # ask PATH FIELDS SECONDS sets code, which is 000 without an answer
+turn() { first=$1; shift; urls="$*${*:+ }$first"; } # the next server comes first
+ask() { # ask PATH FIELDS SECONDS sets code, which is 000 if nothing is known
   code=$(curl -sS -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
     -o "$answer" -w '%{http_code}' --max-filesize 1048576 \
     -d "{\"name\":\"$name\",\"token\":\"$token\"$2}" "${urls%% *}/v1/$1" 2>"$dir/error") || code=000
-  case $code in 000 | 50[0234]) turn $urls ;; esac
+  case $code in 20[02] | [34]?? | 501) ;; 503) turn $urls ;; *) nothing ;; esac
 }
+nothing() { code=000; turn $urls; }
 field() { sed -n "s/.*\"$1\":\"\{0,1\}\([0-9a-z]*\).*/\1/p" "$answer"; }
-valid() { until=$((sent + $(field valid_ms) / 1000 - 1)); } # whole seconds, never too late
-release() { for pause in 1 2 0; do ask release "$slot" 5; [ "$code" = 200 ] && break; sleep $pause; done; }
+valid() { ms=$(field valid_ms) # whole seconds, never too late
+  case $ms in '' | *[!0-9]*) nothing ;; *) until=$((sent + ms / 1000 - 1)); echo "$until" >>"$dir/until" ;; esac; }
+give_up() { for pause in ${open:+1 0}; do # twice, because a request without an answer may come late
+    for at in $asked; do (urls=$at answer=/dev/null; ask release '' 5) & done; wait; sleep "$pause"
+  done; open='' asked=''; }
+release() { for pause in 1 2 0; do
+    ask release "$slot" 5; case $code:$(field outcome) in 200:) nothing ;; 200:* | [34]??:*) break ;; esac
+    [ "$code" = 503 ] || unknown=1; sleep "$pause"
+  done; }
+alive() { kill -0 "$job" || [ -d "/proc/$job" ] || ps -p "$job"; } >/dev/null 2>&1
 stop() { kill -s "$1" -- "-$job" || kill -s "$1" "$job"; } 2>/dev/null
-fail() { { cat "$answer" "$dir/error" 2>/dev/null; } >&2; [ "$2" = free ] || release; rm -rf "$dir"; exit "$1"; }
-trap 'fail 69 unknown' INT TERM HUP
+fail() { { cat "$answer" "$dir/error" 2>/dev/null; } >&2; give_up; rm -rf "$dir"; exit "$1"; }
+trap 'open=1; fail 69' INT TERM HUP
 token; end=$(($(now) + wait))
 while sent=$(now); left=$((end - sent)); do
-  left=$((left > 25 ? 25 : left > 0 ? left : 0))
+  left=$((left > 25 ? 25 : left > 0 ? left : 0)) at=${urls%% *}
+  case " $asked " in *" $at "*) ;; *) asked="$asked $at" ;; esac
   ask acquire ",\"ttl_ms\":$((ttl * 1000)),\"wait_ms\":$((left * 1000))$mode" $((left + 5))
+  [ "$code" != 200 ] || { valid; [ "$(field token)" = "$token" ] && [ "$until" -gt "$(now)" ]; } || nothing
   case $code in
-    200) valid; [ "$(field token)" = "$token" ] && [ "$until" -gt "$(now)" ] && break; fail 69 unknown ;;
-    202) [ "$(now)" -lt "$end" ] || fail 75 unknown ;;
-    409 | 410) [ "$(now)" -lt "$end" ] || fail 75 free; token; sleep 1 ;;
-    000 | 429 | 50[0234]) [ "$(now)" -lt $((end + 10)) ] || fail 69 unknown; sleep 1 ;; # the same token
-    *) fail 69 free ;;
+    200) break ;;
+    202) open=1; [ "$(now)" -lt "$end" ] || fail 75 ;;
+    409 | 410) [ "$(now)" -lt "$end" ] || fail 75; give_up; token; sleep 1 ;;
+    000 | 429 | 503) [ "$code" != 000 ] || open=1; [ "$(now)" -lt $((end + 10)) ] || fail 69; sleep 1 ;; # the same token
+    *) fail 69 ;;
   esac
 done
 PADLOCK_FENCE=$(field fence); export PADLOCK_FENCE
 [ -z "$(field slot)" ] || slot=",\"slot\":$(field slot)"
-exec 3<&0; $(command -v setsid) "$@" <&3 3<&- & job=$! # in a group of its own, so that a loss ends all of it
-trap 'stop TERM' INT TERM HUP # a job in the background ignores INT
+trap 'told=1; [ -z "$job" ] || stop TERM' INT TERM HUP # a job in the background ignores INT
+exec 3<&0; $(command -v setsid) "$@" <&3 3<&- & job=$! # a group of its own: a loss ends all of it
+[ -z "$told" ] || stop TERM
 ( trap '' INT TERM HUP; answer=$dir/renewal pause=$((ttl / 3)) # goes on until the job ends
   while left=$((until - $(now))); [ "$left" -gt 0 ]; do
-    sleep $((pause < left ? pause : left)); kill -0 "$job" || exit
-    sent=$(now); ask extend "$slot,\"ttl_ms\":$((ttl * 1000))" $((ttl / 6))
-    case $code in 200) valid; pause=$((ttl / 3)) ;; 410) until=0 ;; *) pause=$((ttl / 10)) ;; esac
+    sleep $((pause < left ? pause : left)); alive || exit
+    sent=$(now) pause=$((ttl / 10)); left=$((until - sent)); [ "$left" -gt 0 ] || break
+    ask extend "$slot,\"ttl_ms\":$((ttl * 1000))" $((ttl / 6 < left ? ttl / 6 : left))
+    case $code in 200) valid; [ "$code" != 200 ] || pause=$((ttl / 3)) ;; 410) until=0 ;; esac
   done
-  : >"$dir/lost"; stop TERM; sleep 5; stop KILL ) >/dev/null 2>&1 3<&- & renewal=$!
-while wait "$job"; status=$?; kill -0 "$job" 2>/dev/null; do :; done # a signal ends only the wait
-kill -s KILL "$renewal"
-release # a repeat after silence may find that the lock is "gone"
-case $code:$(field outcome):$pause in 200:released:* | 200:gone:[02] | [!2]*) ;; *) : >"$dir/lost" ;; esac
-[ ! -e "$dir/lost" ] || status=74
-rm -rf "$dir"; exit $status
+  : >"$dir/lost"; stop TERM; for second in 1 2 3 4 5; do stop 0 || break; sleep 1; done; stop KILL ) >/dev/null 2>&1 3<&- & renewal=$!
+while told=''; wait "$job"; status=$?; [ -n "$told" ] && alive; do :; done # a signal ends only the wait
+while [ -e "$dir/lost" ] && kill -0 "$renewal" 2>/dev/null; do wait "$renewal"; done # it ends the children
+kill -s KILL "$renewal" 2>/dev/null
+until=$(tail -n 1 "$dir/until"); [ "$(now)" -lt "$until" ] || : >"$dir/lost"
+release # one that came in time has protected the work, even if its lease ended before the answer
+case $code:$(field outcome):$unknown:$(($(now) >= until)) in 200:released:* | 200:gone:1:* | 200:expired:*:1 | [!2]*) ;; *) : >"$dir/lost" ;; esac
+[ ! -e "$dir/lost" ] || status=79; rm -rf "$dir"; exit "$status"
