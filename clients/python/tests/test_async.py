@@ -17,7 +17,7 @@ class Memory(Client):
         self.holder = ""
         self.seen: list = []
 
-    def post(self, path, body, timeout):
+    def post(self, path, body, timeout, at=None):
         with self.changed:
             self.seen.append(path)
             if path == "release" and self.holder == body["token"]:

@@ -88,6 +88,7 @@ class Way:
 class FaultTest(unittest.TestCase):
     def setUp(self) -> None:
         self.name = "python " + uuid.uuid4().hex
+        self.over = threading.Event()
 
     def way(self, answer=None) -> Way:
         way = Way(answer)
@@ -133,6 +134,98 @@ class FaultTest(unittest.TestCase):
                     with Client(self.way(answer).url, token="secret").lock(self.name):
                         self.fail("no server of padlock said that")
                 self.assertEqual([], target.seen)
+
+    def until(self, ok, what: str) -> None:
+        for _ in range(600):
+            if ok():
+                return
+            threading.Event().wait(0.1)
+        self.fail(f"still not: {what}")
+
+    def silent_then(self, second):
+        """A way that carries no acquire out: the first gets no answer, the others get second's."""
+        tokens, seen = [], []
+
+        def answer(handler, path, text) -> bool:
+            token = json.loads(text)["token"]
+            if path == "release":
+                seen.append(token)
+                return False
+            tokens.append(token)
+            if len(tokens) == 1:
+                handler.close_connection = True
+            elif second is not None:
+                handler.reply(*second)
+            else:
+                handler.close_connection = True
+            return True
+
+        return self.way(answer), tokens, seen
+
+    def test_given_up_twice(self) -> None:
+        for second, kind in (((409, b'{"error":"held"}'), Held), ((403, b"{}"), Refused), ((202, b"{}"), Held), (None, Unavailable)):
+            way, tokens, seen = self.silent_then(second)
+            other, _, also = self.silent_then(second)
+            with self.subTest(second=second), mock.patch.object(padlock_client, "KEEP_TRYING", 0.3):
+                with self.assertRaises(kind):
+                    with Client([way.url, other.url]).lock(self.name):
+                        self.fail("nobody granted that")
+                self.until(lambda: seen == tokens[:1] * 2 and len(also) == 2, f"two releases at each: {seen} {also}")
+
+    def test_refused_while_waiting(self) -> None:
+        released = []
+
+        def answer(handler, path, text) -> bool:
+            if path == "acquire":
+                answers.pop(0)(handler)
+            else:
+                released.append(path)
+            return path == "acquire"
+
+        answers = [lambda handler: handler.reply(202, b"{}"), lambda handler: handler.reply(403, b"{}")]
+        with self.assertRaises(Refused):
+            with Client(self.way(answer).url).lock(self.name, wait=60):
+                self.fail("nobody granted that")
+        self.assertIn("release", released)
+
+    def test_grant_that_is_over(self) -> None:
+        came = []
+
+        def answer(handler, path, text) -> bool:
+            came.append(path)
+            if path == "acquire" and len(came) == 1:
+                grant = {"token": json.loads(text)["token"], "fence": 1, "valid_ms": 0}
+                handler.reply(200, json.dumps(grant).encode())
+                return True
+            return False
+
+        with Client(self.way(answer).url).lock(self.name) as lock:
+            self.assertGreater(lock.remaining(), 0)
+            self.assertEqual(["acquire", "acquire"], came[:2])
+
+    def test_release_in_time(self) -> None:
+        for outcome, error in (("expired", None), ("taken", Lost)):
+            answers = [503, 503, 200]
+
+            def answer(handler, path, text, answers=answers, outcome=outcome) -> bool:
+                if path != "release":
+                    return False
+                if len(answers) < 3:
+                    end = padlock_client._now() + 0.7
+                    while padlock_client._now() < end:
+                        self.over.wait(end - padlock_client._now())
+                handler.reply(answers.pop(0), json.dumps({"outcome": outcome}).encode())
+                return True
+
+            with self.subTest(outcome=outcome):
+                lock = Client(self.way(answer).url).lock(self.name + outcome, ttl=1)
+                try:
+                    with lock:
+                        pass
+                except Lost as caught:
+                    self.assertIs(error, Lost, caught)
+                else:
+                    self.assertIsNone(error)
 
     def test_next_server(self) -> None:
         first, second = self.way(), self.way()

@@ -30,8 +30,8 @@ class Lossy(Client):
         super().__init__(url)
         self.seen: list = []
 
-    def post(self, path, body, timeout):
-        status, answer = super().post(path, body, timeout)
+    def post(self, path, body, timeout, at=None):
+        status, answer = super().post(path, body, timeout, at)
         self.seen.append((path, status, answer))
         return (0, {}) if [p for p, _, _ in self.seen].count(path) == 1 else (status, answer)
 

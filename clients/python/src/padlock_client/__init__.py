@@ -99,9 +99,14 @@ class Client:
         """How many servers the client has."""
         return len(self._urls)
 
-    def post(self, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
+    @property
+    def current(self) -> int:
+        """The number of the server that is asked next."""
+        return self._current
+
+    def post(self, path: str, body: dict[str, Any], timeout: float, at: Optional[int] = None) -> tuple[int, dict[str, Any]]:
         """Send one request. Without an answer, the status is 0, and the next server is the current one."""
-        at = self._current
+        at = self._current if at is None else at
         status, answer = self._post(self._urls[at], path, body, timeout)
         if _is_open(status) and self._current == at:
             self._current = (at + 1) % len(self._urls)
@@ -220,41 +225,75 @@ class Lock:
         wish = wish or _Wish()
         self.lost.clear()
         token, began, pause, longest, silent = secrets.token_hex(16), _now(), 0.1, LONGEST_POLL, 0
+        asked: set[int] = set()  # the servers that may know the token
+        known = False  # whether the token may have the lock or a place among the waiters
         servers = self._client.servers
         if servers > 1:
             longest = SHORTER_POLL
         while True:
             sent = _now()
             poll = max(0.0, min(began + self._wait - sent, longest))
-            status, answer = self._client.post("acquire", {**self._body, "token": token, "wait_ms": round(poll * 1000)}, poll + 20 / (servers + 1))
-            if status == 200 and not _is_grant(answer, token):
-                status = 0
+            at = self._client.current
+            asked.add(at)
+            request = {**self._body, "token": token, "wait_ms": round(poll * 1000)}
+            status, answer = self._client.post("acquire", request, poll + 20 / (servers + 1), at)
+            if status == 200 and not (_is_grant(answer, token) and _now() < sent + answer["valid_ms"] / 1000):
+                status = 0  # also a lock that came too late
+            known = known or status in (200, 202) or _is_open(status)
             with wish.guard:
                 if status == 200 and not wish.abandoned:
                     self._begin(token, sent, answer)
                     wish.granted = True
                     return
+            left = began + self._wait - _now()
             if wish.abandoned:
-                self._give_up(token, status, answer)
-            if status == 410 and _now() < began + self._wait:
-                token = secrets.token_hex(16)
-            elif status in (202, 429) and _now() < began + self._wait:
+                left = -KEEP_TRYING
+            if status in (409, 410) and known:
+                self._give_up(token, asked, answer)  # a request without an answer may still be carried out
+                known = False
+            if status == 410 and left > 0:
+                token, silent = secrets.token_hex(16), 0
+                asked.clear()
+            elif status in (202, 429) and left > 0:
                 if status == 429:
                     time.sleep(pause)
-            elif _is_open(status) and _now() < began + self._wait + KEEP_TRYING:
+            elif _is_open(status) and left > -KEEP_TRYING:
                 silent += 1
                 if silent % servers == 0:  # otherwise another server may answer at once
                     time.sleep(pause * random.uniform(0.5, 1.0))
                     pause = min(2.0, pause * 2)
             else:
-                self._give_up(token, status, answer)
+                if known:
+                    self._give_up(token, asked, answer)
+                self._fail(status, answer)
 
-    def _give_up(self, token: str, status: int, answer: dict[str, Any]) -> None:
-        """Release a token that may have the lock or a place among the waiters, and raise."""
+    def _give_up(self, token: str, asked: set[int], answer: dict[str, Any]) -> None:
+        """Release a token at each server that may have granted it.
+
+        A request that got no answer may arrive after the release, so the release goes out a second
+        time. It is not waited for.
+        """
+        slot = {"slot": answer["slot"]} if "slot" in answer else {}
+        body = {"name": self._body["name"], "token": token, **slot}
+
+        def release(at: int) -> None:
+            self._client.post("release", body, 5, at)
+
+        def once() -> list[threading.Thread]:
+            threads = [threading.Thread(target=release, args=(at,), name="padlock release", daemon=True) for at in sorted(places)]
+            for thread in threads:
+                thread.start()
+            return threads
+
+        places = set(asked)
+        again = threading.Timer(1.0, once)
+        again.daemon = True
+        again.start()
+        for thread in once():
+            thread.join()
+
+    def _fail(self, status: int, answer: dict[str, Any]) -> None:
         name = self._body["name"]
-        if status in (200, 202, 429) or _is_open(status):
-            slot = {"slot": answer["slot"]} if "slot" in answer else {}
-            self._client.post("release", {"name": name, "token": token, **slot}, 5)
         if status in (202, 409):
             raise Held(f"the lock {name!r} is held", answer)
         if status in (200, 429) or _is_open(status):
@@ -304,7 +343,7 @@ class Lock:
     def _release(self) -> None:
         """Stop the renewal, release the lock, and raise Lost if it did not last until now."""
         with self._guard:
-            lasted, unknown = self.remaining() > 0, False
+            lasted, unknown, until = self.remaining() > 0, False, self._until
             self._stop.set()
             self._until = 0.0
         for pause in (0.1, 0.5, 0.0):
@@ -312,7 +351,9 @@ class Lock:
             if status == 200:
                 outcome = answer.get("outcome")
                 # An earlier request whose answer was lost may have released it.
-                lasted = lasted and (outcome == "released" or outcome == "gone" and unknown)
+                # Or the lease has ended since the work did, because the release took so long.
+                mine = outcome == "released" or outcome == "gone" and unknown or outcome == "expired" and _now() >= until
+                lasted = lasted and mine
                 break
             unknown = unknown or status != 503
             time.sleep(pause)
