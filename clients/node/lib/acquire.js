@@ -19,11 +19,12 @@ const HELD = "is held by another client; waitMs waits for it";
  *     0, 503, 504, …  the same again at the next server, for as long as patience says
  *     other           the end
  *
- * At the end, a token that may have the lock, or a place among the waiters, is released.
+ * At the end, a token that may have the lock, or a place among the waiters, is released. It is
+ * "known" from the first answer that can mean one of both, also none.
  */
 export async function acquire(servers, name, options, patience) {
   const { ttlMs = 30_000, waitMs = 0, signal } = options;
-  const wish = { servers, name, signal, token: newToken(), asked: new Set(), silent: 0 };
+  const wish = { servers, name, signal, token: newToken(), asked: new Set(), known: false, silent: 0 };
   const body = bodyOf(name, ttlMs, options);
   const end = now() + waitMs;
   const answerTime = Math.max(1000, patience / (servers.count + 1));
@@ -39,6 +40,7 @@ export async function acquire(servers, name, options, patience) {
       { ...body, token: wish.token, wait_ms: Math.floor(poll) },
       { timeout: poll + answerTime, signal, fresh: wish.silent > 0 },
     );
+    if (status < 300 || (status >= 500 && status !== 501)) wish.known = true;
     if (signal?.aborted) abandon(wish, answer);
     if (status === 200 && granted(answer, wish.token)) {
       const lock = new Lock(servers, { name, token: wish.token, ttlMs, sent, answer, signal, patience });
@@ -58,7 +60,7 @@ async function next(wish, at, status, answer, { end, patience }) {
   };
   const why = answer.detail ?? (status > 0 ? `the status is ${status}` : "no server answers");
   if ((status >= 300 && status < 500 && ![409, 410, 429].includes(status)) || status === 501) {
-    if (wish.silent === 0) wish.asked.clear();
+    if (!wish.known) wish.asked.clear();
     await fail(Refused, `was refused: ${why}`);
   }
   switch (status) {
@@ -68,11 +70,12 @@ async function next(wish, at, status, answer, { end, patience }) {
       return;
     case 409:
     case 410:
-      if (wish.silent > 0) giveUp(wish, {}); // a request without an answer may still be carried out
+      if (wish.known) giveUp(wish, {}); // a request without an answer may still be carried out
       wish.asked.clear();
       if (left <= 0 && status === 409) await fail(Held, HELD);
       if (left <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
       wish.token = newToken();
+      wish.known = false;
       wish.silent = 0;
       break;
     case 429:

@@ -1,8 +1,13 @@
 import os from "node:os";
 
 // The monotonic clock of Node stops on Linux while the machine is suspended, but leases go on. The
-// uptime of the machine counts that time. It is coarse, so only its leaps are added.
+// uptime of the machine counts that time. It is coarse, so only its leaps are added. On macOS it has
+// whole seconds of the date, which would leap all the time.
 const LEAP = 100;
+const counted = process.platform !== "darwin";
+
+/** The longest time of a timer of Node: a longer one would end at once. */
+export const LONGEST = 2 ** 31 - 1;
 
 let gap = uptime() - performance.now();
 let suspended = 0;
@@ -10,6 +15,7 @@ let suspended = 0;
 /** The milliseconds of a clock that never goes back, and counts while the machine is suspended. */
 export function now() {
   const steady = performance.now();
+  if (!counted) return steady;
   const leap = uptime() - steady - gap;
   if (Math.abs(leap) > LEAP) {
     gap += leap;
@@ -35,7 +41,7 @@ export function sleep(ms, signal) {
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, ms);
+    const timer = setTimeout(end, Math.min(ms, LONGEST));
     signal?.addEventListener("abort", end);
   });
 }

@@ -181,7 +181,11 @@ export class Lock {
         fresh: pause > 0,
       });
       if (status === 200 && typeof answer.outcome === "string") {
-        const mine = answer.outcome === "released" || (answer.outcome === "gone" && unknown);
+        // The lease may have ended since the work did, because the release took so long.
+        const mine =
+          answer.outcome === "released" ||
+          (answer.outcome === "gone" && unknown) ||
+          (answer.outcome === "expired" && now() >= this.#until);
         if (!mine) this.#loss ??= this.#lost("before the end of the work");
         break;
       }

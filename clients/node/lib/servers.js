@@ -1,6 +1,8 @@
 import http from "node:http";
 import https from "node:https";
 
+import { LONGEST } from "./clock.js";
+
 // The largest answer has 100 holders, each with a label.
 const MAX_ANSWER = 1 << 20;
 
@@ -59,7 +61,7 @@ export class Servers {
         sent?.destroy();
         end(0, {});
       };
-      const timer = setTimeout(stop, timeout);
+      const timer = setTimeout(stop, Math.min(timeout, LONGEST));
       if (signal?.aborted) return stop();
       signal?.addEventListener("abort", stop);
       try {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import http from "node:http";
+import os from "node:os";
 import { createInterface } from "node:readline";
 import { after as atEnd, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -177,5 +178,77 @@ test("answers that no server of padlock sends are no locks", async (t) => {
   for (const [path, [, , Kind]] of Object.entries(answers)) {
     const client = new Client(`http://127.0.0.1:${fake.address().port}/${path}`, { patienceMs: 1 });
     await assert.rejects(client.lock(newName()), Kind, path);
+  }
+});
+
+/** A server whose answers are those of the function; undefined is none. */
+async function fake(t, answer) {
+  const seen = [];
+  const server = http.createServer(async (request, reply) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const path = request.url.split("/").pop();
+    const sent = JSON.parse(Buffer.concat(parts).toString());
+    seen.push({ path, ...sent });
+    const it = await answer(path, seen.filter((s) => s.path === path).length, sent);
+    if (it) reply.writeHead(it[0]).end(JSON.stringify(it[1]));
+    else request.socket.destroy();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${server.address().port}`, of: (path) => seen.filter((s) => s.path === path) };
+}
+
+test("a refusal gives up what an earlier answer may have left", async (t) => {
+  for (const first of [[202, {}], undefined]) {
+    const server = await fake(t, (path, count) => {
+      if (path === "release") return [200, { outcome: "released" }];
+      return [first, [202, {}], [403, {}]][count - 1];
+    });
+    await assert.rejects(new Client(server.url).lock("a", { waitMs: 60_000 }), Refused);
+    await until(() => server.of("release").length === 2, "two releases");
+    assert.equal(server.of("release")[0].token, server.of("acquire")[0].token);
+  }
+});
+
+test("a release in time has protected the work", async (t) => {
+  for (const [outcome, lost] of [["expired", false], ["taken", true]]) {
+    const server = await fake(t, async (path, count, { token }) => {
+      if (path === "acquire") return [200, { token, fence: 1, valid_ms: 1000 }];
+      if (path === "extend") return [503, {}];
+      const over = now() + 500;
+      await until(() => now() >= over, "500 ms are over");
+      return count < 3 ? [503, {}] : [200, { outcome }];
+    });
+    const lock = await new Client(server.url).lock("a", { ttlMs: 1000 });
+    if (lost) await assert.rejects(lock.release(), Lost);
+    else await lock.release();
+  }
+});
+
+test("patience without end", async () => {
+  const client = new Client(url, { patienceMs: Infinity });
+  const lock = await client.lock(newName(), { signal: AbortSignal.timeout(20_000) });
+  await lock.release();
+});
+
+// There, Node has the uptime in whole seconds of the date.
+test("on macOS the clock does not leap", async () => {
+  const { platform, uptime } = { platform: process.platform, uptime: os.uptime };
+  try {
+    Object.defineProperty(process, "platform", { value: "darwin" });
+    os.uptime = () => Math.floor(performance.now() / 1000);
+    const clock = await import("../lib/clock.js?darwin");
+    const [began, steady] = [clock.now(), performance.now()];
+    while (performance.now() < steady + 2500) clock.now();
+    const extra = clock.now() - began - (performance.now() - steady);
+    assert(extra < 500, `${extra} ms too many`);
+  } finally {
+    Object.defineProperty(process, "platform", { value: platform });
+    os.uptime = uptime;
   }
 });
