@@ -9,8 +9,12 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
-func migrateAll(ctx context.Context, locker *padlock.Locker, m *migrate.Migrate) error {
+func migrateAll(ctx context.Context, locker *padlock.Locker, open func() (*migrate.Migrate, error)) error {
 	return locker.Do(ctx, "migrations:shop", func(ctx context.Context) error {
+		m, err := open() // a new one: after a stop, Up of the same one does nothing and returns nil
+		if err != nil {
+			return err
+		}
 		defer context.AfterFunc(ctx, func() { m.GracefulStop <- true })()
 		if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
 			return err

@@ -46,13 +46,10 @@ func runMigrate(p *process) error {
 		return err
 	}
 	defer db.Close()
-	m, err := newMigrate(db)
-	if err != nil {
-		return err
-	}
 	p.say("ready")
 	p.next()
-	if err := migrateAll(context.Background(), p.locker, m); err != nil {
+	open := func() (*migrate.Migrate, error) { return newMigrate(db) }
+	if err := migrateAll(context.Background(), p.locker, open); err != nil {
 		return err
 	}
 	p.say("done")
@@ -104,12 +101,18 @@ func TestMigrateStops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := migrate.NewWithInstance("endless", endless{}, "stub", losing{d, once})
-		if err != nil {
-			t.Fatal(err)
+		open := func() (*migrate.Migrate, error) {
+			return migrate.NewWithInstance("endless", endless{}, "stub", losing{d, func() { once() }})
 		}
-		if err := migrateAll(ctx, l, m); !errors.Is(err, want) {
+		if err := migrateAll(ctx, l, open); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
+		}
+		// The next call migrates: a Migrate that was stopped would report success at once.
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		once = sync.OnceFunc(cancel)
+		if err := migrateAll(ctx, l, open); !errors.Is(err, context.Canceled) {
+			t.Errorf("the next call: %v, want %v", err, context.Canceled)
 		}
 	}
 }
@@ -145,9 +148,9 @@ func TestMigrateAndTheLocksShareAPool(t *testing.T) {
 	}
 	l := padlock.New(store)
 	defer l.Close(context.Background())
-	m, err := newMigrate(db)
-	if err != nil {
-		t.Fatal(err)
+	open := func() (*migrate.Migrate, error) { return newMigrate(db) }
+	if m, err := open(); err != nil { // its table is there before the connection is taken
+		t.Fatal(m, err)
 	}
 	conn, err := db.Conn(t.Context()) // as the drivers for PostgreSQL and MySQL do
 	if err != nil {
@@ -157,7 +160,7 @@ func TestMigrateAndTheLocksShareAPool(t *testing.T) {
 		t.Error("the trap of the page is none any more")
 	}
 	conn.Close()
-	if err := migrateAll(t.Context(), l, m); err != nil {
+	if err := migrateAll(t.Context(), l, open); err != nil {
 		t.Error(err)
 	}
 }
