@@ -35,7 +35,7 @@ const maxState = 64 << 20
 // Errors of requests.
 var (
 	errRequest = errors.New("this is no request of Terraform")
-	stateName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`) // no dot, so that no file has another meaning
+	stateName  = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,99}$`) // no dot and no capital, so that each name has a file of its own on each disk
 )
 
 // lockInfo is what Terraform sends with LOCK and UNLOCK, and expects with 423. Its Info and Path
@@ -52,7 +52,7 @@ func (b *backend) routes() http.Handler {
 		mux.HandleFunc(method+" /{name}", func(w http.ResponseWriter, r *http.Request) {
 			name := r.PathValue("name")
 			if !stateName.MatchString(name) {
-				http.Error(w, "a state has a name of letters, digits, - and _", http.StatusBadRequest)
+				http.Error(w, "a state has a name of lower-case letters, digits, - and _", http.StatusBadRequest)
 				return
 			}
 			if err := h(w, r, name); err != nil {

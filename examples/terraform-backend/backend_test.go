@@ -253,6 +253,7 @@ func TestBadRequests(t *testing.T) {
 	want(t, 400, "LOCK", url+"/shop", `{"ID":"a b"}`)
 	want(t, 400, "GET", url+"/..%2Fmain", "")
 	want(t, 400, "GET", url+"/shop.tfstate", "")
+	want(t, 400, "GET", url+"/Shop", "") // on some disks it would be the file of "shop"
 	want(t, 404, "GET", url+"/a/b", "")
 	want(t, 405, "PUT", url+"/shop", "")
 	long := strings.Replace(runInfo(first), "ann", strings.Repeat("ann", 100), 1)
