@@ -220,9 +220,10 @@ test("a release in time has protected the work", async (t) => {
     const server = await fake(t, async (path, count, { token }) => {
       if (path === "acquire") return [200, { token, fence: 1, valid_ms: 1000 }];
       if (path === "extend") return [503, {}];
-      const over = now() + 500;
-      await until(() => now() >= over, "500 ms are over");
-      return count < 3 ? [503, {}] : [200, { outcome }];
+      if (count === 1) return [503, {}];
+      const over = now() + 1200;
+      await until(() => now() >= over, "the lease is over");
+      return [200, { outcome }];
     });
     const lock = await new Client(server.url).lock("a", { ttlMs: 1000 });
     if (lost) await assert.rejects(lock.release(), Lost);
