@@ -41,5 +41,44 @@ func TestNoFences(t *testing.T) {
 		if fence, err := store.Break(t.Context(), "job", 0); fence != 0 || err != nil {
 			t.Errorf("Break: %d, %v", fence, err)
 		}
+		breakWithALostReply(t, s)
 	})
+}
+
+// breakWithALostReply shows that a Break without fences ends the hold that it has found, and not
+// that of the next holder.
+func breakWithALostReply(t *testing.T, s *shelf) {
+	o := register.Options{Name: "shelf", Clock: s.clock, NoFences: true}
+	f := s.open()
+	store, other := register.New(f, o), register.New(s.open(), o)
+	defer store.Close()
+	defer other.Close()
+	if _, err := store.Acquire(t.Context(), request("lost")); err != nil {
+		t.Fatal(err)
+	}
+	next := request("lost")
+	f.next(func(apply func() error) error {
+		if err := apply(); err != nil {
+			return err
+		}
+		if _, err := other.Acquire(t.Context(), next); err != nil {
+			t.Errorf("after the Break: %v", err)
+		}
+		return errCut
+	})
+	if _, err := store.Break(t.Context(), "lost", 0); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
+		t.Errorf("Break whose reply was lost: %v", err)
+	}
+	if _, err := other.Extend(t.Context(), next.Name, next.Token, 0); err != nil {
+		t.Errorf("Break has ended the hold of the next holder: %v", err)
+	}
+	for _, effect := range []bool{true, false} {
+		f.next(lost(effect))
+		if _, err := store.Break(t.Context(), "lost", 0); err != nil {
+			t.Errorf("Break with effect=%v, while nobody else comes: %v", effect, err)
+		}
+		if _, err := other.Acquire(t.Context(), request("lost")); err != nil {
+			t.Errorf("after a Break with effect=%v: %v", effect, err)
+		}
+	}
 }

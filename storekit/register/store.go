@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -384,10 +385,12 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
+	first := uint64(0) // the fence in the first record; later ones may be of other holders
 	return change(c, func(w *view) (bool, uint64, error) {
 		seen := seenFence
 		if s.opts.NoFences && seen == 0 {
-			seen = w.Fence // nobody has seen it
+			first = cmp.Or(first, w.Fence)
+			seen = first
 		} else if s.opts.NoFences {
 			seen = 0
 		}
