@@ -2,7 +2,9 @@ package register_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -19,6 +21,48 @@ func TestManyReaders(t *testing.T) {
 		store := register.New(s.open(), register.Options{Name: "shelf", Clock: s.clock, MaxData: s.limit})
 		defer store.Close()
 		overhttptest.CheckReaders(t, store, 5)
+	})
+}
+
+// A reader of a full record can be handed on, even to a holder with the longest label. The record
+// keeps room for the clean-up, however many readers are handed on.
+func TestAdoptInAFullRecord(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		s.limit = 64 << 10
+		store := register.New(s.open(), register.Options{Name: "shelf", Clock: s.clock, MaxData: s.limit})
+		defer store.Close()
+		reader := func() driver.Request {
+			r := request("readers")
+			r.Shared, r.Holder.Label = true, strings.Repeat("<", 100)
+			return r
+		}
+		var tokens []string
+		for {
+			r := reader()
+			_, err := store.Acquire(t.Context(), r)
+			if errors.Is(err, driver.ErrUnavailable) && len(tokens) > 50 {
+				break
+			} else if err != nil {
+				t.Fatalf("after %d readers: %v", len(tokens), err)
+			}
+			tokens = append(tokens, r.Token)
+		}
+		refused := error(nil)
+		for n := 0; n < len(tokens) && refused == nil; n++ {
+			next := reader()
+			next.Replaces, next.Holder.Label = tokens[n], strings.Repeat("<", driver.MaxLabel)
+			if _, refused = store.Acquire(t.Context(), next); refused != nil && n == 0 {
+				t.Errorf("the first one: %v", refused)
+			}
+		}
+		if !errors.Is(refused, driver.ErrUnavailable) || !strings.Contains(refused.Error(), "with this holder") {
+			t.Errorf("the last one: %v", refused)
+		}
+		for range 20 {
+			if _, err := store.Release(t.Context(), "readers", rand.Text(), 0); err != nil {
+				t.Fatalf("the clean-up of a token without a hold: %v", err)
+			}
+		}
 	})
 }
 

@@ -70,7 +70,7 @@ type call struct {
 	ctx   context.Context
 	name  string
 	until time.Time // when the service will have been silent for too long
-	adds  bool      // the decision has added a hold to the record
+	spare int       // how much room the decision must leave in the record: it has added a hold or a holder
 }
 
 func (s *Store) begin(ctx context.Context, name string) (*call, error) {
@@ -264,7 +264,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	q := hashed(r)
 	return change(c, func(w *view) (bool, driver.Grant, error) {
-		c.adds = w.Live(q.Token, w.now) == nil
+		c.spare = spareFor(w.Live(q.Token, w.now) == nil, r.Replaces != "")
 		h, err := w.Acquire(&q, w.now)
 		if err != nil {
 			return false, driver.Grant{}, err
