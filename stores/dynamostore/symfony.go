@@ -48,7 +48,8 @@ const (
 	keyID      = "key_id"
 	keyToken   = "key_token"
 	keyExpires = "key_expiration"
-	ours       = "padlock" // as key_token; PHP's tokens are 44 characters long
+	ours       = "padlock"  // as key_token; PHP's tokens are 44 characters long
+	free       = "0.000000" // as key_expiration
 )
 
 // foreign begins the version of an item that PHP has written, and the token of PHP's hold in a
@@ -154,17 +155,35 @@ func cutForeign(version string) (expires, token string, php bool) {
 }
 
 // Put writes an item if it still has the version. A refusal has the item as it is now.
+//
+// A new item has no lock: it is made free, and the lock is written over it. A lock that were written
+// on the condition that there is no item could arrive late, when PHP has deleted a later item, and
+// would keep everybody out, for nobody.
 func (s *symfony) Put(ctx context.Context, name string, data []byte, version string) error {
 	token, expires, err := lockOf(data)
 	if err != nil {
 		return err
 	}
+	if version == "" && expires != free {
+		empty, err := json.Marshal(record{Format: 1, Nonce: rand.Text()})
+		if err != nil {
+			return err
+		}
+		version = rand.Text()
+		if err := s.write(ctx, name, empty, item{keyToken: {S: ours}, keyExpires: {N: free}, "version": {S: version}}, ""); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, name, data, item{keyToken: {S: token}, keyExpires: {N: expires}, "version": {S: rand.Text()}}, version)
+}
+
+// write sends a PutItem of the attributes and the data, on the condition that the item has the
+// version.
+func (s *symfony) write(ctx context.Context, name string, data []byte, it item, version string) error {
+	it[keyID], it["record"] = attribute{S: idOf(name)}, attribute{S: string(data)}
 	op := operation{
-		TableName: s.name,
-		Item: item{
-			keyID: {S: idOf(name)}, keyToken: {S: token}, keyExpires: {N: expires},
-			"version": {S: rand.Text()}, "record": {S: string(data)},
-		},
+		TableName:                s.name,
+		Item:                     it,
 		ConditionExpression:      "attribute_not_exists(#key)",
 		ExpressionAttributeNames: map[string]string{"#key": keyID},
 	}

@@ -349,6 +349,55 @@ func TestBreakAndListPHP(t *testing.T) {
 	})
 }
 
+// PHP takes and deletes the item of a name while padlock's first write of it is under way. When that
+// write arrives, nobody waits for its hold any more, so it must not keep others out.
+func TestLateEffectAfterPHP(t *testing.T) {
+	withPHP(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
+		for late := range 2 { // the creation of the item, or the grant
+			front := s.Front()
+			store, err := openWithPHP(t.Context(), front)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			sent := make(chan func() *httptest.ResponseRecorder, 1)
+			writes := 0
+			front.Next("PutItem", late+1, func(w http.ResponseWriter, carryOut func() *httptest.ResponseRecorder) {
+				if writes++; writes <= late {
+					out := carryOut()
+					w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+					w.WriteHeader(out.Code)
+					w.Write(out.Body.Bytes())
+					return
+				}
+				sent <- carryOut
+				<-time.After(driver.MaxSilence)
+				panic(http.ErrAbortHandler)
+			})
+			r := request(fmt.Sprint("job", late))
+			if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) {
+				t.Fatalf("Acquire: %v", err)
+			}
+			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
+				t.Errorf("the clean-up: %v, %v", out, err)
+			}
+			p := newPHP(t, f)
+			if !p.save(r.Name, 10*time.Second) {
+				t.Error("PHP does not get a free name")
+			}
+			p.delete(r.Name)
+			(<-sent)()
+			if state, err := store.Inspect(t.Context(), r.Name); err != nil || len(state.Holds) > 0 {
+				t.Errorf("write %d, after it arrived late: %+v, %v", late, state, err)
+			}
+			if !p.save(r.Name, 10*time.Second) {
+				t.Errorf("write %d, after it arrived late: PHP does not get the name", late)
+			}
+			<-time.After(driver.MaxSilence) // until the service has given the lost request up
+		}
+	})
+}
+
 // An item that Symfony has not written is no free name.
 func TestNoLockOfPHP(t *testing.T) {
 	withPHP(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
