@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -95,11 +96,19 @@ func (s *symfony) valueOf(it item, now time.Time) (register.Value, error) {
 		return register.Value{}, err
 	}
 	v := register.Value{Now: now, Version: foreign + it[keyExpires].N + " " + it[keyToken].S}
-	// A name with the fence 0 has no holds that Break could end.
-	v.Data, err = json.Marshal(record{Format: 1, Nonce: v.Version, Fence: 1, Holds: []hold{{
-		Token: v.Version, Fence: 1, Until: end.Add(s.skew).UnixMicro(), Foreign: true,
+	fence := fenceOf(it[keyToken].S)
+	v.Data, err = json.Marshal(record{Format: 1, Nonce: v.Version, Fence: fence, Holds: []hold{{
+		Token: v.Version, Fence: fence, Until: end.Add(s.skew).UnixMicro(), Foreign: true,
 	}}})
 	return v, err
+}
+
+// fenceOf returns the number by which Break knows a lock of PHP's again, renewed or not. It is above
+// 0, since a name with the fence 0 has no holds that Break could end, and below the fences of
+// padlock, which are microseconds since 1970.
+func fenceOf(token string) uint64 {
+	sum := sha256.Sum256([]byte(token))
+	return 1 + uint64(binary.BigEndian.Uint32(sum[:]))
 }
 
 // endOf returns the end of a lock of PHP's, rounded up.

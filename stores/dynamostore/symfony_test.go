@@ -398,6 +398,43 @@ func TestLateEffectAfterPHP(t *testing.T) {
 	})
 }
 
+// A Break whose first write comes too late ends the lock of PHP's that it has found, although PHP
+// has renewed it, and not the lock of another PHP.
+func TestBreakMeetsPHP(t *testing.T) {
+	for _, renewed := range []bool{true, false} {
+		withPHP(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
+			front := s.Front()
+			store, err := openWithPHP(t.Context(), front)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			first, second := newPHP(t, f), newPHP(t, f)
+			first.save("job", 20*time.Second)
+			front.Next("PutItem", 1, func(w http.ResponseWriter, carryOut func() *httptest.ResponseRecorder) {
+				if renewed {
+					<-time.After(time.Second)
+					first.putOff("job", 20*time.Second)
+				} else {
+					first.delete("job")
+					second.save("job", 20*time.Second)
+				}
+				out := carryOut()
+				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				w.WriteHeader(out.Code)
+				w.Write(out.Body.Bytes())
+			})
+			_, err = store.Break(t.Context(), "job", 0)
+			if renewed && (err != nil || first.exists("job")) {
+				t.Errorf("Break of a lock that PHP has renewed: %v", err)
+			}
+			if !renewed && (!errors.Is(err, driver.ErrLost) || !second.exists("job")) {
+				t.Errorf("Break, when another PHP has come: %v; it has its lock: %v", err, second.exists("job"))
+			}
+		})
+	}
+}
+
 // An item that Symfony has not written is no free name.
 func TestNoLockOfPHP(t *testing.T) {
 	withPHP(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
