@@ -19,8 +19,8 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// A symfony is a register in the table of PHP's Symfony, as its DynamoDbStore makes it since
-// version 7.4. An item has these attributes:
+// A symfony is a register in the table of PHP's Symfony, as the DynamoDbStore of version 7.4 makes
+// it. An item has these attributes:
 //
 //	key_id           string, the partition key: the SHA-256 of the name, in hexadecimal digits
 //	key_token        string, what PHP knows its own lock by; "padlock" if padlock has the lock
@@ -29,7 +29,8 @@ import (
 //	name             the name, escaped; only if padlock has written last
 //
 // PHP replaces an item as a whole when it takes or renews a lock, and deletes it when it releases
-// one. So an attribute version shows that the record counts:
+// one. Before the fix symfony/symfony#65676 of 2026, it deletes the item of any holder, with
+// everything that padlock knows of the name. So an attribute version shows that the record counts:
 //
 //	item                what the register returns
 //	none                no value
@@ -65,6 +66,7 @@ func (t *table) shared(o *register.Options) (*symfony, error) {
 	t.key = keyID
 	o.Keys, o.MaxKey, o.NoFences = nil, 0, true
 	o.Notes = append(o.Notes, "The locks are shared with PHP's Symfony, which judges leases by the clock of its machine: that clock must not differ by more than "+o.Clock.Skew.String()+" from those of the service, or two programs can have one lock.",
+		"Symfony must have the fix symfony/symfony#65676; before it, PHP's release deletes any holder's lock.",
 		"There are no fences, since PHP deletes the item that it releases.")
 	return &symfony{t, o.Clock.Skew}, nil
 }
@@ -103,9 +105,9 @@ func (s *symfony) valueOf(it item, now time.Time) (register.Value, error) {
 	return v, err
 }
 
-// fenceOf returns the number by which Break knows a lock of PHP's again, renewed or not. It is above
-// 0, since a name with the fence 0 has no holds that Break could end, and below the fences of
-// padlock, which are microseconds since 1970.
+// fenceOf returns the number by which Break knows a lock of PHP's again, renewed or not. It is
+// above 0, since a name with the fence 0 has no holds that Break could end, and below the fences
+// of padlock, which are microseconds since 1970.
 func fenceOf(token string) uint64 {
 	sum := sha256.Sum256([]byte(token))
 	return 1 + uint64(binary.BigEndian.Uint32(sum[:]))
@@ -165,9 +167,9 @@ func cutForeign(version string) (expires, token string, php bool) {
 
 // Put writes an item if it still has the version. A refusal has the item as it is now.
 //
-// A new item has no lock: it is made free, and the lock is written over it. A lock that were written
-// on the condition that there is no item could arrive late, when PHP has deleted a later item, and
-// would keep everybody out, for nobody.
+// A new item is made free, and the lock is written over that version. A lock on the condition that
+// there is no item could arrive late, after PHP has deleted a later item, and would then keep
+// everybody out, for nobody.
 func (s *symfony) Put(ctx context.Context, name string, data []byte, version string) error {
 	token, expires, err := lockOf(data)
 	if err != nil {
