@@ -317,6 +317,62 @@ func TestErrLooksAtTheClock(t *testing.T) {
 	}
 }
 
+// The function of Do may return, and the release may fail, before any timer fires after a suspend.
+// Then Do reports the loss, even if it is certain that no request reached the store.
+func TestReleaseAfterASuspendReportsTheLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := padlocktest.NewClock()
+		store := newRemote()
+		l := newLocker(t, store, padlock.WithClock(clock))
+		done := make(chan error, 1)
+		go func() {
+			done <- l.Do(t.Context(), "job", func(context.Context) error {
+				store.reply("release", first(3, func(context.Context, int) error { return driver.ErrUnavailable }))
+				clock.Suspend(time.Minute)
+				return nil
+			})
+		}()
+		for range 10 {
+			synctest.Wait()
+			clock.Advance(time.Second)
+		}
+		if err := <-done; !errors.Is(err, padlock.ErrLost) || !errors.Is(err, padlock.ErrUnavailable) {
+			t.Errorf("Do returns %v, want the loss and the silence of the store", err)
+		}
+	})
+}
+
+// A lock is granted in a context that comes from another lock by Join. Before Do asks for the
+// context of the new lock, both have ended, and no timer has fired since. Nothing is locked twice,
+// and an observer may ask for Err too.
+func TestTakenInAJoinedContextThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := padlocktest.NewClock()
+		request, end := context.WithCancel(t.Context())
+		var joined context.Context
+		l := newLocker(t, memstore.New(memstore.WithClock(clock)), padlock.WithClock(clock),
+			padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
+				switch {
+				case e.Kind == padlock.EventAcquired && e.Name == "inner":
+					clock.Suspend(time.Minute)
+					end()
+				case joined != nil:
+					joined.Err()
+				}
+			})))
+		outer := acquire(t, l, "outer")
+		defer outer.Release()
+		joined, stop := outer.Join(request)
+		defer stop()
+		l.Do(joined, "inner", func(ctx context.Context) error {
+			if ctx.Err() == nil {
+				t.Error("the context of a lock in an ended context has not ended")
+			}
+			return nil
+		})
+	})
+}
+
 // A suspend that the lease outlasts costs nothing but the time.
 func TestAShortSuspendIsSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
