@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
 // poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
@@ -159,7 +161,7 @@ const (
 
 // leave gives up the place, and the lock that the token may have got. A request may arrive after
 // the release. So leave releases again until the request is over, and once more if it got no
-// answer. Any of the servers may have the place.
+// answer. Any of the servers may have the place, so every one must answer.
 func (p *poller) leave() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
@@ -169,7 +171,7 @@ func (p *poller) leave() {
 	if err != nil {
 		return // there is no name that JSON cannot have
 	}
-	more := 1
+	more, missing := 1, p.s.servers
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		over := false
 		select {
@@ -177,12 +179,14 @@ func (p *poller) leave() {
 			over = true
 		default:
 		}
-		if p.s.releaseAtAll(ctx, text) && over {
+		if missing = releaseAt(ctx, missing, text); !over {
+			missing = p.s.servers
+		} else if len(missing) == 0 {
 			if p.answered || more == 0 {
 				return
 			}
 			more--
-			pause = time.Second
+			missing, pause = p.s.servers, time.Second
 		}
 		if ctx.Err() != nil {
 			return // the place ends with the grace of the server, and a hold with its lease
@@ -197,15 +201,26 @@ func (p *poller) leave() {
 	}
 }
 
-// releaseAtAll sends a release to every server, and reports whether one has answered.
-func (s *Store) releaseAtAll(ctx context.Context, text []byte) (answered bool) {
+// releaseAt sends a release to all servers at the same time, so that a silent one holds up none of
+// the others. It returns those that have not answered.
+func releaseAt(ctx context.Context, servers []*overhttp.Client, text []byte) (missing []*overhttp.Client) {
 	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
 	defer cancel()
-	for _, server := range s.servers {
-		a, err := send(ctx, server, "release", text)
-		answered = answered || err == nil && a.status < http.StatusInternalServerError
+	answered := make([]bool, len(servers))
+	var wg sync.WaitGroup
+	for i, server := range servers {
+		wg.Go(func() {
+			a, err := send(ctx, server, "release", text)
+			answered[i] = err == nil && a.status < http.StatusInternalServerError
+		})
 	}
-	return answered
+	wg.Wait()
+	for i, server := range servers {
+		if !answered[i] {
+			missing = append(missing, server)
+		}
+	}
+	return missing
 }
 
 // notYet returns the channel that closes when the last request is over, or nil if it is.
