@@ -18,6 +18,11 @@ import (
 // poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
 const poll = 20 * time.Second
 
+// pollFor returns how long one request for r waits. The time of a grant counts from the moment at
+// which the request was sent, and the caller takes 1 % of it off: of a short lease, nothing would be
+// left after a long wait.
+func pollFor(r *driver.Request) time.Duration { return min(poll, 10*r.TTL) }
+
 // lostPoll replaces poll after a lost request. The server that has got it may get the lock for the
 // token, and no other server finds that before its own request ends.
 const lostPoll = time.Second
@@ -61,8 +66,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // waitAtServer waits with a place at a server. If it fails, the place is given up in the
 // background.
 func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	p := &poller{s: s, body: s.acquiring(r)}
-	p.body.Wait = poll.Milliseconds()
+	p := &poller{s: s, body: s.acquiring(r), each: pollFor(r)}
+	p.body.Wait = p.each.Milliseconds()
 	p.life, p.end = context.WithCancel(context.Background())
 	g, err := p.wait(ctx)
 	if err == nil {
@@ -78,6 +83,7 @@ func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Gra
 type poller struct {
 	s    *Store
 	body lock
+	each time.Duration // how long a request waits
 	life context.Context
 	end  context.CancelFunc
 
@@ -89,8 +95,8 @@ type poller struct {
 // new token should ask.
 func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 	s := p.s
-	heard := s.clock.Now()  // when a server has answered last
-	var lost driver.Instant // when a request was lost; an earlier server may still wait for the token
+	var failing driver.Instant // when the first of the requests failed that followed the last answer
+	var lost driver.Instant    // when a request was lost; an earlier server may still wait for the token
 	for {
 		sent := s.clock.Now()
 		a, err := p.ask(ctx)
@@ -98,8 +104,9 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
 		case err == nil && a.status == http.StatusAccepted:
-			if heard = s.clock.Now(); heard.Sub(lost) > 2*grace {
-				p.body.Wait = poll.Milliseconds()
+			heard := s.clock.Now()
+			if failing = 0; heard.Sub(lost) > 2*grace {
+				p.body.Wait = p.each.Milliseconds()
 			}
 			if heard.Sub(sent) < lostPoll/10 && !storekit.Sleep(ctx, lostPoll/10) { // something on the way ends requests early
 				return driver.Grant{}, ctx.Err()
@@ -116,13 +123,17 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		if err = s.finish(ctx, a, err, new(granted)); err == nil {
 			err = fmt.Errorf("%w: the lease was over before the answer", driver.ErrUncertain)
 		}
+		now := s.clock.Now()
+		if failing == 0 {
+			failing = now
+		}
 		switch {
 		case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrHeld):
 			return driver.Grant{}, nil // the token is spent, or not one that waits
-		case !transient(err), s.clock.Now().Sub(heard) > storekit.Patience:
+		case !transient(err), now.Sub(failing) > storekit.Patience:
 			return driver.Grant{}, err
 		}
-		lost, p.body.Wait = s.clock.Now(), lostPoll.Milliseconds()
+		lost, p.body.Wait = now, lostPoll.Milliseconds()
 		if !storekit.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond)) {
 			return driver.Grant{}, ctx.Err()
 		}
@@ -137,7 +148,7 @@ func (p *poller) ask(ctx context.Context) (*answer, error) {
 	p.over = over
 	p.s.calls.Work.Go(func() {
 		defer close(over)
-		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, poll)
+		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, time.Duration(p.body.Wait)*time.Millisecond)
 		p.answered = failed == nil
 	})
 	select {
