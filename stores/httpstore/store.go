@@ -23,6 +23,7 @@ type Store struct {
 	clock   driver.Clock
 	g       driver.Guarantees
 	id      string // of the store; "" if Open has not learned it
+	spread  spread
 }
 
 // Open opens a store. Unless the store is lazy, Open asks all servers what they promise. At least
@@ -149,7 +150,10 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	g := s.grant(&out)
-	g.Shared = out.Shared && r.Replaces != ""
+	if r.Replaces != "" {
+		g.Shared = out.Shared
+		s.leaveSpread(r.Name, r.Replaces)
+	}
 	return g, nil
 }
 
@@ -206,6 +210,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if _, err := s.change(ctx, "release", body, &out); err != nil {
 		return driver.OutcomeGone, err
 	}
+	s.leaveSpread(name, token)
 	return outcomes[out.Outcome], nil
 }
 

@@ -70,12 +70,18 @@ func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Gra
 	p.body.Wait = p.each.Milliseconds()
 	p.life, p.end = context.WithCancel(context.Background())
 	g, err := p.wait(ctx)
-	if err == nil {
+	switch {
+	case err == nil && g.TTL == 0 && p.spread: // the token is spent, and may have a place elsewhere
+		s.calls.Work.Go(p.leave)
+	case err == nil:
+		if p.spread {
+			s.spread.add(spreadID{r.Name, r.Token}, p)
+		}
 		p.end()
-		return g, nil
+	default:
+		s.calls.Work.Go(p.leave)
 	}
-	s.calls.Work.Go(p.leave)
-	return driver.Grant{}, err
+	return g, err
 }
 
 // A poller is the wait of one token. Its requests outlive the caller's context: if one of them were
@@ -87,6 +93,11 @@ type poller struct {
 	life context.Context
 	end  context.CancelFunc
 
+	// spread means that a request was lost, and that there are several servers: one that did not
+	// grant the lock may still have a place for the token.
+	spread bool
+	lost   driver.Instant // when a request was lost last
+
 	over     chan struct{} // closed when the last request is over
 	answered bool          // whether it was answered
 }
@@ -96,7 +107,6 @@ type poller struct {
 func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 	s := p.s
 	var failing driver.Instant // when the first of the requests failed that followed the last answer
-	var lost driver.Instant    // when a request was lost; an earlier server may still wait for the token
 	for {
 		sent := s.clock.Now()
 		a, err := p.ask(ctx)
@@ -105,7 +115,7 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 			return driver.Grant{}, ctx.Err()
 		case err == nil && a.status == http.StatusAccepted:
 			heard := s.clock.Now()
-			if failing = 0; heard.Sub(lost) > 2*grace {
+			if failing = 0; heard.Sub(p.lost) > 2*grace {
 				p.body.Wait = p.each.Milliseconds()
 			}
 			if heard.Sub(sent) < lostPoll/10 && !storekit.Sleep(ctx, lostPoll/10) { // something on the way ends requests early
@@ -133,7 +143,7 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		case !transient(err), now.Sub(failing) > storekit.Patience:
 			return driver.Grant{}, err
 		}
-		lost, p.body.Wait = now, lostPoll.Milliseconds()
+		p.lost, p.body.Wait, p.spread = now, lostPoll.Milliseconds(), len(s.servers) > 1
 		if !storekit.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond)) {
 			return driver.Grant{}, ctx.Err()
 		}
@@ -171,8 +181,8 @@ const (
 )
 
 // leave gives up the place, and the lock that the token may have got. A request may arrive after
-// the release. So leave releases again until the request is over, and once more if it got no
-// answer. Any of the servers may have the place, so every one must answer.
+// the release. So leave releases again until the request is over, and once more if it, or an
+// earlier one, got no answer. Any of the servers may have the place, so every one must answer.
 func (p *poller) leave() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
@@ -193,7 +203,7 @@ func (p *poller) leave() {
 		if missing = releaseAt(ctx, missing, text); !over {
 			missing = p.s.servers
 		} else if len(missing) == 0 {
-			if p.answered || more == 0 {
+			if p.answered && !p.spread || more == 0 {
 				return
 			}
 			more--
