@@ -2,7 +2,6 @@ package httpstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,6 +50,8 @@ type promises struct {
 	Break            bool     `json:"break"`
 	Notes            []string `json:"notes"`
 }
+
+func (p *promises) complete() bool { return p.Store != "" }
 
 var (
 	fences = map[string]driver.Fence{"none": driver.FenceNone, "session": driver.FenceSession, "durable": driver.FenceDurable}
@@ -105,7 +106,7 @@ func (s *Store) describeAll(ctx context.Context) []described {
 				err = a.err()
 			}
 			if err == nil {
-				err = json.Unmarshal(a.body, &all[i].promises)
+				err = a.read(&all[i].promises)
 			}
 			all[i].err = err
 		})

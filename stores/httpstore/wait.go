@@ -124,7 +124,7 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 			continue
 		case err == nil && a.status == http.StatusOK:
 			var out granted
-			if json.Unmarshal(a.body, &out) == nil && out.ValidMS > 0 {
+			if a.read(&out) == nil && *out.ValidMS > 0 {
 				g := s.grant(&out)
 				g.From = sent
 				return g, nil
