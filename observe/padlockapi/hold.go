@@ -51,9 +51,9 @@ func (q *query) checkExtend(name string) error {
 }
 
 // extendAt extends or verifies the hold in the store. If a reply is lost, extendAt repeats the
-// request. The lease counts from the moment at which this server had had the client's request for
-// elapsed: before the last request to the store, or at Grant.From, which may lie before the client's
-// request. Then elapsed is negative.
+// request. It returns how long this server had the client's request when the lease began to count:
+// just before the last of its own requests was sent, or at Grant.From. The latter may lie before
+// the client's request; then elapsed is negative.
 func (q *query) extendAt(ctx context.Context, name string) (g driver.Grant, elapsed time.Duration, err error) {
 	for i := 0; ; i++ {
 		elapsed = q.elapsed()

@@ -2,25 +2,22 @@ package httpstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
-	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
 // poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
 const poll = 20 * time.Second
 
 // pollFor returns how long one request for r waits. The time of a grant counts from the moment at
-// which the request was sent, and the caller takes 1 % of it off: of a short lease, nothing would be
-// left after a long wait.
+// which the request was sent, and the caller takes 1 % of it off. Of a short lease, nothing would
+// be left after a long wait.
 func pollFor(r *driver.Request) time.Duration { return min(poll, 10*r.TTL) }
 
 // lostPoll replaces poll after a lost request. The server that has got it may get the lock for the
@@ -173,83 +170,6 @@ func (p *poller) ask(ctx context.Context) (*answer, error) {
 // closing.
 func transient(err error) bool {
 	return errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrExpired)
-}
-
-const (
-	leaveTime = 30 * time.Second // how long the store tries to give up a place
-	closeTime = storekit.Patience / 2
-)
-
-// leave gives up the place, and the lock that the token may have got. A request may arrive after
-// the release. So leave releases again until the request is over, and once more if it, or an
-// earlier one, got no answer. Any of the servers may have the place, so every one must answer.
-func (p *poller) leave() {
-	defer p.end()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
-	defer cancel()
-	defer context.AfterFunc(p.s.calls.Closing, func() { time.AfterFunc(closeTime, cancel) })()
-	text, err := json.Marshal(lock{Name: p.body.Name, NameBase64: p.body.NameBase64, Token: p.body.Token})
-	if err != nil {
-		return // there is no name that JSON cannot have
-	}
-	more, missing := 1, p.s.servers
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		over := false
-		select {
-		case <-p.over:
-			over = true
-		default:
-		}
-		if missing = releaseAt(ctx, missing, text); !over {
-			missing = p.s.servers
-		} else if len(missing) == 0 {
-			if p.answered && !p.spread || more == 0 {
-				return
-			}
-			more--
-			missing, pause = p.s.servers, time.Second
-		}
-		if ctx.Err() != nil {
-			return // the place ends with the grace of the server, and a hold with its lease
-		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-p.notYet(over):
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-}
-
-// releaseAt sends a release to all servers at the same time, so that a silent one holds up none of
-// the others. It returns those that have not answered.
-func releaseAt(ctx context.Context, servers []*overhttp.Client, text []byte) (missing []*overhttp.Client) {
-	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
-	defer cancel()
-	answered := make([]bool, len(servers))
-	var wg sync.WaitGroup
-	for i, server := range servers {
-		wg.Go(func() {
-			a, err := send(ctx, server, "release", text)
-			answered[i] = err == nil && a.status < http.StatusInternalServerError
-		})
-	}
-	wg.Wait()
-	for i, server := range servers {
-		if !answered[i] {
-			missing = append(missing, server)
-		}
-	}
-	return missing
-}
-
-// notYet returns the channel that closes when the last request is over, or nil if it is.
-func (p *poller) notYet(over bool) <-chan struct{} {
-	if over {
-		return nil
-	}
-	return p.over
 }
 
 // The pauses between two looks at a name.
