@@ -131,15 +131,22 @@ func (h *hold) expired() bool { return h.remaining() <= 0 }
 
 func (h *hold) context() context.Context {
 	h.locker.mu.Lock()
-	defer h.locker.unlock()
-	if h.ctx != nil {
-		return h.ctx
+	known := h.ctx
+	h.locker.unlock()
+	if known != nil {
+		return known
 	}
 	from := h.from
 	if !h.within {
 		from = context.WithoutCancel(from)
 	}
-	ctx, cancel := context.WithCancelCause(from)
+	ctx, cancel := context.WithCancelCause(from) // without mu: from may be the context of a lock
+	h.locker.mu.Lock()
+	defer h.locker.unlock()
+	if h.ctx != nil {
+		cancel(nil)
+		return h.ctx
+	}
 	h.ctx = lockContext{ctx, h}
 	h.rewatch()
 	h.addCancel(cancel)
@@ -330,12 +337,25 @@ func (h *hold) file() (*os.File, error) {
 func (h *hold) endCause() error {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()
+	h.lookAtClock()
+	return h.cause
+}
+
+// noticeEnd ends h if it is over by the clock. Observers learn of that in another goroutine: the
+// caller asks its context for Err, and may have locked what an observer needs.
+func (h *hold) noticeEnd() {
+	h.locker.mu.Lock()
+	h.lookAtClock()
+	h.locker.unlockApart()
+}
+
+// lookAtClock ends h if it is over by the clock. The caller holds mu.
+func (h *hold) lookAtClock() {
 	h.noticeClose()
 	if h.cause == nil && h.usable.Load() != int64(farFuture) && h.expired() {
 		// The renewer is late, for example after a suspend.
 		h.locker.renewer.lookAt(h, h.locker.clock.Now())
 	}
-	return h.cause
 }
 
 // lateCause returns the reason why h is over, which is cause as far as this process knows. If the

@@ -24,6 +24,9 @@ type joinedUntil struct {
 }
 
 func (c joinedUntil) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
 	if c.over.Err() != nil {
 		c.cancel(context.Cause(c.over))
 	}
@@ -80,7 +83,7 @@ func (c lockContext) Err() error {
 	}
 	locksIn(c, c.lock, func(h *hold) bool {
 		if h.usable.Load() != 0 && h.ranOut() {
-			h.endCause()
+			h.noticeEnd()
 		}
 		return false
 	})

@@ -119,8 +119,9 @@ func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 // context given to Acquire, but does not end with it.
 //
 // If the process or the machine was paused for longer than the lease, Err of this context returns
-// an error at once when the program goes on. Done may be closed a moment later, and so may the Done
-// of derived contexts. So a loop that must not do one step too many calls Err before each step.
+// an error at once when the program goes on. Done may be closed a moment later, and derived
+// contexts may end a moment later. So a loop that must not do one step too many calls Err of this
+// context before each step.
 //
 // The function that Do runs gets a different context. It ends when the lock ends, or when the
 // context given to Do ends, whichever is first.

@@ -111,6 +111,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.attempts++ // so that Close waits for this release before it closes the store
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
+	late := h.ranOut() || h.bond != nil && h.bond.Err() != nil // for example after a suspend
 	if h.renewing != nil {
 		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
 		h.joinRenewal(silence)
@@ -140,7 +141,8 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if !p.done {
 		out, unsure, err = h.releaseAtStore(ctx, events, keep, usable, p)
 	}
-	if before == nil && unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil) {
+	late = late && err != nil || unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil)
+	if before == nil && late {
 		before = ErrLost // the lease or the connection may have ended before the lock was released
 		if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
 			before = ErrMaxHold // HoldAtMost ended before the lease

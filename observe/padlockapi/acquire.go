@@ -208,7 +208,11 @@ func (q *query) fullLabel() string {
 	if q.label != "" {
 		full = q.label + " " + full
 	}
-	if len(full) > driver.MaxLabel {
+	most := driver.MaxLabel
+	if g := q.where.locker.Guarantees(); g.MaxLabel > 0 {
+		most = min(most, g.MaxLabel)
+	}
+	if len(full) > most {
 		return q.label
 	}
 	return full

@@ -356,3 +356,15 @@ func TestListIsBounded(t *testing.T) {
 		t.Errorf("%d locks, %d left out", n, all.number("left_out"))
 	}
 }
+
+// The client as the server sees it is left out of the label if the store has no room for it.
+func TestLabelFillsTheStore(t *testing.T) {
+	store, err := filestore.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	a := handlerOn(t, store)
+	label := strings.Repeat("x", store.Guarantees().MaxLabel)
+	send(t, a, "/v1/acquire", body(one, `"label":"`+label+`"`)).want(t, "the longest label", 200)
+}

@@ -226,6 +226,21 @@ func TestValidAfterAPause(t *testing.T) {
 	}
 }
 
+// A store may answer with an earlier renewal. The lease counts from that one, even if it was before
+// the client's request.
+func TestValidAfterAnEarlierRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, store := driver.SystemClock(), &hooked{Store: memstore.New()}
+		store.extend = func(context.Context, string, string, time.Duration) (driver.Grant, error) {
+			return driver.Grant{From: clock.Now().Add(-3 * time.Second), TTL: 30 * time.Second}, nil
+		}
+		ext := send(t, handlerOn(t, store), "/v1/extend", body(one, `"ttl_ms":30000`)).want(t, "extend", 200)
+		if ms := ext.number("valid_ms"); ms < 26_000 || ms > 27_000 {
+			t.Errorf("a lease that began 3 s ago: %s", ext.text)
+		}
+	})
+}
+
 // A lock that was granted, released or not, needs no memory of the Locker.
 func TestGrantsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

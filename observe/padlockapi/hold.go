@@ -51,12 +51,16 @@ func (q *query) checkExtend(name string) error {
 }
 
 // extendAt extends or verifies the hold in the store. If a reply is lost, extendAt repeats the
-// request. It returns how long this server had the client's request before the last of its own was
-// sent: from then on the lease counts.
+// request. It returns how long this server had the client's request when the lease began to count:
+// just before the last of its own requests was sent, or at Grant.From. The latter may lie before
+// the client's request; then elapsed is negative.
 func (q *query) extendAt(ctx context.Context, name string) (g driver.Grant, elapsed time.Duration, err error) {
 	for i := 0; ; i++ {
 		elapsed = q.elapsed()
 		g, err = q.where.store.Extend(ctx, name, q.token, duration(q.ttlMS))
+		if err == nil && g.From != 0 {
+			elapsed = g.From.Sub(q.at)
+		}
 		if err == nil && g.TTL <= 0 {
 			err = padlock.ErrUncertain // a hold without an end cannot be reported
 		}

@@ -85,10 +85,23 @@ func (w *view) encode(observed bool) (data []byte, nonce string, err error) {
 // and the last holder before a cool-down.
 const reserve = 16 << 10
 
-// checkSize returns an error if a hold that was added makes a record too long.
+// spareFor returns how much of the room that nobody needs yet an Acquire must leave. A hold that is
+// handed on adds only the label of its new holder, so half of the reserve is enough.
+func spareFor(granted, replaces bool) int {
+	switch {
+	case !granted:
+		return 0
+	case replaces:
+		return reserve / 2
+	default:
+		return reserve
+	}
+}
+
+// checkSize returns an error if a new holder makes a record too long.
 func (c *call) checkSize(data []byte) error {
-	if limit := c.opts.MaxData - reserve; c.adds && c.opts.MaxData > 0 && len(data) > limit {
-		return fmt.Errorf("%w: with one more holder the record of %q has %d bytes, and the service takes %d: wait until other readers have released, or give them shorter labels", driver.ErrUnavailable, c.name, len(data), limit)
+	if limit := c.opts.MaxData - c.spare; c.spare > 0 && c.opts.MaxData > 0 && len(data) > limit {
+		return fmt.Errorf("%w: with this holder the record of %q has %d bytes, and the service takes %d: wait until other readers have released, or give them shorter labels", driver.ErrUnavailable, c.name, len(data), limit)
 	}
 	return nil
 }

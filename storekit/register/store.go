@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ type call struct {
 	ctx   context.Context
 	name  string
 	until time.Time // when the service will have been silent for too long
-	adds  bool      // the decision has added a hold to the record
+	spare int       // how much room the decision must leave in the record: it has added a hold or a holder
 }
 
 func (s *Store) begin(ctx context.Context, name string) (*call, error) {
@@ -263,7 +264,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	q := hashed(r)
 	return change(c, func(w *view) (bool, driver.Grant, error) {
-		c.adds = w.Live(q.Token, w.now) == nil
+		c.spare = spareFor(w.Live(q.Token, w.now) == nil, r.Replaces != "")
 		h, err := w.Acquire(&q, w.now)
 		if err != nil {
 			return false, driver.Grant{}, err
@@ -384,10 +385,12 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
+	first := uint64(0) // the fence in the first record; later ones may be of other holders
 	return change(c, func(w *view) (bool, uint64, error) {
 		seen := seenFence
 		if s.opts.NoFences && seen == 0 {
-			seen = w.Fence // nobody has seen it
+			first = cmp.Or(first, w.Fence)
+			seen = first
 		} else if s.opts.NoFences {
 			seen = 0
 		}

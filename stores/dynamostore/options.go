@@ -29,8 +29,9 @@ type Config struct {
 	// Prefix is the beginning of the keys of all items, such as "locks/". As in a URL, it gets
 	// a slash at its end if it has none.
 	Prefix string
-	// SymfonyLayout shares the locks with PHP's Symfony, which has a DynamoDbStore since version
-	// 7.4. Table is then the one of Symfony, "lock_keys" unless it says otherwise, and there is no
+	// SymfonyLayout shares the locks with the DynamoDbStore of PHP's Symfony, which must have the
+	// fix symfony/symfony#65676 of 2026: before it, PHP's release deletes any holder's lock.
+	// Table is then the one of Symfony, "lock_keys" unless it says otherwise, and there is no
 	// Prefix. The store has no fences.
 	SymfonyLayout bool
 	// Region is the region of the table.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -18,8 +19,8 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
-// A symfony is a register in the table of PHP's Symfony, as its DynamoDbStore makes it since
-// version 7.4. An item has these attributes:
+// A symfony is a register in the table of PHP's Symfony, as the DynamoDbStore of version 7.4 makes
+// it. An item has these attributes:
 //
 //	key_id           string, the partition key: the SHA-256 of the name, in hexadecimal digits
 //	key_token        string, what PHP knows its own lock by; "padlock" if padlock has the lock
@@ -28,7 +29,8 @@ import (
 //	name             the name, escaped; only if padlock has written last
 //
 // PHP replaces an item as a whole when it takes or renews a lock, and deletes it when it releases
-// one. So an attribute version shows that the record counts:
+// one. Before the fix symfony/symfony#65676 of 2026, it deletes the item of any holder, with
+// everything that padlock knows of the name. So an attribute version shows that the record counts:
 //
 //	item                what the register returns
 //	none                no value
@@ -48,7 +50,8 @@ const (
 	keyID      = "key_id"
 	keyToken   = "key_token"
 	keyExpires = "key_expiration"
-	ours       = "padlock" // as key_token; PHP's tokens are 44 characters long
+	ours       = "padlock"  // as key_token; PHP's tokens are 44 characters long
+	free       = "0.000000" // as key_expiration
 )
 
 // foreign begins the version of an item that PHP has written, and the token of PHP's hold in a
@@ -63,6 +66,7 @@ func (t *table) shared(o *register.Options) (*symfony, error) {
 	t.key = keyID
 	o.Keys, o.MaxKey, o.NoFences = nil, 0, true
 	o.Notes = append(o.Notes, "The locks are shared with PHP's Symfony, which judges leases by the clock of its machine: that clock must not differ by more than "+o.Clock.Skew.String()+" from those of the service, or two programs can have one lock.",
+		"Symfony must have the fix symfony/symfony#65676; before it, PHP's release deletes any holder's lock.",
 		"There are no fences, since PHP deletes the item that it releases.")
 	return &symfony{t, o.Clock.Skew}, nil
 }
@@ -94,11 +98,19 @@ func (s *symfony) valueOf(it item, now time.Time) (register.Value, error) {
 		return register.Value{}, err
 	}
 	v := register.Value{Now: now, Version: foreign + it[keyExpires].N + " " + it[keyToken].S}
-	// A name with the fence 0 has no holds that Break could end.
-	v.Data, err = json.Marshal(record{Format: 1, Nonce: v.Version, Fence: 1, Holds: []hold{{
-		Token: v.Version, Fence: 1, Until: end.Add(s.skew).UnixMicro(), Foreign: true,
+	fence := fenceOf(it[keyToken].S)
+	v.Data, err = json.Marshal(record{Format: 1, Nonce: v.Version, Fence: fence, Holds: []hold{{
+		Token: v.Version, Fence: fence, Until: end.Add(s.skew).UnixMicro(), Foreign: true,
 	}}})
 	return v, err
+}
+
+// fenceOf returns the number by which Break knows a lock of PHP's again, renewed or not. It is
+// above 0, since a name with the fence 0 has no holds that Break could end, and below the fences
+// of padlock, which are microseconds since 1970.
+func fenceOf(token string) uint64 {
+	sum := sha256.Sum256([]byte(token))
+	return 1 + uint64(binary.BigEndian.Uint32(sum[:]))
 }
 
 // endOf returns the end of a lock of PHP's, rounded up.
@@ -154,17 +166,35 @@ func cutForeign(version string) (expires, token string, php bool) {
 }
 
 // Put writes an item if it still has the version. A refusal has the item as it is now.
+//
+// A new item is made free, and the lock is written over that version. A lock on the condition that
+// there is no item could arrive late, after PHP has deleted a later item, and would then keep
+// everybody out, for nobody.
 func (s *symfony) Put(ctx context.Context, name string, data []byte, version string) error {
 	token, expires, err := lockOf(data)
 	if err != nil {
 		return err
 	}
+	if version == "" && expires != free {
+		empty, err := json.Marshal(record{Format: 1, Nonce: rand.Text()})
+		if err != nil {
+			return err
+		}
+		version = rand.Text()
+		if err := s.write(ctx, name, empty, item{keyToken: {S: ours}, keyExpires: {N: free}, "version": {S: version}}, ""); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, name, data, item{keyToken: {S: token}, keyExpires: {N: expires}, "version": {S: rand.Text()}}, version)
+}
+
+// write sends a PutItem of the attributes and the data, on the condition that the item has the
+// version.
+func (s *symfony) write(ctx context.Context, name string, data []byte, it item, version string) error {
+	it[keyID], it["record"] = attribute{S: idOf(name)}, attribute{S: string(data)}
 	op := operation{
-		TableName: s.name,
-		Item: item{
-			keyID: {S: idOf(name)}, keyToken: {S: token}, keyExpires: {N: expires},
-			"version": {S: rand.Text()}, "record": {S: string(data)},
-		},
+		TableName:                s.name,
+		Item:                     it,
 		ConditionExpression:      "attribute_not_exists(#key)",
 		ExpressionAttributeNames: map[string]string{"#key": keyID},
 	}

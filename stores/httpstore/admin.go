@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -16,6 +17,25 @@ type state struct {
 	Fence      uint64   `json:"fence"`
 	Holders    []holder `json:"holders"`
 }
+
+func (w *state) complete() bool { return w.Holders != nil }
+
+// listed is what list answers.
+type listed struct {
+	Locks   []state `json:"locks"`
+	LeftOut int     `json:"left_out"`
+}
+
+func (l *listed) complete() bool {
+	return l.Locks != nil && !slices.ContainsFunc(l.Locks, func(w state) bool { return !w.complete() })
+}
+
+// broken is what break answers.
+type broken struct {
+	Fence *uint64 `json:"fence"`
+}
+
+func (b *broken) complete() bool { return b.Fence != nil }
 
 // state returns the state of the name that the store knows. The number of waiters is unknown; see
 // heldError.
@@ -66,10 +86,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	} else {
 		body.PrefixBase64 = []byte(prefix)
 	}
-	var out struct {
-		Locks   []state `json:"locks"`
-		LeftOut int     `json:"left_out"`
-	}
+	var out listed
 	if err := s.look(ctx, "list", body, &out); err != nil {
 		return nil, err
 	}
@@ -96,7 +113,9 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	}
 	body := named(name)
 	body.Fence = seenFence
-	var out granted
-	_, err := s.change(ctx, "break", body, &out)
-	return out.Fence, err
+	var out broken
+	if err := s.change(ctx, "break", body, &out); err != nil {
+		return 0, err
+	}
+	return *out.Fence, nil
 }

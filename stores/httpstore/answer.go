@@ -20,6 +20,21 @@ type answer struct {
 	server string
 }
 
+// success is the body of an answer with the status 200.
+type success interface {
+	// complete reports whether the body has what every such answer of padlock has. Other JSON, such
+	// as {}, comes from something on the way.
+	complete() bool
+}
+
+// read reads the body of a successful answer.
+func (a *answer) read(out success) error {
+	if err := json.Unmarshal(a.body, out); err != nil || !out.complete() {
+		return fmt.Errorf("%w: the answer of %s is not that of padlock serve --api", driver.ErrUncertain, a.server)
+	}
+	return nil
+}
+
 // problem is the body of an answer with a status from 400.
 type problem struct {
 	Error   string   `json:"error"`

@@ -29,6 +29,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{200, `{"fence":7,"valid_ms":900}`, nil},
 		{200, `<html>welcome</html>`, driver.ErrUncertain},
+		{200, `{}`, driver.ErrUncertain},
 		{202, `{"retry_ms":1}`, driver.ErrUncertain},
 		{307, ``, driver.ErrUnavailable},
 		{400, `{"error":"invalid","detail":"x"}`, driver.ErrInvalid},
@@ -64,6 +65,49 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%d %s: %v is %v", c.status, c.body, err, other)
 			}
 		}
+	}
+}
+
+// JSON that is not padlock's is no answer, even with the status 200: nothing was granted, released
+// or broken for certain, and a name is not free.
+func TestForeignJSON(t *testing.T) {
+	for _, body := range []string{`{}`, `{"status":"ok"}`, `[]`, `null`, `{"outcome":"ok","holders":null,"locks":[{}],"valid_ms":null,"fence":null,"store":""}`} {
+		foreign := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }
+		s := answers(t, foreign)
+		ctx := t.Context()
+		_, acquire := s.Acquire(ctx, request("name", one))
+		_, extend := s.Extend(ctx, "name", one, 0)
+		_, release := s.Release(ctx, "name", one, 0)
+		_, inspect := s.Inspect(ctx, "name")
+		_, list := s.List(ctx, "")
+		_, id := s.StoreID(ctx)
+		for name, err := range map[string]error{"Acquire": acquire, "Extend": extend, "Release": release} {
+			if !errors.Is(err, driver.ErrUncertain) {
+				t.Errorf("%s after %s: %v", name, body, err)
+			}
+		}
+		for name, err := range map[string]error{"Inspect": inspect, "List": list, "StoreID": id} {
+			if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+				t.Errorf("%s after %s: %v", name, body, err)
+			}
+		}
+		if _, err := httpstore.Open(ctx, httpstore.Config{Servers: []string{at(t, foreign)}}); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("Open after %s: %v", body, err)
+		}
+		breaks, err := httpstore.Open(ctx, httpstore.Config{Servers: []string{at(t, func(w http.ResponseWriter, r *http.Request) {
+			if isFor(r, "store") {
+				io.WriteString(w, `{"store":"memory","fence":"durable","break":true}`)
+				return
+			}
+			foreign(w, r)
+		})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fence, err := breaks.Break(ctx, "name", 7); !errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("Break after %s: %d, %v", body, fence, err)
+		}
+		breaks.Close()
 	}
 }
 

@@ -2,7 +2,6 @@ package httpstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,6 +50,8 @@ type promises struct {
 	Break            bool     `json:"break"`
 	Notes            []string `json:"notes"`
 }
+
+func (p *promises) complete() bool { return p.Store != "" }
 
 var (
 	fences = map[string]driver.Fence{"none": driver.FenceNone, "session": driver.FenceSession, "durable": driver.FenceDurable}
@@ -105,7 +106,7 @@ func (s *Store) describeAll(ctx context.Context) []described {
 				err = a.err()
 			}
 			if err == nil {
-				err = json.Unmarshal(a.body, &all[i].promises)
+				err = a.read(&all[i].promises)
 			}
 			all[i].err = err
 		})
@@ -120,10 +121,10 @@ func (s *Store) learn(ctx context.Context) error {
 	all := s.describeAll(ctx)
 	for i := range all {
 		switch d := &all[i]; {
-		case d.err != nil:
-		case known && d.ID != s.id:
+		case d.err != nil, known && d.ID == "": // a server that cannot reach its store does not know the id
+		case known && s.id != "" && d.ID != s.id:
 			return storekit.Invalidf("the servers %s and %s keep their locks in different stores, or one of them has names of its own for this client; name servers of one store", s.servers[s.first.Load()].Base.Host, s.servers[i].Base.Host)
-		case !known:
+		case !known || s.id == "":
 			known, s.id, s.g = true, d.ID, d.guarantees()
 			s.first.Store(int32(i))
 		}
@@ -194,11 +195,18 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		case d.err != nil:
 			err = d.err
 			f.Advice = fmt.Sprintf("it does not answer as it should: %v", d.err)
-		case answered && d.ID != id:
+		case id != "" && d.ID != "" && d.ID != id:
+			answered = true
 			f.Value = d.Store
 			f.Advice = "its locks are in another store than those of the servers before it: a name can have two holders"
 		default:
-			id, answered = d.ID, true
+			answered = true
+			if id == "" {
+				id = d.ID
+			}
+			if d.ID == "" && len(s.servers) > 1 {
+				f.Advice = "it is not known whether its locks are in the store of the other servers: it has no id of its store, or cannot reach it now"
+			}
 			f.Value = fmt.Sprintf("a server of padlock, for a store of the kind %s, answers in %v", d.Store, d.took.Round(100*time.Microsecond))
 		}
 		all = append(all, f)

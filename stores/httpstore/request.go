@@ -31,18 +31,18 @@ func signer(token func() (string, error)) func(*http.Request, []byte) error {
 }
 
 // change sends a request that may change something, as one call of the store.
-func (s *Store) change(ctx context.Context, op string, body, out any) (*answer, error) {
+func (s *Store) change(ctx context.Context, op string, body any, out success) error {
 	if err := s.calls.Begin(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.calls.Work.Done()
 	a, err := s.ask(ctx, ctx, op, body, 0)
-	return a, s.finish(ctx, a, err, out)
+	return s.finish(ctx, a, err, out)
 }
 
 // look is change for a request that changes nothing: its error is never driver.ErrUncertain.
-func (s *Store) look(ctx context.Context, op string, body, out any) error {
-	_, err := s.change(ctx, op, body, out)
+func (s *Store) look(ctx context.Context, op string, body any, out success) error {
+	err := s.change(ctx, op, body, out)
 	if errors.Is(err, driver.ErrUncertain) {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -53,7 +53,7 @@ func (s *Store) look(ctx context.Context, op string, body, out any) error {
 }
 
 // finish reads a successful answer into out, and returns what an error, or another answer, means.
-func (s *Store) finish(ctx context.Context, a *answer, err error, out any) error {
+func (s *Store) finish(ctx context.Context, a *answer, err error, out success) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		if _, unsent := storekit.IsNoReply(err); unsent {
@@ -65,10 +65,7 @@ func (s *Store) finish(ctx context.Context, a *answer, err error, out any) error
 	case a.status != http.StatusOK:
 		return a.err()
 	}
-	if err := json.Unmarshal(a.body, out); err != nil {
-		return fmt.Errorf("%w: the answer of %s is not that of padlock serve --api", driver.ErrUncertain, a.server)
-	}
-	return nil
+	return a.read(out)
 }
 
 // ask sends a request to one server after the other, until one may have carried it out. It begins

@@ -202,6 +202,52 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
+// A server that cannot reach its store does not know the id of that store. This is no other store.
+func TestUnknownStore(t *testing.T) {
+	t.Parallel()
+	memory := memstore.New()
+	describes := func(id string) string {
+		return at(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"store":"memory"%s}`, id) })
+	}
+	known, unknown, other := serve(t, memory).url(), describes(""), describes(`,"id":"other"`)
+	id, err := memory.StoreID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, servers := range [][]string{{known, unknown}, {unknown, known}} {
+		s, err := httpstore.Open(t.Context(), httpstore.Config{Servers: servers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got, err := s.StoreID(t.Context()); got != id || err != nil {
+			t.Errorf("the store is %q, %v, want %q", got, err, id)
+		}
+		for i, f := range find(t, s) {
+			if strings.Contains(f.Advice, "not known") != (servers[i] == unknown) || f.Value == driver.Unknown {
+				t.Errorf("server %d: %+v", i, f)
+			}
+		}
+	}
+	for _, servers := range [][]string{{known, unknown, other}, {unknown, known, other}} {
+		if _, err := httpstore.Open(t.Context(), httpstore.Config{Servers: servers}); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("Open with another store: %v", err)
+		}
+		if found := find(t, lazily(t, servers...)); !strings.Contains(found[2].Advice, "two holders") {
+			t.Errorf("Status: %+v", found)
+		}
+	}
+}
+
+func find(t *testing.T, s *httpstore.Store) []driver.Finding {
+	t.Helper()
+	found, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // The token decides which abilities the store has. The promises say so.
 func TestRights(t *testing.T) {
 	t.Parallel()

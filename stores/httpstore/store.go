@@ -23,6 +23,7 @@ type Store struct {
 	clock   driver.Clock
 	g       driver.Guarantees
 	id      string // of the store; "" if Open has not learned it
+	spread  spread
 }
 
 // Open opens a store. Unless the store is lazy, Open asks all servers what they promise. At least
@@ -141,7 +142,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	var out granted
-	_, err := s.change(ctx, "acquire", s.acquiring(&r), &out)
+	err := s.change(ctx, "acquire", s.acquiring(&r), &out)
 	if errors.Is(err, driver.ErrExpired) { // the time to work was over, but the store may still have the hold
 		return driver.Grant{}, fmt.Errorf("%w: %s", driver.ErrUncertain, err)
 	}
@@ -149,21 +150,33 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	g := s.grant(&out)
-	g.Shared = out.Shared && r.Replaces != ""
+	if r.Replaces != "" {
+		g.Shared = out.Shared
+		s.leaveSpread(r.Name, r.Replaces)
+	}
 	return g, nil
 }
 
 // granted is what acquire and extend answer.
 type granted struct {
 	Fence   uint64 `json:"fence"`
-	ValidMS int64  `json:"valid_ms"`
+	ValidMS *int64 `json:"valid_ms"`
 	Shared  bool   `json:"shared"`
 }
+
+func (g *granted) complete() bool { return g.ValidMS != nil }
+
+// released is what release answers.
+type released struct {
+	Outcome string `json:"outcome"`
+}
+
+func (r *released) complete() bool { _, known := outcomes[r.Outcome]; return known }
 
 // grant returns the grant of an answer. Its time counts from the moment at which the request was
 // sent.
 func (s *Store) grant(out *granted) driver.Grant {
-	g := driver.Grant{Fence: out.Fence, TTL: max(time.Duration(out.ValidMS)*time.Millisecond, time.Microsecond)}
+	g := driver.Grant{Fence: out.Fence, TTL: max(time.Duration(*out.ValidMS)*time.Millisecond, time.Microsecond)}
 	if s.g.Fence == driver.FenceNone {
 		g.Fence = 0 // a lazily opened store promises none
 	}
@@ -181,7 +194,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	}
 	body, out := named(name), granted{}
 	body.Token, body.TTL = wireToken(token), lease(ttl)
-	if _, err := s.change(ctx, "extend", body, &out); err != nil {
+	if err := s.change(ctx, "extend", body, &out); err != nil {
 		return driver.Grant{}, err
 	}
 	g := s.grant(&out)
@@ -200,12 +213,11 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	body := named(name)
 	body.Token, body.Keep = wireToken(token), millis(keep)
-	var out struct {
-		Outcome string `json:"outcome"`
-	}
-	if _, err := s.change(ctx, "release", body, &out); err != nil {
+	var out released
+	if err := s.change(ctx, "release", body, &out); err != nil {
 		return driver.OutcomeGone, err
 	}
+	s.leaveSpread(name, token)
 	return outcomes[out.Outcome], nil
 }
 

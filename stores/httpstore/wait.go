@@ -2,7 +2,6 @@ package httpstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +14,11 @@ import (
 
 // poll is how long one request waits at a server. Many proxies end a request after 30 seconds.
 const poll = 20 * time.Second
+
+// pollFor returns how long one request for r waits. The time of a grant counts from the moment at
+// which the request was sent, and the caller takes 1 % of it off. Of a short lease, nothing would
+// be left after a long wait.
+func pollFor(r *driver.Request) time.Duration { return min(poll, 10*r.TTL) }
 
 // lostPoll replaces poll after a lost request. The server that has got it may get the lock for the
 // token, and no other server finds that before its own request ends.
@@ -59,16 +63,22 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // waitAtServer waits with a place at a server. If it fails, the place is given up in the
 // background.
 func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	p := &poller{s: s, body: s.acquiring(r)}
-	p.body.Wait = poll.Milliseconds()
+	p := &poller{s: s, body: s.acquiring(r), each: pollFor(r)}
+	p.body.Wait = p.each.Milliseconds()
 	p.life, p.end = context.WithCancel(context.Background())
 	g, err := p.wait(ctx)
-	if err == nil {
+	switch {
+	case err == nil && g.TTL == 0 && p.spread: // the token is spent, and may have a place elsewhere
+		s.calls.Work.Go(p.leave)
+	case err == nil:
+		if p.spread {
+			s.spread.add(spreadID{r.Name, r.Token}, p)
+		}
 		p.end()
-		return g, nil
+	default:
+		s.calls.Work.Go(p.leave)
 	}
-	s.calls.Work.Go(p.leave)
-	return driver.Grant{}, err
+	return g, err
 }
 
 // A poller is the wait of one token. Its requests outlive the caller's context: if one of them were
@@ -76,8 +86,14 @@ func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Gra
 type poller struct {
 	s    *Store
 	body lock
+	each time.Duration // how long a request waits
 	life context.Context
 	end  context.CancelFunc
+
+	// spread means that a request was lost, and that there are several servers: one that did not
+	// grant the lock may still have a place for the token.
+	spread bool
+	lost   driver.Instant // when a request was lost last
 
 	over     chan struct{} // closed when the last request is over
 	answered bool          // whether it was answered
@@ -87,8 +103,7 @@ type poller struct {
 // new token should ask.
 func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 	s := p.s
-	heard := s.clock.Now()  // when a server has answered last
-	var lost driver.Instant // when a request was lost; an earlier server may still wait for the token
+	var failing driver.Instant // when the first of the requests failed that followed the last answer
 	for {
 		sent := s.clock.Now()
 		a, err := p.ask(ctx)
@@ -96,8 +111,9 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
 		case err == nil && a.status == http.StatusAccepted:
-			if heard = s.clock.Now(); heard.Sub(lost) > 2*grace {
-				p.body.Wait = poll.Milliseconds()
+			heard := s.clock.Now()
+			if failing = 0; heard.Sub(p.lost) > 2*grace {
+				p.body.Wait = p.each.Milliseconds()
 			}
 			if heard.Sub(sent) < lostPoll/10 && !storekit.Sleep(ctx, lostPoll/10) { // something on the way ends requests early
 				return driver.Grant{}, ctx.Err()
@@ -105,7 +121,7 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 			continue
 		case err == nil && a.status == http.StatusOK:
 			var out granted
-			if json.Unmarshal(a.body, &out) == nil && out.ValidMS > 0 {
+			if a.read(&out) == nil && *out.ValidMS > 0 {
 				g := s.grant(&out)
 				g.From = sent
 				return g, nil
@@ -114,13 +130,17 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		if err = s.finish(ctx, a, err, new(granted)); err == nil {
 			err = fmt.Errorf("%w: the lease was over before the answer", driver.ErrUncertain)
 		}
+		now := s.clock.Now()
+		if failing == 0 {
+			failing = now
+		}
 		switch {
 		case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrHeld):
 			return driver.Grant{}, nil // the token is spent, or not one that waits
-		case !transient(err), s.clock.Now().Sub(heard) > storekit.Patience:
+		case !transient(err), now.Sub(failing) > storekit.Patience:
 			return driver.Grant{}, err
 		}
-		lost, p.body.Wait = s.clock.Now(), lostPoll.Milliseconds()
+		p.lost, p.body.Wait, p.spread = now, lostPoll.Milliseconds(), len(s.servers) > 1
 		if !storekit.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond)) {
 			return driver.Grant{}, ctx.Err()
 		}
@@ -135,7 +155,7 @@ func (p *poller) ask(ctx context.Context) (*answer, error) {
 	p.over = over
 	p.s.calls.Work.Go(func() {
 		defer close(over)
-		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, poll)
+		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, time.Duration(p.body.Wait)*time.Millisecond)
 		p.answered = failed == nil
 	})
 	select {
@@ -150,70 +170,6 @@ func (p *poller) ask(ctx context.Context) (*answer, error) {
 // closing.
 func transient(err error) bool {
 	return errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrExpired)
-}
-
-const (
-	leaveTime = 30 * time.Second // how long the store tries to give up a place
-	closeTime = storekit.Patience / 2
-)
-
-// leave gives up the place, and the lock that the token may have got. A request may arrive after
-// the release. So leave releases again until the request is over, and once more if it got no
-// answer. Any of the servers may have the place.
-func (p *poller) leave() {
-	defer p.end()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
-	defer cancel()
-	defer context.AfterFunc(p.s.calls.Closing, func() { time.AfterFunc(closeTime, cancel) })()
-	text, err := json.Marshal(lock{Name: p.body.Name, NameBase64: p.body.NameBase64, Token: p.body.Token})
-	if err != nil {
-		return // there is no name that JSON cannot have
-	}
-	more := 1
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		over := false
-		select {
-		case <-p.over:
-			over = true
-		default:
-		}
-		if p.s.releaseAtAll(ctx, text) && over {
-			if p.answered || more == 0 {
-				return
-			}
-			more--
-			pause = time.Second
-		}
-		if ctx.Err() != nil {
-			return // the place ends with the grace of the server, and a hold with its lease
-		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-p.notYet(over):
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-}
-
-// releaseAtAll sends a release to every server, and reports whether one has answered.
-func (s *Store) releaseAtAll(ctx context.Context, text []byte) (answered bool) {
-	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
-	defer cancel()
-	for _, server := range s.servers {
-		a, err := send(ctx, server, "release", text)
-		answered = answered || err == nil && a.status < http.StatusInternalServerError
-	}
-	return answered
-}
-
-// notYet returns the channel that closes when the last request is over, or nil if it is.
-func (p *poller) notYet(over bool) <-chan struct{} {
-	if over {
-		return nil
-	}
-	return p.over
 }
 
 // The pauses between two looks at a name.

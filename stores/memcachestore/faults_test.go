@@ -147,7 +147,9 @@ func TestFullWithoutEvictions(t *testing.T) {
 		for i := 0; err == nil && i < 100_000; i++ {
 			r := request(fmt.Sprint("filler ", label, i), "token")
 			r.TTL, r.Holder.Label = time.Hour, label
-			_, err = s.Acquire(t.Context(), r)
+			if _, err = s.Acquire(t.Context(), r); errors.Is(err, driver.ErrUncertain) {
+				err = nil // on a busy machine a server may not answer in time
+			}
 		}
 		if !errors.Is(err, driver.ErrUnavailable) {
 			t.Fatalf("a new lock on a full server: %v; want ErrUnavailable", err)
