@@ -55,11 +55,11 @@ func (l *lease) lostConnection() bool { return l.grant.Bound != nil && l.grant.B
 func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + max(0, ttl)/100 }
 
 // take takes a name. The store must grant it. If the call takes as long as the lease, the store may
-// find that its own grant has ended already, and refuse it.
+// find that its own grant has ended already, and refuse it or report the loss.
 func (c *check) take(cl *client, r driver.Request, when string) *lease {
 	sent := c.clockTime()
 	l, err := c.try(cl, r)
-	if errors.Is(err, driver.ErrHeld) {
+	if errors.Is(err, driver.ErrHeld) || isLoss(err) {
 		c.failBefore(sent.Add(r.TTL), "Acquire %s: it must be granted, got: %v", when, err)
 	}
 	if err != nil {

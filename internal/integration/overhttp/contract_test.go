@@ -40,7 +40,7 @@ func TestContractOverRedis(t *testing.T) {
 			})
 		},
 		Anonymous:     true,
-		Parallel:      16,
+		Parallel:      8,
 		CutConnection: proxies.Cut,
 		LoseReply:     proxies.LoseReply(changes),
 		Pause:         srv.Freeze,
