@@ -262,10 +262,3 @@ func TestBadRequests(t *testing.T) {
 		t.Errorf("the refusal is %q", got)
 	}
 }
-
-func newServer(t *testing.T, h http.HandlerFunc) string {
-	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	return srv.URL
-}

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,4 +102,11 @@ func TestTerraform(t *testing.T) {
 	if after, err := os.ReadFile(filepath.Join(states, "shop.tfstate")); err != nil || string(after) != string(before) {
 		t.Errorf("the state after it: %v\n%s", err, after)
 	}
+}
+
+func newServer(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
 }
