@@ -3,10 +3,8 @@ package adapters
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -14,11 +12,9 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 	mdatabase "github.com/golang-migrate/migrate/v4/database"
 	"github.com/golang-migrate/migrate/v4/database/sqlite"
-	"github.com/golang-migrate/migrate/v4/database/stub"
 	"github.com/golang-migrate/migrate/v4/source"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/padlocktest"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -83,38 +79,6 @@ type losing struct {
 func (d losing) Run(r io.Reader) error {
 	d.lose()
 	return d.Driver.Run(r)
-}
-
-// The lock is lost during a migration, or the caller gives up: golang-migrate stops, however many
-// migrations are left.
-func TestMigrateStops(t *testing.T) {
-	t.Parallel()
-	for _, want := range []error{padlock.ErrLost, context.Canceled} {
-		l, script := padlocktest.New(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		once := sync.OnceFunc(cancel)
-		if want == padlock.ErrLost {
-			once = sync.OnceFunc(func() { script.Lose("migrations:shop") })
-		}
-		d, err := stub.WithInstance(nil, &stub.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		open := func() (*migrate.Migrate, error) {
-			return migrate.NewWithInstance("endless", endless{}, "stub", losing{d, func() { once() }})
-		}
-		if err := migrateAll(ctx, l, open); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
-		// The next call migrates: a Migrate that was stopped would report success at once.
-		ctx, cancel = context.WithCancel(t.Context())
-		defer cancel()
-		once = sync.OnceFunc(cancel)
-		if err := migrateAll(ctx, l, open); !errors.Is(err, context.Canceled) {
-			t.Errorf("the next call: %v, want %v", err, context.Canceled)
-		}
-	}
 }
 
 // migrateLocker is the adapter that the interface of golang-migrate asks for: it takes the lock in
