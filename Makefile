@@ -23,8 +23,12 @@ race: ## The tests only, with -race
 	@.ci/steps race
 
 .PHONY: lint
-lint: ## gofmt, go vet (also for windows, darwin and freebsd), staticcheck
+lint: ## gofmt, go vet, staticcheck; the types for windows, darwin and freebsd
 	@.ci/steps lint
+
+.PHONY: vet-systems
+vet-systems: ## All checks of go vet for windows, darwin and freebsd; release-check does it, too
+	@.ci/steps vet_systems
 
 .PHONY: build
 build: ## All modules, and the command into bin/
@@ -58,9 +62,17 @@ bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, 
 bench-stampede: ## Four processes and a stale value, compared with singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
 	@.ci/steps bench_stampede
 
+.PHONY: bench-http
+bench-http: ## Locks over HTTP: a pair compared with its parts, with targets, and 1,000 waiters at one server; BENCHFLAGS as above
+	@.ci/steps bench_http
+
 .PHONY: bench-quorum
 bench-quorum: ## Three Redis servers, compared with redsync, 1 to 50 callers; BENCHFLAGS as above
 	@.ci/steps bench_quorum
+
+.PHONY: bench-command
+bench-command: ## Start, memory and size of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
+	@.ci/steps bench_command
 
 .PHONY: bench-scale
 bench-scale: ## A million holds on Redis, a tenth on other servers: memory, renewals, a restart; BENCHFLAGS="-holds 10000 -ttl 10s"
@@ -77,6 +89,10 @@ plots: ## The charts in docs/images and their tables, from lab/plots/published.j
 .PHONY: soak
 soak: ## 20 rows of stores under faults for about ten seconds each, as CI does; the commit draws them
 	@.ci/steps soak
+
+.PHONY: soak-http
+soak-http: ## 64 clients over HTTP in Go, Python, Node and shells, under faults, and clients and servers that are broken on purpose; SOAKFLAGS="-workers 16"
+	@.ci/steps soak_http
 
 .PHONY: chaos
 chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append chaos/runs/runs.csv"
@@ -102,17 +118,25 @@ test-dynalite: ## The suite of dynamostore on dynalite, which npm brings
 test-fake-gcs: ## The suite of s3store on fake-gcs-server, a stand-in for Google Cloud Storage
 	@.ci/test-fake-gcs
 
+.PHONY: test-azurite
+test-azurite: ## The suite of s3store on Azurite, a stand-in for Azure Blob Storage, which npm brings
+	@.ci/test-azurite
+
 .PHONY: test-kubernetes
 test-kubernetes: ## The suite of leasestore on an API server of Kubernetes, which is built from its modules; KUBE_APISERVER=path takes a built one
 	@.ci/test-kubernetes
 
 .PHONY: test-leaderelection
-test-leaderelection: ## leasestore together with the leader election of client-go
+test-leaderelection: ## The leader election of client-go with the code of docs/adapters.md, and with leasestore
 	@.ci/test-leaderelection
 
 .PHONY: clients
 clients: ## The packages of the clients into dist/clients, with npm and Python's build; TYPES=yes also compiles against the types
 	@.ci/clients
+
+.PHONY: site
+site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links and markup
+	@.ci/site
 
 .PHONY: test-terraform
 test-terraform: ## examples/terraform-backend together with a terraform that is installed; TERRAFORM=tofu takes OpenTofu
@@ -127,13 +151,17 @@ tidy: ## go mod tidy
 	@.ci/steps tidy
 
 .PHONY: release
-release: ## The command for every system into dist/, with manual page, completions and checksums; VERSION=v1.2.3
+release: ## Archives, packages, image, SBOM and checksums into dist/, twice; VERSION=v1.2.3 SIGNING_KEY=file; TARGETS=linux/amd64 TWICE=no for a try
 	@.ci/steps dist
+
+.PHONY: test-release
+test-release: ## Install what is in dist/ in a clean Debian, and use it; needs root
+	@.ci/test-release
 
 .PHONY: man
 man: ## The manual page, padlock.1, into bin/
 	@mkdir -p bin && go run ./cmd/padlock man >bin/padlock.1 && echo "bin/padlock.1: man -l bin/padlock.1"
 
 .PHONY: release-check
-release-check: ## Before tags: tests of every module alone, and an install from a module proxy made of this tree
-	@.ci/steps test_alone release
+release-check: ## Before tags: tests of every module alone and of client-go's leader election, builds from a module proxy made of this tree, API compared with the last tag, known holes
+	@.ci/steps vet_systems test_alone leaderelection release

@@ -3,6 +3,8 @@ package padlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,6 +228,38 @@ func TestAReleaseOverAConnectionThatEnded(t *testing.T) {
 			err := acquire(t, newLocker(t, store), "job").Release()
 			if lost := errors.Is(err, padlock.ErrLost); lost != ended || err != nil && !lost {
 				t.Errorf("the connection ended: %v; Release: %v", ended, err)
+			}
+		})
+	}
+}
+
+// busyClock lets other goroutines run, for a time of its own, whenever it is asked.
+type busyClock struct{ driver.Clock }
+
+func (c busyClock) Now() driver.Instant {
+	for range rand.N(1000) {
+		runtime.Gosched()
+	}
+	return c.Clock.Now()
+}
+
+// The store answers only the clean-up, which ends the connection of the lock at once. The lock was
+// released while it was held, and Release does not say that it was lost.
+func TestAReleaseThatTheCleanUpCompletes(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			bound, hangUp := context.WithCancelCause(context.Background())
+			store.grant = func(g *driver.Grant) { g.Bound = bound }
+			store.request("release", first(3, lost))
+			store.reply("release", func(context.Context, int) error { hangUp(padlock.ErrReleased); return nil })
+			h := acquire(t, newLocker(t, store, padlock.WithClock(busyClock{driver.SystemClock()})), "job")
+			if err := h.Release(); errors.Is(err, padlock.ErrLost) || !errors.Is(err, padlock.ErrUncertain) {
+				t.Error(err)
+			}
+			<-time.After(time.Second)
+			if !free(t, store, "job") {
+				t.Error("the lock is left behind")
 			}
 		})
 	}

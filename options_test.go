@@ -95,7 +95,7 @@ func TestMaxWaitersBelowZero(t *testing.T) {
 
 // A nil option does nothing: an option that an if chooses is easily nil.
 func TestNilOptions(t *testing.T) {
-	l := newLocker(t, memstore.New(), nil, padlock.TTL(time.Second))
+	l := newLocker(t, memstore.New(), nil, padlock.TTL(45*time.Second))
 	release(t, acquire(t, l, "job", nil, padlock.Label("x")), nil)
 	if err := l.Do(t.Context(), "job", func(context.Context) error { return nil }, nil); err != nil {
 		t.Error(err)

@@ -366,7 +366,7 @@ func (x *pairModel) checkRefusal(u *use, d plan, took time.Duration, err error) 
 			most += driver.MaxSilence
 		}
 	case d.wait > 0:
-		most = d.wait + requestMost + 2*time.Second
+		most = d.wait + time.Duration(max(len(d.names), d.slots))*requestMost + 2*time.Second // one after the other
 	}
 	if took > most {
 		x.report("call %d (%v) has returned after %v, the limit was %v: %v", u.id, u.features, took, d.wait, err)

@@ -189,14 +189,14 @@ func (x *pairModel) call(times int) {
 // cause makes a fault happen that is not the fault of a single request.
 func (x *pairModel) cause(f fault) {
 	for range 3 {
-		<-time.After(x.ms(40))
+		sleep(context.Background(), x.ms(40))
 		switch f {
 		case silence:
 			d := x.ms(12000)
 			x.mu.Lock()
 			x.silent = time.Now().Add(d)
 			x.mu.Unlock()
-			<-time.After(d)
+			sleep(context.Background(), d)
 		case closing:
 			x.restart()
 		case clockStep:

@@ -137,16 +137,16 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if next != nil {
 		p = h.passOn(ctx, next, usable)
 	}
-	out, unsure, err := p.out, p.unsure, error(nil)
+	out, unsure, again, err := p.out, p.unsure, false, error(nil)
 	if !p.done {
-		out, unsure, err = h.releaseAtStore(ctx, events, keep, usable, p)
+		out, unsure, again, err = h.releaseAtStore(ctx, keep, p)
 	}
 	late = late && err != nil || unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil)
 	if before == nil && late {
-		before = ErrLost // the lease or the connection may have ended before the lock was released
-		if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
-			before = ErrMaxHold // HoldAtMost ended before the lease
-		}
+		before = h.whyOver(usable, bond)
+	}
+	if again { // only now, because a release that works may end bond
+		h.releaseLater(events, keep, usable)
 	}
 	if err == nil && out == driver.OutcomeGone && unsure && exported && before == nil {
 		err = errGoneUnsure // another program may have adopted or released the lock
@@ -160,6 +160,14 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.attemptOver()
 	l.mu.Unlock()
 	return err
+}
+
+// whyOver returns the reason why h may have been over before the store released it.
+func (h *hold) whyOver(usable driver.Instant, bond *bond) error {
+	if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
+		return ErrMaxHold // HoldAtMost ended before the lease
+	}
+	return ErrLost // the lease or the connection may have ended
 }
 
 // announceRelease delivers EventReleased.
@@ -177,10 +185,10 @@ type valuesOf struct {
 
 func (c valuesOf) Value(key any) any { return c.values.Value(key) }
 
-// releaseAtStore sends the release up to three times, until the store replies. If the store does
-// not reply, the cleaner goes on with the release. If unsure is true, an earlier request may have
-// released h. That request may be one that tried to pass h on.
-func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time.Duration, usable driver.Instant, p passed) (out driver.Outcome, unsure bool, err error) {
+// releaseAtStore sends the release up to three times, until the store replies. If again is true,
+// the store has not replied, and the caller calls releaseLater. If unsure is true, an earlier
+// request may have released h. That request may be one that tried to pass h on.
+func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, p passed) (out driver.Outcome, unsure, again bool, err error) {
 	l := h.locker
 	unsure = p.unsure
 	for i := p.asked; ; i++ {
@@ -190,23 +198,27 @@ func (h *hold) releaseAtStore(ctx context.Context, events *eventQueue, keep time
 		}
 		out, err = l.store.Release(ctx, h.name, h.token, keep)
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
-			return out, unsure, err
+			return out, unsure, false, err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
 		if i == len(retryAfter) || l.sleep(ctx, retryAfter[i]) != nil {
 			break
 		}
 	}
-	lease := driver.MaxTTL
-	if usable != farFuture {
-		lease = max(h.ttl, usable.Sub(l.clock.Now())+h.ttl)
-	}
-	l.cleaner.add(cleanUp{name: h.name, token: h.token, keep: keep, events: events}, lease)
 	err = callerError(ctx, err)
 	if unsure {
 		err = withUncertain(err)
 	}
-	return out, unsure, err
+	return out, unsure, true, err
+}
+
+// releaseLater lets the cleaner go on with a release to which the store has not replied.
+func (h *hold) releaseLater(events *eventQueue, keep time.Duration, usable driver.Instant) {
+	lease := driver.MaxTTL
+	if usable != farFuture {
+		lease = max(h.ttl, usable.Sub(h.locker.clock.Now())+h.ttl)
+	}
+	h.locker.cleaner.add(cleanUp{name: h.name, token: h.token, keep: keep, events: events}, lease)
 }
 
 // errGoneUnsure is the error of a release without a reply that was repeated, if the store then has

@@ -101,7 +101,8 @@ type Store interface {
 	// A store that extends several holds with one request may send nothing, and return the result
 	// of the last request. Then the lease counts from Grant.From, at most ttl/10 ago.
 	//
-	// A hold that nobody extends ends after its TTL, at most two fifths of it later.
+	// A hold that nobody extends ends after its TTL, at most two fifths of it later, or as
+	// Guarantees.Observed says.
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue of token, and changes

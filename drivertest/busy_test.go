@@ -66,27 +66,6 @@ func TestBusyMachine(t *testing.T) {
 	}
 }
 
-// TestLatePermits: on a machine that stalls, a waiter may claim its permit when the reservation has
-// lapsed, and the next waiter has got the permit. No right store fails because of that.
-func TestLatePermits(t *testing.T) {
-	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld("")
-			w.passes, w.stall = true, stalls(seed)
-			r := begin(t, w.harness())
-			r.stillness = func() stillness { return stood(3 * time.Second) }
-			r.forEachCase(func(k *testCase) {
-				if k.name != "slots/handed-over" {
-					return
-				}
-				for _, f := range r.perform(k) {
-					t.Errorf("seed %d: %v", seed, f)
-				}
-			})
-		})
-	}
-}
-
 // An overloaded store has no answer to the first requests of a case.
 type overloaded struct {
 	driver.Store
@@ -118,7 +97,9 @@ func TestNoAnswer(t *testing.T) {
 		{never, 3, 0, true},
 		{always, 1000, 0, true},
 		{never, 1, 4500 * time.Millisecond, false},
-		{never, 1, time.Second, true},
+		{never, 1, leastWait, false}, // stores give up a silent member soon
+		{never, 1, leastWait - time.Millisecond, true},
+		{never, 1000, leastWait, true},
 		{never, 1000, 4500 * time.Millisecond, true},
 	} {
 		for _, name := range []string{"acquire/free", "crowd/exclusive"} {
@@ -153,6 +134,95 @@ func TestUnseenDelay(t *testing.T) {
 		if failures := r.perform(&k); (len(failures) > 0) != c.fails {
 			t.Errorf("late by more than %v in %d attempts: %v", c.limit, c.late, failures)
 		}
+	}
+}
+
+// TestSilenceInADisturbance: in a case that disturbs the server, too, a slow machine may be the
+// reason for a call without an answer, but not if the store gives up at once or in each attempt.
+func TestSilenceInADisturbance(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		vain  int // the number of attempts in which a call has no answer
+		fails bool
+	}{{4500 * time.Millisecond, 2, false}, {4500 * time.Millisecond, 3, true}, {leastWait, 2, false}, {leastWait - 1, 1, true}} {
+		r, attempts := begin(t, newWorld("").harness()), 0
+		r.stillness = func() stillness { return never }
+		k := testCase{name: "x", alone: true, f: func(k *check) {
+			if attempts++; attempts <= c.vain {
+				k.unheard = c.after
+				k.failf("Release: %v", driver.ErrUncertain)
+			}
+		}}
+		if failures := r.perform(&k); (len(failures) > 0) != c.fails {
+			t.Errorf("no answer after %v in %d attempts: %v", c.after, c.vain, failures)
+		}
+	}
+}
+
+// TestWaitWithoutAnswer: a Wait that the store gave up counts as the call of any other method does.
+// A store that gives up at once shows no slow machine, even in a Wait.
+func TestWaitWithoutAnswer(t *testing.T) {
+	for after, fails := range map[time.Duration]bool{leastWait: false, 0: true} {
+		synctest.Test(t, func(t *testing.T) {
+			var left atomic.Int64
+			r := begin(t, around(newWorld("").harness(), func(s driver.Store) driver.Store {
+				return deafWaiter{overloaded{s, &left, after}}
+			}))
+			r.stillness = func() stillness { return never }
+			left.Store(1)
+			if failures := r.perform(caseOf(t, "queue/first-come")); (len(failures) > 0) != fails {
+				t.Errorf("a Wait without an answer after %v: %v", after, failures)
+			}
+		})
+	}
+}
+
+// A deafWaiter has no answer to the first calls of Wait.
+type deafWaiter struct{ overloaded }
+
+func (s deafWaiter) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	return s.Store.Acquire(ctx, r)
+}
+
+func (s deafWaiter) JoinFirst(name string) bool {
+	return ability[driver.Waiter](s.Store).JoinFirst(name)
+}
+
+func (s deafWaiter) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	if s.left.Add(-1) >= 0 {
+		<-time.After(s.after)
+		return driver.Grant{}, driver.ErrUnavailable
+	}
+	return ability[driver.Waiter](s.Store).Wait(ctx, r, reserve)
+}
+
+// TestLateCallsOfOthers: if calls of other cases were late, the store may have given up the server,
+// and then it has no answer at once.
+func TestLateCallsOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		late, fails bool
+	}{{true, false}, {false, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld("")
+			r, attempts := begin(t, w.harness()), 0
+			r.stillness = func() stillness { return never }
+			other := r.newCheck(caseOf(t, "acquire/free"), r.unit)
+			defer other.end()
+			k := testCase{name: "x", f: func(k *check) {
+				if attempts++; attempts > 1 {
+					return
+				}
+				if c.late {
+					w.trip = driver.MaxSilence / 4
+					other.a.Extend(other.ctx, "name", newToken(), 0)
+					w.trip = 0
+				}
+				k.errorf("Acquire: %v", driver.ErrUnavailable)
+			}}
+			if failures := r.perform(&k); (len(failures) > 0) != c.fails {
+				t.Errorf("another call was late: %v; %v", c.late, failures)
+			}
+		})
 	}
 }
 
@@ -218,7 +288,7 @@ func begin(t *testing.T, h Harness) *run {
 // even if the machine stands still all the time.
 const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
 	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
-	giveup/during-a-long-wait giveup/silence limits/holder-of-a-waiter
+	full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder-of-a-waiter
 	pass/place-absent pass/place-given-up pass/place pass/place-again pass/above pass/queue-first
 	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -84,6 +85,9 @@ func (c *check) crowd(mixed, waiting bool) {
 	}
 	var ref referee
 	name := c.newName()
+	// A worker without an answer may leave a long lease behind, so its failure ends all of them.
+	ctx, end := context.WithCancel(c.ctx)
+	defer end()
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
@@ -93,8 +97,9 @@ func (c *check) crowd(mixed, waiting bool) {
 				// holds the name.
 				r.Shared = mixed && (w%2 == 0 || i%2 == 0)
 				stay := time.Duration(1+(w+i)%4) * 50 * time.Microsecond
-				if err := c.visit([]*client{c.a, c.b}[w/2%2], r, stay, &ref, waiting); err != nil {
+				if err := c.visit(ctx, []*client{c.a, c.b}[w/2%2], r, stay, &ref, waiting); err != nil {
 					ref.fail(err)
+					end()
 					return
 				}
 				if r.Shared {
@@ -110,33 +115,33 @@ func (c *check) crowd(mixed, waiting bool) {
 }
 
 // visit acquires the name, holds it for a while, and releases it.
-func (c *check) visit(cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
-	g, err := cl.Acquire(c.ctx, r)
+func (c *check) visit(ctx context.Context, cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
+	g, err := cl.Acquire(ctx, r)
 	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < maxReturns; tries++ {
 		r.Token = newToken() // the old one is spent
 		if waiting {
-			if g, err = cl.Wait(c.ctx, r, true); err == nil && !handed(g) {
+			if g, err = cl.Wait(ctx, r, true); err == nil && !handed(g) {
 				r.Token = newToken()
 			}
 		} else {
 			err = c.doze(time.Duration(1+tries%5) * time.Millisecond / 2)
 		}
 		if err == nil {
-			g, err = cl.Acquire(c.ctx, r)
+			g, err = cl.Acquire(ctx, r)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("a busy name was not granted in the end: %w", err)
 	}
 	ref.enter(g, r.Shared, c.g.Fence != driver.FenceNone)
-	if _, err := cl.Extend(c.ctx, r.Name, r.Token, 0); err != nil {
+	if _, err := cl.Extend(ctx, r.Name, r.Token, 0); err != nil {
 		return fmt.Errorf("Extend with ttl 0 of a live hold: %w", err)
 	}
 	if err := c.doze(stay); err != nil {
 		return err
 	}
 	ref.leave(r.Shared)
-	_, err = cl.Release(c.ctx, r.Name, r.Token, 0)
+	_, err = cl.Release(ctx, r.Name, r.Token, 0)
 	return err
 }
 

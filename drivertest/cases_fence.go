@@ -144,6 +144,7 @@ var fenceCases = []testCase{
 				l = c.afterFault(c.b, c.brief(name, 1), "after a restart")
 				c.checkFenceAbove(l, last)
 			}
+			c.recovers("after the last restart")
 		},
 	},
 }

@@ -15,6 +15,7 @@ var giveUpCases = []testCase{
 		clause: "A waiter that gave up delays nobody, even if it gave up while it joined the queue and its process goes on waiting for another name.",
 		about:  "Waiter.Wait",
 		needs:  []need{waits},
+		alone:  true, // a thousand waits that end at once keep a slow machine busy
 		f:      func(c *check) { c.giveUp(func() { c.nap(time.Millisecond) }) },
 	},
 	{

@@ -94,7 +94,7 @@ var heldCases = []testCase{
 			_, err := c.b.Acquire(c.ctx, c.request(l.req.Name))
 			for _, other := range []error{driver.ErrUncertain, driver.ErrUnavailable, driver.ErrInvalid, driver.ErrLost, driver.ErrClosed} {
 				if errors.Is(err, other) {
-					c.errorf("errors.Is finds %q in the error of a refused Acquire: %v", other, err)
+					c.errorf("errors.Is finds %q in the error of a refused Acquire: %v", other.Error(), err)
 				}
 			}
 		},

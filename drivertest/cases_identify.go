@@ -39,6 +39,7 @@ var identifyCases = []testCase{
 			if got := c.storeID(c.a); got != id {
 				c.failf("the id was %q and is %q after a restart", id, got)
 			}
+			c.recovers("after a restart")
 		},
 	},
 	{

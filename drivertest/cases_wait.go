@@ -28,7 +28,7 @@ var waitCases = []testCase{
 			if adviser.JoinFirst(name) {
 				a := c.awaitAnswer(c.waitOnce(c.a, c.request(name), true), "in the queue of a free name, on the advice of JoinFirst")
 				if a.err != nil || !handed(a.grant) {
-					c.failf("JoinFirst is true, the name is free, and Wait returns %+v, %v", a.grant, a.err)
+					c.failLate(driver.MaxReservation, "JoinFirst is true, the name is free, and Wait returns %+v, %v", a.grant, a.err)
 				}
 				c.releaseFreely(a.l)
 			}
@@ -377,13 +377,17 @@ var queueCases = []testCase{
 func firstCome(c *check) {
 	const n = 6
 	l := c.take(c.a, c.request(c.newName()), "of a free name")
-	order, limit := make(chan int, n), driver.MaxReservation
+	type turn struct {
+		of  int
+		err error
+	}
+	order, limit := make(chan turn, n), driver.MaxReservation
 	for i := range n {
 		w := c.waitForName([]*client{c.a, c.b}[i%2], c.request(l.req.Name), true)
 		limit = min(limit, c.queued(l.req.Name, i+1))
 		go func() {
-			if a := <-w.done; a.err == nil {
-				order <- i
+			a := <-w.done
+			if order <- (turn{i, a.err}); a.err == nil {
 				w.cl.Release(c.ctx, l.req.Name, a.l.req.Token, 0)
 			}
 		}()
@@ -391,7 +395,11 @@ func firstCome(c *check) {
 	c.releaseFreely(l)
 	var got []int
 	for range n {
-		got = append(got, await(c, order, "waiting in a queue"))
+		t := await(c, order, "waiting in a queue")
+		if t.err != nil {
+			c.failf("waiting in a queue: %v", t.err)
+		}
+		got = append(got, t.of)
 	}
 	if !slices.IsSorted(got) {
 		c.failLate(limit, "waiters 0 to %d had their turns in the order %v", n-1, got)

@@ -29,7 +29,8 @@ type check struct {
 	// more time than run.patience.
 	patience time.Duration
 
-	attempt int    // 1, 2, …
+	attempt int // 1, 2, …
+	began   time.Time
 	stem    string // the beginning of all names of this attempt
 
 	progressAt atomic.Int64 // when the case last made progress, in nanoseconds since 1970
@@ -42,7 +43,7 @@ type check struct {
 	slow     bool              // the next attempt needs longer leases
 	silent   bool              // a call takes too long: send nothing more
 	slowest  time.Duration     // the longest time that something took
-	unheard  time.Duration     // the longest time after which the store gave up a call without an answer
+	unheard  time.Duration     // the longest time after which the store gave up a call, or a Wait, without an answer
 	bounds   []context.Context // of the holds that are bound to a connection
 	pending  map[*pending]bool
 	names    int
@@ -50,7 +51,7 @@ type check struct {
 }
 
 func (r *run) newCheck(k *testCase, unit time.Duration) *check {
-	c := &check{run: r, k: k, unit: unit, stem: r.uniqueStem(), still: r.stillness(), pending: make(map[*pending]bool)}
+	c := &check{run: r, k: k, unit: unit, began: time.Now(), stem: r.uniqueStem(), still: r.stillness(), pending: make(map[*pending]bool)}
 	c.patience = r.patience + c.units(10)
 	c.ctx, c.end = context.WithTimeout(context.Background(), 20*c.patience)
 	c.noteProgress()
@@ -63,22 +64,39 @@ func (c *check) noteProgress() { c.progressAt.Store(time.Now().UnixNano()) }
 
 // errorf notes a failure, with the line of the case. failf does the same and then ends the case.
 // Such a failure is final. If a slow machine could be the reason for it, a case calls failBefore or
-// failLate instead. If the store had no answer although no case disturbs it, or has lost the
-// connection of a hold, failf itself lets the case run again on a slow machine. A store that waited
-// for seconds before it gave up shows by that alone that the machine may be slow: then the case
-// runs again until it has failed lateTries times.
+// failLate instead. If the store had no answer, or has lost the connection of a hold, errorf or
+// failf itself lets the case run again on a slow machine. A store that waited before it gave up
+// shows by that alone that the machine may be slow: then the case runs again until it has failed
+// lateTries times. A case that disturbs the store may be the reason itself, so it never runs more
+// often.
 func (c *check) errorf(format string, args ...any) {
-	c.fail(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()})
+	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
+	if c.answersLate(args) {
+		c.doubt(f, false)
+	} else {
+		c.fail(f)
+	}
 }
 
 func (c *check) failf(format string, args ...any) {
-	d := 4 * c.delay()
-	silent := hasNoAnswer(args) && (d >= driver.MaxSilence || c.waitedInVain() && c.attempt < lateTries)
-	if !c.k.alone && (silent || d >= c.g.LossDelay && c.lostConnection()) {
+	if c.lostConnection() && c.wasSlow(c.g.LossDelay) {
 		c.notProven(false, format, args...)
 	}
 	c.errorf(format, args...)
 	panic(stop{})
+}
+
+// answersLate reports whether one of the arguments is the error of a call that got no answer, and
+// a slow machine may be the reason.
+func (c *check) answersLate(args []any) bool {
+	return hasNoAnswer(args) && c.wasSlow(driver.MaxSilence)
+}
+
+// wasSlow reports whether this machine took a considerable part of limit for itself, or the store
+// waited in vain, and whether the case may run again because of that.
+func (c *check) wasSlow(limit time.Duration) bool {
+	again := c.attempt < lateTries
+	return (again || !c.k.alone) && 4*c.delay() >= limit || again && c.waitedInVain()
 }
 
 func (c *check) boundTo(bound context.Context) {
@@ -94,17 +112,13 @@ func (c *check) lostConnection() bool {
 	return slices.ContainsFunc(c.bounds, func(bound context.Context) bool { return bound.Err() != nil })
 }
 
-// hasNoAnswer reports whether one of the arguments is the error of a call that got no answer.
+// hasNoAnswer reports whether one of the arguments is the error of a call that got no answer. A
+// refusal is an answer, even one that a wrong store joins with ErrUncertain.
 func hasNoAnswer(args []any) bool {
 	return slices.ContainsFunc(args, func(a any) bool {
 		err, _ := a.(error)
-		return isSilence(err)
+		return isSilence(err) && !errors.Is(err, driver.ErrHeld)
 	})
-}
-
-// isSilence reports whether err says that the server did not answer.
-func isSilence(err error) bool {
-	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
 }
 
 func (c *check) fail(f Failure) {
@@ -148,12 +162,27 @@ func (c *check) delay() time.Duration {
 	return most
 }
 
-// waitedInVain reports whether the store gave up a call only after a considerable part of
-// MaxSilence.
+// A store may give up a silent server long before MaxSilence. One that gives up sooner than after
+// leastWait has hardly waited.
+const leastWait = driver.MaxSilence / 20
+
+// waitedInVain reports whether the store waited for an answer before it gave up a call, or whether
+// a call of any case returned late during this attempt: then the store may have given up the
+// server, and the next call has no answer at once.
 func (c *check) waitedInVain() bool {
+	c.run.mu.Lock()
+	slow := c.slowAt.After(c.began)
+	c.run.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.unheard >= driver.MaxSilence/2
+	return slow || c.unheard >= leastWait
+}
+
+// hadNoAnswer notes that the store gave up a call after the time d.
+func (c *check) hadNoAnswer(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unheard = max(c.unheard, d)
 }
 
 // took notes that something took the time d, because this machine is slow.
@@ -165,12 +194,18 @@ func (c *check) took(d time.Duration) {
 
 // notProven ends the case with a failure that a slow machine may be the reason for.
 func (c *check) notProven(slow bool, format string, args ...any) {
-	f := Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}
-	c.mu.Lock()
-	c.unproven = append(c.unproven, f)
-	c.slow = c.slow || slow
-	c.mu.Unlock()
+	c.doubt(Failure{c.k.name, c.k.clause, fmt.Sprintf(format, args...), place()}, slow)
 	panic(stop{})
+}
+
+// doubt notes a failure that a slow machine may be the reason for.
+func (c *check) doubt(f Failure, slow bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.unproven = append(c.unproven, f)
+		c.slow = c.slow || slow
+	}
 }
 
 func (c *check) isSilent() bool {
@@ -290,6 +325,13 @@ func (c *check) nap(d time.Duration) {
 // poll calls isDone from time to time, until isDone returns true or the time limit has passed. It
 // reports whether isDone returned true.
 func (c *check) poll(limit time.Duration, isDone func() bool) bool {
+	return c.pollUntil(time.Time{}, limit, isDone)
+}
+
+// pollUntil is like poll for a result that is expected at the time t. Before t it passes up to a
+// sixteenth of the time that is left between two calls. So it needs few calls for a long lease, and
+// yet sees a result that comes before t, because the result stays.
+func (c *check) pollUntil(t time.Time, limit time.Duration, isDone func() bool) bool {
 	end := c.clockTime().Add(limit)
 	for tries := 0; ; tries++ {
 		if isDone() {
@@ -298,7 +340,7 @@ func (c *check) poll(limit time.Duration, isDone func() bool) bool {
 		if tries >= 3 && !c.clockTime().Before(end) {
 			return false
 		}
-		c.passTime(min(c.unit/8, driver.MaxReservation/10))
+		c.passTime(max(t.Sub(c.clockTime())/16, min(c.unit/8, driver.MaxReservation/10)))
 	}
 }
 

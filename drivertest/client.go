@@ -52,13 +52,19 @@ func (cl *client) begin(op string, err *error) (end func()) {
 	defer c.mu.Unlock()
 	c.pending[p] = true
 	return func() {
+		took := time.Since(p.began)
+		if took >= driver.MaxSilence/4 && (isAnswer(*err) || isSilence(*err)) {
+			c.run.mu.Lock()
+			c.run.slowAt = time.Now()
+			c.run.mu.Unlock()
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch delete(c.pending, p); {
 		case isAnswer(*err):
-			c.slowest = max(c.slowest, time.Since(p.began))
+			c.slowest = max(c.slowest, took)
 		case isSilence(*err):
-			c.unheard = max(c.unheard, time.Since(p.began))
+			c.unheard = max(c.unheard, took)
 		}
 	}
 }
@@ -135,9 +141,13 @@ func (cl *client) Release(ctx context.Context, name, token string, keep time.Dur
 
 // Wait calls Wait without a time limit.
 func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	began := time.Now()
 	g, err := ability[driver.Waiter](cl.store).Wait(ctx, r, reserve)
 	if err != nil || handed(g) {
 		cl.forget(r.Name, r.Token)
+	}
+	if isSilence(err) {
+		cl.c.hadNoAnswer(time.Since(began))
 	}
 	cl.saw(&call{"Wait", []string{r.Token}, g, err == nil && handed(g), err})
 	return g, err

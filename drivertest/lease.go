@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay
 	early := t.Add(-slack(t.Sub(c.clockTime())))
 	var l *lease
 	maxDelay += c.patience
-	granted := c.poll(max(0, t.Sub(c.clockTime()))+maxDelay, func() bool {
+	granted := c.pollUntil(t, max(0, t.Sub(c.clockTime()))+maxDelay, func() bool {
 		var err error
 		l, err = c.tryAnew(cl, &r, when)
 		return err == nil
@@ -228,12 +229,10 @@ func (c *check) wantLost(err error, what string) {
 	}
 }
 
-func orGranted(err error) string {
-	if err == nil {
-		return "success"
-	}
-	return err.Error()
-}
+// errGranted is shown in place of an error that should have come.
+var errGranted = errors.New("success")
+
+func orGranted(err error) error { return cmp.Or(err, errGranted) }
 
 // lapse waits until the lease has run out for certain. In a store with Guarantees.Observed, both
 // processes first have to see the hold.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -45,14 +46,26 @@ type run struct {
 	started  time.Time
 	watched  map[string][]Failure
 	ran      int
-	again    []string // the cases that ran again, once for each time
-	silent   int      // in how many cases a method took too long
+	again    []string  // the cases that ran again, once for each time
+	silent   int       // in how many cases a method took too long
+	slowAt   time.Time // when a call of any case last returned late; see client.begin
 }
 
 func (r *run) open() (driver.Store, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*r.patience) // Open may send several requests
 	defer cancel()
-	return r.h.Open(ctx)
+	for { // a busy server may need more than one try
+		s, err := r.h.Open(ctx)
+		if !isSilence(err) || ctx.Err() != nil {
+			return s, err
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// isSilence reports whether err says that the server did not answer.
+func isSilence(err error) bool {
+	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
 }
 
 // clockTime returns the time on the clock by which leases are measured.

@@ -2,8 +2,6 @@ module github.com/padlock-go/padlock/lab
 
 go 1.26.0
 
-require gonum.org/v1/plot v0.17.0
-
 require (
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
@@ -16,12 +14,7 @@ require (
 )
 
 require (
-	codeberg.org/go-fonts/liberation v0.5.0 // indirect
-	codeberg.org/go-latex/latex v0.2.0 // indirect
-	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
-	git.sr.ht/~sbinet/gg v0.7.0 // indirect
-	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
 	github.com/alexedwards/scs/goredisstore v0.0.0-20250212122300-421ef1d8611c
 	github.com/alexedwards/scs/v2 v2.9.0
 	github.com/anishathalye/porcupine v1.3.1
@@ -36,7 +29,6 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1 // indirect
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/gofrs/flock v0.13.1
-	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/gomodule/redigo v1.9.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -47,7 +39,7 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
-	github.com/klauspost/compress v1.19.2 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/padlock-go/padlock v0.0.0
@@ -57,6 +49,7 @@ require (
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/natsstore v0.0.0
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0
@@ -82,7 +75,6 @@ require (
 	go.uber.org/zap v1.27.1
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/image v0.30.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0 // indirect
@@ -97,6 +89,12 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
+require (
+	github.com/nats-io/nats.go v1.55.0 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
+)
+
 replace github.com/padlock-go/padlock => ..
 
 replace github.com/padlock-go/padlock/stores/dynamostore => ../stores/dynamostore
@@ -106,6 +104,8 @@ replace github.com/padlock-go/padlock/stores/leasestore => ../stores/leasestore
 replace github.com/padlock-go/padlock/stores/etcdstore => ../stores/etcdstore
 
 replace github.com/padlock-go/padlock/stores/mongostore => ../stores/mongostore
+
+replace github.com/padlock-go/padlock/stores/natsstore => ../stores/natsstore
 
 replace github.com/padlock-go/padlock/open/all => ../open/all
 

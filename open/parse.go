@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/filestore"
@@ -17,14 +18,33 @@ import (
 // symfonyPrefix marks a DSN of PHP's Symfony Lock.
 const symfonyPrefix = "symfony+"
 
+// The patterns are compiled when a URL is wrong. To compile them at the start of each program takes
+// longer than to open a store.
 var (
-	schemePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 	// addressPattern matches an address, with or without a port, or a path. People write these
 	// instead of the URL of a server or a directory. Such a text contains no secret.
-	addressPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[.~][A-Za-z0-9._~/-]*)(:[0-9]+)?$`)
+	addressPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[.~][A-Za-z0-9._~/-]*)(:[0-9]+)?$`)
+	})
 	// pathAsHost matches a URL in the form of psql whose host is the escaped path of a directory.
-	pathAsHost = regexp.MustCompile(`^[A-Za-z0-9+]+://([^/@]*@)?%2[Ff]`)
+	pathAsHost = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Za-z0-9+]+://([^/@]*@)?%2[Ff]`)
+	})
 )
+
+// hasScheme reports whether text begins with a scheme of URLs and a colon.
+func hasScheme(text string) bool {
+	for i, c := range []byte(text) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		switch {
+		case c == ':':
+			return i > 0
+		case !letter && (i == 0 || !('0' <= c && c <= '9' || c == '+' || c == '.' || c == '-')):
+			return false
+		}
+	}
+	return false
+}
 
 // parse reads a URL and finds its scheme. Its errors repeat neither the URL nor the error of
 // url.Parse, because both may contain a password.
@@ -40,7 +60,7 @@ func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
 	switch {
 	case err != nil && !strings.Contains(rawURL, "@") && strings.Contains(err.Error(), "invalid port"):
 		return nil, none, invalid("the port in the URL of the store is not a number")
-	case err != nil && pathAsHost.MatchString(rawURL):
+	case err != nil && pathAsHost().MatchString(rawURL):
 		return nil, none, invalid("the host in the URL of the store is a path; write the socket as a parameter: postgres:///DATABASE?host=/DIRECTORY, mysql:///DATABASE?socket=/FILE")
 	case err != nil || misplacedAt(u):
 		return nil, none, invalid("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
@@ -91,9 +111,11 @@ func (o *opener) misspelt(text string) error {
 	}
 	const write = "a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379"
 	switch {
-	case addressPattern.MatchString(text): // repeated in the error, because it contains no password
+	case strings.Contains(text, "://"): // no address has that
+	case addressPattern().MatchString(text): // repeated in the error, because it contains no password
 		return invalid("%q is not a URL; %s", text, write)
-	case !schemePattern.MatchString(text):
+	}
+	if !hasScheme(text) {
 		return invalid(write)
 	}
 	return nil
@@ -163,7 +185,7 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 		switch {
 		case !ok:
 			seen[place] = i
-		case !third && scheme == "all" && layouts[first] != "" && layouts[i] != "" && layouts[first] != layouts[i]:
+		case !third && scheme == "all" && layouts[first] != layouts[i]:
 			twins[i], twins[first] = first, i
 		default:
 			return nil, invalid("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)

@@ -134,7 +134,9 @@ func (b *tombstoneLost) Commit(ctx context.Context, key string, c sessionstore.C
 // TestLockWait holds a session's lock and looks at how others are answered.
 func TestLockWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
+		m, err := session.New(sessionstore.NewMemory(), session.Locker(newLocker(t)), plain)
+		noError(t, err)
+		b := newBrowser(t, m)
 		b.putValue("k", 1)
 		for _, c := range []struct {
 			name     string
@@ -192,7 +194,7 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 		},
 	}
 	srv := httptest.NewUnstartedServer(h.behind(m))
-	srv.Config.WriteTimeout = 10 * time.Second // so a request may wait 7 s
+	srv.Config.WriteTimeout = 20 * time.Second // so a request may wait 17 s
 	srv.Start()
 	defer srv.Close()
 	c := load.NewClient(srv.URL, 10)
@@ -202,7 +204,13 @@ func TestWriteTimeoutBoundsTheWait(t *testing.T) {
 	wg.Go(func() { c.Get(t.Context(), 0, "/hold") })
 	<-inside
 	// If MaxWait were the only bound, the server would close the connection before the wait ends.
-	if a, err := c.Get(t.Context(), 0, "/get"); err != nil || a.Status != 503 {
+	// It also does that if the machine stands still for the last 3 s, so there are three tries.
+	var a load.Answer
+	err := errors.New("no try")
+	for try := 0; try < 3 && err != nil; try++ {
+		a, err = c.Get(t.Context(), 0, "/get")
+	}
+	if err != nil || a.Status != 503 {
 		t.Errorf("%+v %v", a, err)
 	}
 	close(leave)
@@ -271,7 +279,7 @@ func TestLockLeftByPHP(t *testing.T) {
 		defer locker.Close(bg)
 		var logs bytes.Buffer
 		m, err := phpsession.New(blobs, locker, phpsession.Config{}, session.Exclusive,
-			session.MaxWait(time.Millisecond), session.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
+			session.MaxWait(0), session.Logger(slog.New(slog.NewTextHandler(&logs, nil))))
 		noError(t, err)
 		b := newBrowser(t, m)
 		b.cookie = &http.Cookie{Name: phpsession.CookieName, Value: id}

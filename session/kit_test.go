@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session"
@@ -25,9 +26,11 @@ func newLocker(t testing.TB) *padlock.Locker {
 // plain makes the cookie usable over httptest's plain HTTP.
 var plain = session.Cookie{Insecure: true}
 
+// newManager returns a Manager whose requests wait longer for a lock than a slow machine stands
+// still.
 func newManager(t testing.TB, store sessionstore.Store, opts ...session.Option) *session.Manager {
 	t.Helper()
-	m, err := session.New(store, append([]session.Option{session.Locker(newLocker(t)), plain}, opts...)...)
+	m, err := session.New(store, append([]session.Option{session.Locker(newLocker(t)), plain, session.MaxWait(time.Minute)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,12 +66,12 @@ func nilArgument(what string) Option {
 	return option(func(c *config) { c.broken = errors.New("session: New: " + what + " is nil") })
 }
 
-// Locker gives the Manager the locks that Exclusive and Update need. With them, commits wait for
-// each other instead of failing. All processes that serve the same sessions must use the same lock
-// store. At most 128 requests of a process wait for the lock of one session, or fewer if the Locker
-// has the option padlock.MaxWaiters; further requests get 503 at once. The Manager does not close
-// the Locker. Without Locker, a commit fails with ErrConflict if another one was faster, and New
-// refuses the mode Exclusive. If l is nil, New returns an error.
+// Locker gives the Manager the locks that Exclusive needs. With them, Update and commits take
+// turns. All processes that serve the same sessions must use the same lock store. At most 128
+// requests of a process wait for the lock of one session, or fewer if the Locker has the option
+// padlock.MaxWaiters; further requests get 503 at once. The Manager does not close the Locker.
+// Without Locker, commits and Update are tried again if another request was faster, which loses
+// nothing either, and New refuses the mode Exclusive. If l is nil, New returns an error.
 func Locker(l *padlock.Locker) Option {
 	if l == nil {
 		return nilArgument("the Locker")
@@ -146,7 +146,8 @@ func RetryConflicts(n int) Option { return option(func(c *config) { c.retries = 
 // in place, and does not call Put. Such a change is not saved. The other is an answer that bypasses
 // the session's ResponseWriter, as with some adapters for web frameworks: then the request panics.
 // It is noticed if the framework's ResponseWriter has a method Written() bool. The option costs two
-// more encodings for each Get. Without it, neither mistake is noticed.
+// more encodings for each Get. Without it, the first mistake is not noticed, and the second is
+// EventLost.
 func Development() Option { return option(func(c *config) { c.dev = true }) }
 
 // DiscardUnreadable makes the Manager ignore a stored session that cannot be read (ErrRefused). The

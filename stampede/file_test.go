@@ -24,9 +24,12 @@ func newFiles(t *testing.T, maxAge time.Duration, write func(context.Context, st
 	return filesOf(t, l, maxAge, write, opts...)
 }
 
+// longLease is a lease that does not end while a slow machine stands still.
+const longLease = 30 * time.Second
+
 func filesOf(t *testing.T, l *padlock.Locker, maxAge time.Duration, write func(context.Context, string, io.Writer) error, opts ...stampede.FileOption) *stampede.Files {
 	t.Helper()
-	f, err := stampede.NewFiles(l, maxAge, write, opts...)
+	f, err := stampede.NewFiles(l, maxAge, write, append([]stampede.FileOption{stampede.Lease(longLease)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

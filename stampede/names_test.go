@@ -111,13 +111,13 @@ func TestLongKeys(t *testing.T) {
 			t.Errorf("a key of %d bytes: %v", len(key), err)
 		}
 	}
-	guard, err := stampede.Prevent(ctx, l, long+"a")
+	guard, err := stampede.Prevent(ctx, l, long+"a", padlock.TTL(longLease))
 	if err != nil || len(guard.Name()) > driver.MaxName {
 		t.Fatalf("Prevent: %v", err)
 	}
 	defer guard.Release()
 	for end, want := range map[string]bool{"a": false, "b": true} {
-		if ran, err := stampede.Do(ctx, l, long+end, func(context.Context) error { return nil }); ran != want || err != nil {
+		if ran, err := stampede.Do(ctx, l, long+end, func(context.Context) error { return nil }, padlock.TTL(longLease)); ran != want || err != nil {
 			t.Errorf("Do of the key that ends with %s: %v, %v", end, ran, err)
 		}
 	}
@@ -143,17 +143,17 @@ func TestLongNamesBehindAPrefix(t *testing.T) {
 		defer l.Close(context.Background())
 		for _, n := range []int{driver.MaxName - len(prefix), driver.MaxName - len(prefix) + 1, driver.MaxName, 5000} {
 			name := strings.Repeat("k", n-1)
-			a, err := stampede.Prevent(ctx, l, name+"a")
+			a, err := stampede.Prevent(ctx, l, name+"a", padlock.TTL(longLease))
 			if err != nil {
 				t.Errorf("a prefix of %d bytes, a name of %d: %v", len(prefix), n, err)
 				continue
 			}
-			if b, err := stampede.Prevent(ctx, l, name+"b"); err != nil {
+			if b, err := stampede.Prevent(ctx, l, name+"b", padlock.TTL(longLease)); err != nil {
 				t.Errorf("a prefix of %d bytes: another name of %d bytes: %v", len(prefix), n, err)
 			} else if err := b.Release(); err != nil {
 				t.Error(err)
 			}
-			if b, err := stampede.Prevent(ctx, l, name+"a"); err == nil {
+			if b, err := stampede.Prevent(ctx, l, name+"a", padlock.TTL(longLease)); err == nil {
 				b.Release()
 				t.Errorf("a prefix of %d bytes: a name of %d bytes is locked twice", len(prefix), n)
 			}

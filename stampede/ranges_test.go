@@ -82,23 +82,25 @@ func (p patient) Load(ctx context.Context, key string) (stampede.Entry, error) {
 
 // With MaxWait(0), a value that another process has stored is served.
 func TestMaxWaitZeroReadsValues(t *testing.T) {
-	l := padlock.New(memstore.New())
-	defer l.Close(t.Context())
-	values := patient{stampede.NewMemory()}
-	open := func(v int, opts ...stampede.Option) *stampede.Cache[int] {
-		c, err := stampede.New(l, values, "page", func(context.Context, string) (int, error) { return v, nil }, append(opts, stampede.Fresh(time.Minute))...)
-		if err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T) {
+		l := padlock.New(memstore.New())
+		defer l.Close(t.Context())
+		values := patient{stampede.NewMemory()}
+		open := func(v int, opts ...stampede.Option) *stampede.Cache[int] {
+			c, err := stampede.New(l, values, "page", func(context.Context, string) (int, error) { return v, nil }, append(opts, stampede.Fresh(time.Minute))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close(context.Background()) })
+			return c
 		}
-		t.Cleanup(func() { c.Close(context.Background()) })
-		return c
-	}
-	if v, err := open(1).Get(t.Context(), "a"); v != 1 || err != nil {
-		t.Fatal(v, err)
-	}
-	if v, err := open(2, stampede.MaxWait(0), stampede.Strict()).Get(t.Context(), "a"); v != 1 || err != nil {
-		t.Errorf("%d, %v: want the stored value", v, err)
-	}
+		if v, err := open(1).Get(t.Context(), "a"); v != 1 || err != nil {
+			t.Fatal(v, err)
+		}
+		if v, err := open(2, stampede.MaxWait(0), stampede.Strict()).Get(t.Context(), "a"); v != 1 || err != nil {
+			t.Errorf("%d, %v: want the stored value", v, err)
+		}
+	})
 }
 
 // A lease that the store does not allow is an error of each call.

@@ -167,7 +167,7 @@ func TestGetMany(t *testing.T) {
 			return "", errors.New("oops")
 		}
 		return key, nil
-	})
+	}, stampede.Lease(longLease)) // if the lock is lost, a function that failed runs again
 	var keys []string
 	for i := range 100 {
 		keys = append(keys, fmt.Sprint(i), fmt.Sprint(i))

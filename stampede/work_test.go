@@ -182,7 +182,7 @@ func TestNowhereToWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told atomic.Int32
-	c := stampede.NewFamily(l, d, stampede.OnError(func(context.Context, string, error) { told.Add(1) }))
+	c := stampede.NewFamily(l, d, stampede.Lease(longLease), stampede.OnError(func(context.Context, string, error) { told.Add(1) }))
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}

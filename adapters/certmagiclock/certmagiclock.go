@@ -2,9 +2,8 @@
 // many servers then ask for each certificate once. It does not import certmagic. Its methods are
 // those of certmagic's Locker, TryLocker and LockLeaseRenewer.
 //
-// Use it if the storage of certmagic is shared by several servers, and its own locks are files on a
-// network or none at all. A single server does not need it: certmagic's storage of files has locks
-// of its own.
+// Use it if several processes, on one machine or on many, share the storage of certmagic, and its
+// own locks are files or none at all. A process that is alone does not need it.
 //
 //	// inner is one level deeper than Locks, so that the methods of Locks win.
 //	type inner struct{ certmagic.Storage }
@@ -34,7 +33,9 @@ const Prefix = "certmagic:"
 // Locks has the methods by which certmagic locks a name. It is safe for concurrent use.
 //
 // The lease is renewed while the process lives, and ends soon after the process has died: after the
-// TTL of the lock, which certmagic cannot change.
+// TTL of the lock, which certmagic cannot change. On files there is no lease: the lock ends with
+// the process, and a process that is paused keeps it. If others must get the lock of a process that
+// is paused, give New padlock.Detached: then the lock has a lease on files, too.
 type Locks struct {
 	locker *padlock.Locker
 	opts   []padlock.Option
@@ -79,8 +80,8 @@ func (s *Locks) keep(name string, lock *padlock.Lock) {
 
 // Unlock releases the lock on name. It returns an error only if this process has no lock on name. A
 // lock that was lost counts as released, because there is nothing left that certmagic could do; the
-// Locker logs the loss. If the store cannot be reached, the Locker releases the lock in the
-// background.
+// Locker logs the loss if it has a padlock.Logger. If the store cannot be reached, the Locker
+// releases the lock in the background.
 //
 // certmagic names no owner. If the lock was lost, another goroutine of this process may have taken
 // it anew before its first owner unlocks it. So Unlock releases the oldest lock on name.

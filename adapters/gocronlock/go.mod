@@ -1,6 +1,6 @@
 module github.com/padlock-go/padlock/adapters/gocronlock
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/go-co-op/gocron/v2 v2.21.2

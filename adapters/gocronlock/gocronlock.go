@@ -3,6 +3,13 @@
 // Use it if several servers have the same jobs. A scheduler that is alone does not need it, and for
 // cron or systemd use the command padlock run instead.
 //
+// Give the jobs times of the clock, such as gocron.CronJob. A gocron.DurationJob counts from the
+// start of each server, so every server runs it, at another time. A tick has at most one run: if
+// its server dies, no other server repeats it, and a tick that comes during a run is skipped.
+//
+// At the end, call Scheduler.Shutdown, which ends the contexts of the jobs and waits for them, and
+// then Locker.Close.
+//
 // There are three ways. The last one needs nothing of this package:
 //
 //	// A job runs where its time comes first. It does not learn that its lock is lost.
@@ -33,7 +40,8 @@ import (
 // runs. A store limits it, as padlock.HoldAtLeast says; a minute is mostly enough.
 //
 // The name of the lock is the name of the job: give each job one with gocron.WithName. A run that
-// is skipped, and every other error of the lock, goes to the listener gocron.AfterLockError.
+// is skipped, and every other error of the lock, goes to the listener gocron.AfterLockError only:
+// gocron does not log it.
 //
 // The lock is released even if the job was removed, or the scheduler was stopped, while the job
 // ran. The job does not learn that its lock is lost, because gocron has no way to tell it: see
@@ -65,10 +73,11 @@ func (h held) Unlock(context.Context) error { return h.lock.Release() }
 // Task returns a task that runs fn under the lock called name, if the lock is free. The context of
 // fn ends when the job is removed, when the scheduler stops, and when the lock is lost.
 //
-// Give padlock.HoldAtLeast, for the reason that [New] gives. If another server has the lock, the
-// task returns padlock.ErrHeld, which goes to the listener gocron.AfterJobRunsWithError. The other
-// errors are those of Locker.TryDo. Do not use Task together with New under the same name: the task
-// would find its lock held.
+// Give padlock.HoldAtLeast, with a time that is longer than the difference of the clocks and
+// shorter than the time between two runs, as [New] explains. If another server has the lock, the
+// task returns padlock.ErrHeld. The other errors are those of Locker.TryDo, such as
+// padlock.ErrLost. All go to the listener gocron.AfterJobRunsWithError only: gocron does not log
+// them. Do not use Task together with New under the same name: the task would find its lock held.
 func Task(l *padlock.Locker, name string, fn func(context.Context) error, opts ...padlock.Option) gocron.Task {
 	opts = slices.Clone(opts)
 	return gocron.NewTask(func(ctx context.Context) error { // gocron passes the context of the job

@@ -55,7 +55,11 @@ const keepWithin = 5 * time.Second
 // The answer goes to the client when it is kept. But an answer that the handler flushes, and one
 // that is longer than MaxBytes, goes to the client at once. If the process dies between the work
 // and the moment at which the answer is kept, a repeat runs the handler again. If that must not be,
-// write the key in the same transaction as the work.
+// write the key ([KeyOf]) in the same transaction as the work.
+//
+// The work ends with the client, unless the handler that Wrap returns gets the request
+// r.WithContext(context.WithoutCancel(r.Context())). The context of the work still ends when the
+// lock is lost.
 //
 // If the context of the request ends during the work, because the client has gone or the lock was
 // lost, only a success is kept: a repeat runs the handler again after every other answer. The same
@@ -269,6 +273,14 @@ func (i Idempotency) fingerprint(r *http.Request) (string, *problem) {
 		h.Write(body)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// KeyOf returns the Idempotency-Key of a request, without quotes, as Idempotency compares it within
+// a scope, or "" if it is missing or malformed. A handler writes it in the same transaction as its
+// work.
+func KeyOf(r *http.Request) string {
+	key, _ := parseKey(r.Header.Values("Idempotency-Key"))
+	return key
 }
 
 // parseKey reads the values of the header: one quoted string, or one bare text.

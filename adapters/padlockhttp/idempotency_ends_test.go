@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,4 +140,31 @@ func TestTwoWaitsWithinTheServersTimeout(t *testing.T) {
 			t.Error(w.Code)
 		}
 	})
+}
+
+// The client goes, and the work goes on, as the documentation says how; the loss of the lock still
+// ends it. The handler finds the key as it is compared.
+func TestTheWorkGoesOnWithoutTheClient(t *testing.T) {
+	for header, want := range map[string]string{`"k\"1"`: `k"1`, `"k1"`: "k1", `k1`: "k1"} {
+		s, script := newShop(t)
+		ctx, cancel := cancellable(t)
+		s.serve = func(_ http.ResponseWriter, r *http.Request) {
+			if key := padlockhttp.KeyOf(r); key != want {
+				t.Errorf("%s: the key is %q", header, key)
+			}
+			if cancel(); r.Context().Err() != nil {
+				t.Error("the work ended with the client")
+			}
+			states, _ := s.Locker.List(t.Context(), "")
+			script.Lose(states[0].Name)
+			<-r.Context().Done()
+		}
+		s.pay(header, "", func(r *http.Request) { *r = *r.WithContext(context.WithoutCancel(ctx)) })
+		if s.runs.Load() != 1 {
+			t.Error("the handler did not run")
+		}
+	}
+	if key := padlockhttp.KeyOf(httptest.NewRequest(http.MethodPost, "/", nil)); key != "" {
+		t.Errorf("without the header the key is %q", key)
+	}
 }

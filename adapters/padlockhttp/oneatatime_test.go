@@ -74,19 +74,21 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, status int, retry s
 }
 
 func TestASecondRequestIsRefused(t *testing.T) {
-	l, script := padlocktest.New(t)
-	h := perCart(l, func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })
-	free := script.Hold("cart:7", padlock.Hold{Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "secret label"}})
-	w := post(t.Context(), h)
-	wantProblem(t, w, http.StatusConflict, "1")
-	for _, secret := range []string{"web-3", "4121", "secret label", "cart:7"} {
-		if strings.Contains(w.Body.String(), secret) {
-			t.Errorf("the answer names %q", secret)
+	synctest.Test(t, func(t *testing.T) {
+		l, script := padlocktest.New(t)
+		h := perCart(l, func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })
+		free := script.Hold("cart:7", padlock.Hold{Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "secret label"}})
+		w := post(t.Context(), h)
+		wantProblem(t, w, http.StatusConflict, "1")
+		for _, secret := range []string{"web-3", "4121", "secret label", "cart:7"} {
+			if strings.Contains(w.Body.String(), secret) {
+				t.Errorf("the answer names %q", secret)
+			}
 		}
-	}
-	free()
-	script.Hold("cart:7", padlock.Hold{PlannedEnd: time.Now().Add(time.Minute)})
-	wantProblem(t, post(t.Context(), h), http.StatusConflict, "60")
+		free()
+		script.Hold("cart:7", padlock.Hold{PlannedEnd: time.Now().Add(time.Minute)})
+		wantProblem(t, post(t.Context(), h), http.StatusConflict, "60")
+	})
 }
 
 func TestARequestWaits(t *testing.T) {

@@ -21,7 +21,8 @@ ask() { # ask PATH FIELDS SECONDS sets code, which is 000 if nothing is known
   code=$(curl -sS -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
     -o "$answer" -w '%{http_code}' --max-filesize 1048576 \
     -d "{\"name\":\"$name\",\"token\":\"$token\"$2}" "${urls%% *}/v1/$1" 2>"$dir/error") || code=000
-  case $code in 20[02] | [34]?? | 501) ;; 503) turn $urls ;; *) nothing ;; esac
+  case $code in 202) case $(field retry_ms) in [0-9]*) ;; *) nothing ;; esac ;; # otherwise a proxy's
+    200 | [34]?? | 501) ;; 503) turn $urls ;; *) nothing ;; esac
 }
 nothing() { code=000; turn $urls; }
 field() { sed -n "s/.*\"$1\":\"\{0,1\}\([0-9a-z]*\).*/\1/p" "$answer"; }
@@ -47,7 +48,7 @@ while sent=$(now); left=$((end - sent)); do
   case $code in
     200) break ;;
     202) open=1; [ "$(now)" -lt "$end" ] || fail 75 ;;
-    409 | 410) [ "$(now)" -lt "$end" ] || fail 75; give_up; token; sleep 1 ;;
+    409 | 410) [ "$(now)" -lt "$end" ] || fail $((code == 409 ? 75 : 69)); give_up; token; sleep 1 ;;
     000 | 429 | 503) [ "$code" != 000 ] || open=1; [ "$(now)" -lt $((end + 10)) ] || fail 69; sleep 1 ;; # the same token
     *) fail 69 ;;
   esac

@@ -1,16 +1,9 @@
 // Command padlock runs a command while holding a lock.
 package main
 
-import (
-	"os"
+import "github.com/padlock-go/padlock/cmd/padlock/internal/command"
 
-	_ "github.com/padlock-go/padlock/cmd/padlock/internal/limits/early"
-	_ "github.com/padlock-go/padlock/cmd/padlock/internal/supervise/early"
-)
+// release is the version of a release build, set by the linker.
+var release string
 
-func main() {
-	if calledFlock() {
-		os.Exit((&app{stdout: os.Stdout, stderr: os.Stderr}).flock("flock", os.Args[1:]))
-	}
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { command.Main(release) }

@@ -132,9 +132,11 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "adapters/watermilllock", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},
 		arrowRow{dir: "internal/house"},
-		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server
+		arrowRow{dir: "internal/house/portable"},
+		arrowRow{dir: "internal/release"},                                                 // makes the files of a release
+		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}}, // thousands of processes and a model of a server
 		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "internal/printable", "internal/soak", "internal/soak/linear", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "internal/printable", "internal/soak", "internal/soak/linear", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 		arrowRow{dir: "lab", code: []string{anything}},
@@ -178,6 +180,8 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
+		case "stores/natsstore":
+			code = append(code, "storekit/register")
 		case "stores/leasestore":
 			code = append(code, "storekit/register", "storekit/overhttp")
 		case "stores/httpstore":

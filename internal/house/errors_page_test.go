@@ -34,7 +34,7 @@ func TestErrorsPage(t *testing.T) {
 	if !found {
 		t.Fatal("the page has no statuses of flock(1)")
 	}
-	report(t, checkStatuses(command, append(exitStatuses(files, "cmd/padlock"), "0")))
+	report(t, checkStatuses(command, append(exitStatuses(files, "cmd/padlock/internal/command"), "0")))
 	report(t, checkStatuses(flock, exitStatuses(files, "cmd/padlock/internal/flockmode")))
 }
 

@@ -1,8 +1,10 @@
 package house
 
 import (
+	"go/version"
 	"os"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -57,6 +59,36 @@ func checkModules(t *testing.T, files []*houseFile) []string {
 	listed, complaints := parseModules(readText(t, "modules.txt"))
 	work := parseMod(".", readText(t, "go.work"))
 	return append(complaints, checkMods(mods, work, listed, goVersion())...)
+}
+
+var needNewerGo = regexp.MustCompile(`(?s)\*\*Go\*\*\n\n- (.*?) need Go (\S+),`)
+
+// TestNewerGo compares the modules that need a newer Go than the library by the CHANGELOG with
+// their go.mod files.
+func TestNewerGo(t *testing.T) {
+	readHouse(t)
+	said := needNewerGo.FindStringSubmatch(readText(t, "CHANGELOG.md"))
+	if said == nil {
+		t.Fatal("CHANGELOG.md does not say which modules need a newer Go")
+	}
+	lang := func(dir string) string {
+		return version.Lang(parseMod(dir, readText(t, path.Join(dir, "go.mod"))).goLine)
+	}
+	var newer []string
+	for line := range strings.Lines(readText(t, "modules.txt")) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[1] == "yes" && lang(fields[0]) != lang(".") {
+			newer = append(newer, "`"+fields[0]+"`")
+			if lang(fields[0]) != "go"+said[2] {
+				t.Errorf("%s needs %s, and by CHANGELOG.md %s", fields[0], lang(fields[0]), said[2])
+			}
+		}
+	}
+	named := spans.FindAllString(said[1], -1)
+	slices.Sort(named)
+	slices.Sort(newer)
+	if !slices.Equal(named, newer) {
+		t.Errorf("CHANGELOG.md says that %s need a newer Go than the library; by their go.mod files %s do", list(named), list(newer))
+	}
 }
 
 func readText(t *testing.T, name string) string {

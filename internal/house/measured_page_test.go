@@ -89,7 +89,7 @@ func sumOfRuns(runs [][]string) string {
 			clean.runs, clean.grants, clean.faults = clean.runs+1, clean.grants+grants, clean.faults+faults
 		}
 	}
-	return fmt.Sprintf("Together: %d runs with %s grants and %s faults; in the %d without a violation %s grants and %s faults.",
+	return fmt.Sprintf("together: %d runs with %s grants and %s faults; in the %d without a violation %s grants and %s faults.",
 		all.runs, thousands(all.grants), thousands(all.faults), clean.runs, thousands(clean.grants), thousands(clean.faults))
 }
 
@@ -121,7 +121,7 @@ func TestMeasuredPageBites(t *testing.T) {
 	runs := covered(t, `covered,file,all,d,11,3m,9,1,1,1,1: cut 1,0,I1 1: 0.1,"9 ok, 1 illegal, 0 unknown"`+"\n"+
 		`all,file,all,d,13,3m,7,1,1,1,7: cut 7,0,I1 1: 0.1,"9 ok, 0 illegal, 0 unknown"`+"\n"+
 		`covered,file,all,d,12,3m,1234,1,1,1,5012: cut 5012,0,0 in 1234 grants,"9 ok, 0 illegal, 0 unknown"`+"\n")
-	const sum = "Together: 2 runs with 1,243 grants and 5,013 faults;\nin the 1 without a violation 1,234 grants and 5,012 faults.\n"
+	const sum = "together: 2 runs with 1,243 grants and 5,013 faults;\nin the 1 without a violation 1,234 grants and 5,012 faults.\n"
 	expect(t, checkMeasured(sum+"| file | all | 1,234 | 5,012 | none |\n", runs), "")
 	expect(t, checkMeasured(sum+"| file | all | 1,234 | 6 | none |\n", runs), "its latest run in "+measuredRuns+" has 1234 grants 5012 faults")
 	expect(t, checkMeasured(sum, runs), "file has no row")

@@ -88,7 +88,7 @@ var readTree = sync.OnceValues(func() (files []*houseFile, err error) {
 // skipForeign leaves out directories that are not part of the project.
 func skipForeign(dir string) error {
 	switch dir {
-	case ".git", ".idea", ".vscode", "bin", "node_modules":
+	case ".git", ".idea", ".vscode", "bin", "dist", "node_modules", "soak-page":
 		return filepath.SkipDir
 	}
 	return nil

@@ -96,17 +96,14 @@ func awaitCluster(ctx context.Context, p Place) error {
 	defer tick.Stop()
 	for {
 		text, err := askText(ctx, p, "CLUSTER", "INFO")
-		if err != nil {
-			return fmt.Errorf("CLUSTER INFO: %w", err)
-		}
-		if strings.Contains(text, "cluster_state:ok") && strings.Contains(text, "cluster_slots_ok:16384") &&
+		if err == nil && strings.Contains(text, "cluster_state:ok") && strings.Contains(text, "cluster_slots_ok:16384") &&
 			strings.Contains(text, "cluster_size:"+strconv.Itoa(len(clusterSlots))) {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the cluster is not complete: %w, it says %q", ctx.Err(), text)
+			return fmt.Errorf("the cluster is not complete: %w, it says %q, %v", ctx.Err(), text, err)
 		}
 	}
 }
@@ -140,7 +137,7 @@ func askText(ctx context.Context, p Place, args ...string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return "", err
 	}
 	if _, err := conn.Write(redisCommand(args)); err != nil {

@@ -2,16 +2,10 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -139,26 +133,31 @@ func (o EtcdOptions) ready(ctx context.Context, p Place) error {
 	if o.TLS != nil {
 		config = o.TLS.Client()
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: 2 * time.Second}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, o.url(p)+"/health", nil)
-	if err != nil {
-		return err
-	}
-	reply, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body)
-	if err == nil && !strings.Contains(string(text), `"true"`) && !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, reply.StatusCode) {
+	status, text, err := health(ctx, o.url(p)+"/health", config)
+	if err == nil && !strings.Contains(text, `"true"`) && !slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, status) {
 		err = fmt.Errorf("it says %s", text)
 	}
 	return err
 }
 
+// health asks a server over HTTP how it is.
+func health(ctx context.Context, address string, config *tls.Config) (status int, text string, err error) {
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: 2 * time.Second}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	reply, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	return reply.StatusCode, string(body), err
+}
+
 // etcdBinary returns the path of the server, and builds the server if this machine does not have it
-// yet. The build runs outside of the workspace, because the modules of the workspace need other
-// versions of the same dependencies. The server is always built without -race.
+// yet.
 func etcdBinary(t testing.TB) string {
 	t.Helper()
 	path, err := builtEtcd()
@@ -168,36 +167,4 @@ func etcdBinary(t testing.TB) string {
 	return path
 }
 
-var builtEtcd = sync.OnceValues(func() (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	source := filepath.Join(filepath.Dir(file), "testdata", "etcd")
-	sum := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		text, err := os.ReadFile(filepath.Join(source, name))
-		if err != nil {
-			return "", err
-		}
-		sum.Write(text)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "padlock-test-servers")
-	path := filepath.Join(dir, "etcd-"+hex.EncodeToString(sum.Sum(nil)[:8]))
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	// Another test may build the server at the same time, so the file gets its final name only when
-	// it is complete.
-	part := fmt.Sprintf("%s.%d", path, os.Getpid())
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", part, ".")
-	build.Dir, build.Env = source, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, os.Rename(part, path)
-})
+var builtEtcd = sync.OnceValues(func() (string, error) { return built("etcd") })

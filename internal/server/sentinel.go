@@ -16,7 +16,7 @@ func Sentinel(t testing.TB, primary *Server) *Server {
 		Args: func(p Place) []string { return []string{p.Path("sentinel.conf"), "--sentinel"} },
 		Prepare: func(_ context.Context, p Place) error {
 			return p.Write("sentinel.conf", fmt.Appendf(nil, "port %d\nbind 127.0.0.1\ndir %s\n"+
-				"sentinel monitor main 127.0.0.1 %d 1\nsentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n",
+				"sentinel monitor main 127.0.0.1 %d 1\nsentinel down-after-milliseconds main 2000\nsentinel failover-timeout main 3000\n",
 				p.Port, p.Dir, primary.Place().Port))
 		},
 		Ready: func(ctx context.Context, p Place) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -182,7 +183,7 @@ func (s *Server) clean() {
 		s.t.Errorf("%s does not end: %v", s.spec.Name, err)
 	}
 	if s.t.Failed() {
-		s.t.Logf("%s, which %s, said:\n%s", s.spec.Name, state, s.Log())
+		s.t.Logf("%s, which %s, said:\n%s", s.spec.Name, state, lastLines(s.Log()))
 	}
 	if s.place.log != nil {
 		_ = s.place.log.Close() // only the server has written to it
@@ -194,6 +195,16 @@ func (s *Server) clean() {
 	if err := os.RemoveAll(s.root); err != nil {
 		s.t.Errorf("what %s wrote stays behind: %v", s.spec.Name, err)
 	}
+}
+
+// lastLines returns the end of a server's log. A whole log of many lines would push the failure of
+// the test itself out of the log of CI.
+func lastLines(log string) string {
+	lines := strings.SplitAfter(log, "\n")
+	if before := len(lines) - 21; before > 0 {
+		return fmt.Sprintf("(%d lines before)\n%s", before, strings.Join(lines[before:], ""))
+	}
+	return log
 }
 
 func (s *Server) removeRemains() {

@@ -62,10 +62,10 @@ func TestNeverReadyEnds(t *testing.T) {
 }
 
 func TestFailedTestShowsTheLog(t *testing.T) {
-	spec := shell("echo hello from within; exec sleep 60")
+	spec := shell("seq 1000 1099; echo hello from within; exec sleep 60")
 	var s *Server
 	spec.Ready = func(context.Context, Place) error {
-		if s == nil || s.Log() == "" {
+		if s == nil || !strings.Contains(s.Log(), "hello") {
 			return errors.New("nothing said so far")
 		}
 		return nil
@@ -81,6 +81,9 @@ func TestFailedTestShowsTheLog(t *testing.T) {
 	})
 	if !strings.Contains(fake.said, "hello from within") || !strings.Contains(fake.said, "shell, which was running, said") {
 		t.Errorf("the server's output is not shown: %s", fake.said)
+	}
+	if strings.Contains(fake.said, "1079") || !strings.Contains(fake.said, "(81 lines before)\n1081\n") {
+		t.Errorf("not the last lines are shown: %s", fake.said)
 	}
 }
 

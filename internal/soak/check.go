@@ -54,6 +54,8 @@ func (c *checker) collectTimes() {
 			c.ordered = true
 		case NoticesLate:
 			c.noticed = e.TTL
+		case Observes:
+			c.watches = e.TTL
 		case Coarse:
 			c.coarse = e.TTL
 		case Several:

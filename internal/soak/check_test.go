@@ -181,6 +181,25 @@ var stories = []struct {
 		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
 		return append(grantedAt(s, 2500*ms), noticesAfter(500*ms))
 	}},
+	{"waited for a holder that was killed, by an observed clock", nil, func(s []Event) []Event {
+		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
+		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
+	}},
+	{"waited for the end of a cool-down, by an observed clock", nil, func(s []Event) []Event {
+		s[0].Keep = 30 * ms
+		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
+	}},
+	{"waited for a holder that was killed, for longer than any lease by an observed clock", []string{"I6"}, func(s []Event) []Event {
+		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
+		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 2000 * ms})
+	}},
+	{"waited for nothing, after another had the lock of the holder that was killed", []string{"I6"}, func(s []Event) []Event {
+		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
+		s = append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
+		s[3].Fence = 12
+		return append(s, Event{Op: Acquired, Worker: 4, Name: "n", Hold: 3, Call: 500 * ms, At: 501 * ms, Fence: 11, TTL: 400 * ms, Until: 890 * ms},
+			Event{Op: Released, Worker: 4, Name: "n", Hold: 3, Call: 510 * ms, At: 511 * ms, Until: 890 * ms})
+	}},
 	{"waited for nothing, after a holder that had released the lock was killed", []string{"I6"}, func(s []Event) []Event {
 		return append(grantedAt(s, 2500*ms), Event{Op: Killed, Worker: 1, At: 25 * ms}, noticesAfter(2000*ms))
 	}},

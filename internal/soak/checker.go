@@ -52,6 +52,7 @@ type checker struct {
 	voting  bool
 	ordered bool
 	noticed int64 // how long the store may need to notice that a process has died; 0 if it is soon
+	watches int64 // the longest lease, if each process counts it from when it first saw the hold; else 0
 	coarse  int64 // a lease of this store may last longer than requested, by at most this time
 	several bool  // the store is made of other stores
 	found   []Violation

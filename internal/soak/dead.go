@@ -1,22 +1,34 @@
 package soak
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // lately is how long before its death a process may have given up a name without the store having
 // learned of it. A waiter that gives up leaves the queue in the background.
 const lately = int64(time.Second)
 
+// left is the hold of a heldSpan that no living process has.
+const left = -1
+
 // leftBehind returns when a name may be taken although no worker holds it: the store has not yet
-// noticed the death of a process that held the name or waited for it. The store's Guarantees say
-// how long that may take. For most stores that time is short, and leftBehind returns nothing.
+// noticed the death of a process that held the name or waited for it, or granted it just before.
+// The store's Guarantees say how long that may last. For most stores that time is short, and
+// leftBehind returns nothing. If each process counts a lease from when it first saw the hold, the
+// time ends with the first exclusive grant, which replaces what the dead process has left.
 func (c *checker) leftBehind() map[string][]heldSpan {
-	left := map[string][]heldSpan{}
-	if c.noticed == 0 {
-		return left
+	found := map[string][]heldSpan{}
+	if c.noticed == 0 && c.watches == 0 {
+		return found
 	}
 	add := func(e *Event, died int64) {
 		for _, name := range e.wantedNames() {
-			left[name] = append(left[name], heldSpan{died, died + c.noticed + slack, 0})
+			until := died + c.noticed + slack
+			if c.watches > 0 {
+				until = max(until, c.replaced(name, died))
+			}
+			found[name] = append(found[name], heldSpan{died, until, left})
 		}
 	}
 	for _, h := range c.holds {
@@ -54,5 +66,18 @@ func (c *checker) leftBehind() map[string][]heldSpan {
 			gaveUp[p] = append(gaveUp[p], e)
 		}
 	}
-	return left
+	return found
+}
+
+// replaced returns the time of the first exclusive grant of a name after the given time.
+func (c *checker) replaced(name string, after int64) int64 {
+	first := int64(math.MaxInt64)
+	for _, h := range c.names[name] {
+		for _, g := range h.Grants {
+			if !g.Shared && g.At > after {
+				first = min(first, g.At)
+			}
+		}
+	}
+	return first
 }

@@ -130,7 +130,10 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.BoundToConnection && d > 0 {
 		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
-	if d := r.Guarantees.DeadWaiter; d > 0 {
+	if r.Guarantees.Observed {
+		r.monitor.Log(Event{Op: Observes, Worker: engine, At: clockNow(), TTL: int64(r.Load.MaxTTL + r.coarse())})
+	}
+	if d := r.keptByDead(); d > 0 {
 		r.monitor.Log(Event{Op: NoticesLate, Worker: engine, At: clockNow(), TTL: int64(d)})
 	}
 	if d := r.coarse(); d > 0 {

@@ -75,9 +75,14 @@ const (
 	// ended, for example because the hold ends with a connection. The field TTL contains the
 	// longest time until the holder knows.
 	LearnsLate Op = "learns late"
-	// NoticesLate is logged at the beginning if the store may notice late that a client has died.
-	// The field TTL contains the longest time until the store notices it.
+	// NoticesLate is logged at the beginning if a client that died may keep a name for longer than
+	// the grace of a fault: the store notices the death late, or has long leases. The field TTL
+	// contains the longest such time.
 	NoticesLate Op = "notices late"
+	// Observes is logged at the beginning if each process counts a lease from when it first saw the
+	// hold. The hold of a killed process then ends at another time for each of the others. The
+	// field TTL contains the longest lease.
+	Observes Op = "observes"
 	// Coarse is logged at the beginning if the store rounds leases to whole seconds. A name may
 	// then stay taken for some time after the end of a lease. The field TTL contains the longest
 	// such time.
@@ -207,7 +212,7 @@ func WriteHistory(w io.Writer, events []Event) error {
 func FilterHistory(events []Event, names []string) (out []Event) {
 	for _, e := range events {
 		switch e.Op {
-		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate, NoticesLate:
+		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate, NoticesLate, Observes:
 			out = append(out, e)
 		default:
 			if slices.Contains(names, e.Name) {

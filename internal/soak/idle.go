@@ -29,8 +29,8 @@ func (c *checker) idle() {
 	}
 }
 
-// heldSpan is a time in which a name may have been taken. The hold is 0 if that was not by one of
-// the workers' holds.
+// heldSpan is a time in which a name may have been taken. The hold is 0 or left if that was not by
+// one of the workers' holds.
 type heldSpan struct {
 	from, to, hold int64
 }
@@ -42,6 +42,9 @@ func (c *checker) busy() map[string][]heldSpan {
 			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.coarse), h.ID})
 			if h.Waits() { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
+			}
+			if c.watches > 0 && h.Kept > 0 { // a process that looks later counts the cool-down from then
+				busy[name] = append(busy[name], heldSpan{h.Kept, c.replaced(name, h.At), left})
 			}
 		}
 	}
@@ -69,6 +72,9 @@ func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 	for _, b := range busy {
 		if b.from >= e.At {
 			break
+		}
+		if b.hold == left && c.watches > 0 { // the waiter has seen the hold when it began to wait, at the latest
+			b.to = min(b.to, max(b.from, e.Call)+c.noticed+c.watches+slack)
 		}
 		if b.to > e.Call && (b.hold != e.Hold || b.hold == 0) {
 			excused = append(excused, b)

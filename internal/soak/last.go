@@ -128,6 +128,9 @@ func (r *Run) namesToLookAt() (names []string) {
 func (r *Run) lookAt(ctx context.Context, l *padlock.Locker, name string, begun int64) bool {
 	patience := max(0, r.Load.MaxTTL+time.Second-time.Duration(clockNow()-begun)) + time.Second
 	patience += r.delayOfDead(ctx, l, name) + r.coarse()
+	if r.Guarantees.Observed {
+		patience += r.Load.MaxTTL // this process looks at the name for the first time
+	}
 	call := clockNow()
 	broken := func(what string, err error) bool {
 		r.monitor.Log(Event{Op: Broken, Worker: engine, Call: call, At: clockNow(), Name: name, Err: what + ": " + err.Error()})
@@ -158,6 +161,16 @@ func (r *Run) coarse() time.Duration {
 		return d + time.Second
 	}
 	return 0
+}
+
+// keptByDead returns how long a killed process may keep a name that no hold of its own explains:
+// by a place in the queue, or by a lock that its last call has got. The leases of most stores are
+// shorter than the grace of the fault, and excused by it.
+func (r *Run) keptByDead() time.Duration {
+	if d := r.coarse(); d > 0 {
+		return max(r.Guarantees.DeadWaiter, r.Load.MaxTTL+d)
+	}
+	return r.Guarantees.DeadWaiter
 }
 
 // delayOfDead returns how long the waiters of killed workers may delay a new waiter. When all

@@ -25,8 +25,8 @@ func inMemory(open func(driver.Store) driver.Store, d time.Duration) *Run {
 	}
 }
 
-// TestMemory: memory keeps its promises. If a busy machine has made little work in the first run, a
-// longer one follows.
+// TestMemory: memory keeps its promises. If a busy machine has made little work in the first run,
+// or was late with signals (I5) or hand-overs (I6), a longer one follows.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	if missing := soakMemory(t, 5*time.Second); missing != "" {
@@ -37,7 +37,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// soakMemory returns which work was missing in a run.
+// soakMemory returns which work was missing in a run, or what was late.
 func soakMemory(t *testing.T, length time.Duration) (missing string) {
 	t.Helper()
 	r := inMemory(func(s driver.Store) driver.Store { return s }, length)
@@ -49,8 +49,17 @@ func soakMemory(t *testing.T, length time.Duration) (missing string) {
 	var text strings.Builder
 	p.Write(&text)
 	t.Log(text.String())
-	if p.Sum() > 0 {
+	found, _ := Check(o)
+	for _, v := range found {
+		if strings.HasSuffix(v.What, " early") { // which no slow machine can cause
+			t.Fatal(v)
+		}
+	}
+	switch late := p.Violations["I5"] + p.Violations["I6"]; {
+	case p.Sum() > late:
 		t.Fatal("that is not what memory promises")
+	case late > 0:
+		return fmt.Sprintf("%d signals or hand-overs are late: that is not what memory promises", late)
 	}
 	leads, permits, several := map[int64]bool{}, 0, 0
 	for _, e := range o.Events {

@@ -4,6 +4,8 @@
 //	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
 //	make bench-quorum    three Redis: redsync (package quorum)
+//	make bench-command   the command: flock(1), consul lock, an empty program (package command)
+//	make bench-http      locks over HTTP: bare requests and the store (package overhttp)
 //	make bench-coord     etcd: the Mutex of its client, bare requests (package coord)
 //	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, plain watches (package zookeeper)
 //	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)

@@ -30,6 +30,7 @@ type settings struct {
 	only   *regexp.Regexp
 	most   int
 	draw   string
+	part   string
 	which  string
 	keep   string
 	append string
@@ -59,6 +60,7 @@ func parse() (*settings, error) {
 	only := flag.String("only", "", "rows whose name matches this")
 	flag.IntVar(&s.most, "most", 0, "run this many rows, drawn by -draw; 0: all")
 	flag.StringVar(&s.draw, "draw", "", "the text that decides which rows -most leaves out, such as a commit")
+	flag.StringVar(&s.part, "part", "1/1", "which of the rows that are left, such as 2/3 for the second of three runs at the same time")
 	flag.StringVar(&s.which, "faults", "both", "covered, all or both")
 	flag.DurationVar(&s.For, "for", time.Minute, "with faults, for each run")
 	flag.DurationVar(&s.Tail, "tail", 6*time.Second, "without faults, after them")
@@ -69,6 +71,7 @@ func parse() (*settings, error) {
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
 	flag.StringVar(&s.append, "append", "", "add a line for each run to this file, such as chaos/runs/runs.csv")
 	flag.BoolVar(&s.resume, "resume", false, "pass over what the file of -append has of this seed")
+	flag.StringVar(&s.Older, "older", "", "where older padlocks are built, once for all runs that name the same directory")
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()
 	var err error
@@ -86,7 +89,10 @@ func (s *settings) run(ctx context.Context) error {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
 	whole := len(rows) == len(rig.Rows()) && s.which == "both"
-	rows = s.drawn(rows)
+	rows, err := s.partOf(s.drawn(rows))
+	if err != nil {
+		return err
+	}
 	whole = whole && len(rows) == len(rig.Rows())
 	for _, row := range rows {
 		for _, all := range []bool{false, true} {
@@ -95,6 +101,12 @@ func (s *settings) run(ctx context.Context) error {
 			}
 			s.runs = append(s.runs, &run{row: row, all: all})
 		}
+	}
+	if s.Older == "" {
+		if s.Older, err = os.MkdirTemp("", "padlock-older-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(s.Older)
 	}
 	s.makeRuns(ctx)
 	s.printTable(os.Stdout)
@@ -125,6 +137,18 @@ func (s *settings) drawn(rows []rig.Row) []rig.Row {
 		}
 	}
 	return left
+}
+
+// partOf returns the rows of -part. Rows that stand next to each other are in different parts.
+func (s *settings) partOf(rows []rig.Row) (part []rig.Row, err error) {
+	var i, n int
+	if read, _ := fmt.Sscanf(s.part, "%d/%d", &i, &n); read != 2 || i < 1 || i > n || n > len(rows) {
+		return nil, fmt.Errorf("-part %s: want two numbers such as 1/2, for at most %d parts", s.part, len(rows))
+	}
+	for k := i - 1; k < len(rows); k += n {
+		part = append(part, rows[k])
+	}
+	return part, nil
 }
 
 // judgeKept judges the history of an earlier run.

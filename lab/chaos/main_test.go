@@ -85,6 +85,30 @@ func TestDrawnRows(t *testing.T) {
 	}
 }
 
+// Each row is in one of the parts.
+func TestParts(t *testing.T) {
+	rows := rig.Rows()[:7]
+	seen := map[string]int{}
+	for i, want := range []int{3, 2, 2} {
+		s := &settings{part: fmt.Sprintf("%d/3", i+1)}
+		part, err := s.partOf(rows)
+		if err != nil || len(part) != want {
+			t.Errorf("part %s has %d rows, %v, want %d", s.part, len(part), err, want)
+		}
+		for _, row := range part {
+			seen[row.Name]++
+		}
+	}
+	if len(seen) != len(rows) {
+		t.Errorf("the parts have %v", seen)
+	}
+	for _, wrong := range []string{"", "2", "0/2", "3/2", "1/8"} {
+		if part, err := (&settings{part: wrong}).partOf(rows); err == nil {
+			t.Errorf("-part %q: %d rows, want an error", wrong, len(part))
+		}
+	}
+}
+
 // The last lines of a failed run say what failed, where, and how to run it again.
 func TestSummaryOfFailure(t *testing.T) {
 	s := &settings{}

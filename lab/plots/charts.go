@@ -1,7 +1,5 @@
 package main
 
-import "image/color"
-
 // A chart is one picture. Each of its series shows one column of one experiment.
 type chart struct {
 	file   string
@@ -10,7 +8,7 @@ type chart struct {
 	series []source
 	rows   []string // from the top; rows that are not in the run are left out
 	log    bool     // draws dots on a logarithmic axis instead of bars, for numbers that differ very much
-	format string   // format of the number that is written at the end of a bar; not used for dots
+	unit   string   // written after the figure of a bar or dot: "none" without a unit, "" without the figure
 
 	further []source // further columns of the table that belongs to the chart
 }
@@ -20,7 +18,7 @@ type source struct {
 	label      string // name in the legend; "" if there is only one series
 	experiment string
 	column     string
-	shade      color.RGBA // color of dots
+	shade      shade // of dots
 }
 
 // waiters returns the sources for the drain experiments with 16, 64 and 256 waiters.
@@ -47,9 +45,6 @@ const aloneName = "one caller, on processors of their own"
 
 // manyName is the name of the experiment with 10000 holds, whose leases have the default length.
 const manyName = "10000 holds with a TTL of 30s"
-
-// readersName is the name of the experiment in which one process has many shared holds.
-const readersName = "1000 readers of one process"
 
 // compared returns the sources of a chart that compares padlock with other programs. The chart
 // shows an experiment that addPairs has made.
@@ -83,7 +78,7 @@ var charts = []chart{
 	},
 	{
 		file: "redis-one.svg", title: "Redis, one caller, on processors of their own",
-		axis: "locks per second", format: "%.0f",
+		axis: "locks per second", unit: "none",
 		series: []source{{"machine idle", aloneName, "ops/s", own}},
 		rows: []string{
 			"limit-rueidis-1conn", "padlock-string", "padlock", "redislock-lin10", "redsync", "rueidislock-1key",
@@ -97,7 +92,7 @@ var charts = []chart{
 	},
 	{
 		file: "redis-uncontended.svg", title: "Redis, 64 goroutines lock a name of their own each",
-		axis: "locks per second as a share of limit-rueidis-1conn", format: "%.2f",
+		axis: "locks per second as a share of the limit", unit: "none",
 		series: []source{{"", "uncontended, 64 goroutines", "share", own}},
 		rows: []string{
 			"padlock-string-nofence", "padlock-string", "padlock-nofence", "padlock",
@@ -130,7 +125,7 @@ var charts = []chart{
 	},
 	{
 		file: "redis-procs.svg", title: "Redis, 16 processes compete for one lock",
-		axis: "hand-overs from one process to another, per second", format: "%.0f",
+		axis: "hand-overs from one process to another, per second", unit: "none",
 		series: []source{{"", "procs, 16 processes", "hand-offs/s", own}},
 		rows: []string{
 			"limit-blpop-tcp", "padlock", "padlock-string", "rueidislock-1key", "rueidislock-3key",
@@ -144,13 +139,13 @@ var charts = []chart{
 	},
 	{
 		file: "redis-blocked.svg", title: "Redis, 50 processes wait for a lock that nobody releases",
-		axis: "commands per second that the server gets (logarithmic)", log: true, format: "%.5g",
+		axis: "commands per second that the server gets (logarithmic)", log: true, unit: "none",
 		series: []source{{"", "50 processes blocked for 10s", "cmds/s", medium}},
 		rows:   []string{"padlock", "padlock-string", "redsync", "redislock-lin10", "rueidislock-1key"},
 	},
 	{
 		file: "redis-renewals.svg", title: "Redis, 10,000 holds with a lease of 30 s",
-		axis: "microseconds of the client's processor for a renewal", format: "%.1f",
+		axis: "microseconds of the client's processor for a renewal", unit: "none",
 		series: []source{{"client µs", manyName, "client us", own}},
 		rows:   []string{"padlock", "padlock-string"},
 		further: []source{
@@ -164,20 +159,13 @@ var charts = []chart{
 		series: compared(permitsName), rows: labels(permitsName),
 	},
 	{
-		file: "redis-readers.svg", title: "Redis, 1,000 readers of one process wait for a writer",
-		axis: "milliseconds until all of them have the lock", format: "%.1f",
-		series:  []source{{"total_ms", readersName, "total_ms", own}},
-		rows:    []string{"limit-rueidis-1conn, a ZADD for each", "padlock"},
-		further: []source{{label: "commands for a reader", experiment: readersName, column: "cmds"}},
-	},
-	{
 		file: "sql.svg", title: "SQL: padlock and what it is compared with",
 		axis: "microseconds (logarithmic)", log: true,
 		series: compared(sqlName), rows: labels(sqlName),
 	},
 	{
 		file: "sql-renewals.svg", title: "PostgreSQL, renewals of many holds",
-		axis: "statements for a renewal (logarithmic)", log: true, format: "%.3f",
+		axis: "statements for a renewal (logarithmic)", log: true, unit: "none",
 		series: []source{{"statements", "renewals, PostgreSQL", "statements", medium}},
 		rows: []string{
 			"1000 holds, one by one", "1000 holds, together", "10000 holds, one by one", "10000 holds, together",
@@ -247,7 +235,7 @@ var charts = []chart{
 	},
 	{
 		file: "scale-waiting.svg", title: "100 processes wait for one name",
-		axis: "KiB of the server's memory for a process (logarithmic)", log: true, format: "%.0f",
+		axis: "KiB of the server's memory for a process (logarithmic)", log: true, unit: "none",
 		series: []source{{"server KiB", scaleWaiting, "server KiB each", medium}},
 		rows:   scaleRows,
 		further: []source{
@@ -259,7 +247,7 @@ var charts = []chart{
 	},
 	{
 		file: "scale-hand-overs.svg", title: "8 processes hand 48 names over",
-		axis: "microseconds of the servers' processors for a hand-over (logarithmic)", log: true, format: "%.0f",
+		axis: "microseconds of the servers' processors for a hand-over (logarithmic)", log: true, unit: "none",
 		series: []source{{"server µs", scaleHandOvers, "server us", medium}},
 		rows:   scaleRows,
 		further: []source{
@@ -270,7 +258,7 @@ var charts = []chart{
 	},
 	{
 		file: "scale-cluster.svg", title: "Redis, one server and three primaries: computed limits",
-		axis: "locks per second", format: "%.0f",
+		axis: "locks per second", unit: "none",
 		series: []source{{"hand-overs/s", scaleHandOvers, "limit/s", own}},
 		rows:   []string{"Redis", "Redis, three primaries", "Redis, three primaries, full load"},
 		further: []source{
@@ -280,7 +268,7 @@ var charts = []chart{
 	},
 	{
 		file: "readme.svg", title: "64 waiters on Redis take one lock in turn",
-		axis: "milliseconds until every waiter has had the lock once", format: "%.0f ms",
+		axis: "milliseconds until every waiter has had the lock once", unit: "ms",
 		series: []source{{"", "drain, a client each, 64 waiters", "total_ms", own}},
 		rows:   []string{"padlock", "rueidislock-1key", "rueidislock-3key", "redislock-lin10", "redsync"},
 	},
@@ -295,7 +283,7 @@ type point struct {
 // line holds the points of one series in one run.
 type line struct {
 	label  string
-	shade  color.RGBA
+	shade  shade
 	points []point
 }
 

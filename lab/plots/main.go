@@ -59,11 +59,7 @@ func drawAll(from, to string) error {
 			fmt.Fprintf(os.Stderr, "plots: %s is left out: %s has none of its experiments\n", c.file, from)
 			continue
 		}
-		text, err := c.picture(series)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, c.file), text, 0o644)
-		}
-		if err != nil {
+		if err := os.WriteFile(filepath.Join(to, c.file), c.picture(series), 0o644); err != nil {
 			return fmt.Errorf("%s: %w", c.file, err)
 		}
 	}

@@ -126,9 +126,9 @@ var summaries = []summary{
 	{"sql", againstPeers, []summaryRow{
 		across("PostgreSQL (SKIP LOCKED by hand; two statements)", "pair, PostgreSQL", "p50 us", "sqlstore", "SKIP LOCKED by hand", "two statements"),
 		across("SQLite (two statements)", "pair, SQLite", "p50 us", "sqlstore", "", "two statements"),
-		across("PostgreSQL's advisory locks", "pair, advisory locks", "p50 us", "pgadvisory", "", "try, upsert and unlock"),
+		across("PostgreSQL's advisory locks (lock, fence, unlock)", "pair, advisory locks", "p50 us", "pgadvisory", "", "try, upsert and unlock"),
 		across("the same without fences", "pair, advisory locks", "p50 us", "pgadvisory, no fence", "", "try and unlock"),
-		across("MariaDB's named locks", "pair, named locks of MariaDB", "p50 us", "mysqladvisory", "", "GET_LOCK, upsert and RELEASE_LOCK"),
+		across("MariaDB's named locks (lock, fence, unlock)", "pair, named locks of MariaDB", "p50 us", "mysqladvisory", "", "GET_LOCK, upsert and RELEASE_LOCK"),
 		across("the same without fences", "pair, named locks of MariaDB", "p50 us", "mysqladvisory, no fence", "", "GET_LOCK and RELEASE_LOCK"),
 		across("PostgreSQL, a hand-over among 16 processes (NOTIFY)", "drain, 64 waiters", "hand p50 us",
 			"processes: 16", "", "bare NOTIFY and two updates: 16"),

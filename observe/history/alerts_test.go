@@ -56,7 +56,7 @@ func TestFiguresOfAlertRulesExist(t *testing.T) {
 			t.Errorf("there is no figure %s", name)
 		}
 	}
-	if len(known) != 5 {
+	if len(known) != 6 {
 		t.Errorf("the rules have the figures %v", known)
 	}
 }

@@ -176,18 +176,23 @@ func TestBounds(t *testing.T) {
 }
 
 // The history of a machine and that of the store can have different runs, because other machines
-// write into the store. Together they are bounded too, and the newest remain.
+// write into the store. Together they are bounded too, and the newest remain, for a list of jobs
+// too.
 func TestTwoMachines(t *testing.T) {
 	t.Parallel()
 	store := fileStore(t)
 	here, there := history.Open(t.TempDir(), "", store), history.Open(t.TempDir(), "", store)
 	for i := range 40 {
-		put(t, here, run("a", 2*i, 0))
+		put(t, here, run("a", 2*i, max(0, 1-i))) // only the oldest run fails
 		put(t, there, run("a", 2*i+1, 0))
 	}
 	runs, err := here.Runs(t.Context(), "a")
 	if err != nil || len(runs) != history.MaxRuns || !runs[0].Start.Equal(noon.Add(79*time.Minute)) || !runs[history.MaxRuns-1].Start.Equal(noon.Add(30*time.Minute)) {
 		t.Errorf("there are %d runs, %v", len(runs), err)
+	}
+	jobs, err := here.Jobs(t.Context(), "", history.Filter{Failed: true, Since: noon}, nil)
+	if err != nil || slices.ContainsFunc(jobs, func(j history.Job) bool { return j.Start.Failed() }) {
+		t.Errorf("a job shows a run that is not among the runs: %+v, %v", jobs, err)
 	}
 	here = history.Open(t.TempDir(), "", store)
 	if runs, err := here.Runs(t.Context(), "a"); err != nil || len(runs) != history.MaxRuns {
@@ -258,7 +263,11 @@ func TestStoreIsDown(t *testing.T) {
 		l := history.Open(dir, "", failing{memstore.New(), err, over})
 		w := l.Writer()
 		w.Put(run("a", i, 0))
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // only the silent store uses it up
+		patience := time.Minute
+		if err == nil {
+			patience = 5 * time.Second // the silent store uses it up
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		problem := w.Wait(ctx)
 		cancel()
 		if (problem == nil) != (err == errors.ErrUnsupported) {

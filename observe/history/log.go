@@ -67,16 +67,22 @@ func (l *Log) Shared() bool { return l.store != nil }
 // at most MaxRuns runs that were skipped. If the directory or the store cannot be read, Runs
 // returns an error and the runs that it could read. For a name without runs, the error is nil.
 func (l *Log) Runs(ctx context.Context, name string) ([]Run, error) {
-	all, err := l.readRecords(ctx, name)
+	records, err := l.readRecords(ctx, name)
+	return latest(records), err
+}
+
+// latest returns the runs among the records, at most MaxRuns of each series. The records are
+// sorted, the newest first.
+func latest(records []Run) []Run {
 	var runs []Run
 	counts := map[byte]int{}
-	for _, r := range all {
-		if series := r.ID[0]; (series == seriesRun[0] || series == seriesSkipped[0]) && counts[series] < MaxRuns {
+	for i := range records {
+		if series := records[i].ID[0]; (series == seriesRun[0] || series == seriesSkipped[0]) && counts[series] < MaxRuns {
 			counts[series]++
-			runs = append(runs, r)
+			runs = append(runs, records[i])
 		}
 	}
-	return runs, err
+	return runs
 }
 
 // readRecords returns all records of name, the newest first. If the directory and the store have
@@ -175,13 +181,18 @@ type Summary struct {
 // Summary returns the latest runs of name. It returns the same errors as Runs.
 func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
 	runs, err := l.readRecords(ctx, name)
-	s := Summary{Name: name, Place: l.place}
+	return summarize(name, l.place, runs), err
+}
+
+// summarize returns the latest of the runs, which are sorted, the newest first.
+func summarize(name, place string, runs []Run) Summary {
+	s := Summary{Name: name, Place: place}
 	keep := func(place **Run, r *Run) {
 		if *place == nil {
 			*place = r
 		}
 	}
-	for i := range runs { // the newest first
+	for i := range runs {
 		r := &runs[i]
 		switch r.Outcome() {
 		case Skipped:
@@ -194,5 +205,5 @@ func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
 		}
 		keep(&s.Last, r)
 	}
-	return s, err
+	return s
 }

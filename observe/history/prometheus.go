@@ -2,6 +2,7 @@ package history
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,14 +31,15 @@ func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) erro
 	names, err := l.Names(ctx, prefix)
 	var all []Summary
 	for _, name := range names {
+		if ctx.Err() != nil {
+			err = cmp.Or(err, ctx.Err())
+			break
+		}
 		s, problem := l.Summary(ctx, name)
 		if problem != nil {
 			err = problem
 		}
 		all = append(all, s)
-		if ctx.Err() != nil {
-			break
-		}
 	}
 	if problem := WriteMetrics(w, all); problem != nil {
 		return problem

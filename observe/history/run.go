@@ -18,8 +18,10 @@
 package history
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -245,4 +247,31 @@ func MarkRunning(runs []Run, state driver.State) {
 			last.Running, found[last] = true, true
 		}
 	}
+}
+
+// AskRunning asks for the locks of the runs that have no end, and calls MarkRunning for each. The
+// argument inspect asks the store, as Locker.Inspect does. If it fails, it is not known whether the
+// runs are going on, and AskRunning returns the error. A store that can never tell who holds a lock
+// is no error.
+func AskRunning(ctx context.Context, runs []Run, inspect func(ctx context.Context, name string) (driver.State, error)) error {
+	asked := map[string]bool{}
+	for i := range runs {
+		r := &runs[i]
+		name := r.Name
+		if r.Slot >= 0 {
+			name = driver.SlotName(name, r.Slot)
+		}
+		if !r.End.IsZero() || r.Skipped || asked[name] {
+			continue
+		}
+		asked[name] = true
+		state, err := inspect(ctx, name)
+		switch {
+		case err == nil:
+			MarkRunning(runs, state)
+		case !errors.Is(err, errors.ErrUnsupported):
+			return fmt.Errorf("it is not known which runs are going on: %w", err)
+		}
+	}
+	return nil
 }

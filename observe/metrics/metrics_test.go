@@ -209,7 +209,7 @@ func TestStampedes(t *testing.T) {
 			return "", errors.New("broken")
 		}
 		return key, nil
-	}, stampede.Fresh(time.Hour))
+	}, stampede.Fresh(time.Hour), stampede.Lease(30*time.Second)) // if the lock is lost, a function that failed runs again
 	if err != nil {
 		t.Fatal(err)
 	}

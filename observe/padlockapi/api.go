@@ -92,10 +92,23 @@ func (a *API) tenantOf(v *Visitor) *tenant {
 	if t == nil {
 		store := driver.WithPrefix(a.store, prefix)
 		// maxWaits bounds the waiting callers already.
-		t = &tenant{prefix, store, padlock.New(store, padlock.KeepStoreOpen(), padlock.MaxWaiters(a.maxWaits+1))}
+		t = &tenant{prefix, store, padlock.New(unnamed{store}, padlock.KeepStoreOpen(), padlock.MaxWaiters(a.maxWaits+1))}
 		a.tenants[prefix] = t
 	}
 	return t
+}
+
+// unnamed is a store whose id nobody asks for. Each grant is exported, and a Locker puts the id of
+// the store into every key that it exports. The API throws these keys away. On most stores the id
+// costs a request, so an acquire would cost two.
+type unnamed struct{ driver.Store }
+
+func (u unnamed) Unwrap() driver.Store { return u.Store }
+
+func (u unnamed) Guarantees() driver.Guarantees {
+	g := u.Store.Guarantees()
+	g.Lacks |= driver.AbilityStoreID
+	return g
 }
 
 // operation is one path of the API.

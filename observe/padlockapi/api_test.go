@@ -346,7 +346,7 @@ func TestStatusListBreak(t *testing.T) {
 func TestListIsBounded(t *testing.T) {
 	a, store := newAPI(t)
 	for i := range maxListed + 7 {
-		r := driver.Request{Name: "n" + string(appendInt(int64(i))), Token: one, TTL: time.Second}
+		r := driver.Request{Name: "n" + string(appendInt(int64(i))), Token: one, TTL: 50 * time.Second}
 		if _, err := store.Acquire(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

@@ -1,11 +1,8 @@
 package padlockapi
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -59,59 +56,4 @@ func TestStrictBodies(t *testing.T) {
 	send(t, a, "/v1/extend", body(one, `"slot":1024`)).want(t, "a slot that is too great", 400)
 	send(t, a, "/v1/release", body(one, `"keep_ms":1`)).want(t, "a cool-down that is too short", 400)
 	send(t, a, "/v1/acquire", body(two)).want(t, "nothing was taken", 200)
-}
-
-// fuzzBody checks the reader of the bodies of one operation.
-func fuzzBody(f *testing.F, path string, seeds ...string) {
-	op := &operations[slices.IndexFunc(operations, func(op operation) bool { return op.path == path })]
-	for _, s := range append(seeds, `{}`, `{"name":"a","token":"`+one+`"}`, `{"name":"\ud83d\ude00","fence":9007199254740991}`, `[{`, "\x00") {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		b, err := parseBody([]byte(text), op)
-		if err != nil {
-			if b != nil || err.Error() == "" || !utf8.ValidString(err.Error()) {
-				t.Errorf("an error with a body, or without a text: %v", err)
-			}
-			return
-		}
-		// encoding/json reads the same values from an accepted body.
-		var loose map[string]any
-		if err := json.Unmarshal([]byte(text), &loose); err != nil || len(loose) != len(b.given) {
-			t.Fatalf("%q has %d fields, %d were read: %v", text, len(loose), len(b.given), err)
-		}
-		for _, key := range b.given {
-			switch got := b.field(key).(type) {
-			case *string:
-				if *got != loose[key] || !utf8.ValidString(*got) {
-					t.Errorf("%s is %q, want %q", key, *got, loose[key])
-				}
-			case *int64:
-				if float64(*got) != loose[key] {
-					t.Errorf("%s is %d, want %v", key, *got, loose[key])
-				}
-				if duration(*got) < 0 {
-					t.Errorf("%s is the time %v", key, duration(*got))
-				}
-			case *bool:
-				if *got != loose[key] {
-					t.Errorf("%s is %v", key, *got)
-				}
-			}
-			if !slices.Contains(op.accepts, key) {
-				t.Errorf("%s was accepted", key)
-			}
-		}
-	})
-}
-
-func FuzzAcquireBody(f *testing.F) {
-	fuzzBody(f, "/v1/acquire", body(one, `"ttl_ms":30000`, `"wait_ms":25000`, `"keep_ms":0`, `"shared":true`, `"slots":2`, `"label":"x"`, `"fence_above":1`))
-}
-func FuzzExtendBody(f *testing.F)  { fuzzBody(f, "/v1/extend", body(one, `"slot":1`, `"ttl_ms":0`)) }
-func FuzzReleaseBody(f *testing.F) { fuzzBody(f, "/v1/release", body(one, `"slot":1`, `"keep_ms":5`)) }
-func FuzzStatusBody(f *testing.F)  { fuzzBody(f, "/v1/status", `{"name":"a","slot":3}`) }
-func FuzzListBody(f *testing.F)    { fuzzBody(f, "/v1/list", `{"prefix":"a"}`) }
-func FuzzBreakBody(f *testing.F) {
-	fuzzBody(f, "/v1/break", `{"name":"a","slot":3,"fence":12,"reason":"x"}`)
 }

@@ -30,8 +30,8 @@
 //
 // The client makes a token for each piece of work. While the token has the lock, a repeated acquire
 // finds the same hold with the same fence, also by another server on the same store. A client sends
-// the same token again only if it got no answer, or the status 202, 503 or 504. After 409 it makes
-// a new one.
+// the same token again only if it got no answer, or the status 202, 429, 503 or 504. After 409 it
+// makes a new one.
 //
 // The field valid_ms of an answer counts from the moment at which the client sent the request, even
 // after a long wait. So the client needs its own clock only, and a late answer is never believed

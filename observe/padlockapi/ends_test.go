@@ -270,3 +270,30 @@ func TestTenantWithoutPrefix(t *testing.T) {
 		t.Errorf("the answer is %s", got.text)
 	}
 }
+
+// identified counts how often a store is asked for its id.
+type identified struct {
+	*memstore.Store
+	asked atomic.Int32
+}
+
+func (s *identified) StoreID(ctx context.Context) (string, error) {
+	s.asked.Add(1)
+	return s.Store.StoreID(ctx)
+}
+
+// A grant costs no request for the id of the store, which many stores have to ask their server for.
+func TestGrantsDoNotAskForTheID(t *testing.T) {
+	store := &identified{Store: memstore.New()}
+	a := handlerOn(t, store)
+	for _, wait := range []string{`"wait_ms":0`, `"wait_ms":1000`} {
+		send(t, a, "/v1/acquire", body(one, wait)).want(t, wait, 200)
+		send(t, a, "/v1/release", body(one)).want(t, "release", 200)
+	}
+	if n := store.asked.Load(); n != 0 {
+		t.Errorf("two grants asked for the id of the store %d times", n)
+	}
+	if got := send(t, a, "/v1/store", `{}`).want(t, "store", 200); got.word("id") == "" || store.asked.Load() != 1 {
+		t.Errorf("the promises have the id %q, asked for %d times", got.word("id"), store.asked.Load())
+	}
+}

@@ -21,14 +21,17 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	s := w.snapshot(r.Context())
 	q := newQuery(kind, values)
-	list := rows(s, v, q)
+	list, note := w.list(r.Context(), s, v, q)
 	if kind == "name" && len(list) == 0 && q.name != "" && v.canSee(q.name) {
 		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free || n.Unlisted != nil {
-			list = append(list, v.newRow(n))
+			list = append(list, v.newRow(n, q))
 		}
 	}
 	out := v.visible(s, list)
 	out.Place = w.place
+	if note != "" && kind != "name" && out.Incomplete == nil {
+		out.Incomplete = errors.New(note)
+	}
 	text, err := json.Marshal(out)
 	if err != nil { // there is no value that JSON cannot have
 		plain(rw, http.StatusInternalServerError, err.Error())

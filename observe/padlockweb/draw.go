@@ -59,12 +59,17 @@ type content struct {
 	MayBreak         bool
 	Runs             []run
 	NoRuns           string
+	Chart            *chart
+	Jobs             []jobRow
+	SearchNote       string // why the search may have missed names
+	JobsLink         string // to the jobs that match the filter
 
 	// setFrame sets these fields.
 	Place    string
 	Token    string // the name of the visitor's token
 	CanLogIn bool
 	Reader   bool
+	HasJobs  bool
 	Body     template.HTML // of render
 }
 
@@ -82,7 +87,8 @@ func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *v
 	if _, err := r.Cookie(cookieName); err == nil {
 		c.Token = v.token.name
 	}
-	c.CanLogIn = w.tokens != nil && w.authorize == nil && !v.known()
+	c.HasJobs = c.Reader && w.history != nil
+	c.CanLogIn = w.tokens != nil && w.authorize == nil && !v.known() && r.URL.Path != "/login"
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.WriteHeader(status)
 	if r.Method != http.MethodHead {

@@ -33,17 +33,23 @@ func pagesWith(text string) map[string]template.HTML {
 	one := (&visitor{}).newRow(&sampler.Name{
 		Name: text, Path: text, State: sampler.Unknown, Why: text, Stuck: []sampler.Reason{sampler.Reason(text)}, Holds: []sampler.Hold{hold, hold},
 		Ended: []sampler.Ended{{Host: text, Label: text, How: sampler.How(text)}},
-	})
-	nameless := (&visitor{}).newRow(&sampler.Name{Path: text})
-	q := query{kind: "name", name: text, Host: text, Filter: text, Sort: text}
+	}, query{})
+	nameless := (&visitor{}).newRow(&sampler.Name{Path: text}, query{})
+	q := query{kind: "name", name: text, Host: text, Filter: text, Sort: text, Failed: true, Since: text, from: "jobs"}
+	job := jobRow{
+		Job: &history.Job{Summary: history.Summary{Name: text}, Level: history.LevelFailed}, Key: "j", Title: text, Link: q.nameLink(text), Usual: text, Due: past,
+		Run: run{Outcome: history.Outcome(text), Detail: text, Also: text, Took: text, Host: text, OnHost: text}, Held: []sampler.Hold{hold, hold},
+	}
 	t := &target{Title: text, Plain: text, Hex: text, State: padlock.State{Name: text, Fence: 7, Holds: []padlock.Hold{{Holder: driver.Holder{Host: text, Label: text}}}}}
 	c := &content{
 		Title: text, Problem: text, Good: text, Query: q, Reason: text, Target: t, Live: q.events(), Trouble: text, Partial: text, Cost: text, Taken: past,
 		Rows: []row{one, nameless}, Caption: text, Nothing: text, One: &one, OneSummary: text, MayBreak: true, NoRuns: text, Place: text, Token: text, Reader: true,
-		Runs: []run{{Outcome: history.Outcome(text), Detail: text, Waited: text, Took: text, Host: text}},
+		Runs:  []run{{Outcome: history.Outcome(text), Detail: text, Also: text, Waited: text, Took: text, Host: text}},
+		Chart: &chart{Text: text, Steps: []chartStep{{Title: text, Unwatched: true, Held: 1, Waiting: 1, Lost: true}}},
+		Jobs:  []jobRow{job}, SearchNote: text, JobsLink: q.page(), HasJobs: true,
 	}
 	pages := map[string]template.HTML{}
-	for _, name := range []string{"table", "host", "name", "break", "login", "message", "layout"} {
+	for _, name := range []string{"table", "host", "name", "break", "login", "message", "layout", "jobs"} {
 		pages[name] = render(name, c)
 	}
 	empty := *c
@@ -81,8 +87,8 @@ func TestTextsStayTexts(t *testing.T) {
 // A text of 1 MB stays a text too.
 func TestLongText(t *testing.T) {
 	text := strings.Repeat(`<b a='">&`, 1<<20/9)
-	one := (&visitor{}).newRow(&sampler.Name{Name: text, State: sampler.Free})
-	small := (&visitor{}).newRow(&sampler.Name{Name: "a", State: sampler.Free})
+	one := (&visitor{}).newRow(&sampler.Name{Name: text, State: sampler.Free}, query{})
+	small := (&visitor{}).newRow(&sampler.Name{Name: "a", State: sampler.Free}, query{})
 	got, links := shapeOf(t, string(render("table", &content{Rows: []row{one}})))
 	if want, _ := shapeOf(t, string(render("table", &content{Rows: []row{small}}))); got != want {
 		t.Errorf("the page is %.2000s", got)
@@ -94,7 +100,7 @@ func TestLongText(t *testing.T) {
 func checkLink(t *testing.T, what, text, link string) {
 	t.Helper()
 	to, err := url.Parse(link)
-	if err != nil || to.IsAbs() || to.Host != "" || !map[string]bool{"./": true, "name": true, "host": true, "break": true, "events": true, "login": true, "logout": true, "style.css": true, "icon.svg": true, "live.js": true, "": true}[to.Path] {
+	if err != nil || to.IsAbs() || to.Host != "" || !map[string]bool{"./": true, "name": true, "host": true, "break": true, "events": true, "login": true, "logout": true, "style.css": true, "icon.svg": true, "live.js": true, "jobs": true, "api/locks": true, "metrics": true, "": true}[to.Path] {
 		t.Errorf("%s makes the link %.200q: %v", what, link, err)
 		return
 	}
@@ -103,7 +109,7 @@ func checkLink(t *testing.T, what, text, link string) {
 		t.Errorf("%s makes the link %.200q: %v", what, link, err)
 	}
 	for key := range values {
-		if got := values.Get(key); key != "view" && key != "sort" && got != text {
+		if got := values.Get(key); key != "view" && key != "sort" && key != "failed" && key != "from" && key != "since" && got != text {
 			t.Errorf("%s: the link %.200q has %s=%.200q", what, link, key, got)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -93,7 +92,13 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	if v.prefix == "" { // the cost would show how many other names there are
 		c.Cost = cost(s)
 	}
-	c.Rows = rows(s, v, q)
+	if q.kind == "jobs" {
+		w.addJobs(ctx, s, v, c)
+		return c
+	}
+	var note string
+	c.Rows, note = w.list(ctx, s, v, q)
+	c.SearchNote = note
 	c.Totals = sum(c.Rows)
 	c.More = max(0, len(c.Rows)-maxRows)
 	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
@@ -105,11 +110,14 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	default:
 		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
 		if q.Filter != "" {
+			if w.history != nil {
+				c.JobsLink = query{kind: "jobs", Filter: q.Filter}.page()
+			}
 			c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
 		}
 	}
-	if s.Unshown > 0 {
-		c.Nothing = "None of the names that are shown matches."
+	if note != "" {
+		c.Nothing = "None of the names that were read matches."
 	}
 	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {
 		c.Nothing = "It is not known what is held."
@@ -122,7 +130,7 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 	if len(c.Rows) > 0 {
 		c.One = &c.Rows[0]
 	} else {
-		one := v.newRow(w.lookUp(ctx, s, c.Query.name))
+		one := v.newRow(w.lookUp(ctx, s, c.Query.name), c.Query)
 		c.One = &one
 	}
 	state := string(c.One.State)
@@ -130,30 +138,9 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 		"held": "It is held by " + count(len(c.One.Holds), "holder", "holders") + ".", "cooling": "It is cooling down.",
 		"free": "It is free.", "unknown": "The store cannot tell whether it is held.",
 	}[state]
-	c.Runs, c.NoRuns = w.latestRuns(ctx, c.Query.name, c.One.Name)
-}
-
-const (
-	lookPatience = 5 * time.Second // bounds a request for one name
-	slotPatience = 2 * time.Second // how long of that the list of its slots may take
-)
-
-// lookUp returns the state of a name that has no row. If the sampler does not know the state for
-// certain, lookUp asks the store. It lists the slots of the name only if the snapshot may lack some
-// of them, because a list can be expensive for the store, and anybody can ask for many names.
-func (w *Web) lookUp(ctx context.Context, s *sampler.Snapshot, name string) *sampler.Name {
-	if remembered, ok := w.sampler.Lookup(name); ok && s.Err == nil && s.Incomplete == nil {
-		return &remembered
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
-	defer cancel()
-	complete := s.Err == nil && s.Incomplete == nil && s.Unshown == 0 && !s.Taken.IsZero()
-	if complete && strings.HasPrefix(name, s.Prefix) { // no slot is held
-		n, _ := sampler.Look(ctx, w.locker, name, 0)
-		return &n
-	}
-	n, _ := sampler.LookAll(ctx, w.locker, name, slotPatience) // after an error, the state is unknown
-	return &n
+	past, err := w.pastRuns(ctx, c.Query.name, c.One.Name)
+	c.Runs, c.NoRuns = v.latestRuns(past, err)
+	c.Chart = newChart(w.sampler.Day(c.Query.name), past, timeNow())
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".
@@ -179,9 +166,9 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	case s.Incomplete != nil:
 		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
 	case s.Unshown > 0 && v.prefix != "":
-		return "There may be more names than these, because there are so many. The address name?n=NAME shows any name."
+		return "There may be more names than these, because there are so many. The filter finds them in the store."
 	case s.Unshown > 0:
-		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many. The address name?n=NAME shows any name."
+		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many. The filter finds them in the store."
 	case s.Untracked > 0 && v.prefix == "":
 		return count(s.Untracked, "name has", "names have") + " no past here: there are so many that their renewals and past holds are not watched. padlock serve --max-names watches more."
 	}

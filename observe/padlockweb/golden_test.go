@@ -40,7 +40,7 @@ func goldenNames() []*sampler.Name {
 	return []*sampler.Name{
 		{
 			Name: "a b", Path: "/run/a b", State: sampler.Held, Holds: holds, Fence: 7, Waiters: 2, WaitSince: timeNow().Add(-days),
-			Stuck: []sampler.Reason{sampler.Long, sampler.Overdue}, Figures: sampler.Figures{Grants: 1, Missed: 2, Expired: 1},
+			Stuck: []sampler.Reason{sampler.Long, sampler.PastEnd}, Figures: sampler.Figures{Grants: 1, Missed: 2, Expired: 1},
 			Usual: sampler.Times{Count: 5, P50: time.Second, P95: 2 * time.Second, P99: 3 * time.Second, Max: time.Hour},
 			Ended: []sampler.Ended{
 				{Name: "a b", Slot: -1, Host: "web-4", PID: 5, Label: injected, Fence: 6, End: past, Held: time.Minute, How: sampler.Released},
@@ -55,13 +55,25 @@ func goldenNames() []*sampler.Name {
 func goldenContent(kind string) *content {
 	c := &content{Query: query{kind: kind, name: injected, Host: injected, Filter: injected, Sort: "held"}, Taken: past, Cost: "One look."}
 	for _, n := range goldenNames() {
-		c.Rows = append(c.Rows, (&visitor{}).newRow(n))
+		c.Rows = append(c.Rows, (&visitor{}).newRow(n, query{}))
 	}
 	c.Totals = sum(c.Rows)
 	c.Caption, c.Nothing, c.More = injected, injected, 4
 	c.Trouble, c.Partial = injected, injected
 	c.One, c.OneSummary, c.MayBreak, c.NoRuns = &c.Rows[0], "It is held.", true, injected
-	c.Runs = []run{{Began: past, Outcome: history.Success, Detail: injected, Waited: "1 s", Took: injected, Host: injected}, {Outcome: history.Failure}}
+	c.Runs = []run{{Began: past, Outcome: history.Success, Detail: injected, Also: injected, Waited: "1 s", Took: injected, Host: injected}, {Outcome: history.Failure}}
+	c.Chart = &chart{Text: injected, Steps: []chartStep{
+		{X: 0, Width: 5, Title: injected, Unwatched: true}, {X: 5, Title: "00:10 UTC", Held: 30, Waiting: 15, WaitsAt: 55, Lost: true},
+	}}
+	for _, level := range []history.Level{history.LevelFailed, history.LevelOverdue, history.LevelGood} {
+		c.Jobs = append(c.Jobs, jobRow{
+			Job: &history.Job{Summary: history.Summary{Name: injected}, Level: level}, Key: "j" + string(level), Title: injected, Link: c.Query.nameLink(injected),
+			Run: c.Runs[0], Usual: "1 s", Slow: true, Held: goldenHolds(),
+		})
+	}
+	c.Jobs[0].Run.OnHost, c.Jobs[0].LastSuccess = injected, &history.Run{Start: past}
+	c.Jobs[1].Due, c.Jobs[1].Held = past, nil
+	c.SearchNote, c.JobsLink = injected, query{kind: "jobs", Filter: injected}.page()
 	return c
 }
 
@@ -81,14 +93,14 @@ func TestGoldenPages(t *testing.T) {
 	small := &content{Title: injected, Problem: injected, Good: injected, Reason: injected, Target: goldenTarget()}
 	small.Target.Holds[0].Since = time.Time{}
 	empty := &content{Query: query{kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
-	free := (&visitor{}).newRow(&sampler.Name{Name: "free", State: sampler.Free})
+	free := (&visitor{}).newRow(&sampler.Name{Name: "free", State: sampler.Free}, query{})
 	first, stranger := &content{
-		Title: injected, Live: "events?n=" + injected, Query: query{Filter: injected, Sort: "name"}, Place: injected, Token: injected, Reader: true,
+		Title: injected, Live: "events?n=" + injected, Query: query{Filter: injected, Sort: "name"}, Place: injected, Token: injected, Reader: true, HasJobs: true,
 	}, &content{Title: "Log in", CanLogIn: true}
 	first.Body, stranger.Body = "<h1>Body</h1>", "<h1>Body</h1>"
 	for file, page := range map[string]template.HTML{
 		"table": render("table", goldenContent("table")), "host": render("host", goldenContent("host")),
-		"name": render("name", goldenContent("name")), "table-empty": render("table", empty),
+		"name": render("name", goldenContent("name")), "jobs": render("jobs", goldenContent("jobs")), "table-empty": render("table", empty),
 		"name-free": render("name", &content{Query: query{kind: "name", name: "free"}, One: &free, OneSummary: "It is free."}),
 		"login":     render("login", small), "login-first": render("login", &content{}), "message": render("message", small),
 		"break": render("break", small), "layout": render("layout", first), "layout-stranger": render("layout", stranger),

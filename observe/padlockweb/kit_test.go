@@ -40,6 +40,7 @@ shop-break ` + shopBreak + `  break  shop/
 // site is a Handler on a server, with a sampler that samples when the test says so.
 type site struct {
 	t       *testing.T
+	store   *memstore.Store
 	locker  *padlock.Locker
 	sampler *sampler.Sampler
 	web     *padlockweb.Web
@@ -97,7 +98,8 @@ func newSite(t *testing.T, opts ...padlockweb.Option) *site {
 
 func newSampledSite(t *testing.T, sampling []sampler.Option, opts ...padlockweb.Option) *site {
 	t.Helper()
-	s := &site{t: t, locker: padlock.New(memstore.New()), log: &logText{}}
+	s := &site{t: t, store: memstore.New(), log: &logText{}}
+	s.locker = padlock.New(s.store)
 	s.sampler = sampler.New(s.locker, sampling...)
 	s.web = padlockweb.Handler(s.locker, append([]padlockweb.Option{
 		padlockweb.Sampler(s.sampler), padlockweb.Logger(slog.New(slog.NewJSONHandler(s.log, nil))),
@@ -244,6 +246,8 @@ func (s *site) events(query string, change ...func(*http.Request)) (status int, 
 				event = value
 			case key == "data":
 				data += value + "\n"
+			case key == "" && event == "beat": // says only that the server lives
+				event, data = "", ""
 			case key == "" && event != "":
 				return event, data
 			}

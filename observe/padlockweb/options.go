@@ -117,8 +117,8 @@ func MaxStreams(n int) Option {
 }
 
 // History gives the pages a history: the runs of commands that "padlock run --record" has written.
-// The page of a name then shows the runs of that name, and /metrics has figures about the runs.
-// Without it, or if log is nil, there is no history.
+// There is then a page of jobs, the page of a name shows the runs of that name, and /metrics has
+// figures about the runs. Without it, or if log is nil, there is no history.
 func History(log *history.Log) Option { return func(set *settings) { set.history = log } }
 
 // Place sets the text that names the store on the page: any text without secrets. The default is

@@ -24,6 +24,14 @@ func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	w.showLive(rw, r, v, q, "Host "+printable.Name(q.Host))
 }
 
+func (w *Web) showJobs(rw http.ResponseWriter, r *http.Request, v *visitor) {
+	if w.history == nil {
+		w.message(rw, r, http.StatusNotFound, v, "This server shows no history of runs. Its program must give padlockweb.History.")
+		return
+	}
+	w.showLive(rw, r, v, newQuery("jobs", r.URL.Query()), "Jobs")
+}
+
 // showLive answers with a page that changes by itself.
 func (w *Web) showLive(rw http.ResponseWriter, r *http.Request, v *visitor, q query, title string) {
 	body := w.fragment(r.Context(), w.snapshot(r.Context()), v, q)

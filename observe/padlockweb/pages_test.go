@@ -115,14 +115,19 @@ var hostile = []string{
 }
 
 // ownAddress matches the addresses to which pages may lead.
-var ownAddress = regexp.MustCompile(`^(\./|name\?|host\?|break\?|login$|logout$|break$|live\.js$|style\.css$|icon\.svg$|#main$)`)
+var ownAddress = regexp.MustCompile(`^(\./|name\?|host\?|break\?|jobs(\?|$)|api/locks$|metrics$|login$|logout$|break$|live\.js$|style\.css$|icon\.svg$|#main$)`)
 
 var addresses = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
 
 // Names and labels of others do no harm on a page, in JSON, in figures and in the log.
 func TestHostileNames(t *testing.T) {
-	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak())
+	past := history.Open(t.TempDir(), "", nil)
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak(), padlockweb.History(past))
 	s.lock(hostile...)
+	for _, name := range hostile {
+		text := strings.ToValidUTF8(name, "?") // as a record keeps it
+		record(t, past, history.Run{Name: name, Host: text, Label: text, Reason: text, Signal: text, Exit: 1, Start: time.Now(), End: time.Now(), Slot: -1})
+	}
 	raw := regexp.MustCompile(`(?i)<script>alert|<img src=x`)
 	check := func(path string) string {
 		t.Helper()
@@ -143,10 +148,15 @@ func TestHostileNames(t *testing.T) {
 		return text
 	}
 	page := check("")
-	if n := strings.Count(page, "<tr role=\"row\" data-level"); n != len(hostile) {
+	if n := strings.Count(page, " data-name="); n != len(hostile) {
 		t.Errorf("%d rows, want %d", n, len(hostile))
 	}
+	if n := strings.Count(check("jobs"), "data-job="); n != len(hostile) {
+		t.Errorf("%d jobs, want %d", n, len(hostile))
+	}
 	for _, name := range hostile {
+		check("jobs?" + form("q", name, "h", name, "since", name, "failed", name))
+		check("name?" + form("n", name, "q", name, "h", name, "from", "jobs"))
 		if text := check("name?" + form("n", name)); !strings.Contains(text, "It is held by 1 holder.") {
 			t.Errorf("the page of %q does not find it", name)
 		}
@@ -260,7 +270,7 @@ func TestRuns(t *testing.T) {
 	host, _ := os.Hostname()
 	record(t, past, history.Run{Name: "nightly", Start: time.Now(), Host: host, PID: os.Getpid(), Slot: -1})
 	text := s.get("name?n=nightly").text
-	for _, want := range []string{"badge failure", "exit status 3", "90 s", "badge skipped", "held by web-4:7", "badge running"} {
+	for _, want := range []string{"badge failure", "exit status 3", "1 min 30 s", "badge skipped", "held by web-4:7", "badge running"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the runs lack %q: %s", want, text)
 		}
@@ -270,13 +280,13 @@ func TestRuns(t *testing.T) {
 // The script is short and the pages have no inline script or style, as the Content-Security-Policy
 // demands.
 func TestNothingInline(t *testing.T) {
-	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak())
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.ReadWithoutToken(), padlockweb.AllowBreak(), padlockweb.History(history.Open(t.TempDir(), "", nil)))
 	s.lock("a")
-	if n := strings.Count(s.get("live.js").text, "\n"); n < 50 || n >= 150 {
+	if n := strings.Count(s.get("live.js").text, "\n"); n < 50 || n >= 260 {
 		t.Errorf("the script has %d lines", n)
 	}
 	inline := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son\w+=`)
-	for _, path := range []string{"", "name?n=a", "host?h=x", "login", "break?n=a", "nowhere"} {
+	for _, path := range []string{"", "jobs", "name?n=a", "host?h=x", "login", "break?n=a", "nowhere"} {
 		a := s.get(path, with(breaker))
 		if found := inline.FindString(a.text); found != "" {
 			t.Errorf("%q has %q", path, found)

@@ -13,14 +13,17 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 )
 
 // Each path answers each visitor as the rights say. /healthz and /readyz need no token.
 func TestRights(t *testing.T) {
-	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
+	past := history.Open(t.TempDir(), "", nil)
+	record(t, past, history.Run{Name: "shop/a", Start: time.Now(), End: time.Now(), Slot: -1})
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak(), padlockweb.History(past))
 	s.lock("shop/a", "other")
-	reading := []string{"", "name?n=shop/a", "host?h=x", "api/locks", "metrics"}
+	reading := []string{"", "jobs", "jobs?q=shop", "name?n=shop/a", "host?h=x", "api/locks", "metrics"}
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "wrong-0123456789abcdef": http.StatusUnauthorized, reader: http.StatusOK, shopOnly: http.StatusOK} {
 		for _, path := range reading {
 			if a := s.get(path, with(token)); a.StatusCode != want {
@@ -94,10 +97,15 @@ func TestTokenFileOthersCanRead(t *testing.T) {
 
 // A visitor whose token has a prefix sees no other names on any page.
 func TestPrefix(t *testing.T) {
-	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak())
+	past := history.Open(t.TempDir(), "", nil)
+	for _, name := range []string{"shop/a", "secret-1", "secret-2"} {
+		record(t, past, history.Run{Name: name, Label: "job of " + name, Start: time.Now(), End: time.Now(), Slot: -1})
+	}
+	s := newSite(t, padlockweb.Accept(tokens(t)), padlockweb.AllowBreak(), padlockweb.History(past))
+	s.get("jobs", with(reader)) // the jobs that another visitor has read are kept
 	s.lock("shop/a", "secret-1", "secret-2/shop/")
 	host, _ := os.Hostname()
-	paths := []string{"", "?q=secret", "?sort=name", "host?h=" + host, "api/locks", "api/locks?n=secret-1", "api/locks?h=" + host, "metrics", "name?n=secret-1", "break?n=secret-1"}
+	paths := []string{"", "jobs", "jobs?q=secret", "jobs?failed=1", "?q=secret", "?sort=name", "host?h=" + host, "api/locks", "api/locks?n=secret-1", "api/locks?h=" + host, "metrics", "name?n=secret-1", "break?n=secret-1"}
 	for _, path := range paths {
 		text := s.get(path, with(shopBreak)).text
 		if strings.Contains(strings.ReplaceAll(text, `value="secret"`, ""), "job of secret") || strings.Contains(text, "secret-2") || strings.Contains(text, `group="secret`) {
@@ -106,6 +114,13 @@ func TestPrefix(t *testing.T) {
 	}
 	if a := s.get("", with(shopBreak)); !strings.Contains(a.text, "job of shop/a") || strings.Contains(a.text, "3 names") {
 		t.Errorf("the table of the prefix: %s", a.text)
+	}
+	if a := s.get("jobs", with(shopBreak)); !strings.Contains(a.text, "shop/a") || !strings.Contains(a.text, "1 job,") {
+		t.Errorf("the jobs of the prefix: %s", a.text)
+	}
+	_, jobs := s.events("view=jobs", with(shopOnly))
+	if event, data := jobs(); event != "locks" || !strings.Contains(data, "shop/a") || strings.Contains(data, "secret") {
+		t.Errorf("the stream of jobs: %s %s", event, data)
 	}
 	status, next := s.events("", with(shopOnly))
 	if event, data := next(); status != http.StatusOK || event != "locks" || !strings.Contains(data, "shop/a") || strings.Contains(data, "secret") {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -15,40 +15,46 @@ import (
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
-// run is a past run, as the page of a name shows it.
+// run is a start of a job, as the pages show it.
 type run struct {
 	Began              time.Time
 	Outcome            history.Outcome
 	Detail             string // the reason, the holders that were in the way, the signal or the exit status
+	Also               string // on which hosts the same start was skipped
 	Waited, Took, Host string
+	OnHost             string // for a link
 }
 
 const (
 	runsPatience = 3 * time.Second
 	maxRuns      = 25 // rows of the page
-	keepRuns     = 10 * time.Second
-	keepPartial  = time.Second // if a history could not be read, some figures are missing
 )
 
-// latestRuns returns the latest runs of a name. If there may be more runs, it also returns a
-// sentence that says so.
-func (w *Web) latestRuns(ctx context.Context, name string, one *sampler.Name) ([]run, string) {
+// pastRuns returns the runs of a name, the newest first.
+func (w *Web) pastRuns(ctx context.Context, name string, one *sampler.Name) ([]history.Run, error) {
 	if w.history == nil {
-		return nil, ""
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, runsPatience)
 	defer cancel()
 	past, err := w.history.Runs(ctx, name)
 	markRunning(past, name, one)
+	return past, err
+}
+
+// latestRuns returns the latest starts among the runs. If there may be more, it also returns a
+// sentence that says so.
+func (v *visitor) latestRuns(past []history.Run, err error) ([]run, string) {
+	starts := history.Starts(past)
 	var list []run
-	for i := range past[:min(len(past), maxRuns)] {
-		list = append(list, newRun(&past[i]))
+	for i := range starts[:min(len(starts), maxRuns)] {
+		list = append(list, newRun(&starts[i]))
 	}
 	switch {
 	case err != nil:
-		return list, "There may be more runs than these: " + printable.Name(err.Error())
-	case len(past) > maxRuns:
-		return list, "There are " + strconv.Itoa(len(past)-maxRuns) + " older runs; padlock history shows them."
+		return list, "There may be more runs than these: " + printable.Name(v.reason(err, "the history cannot be read"))
+	case len(starts) > maxRuns:
+		return list, "There are " + count(len(starts)-maxRuns, "older start", "older starts") + "; padlock history shows them."
 	}
 	return list, ""
 }
@@ -64,45 +70,51 @@ func markRunning(past []history.Run, name string, one *sampler.Name) {
 	}
 }
 
-func newRun(r *history.Run) run {
+// newRun describes a start by its run. The hosts that were skipped are in one more line.
+func newRun(s *history.Start) run {
+	r := s.Last()
 	out := run{
 		Began: r.Start, Outcome: r.Outcome(), Took: "unknown", Waited: span(r.Waited),
-		Host: holderName(r.Host, r.PID, false), Detail: printable.Name(r.Reason),
+		Host: holderName(r.Host, r.PID, false), OnHost: r.Host,
+	}
+	detail := []string{}
+	if r.Reason != "" {
+		detail = append(detail, printable.Name(r.Reason))
 	}
 	switch {
 	case r.Skipped:
 		out.Took = "did not run"
-		for i, h := range r.By {
-			out.Detail += []string{" by ", ", "}[min(i, 1)] + holderName(h.Host, h.PID, false)
-			if h.Label != "" {
-				out.Detail += " (" + printable.Name(h.Label) + ")"
-			}
+		out.Detail = printable.Name(r.Reason) + inTheWay(r)
+		if len(s.Skipped) > 1 {
+			out.Host = s.SkippedOn(printable.Name)
 		}
+		return out
 	case r.Running:
 		out.Took = span(timeNow().Sub(r.Start)) + " so far"
 	case !r.End.IsZero():
 		out.Took = span(r.Duration())
 		if r.Signal != "" {
-			out.Detail += " killed by " + printable.Name(r.Signal)
+			detail = append(detail, "killed by "+printable.Name(r.Signal))
 		} else if r.Exit != 0 {
-			out.Detail += " exit status " + strconv.Itoa(r.Exit)
+			detail = append(detail, "exit status "+strconv.Itoa(r.Exit))
 		}
+	}
+	out.Detail = strings.Join(detail, ", ")
+	if len(s.Skipped) > 0 {
+		out.Also = "skipped on " + s.SkippedOn(printable.Name)
 	}
 	return out
 }
 
-// runFigures keeps the figures of past runs for a while, because computing them means reading all
-// histories. It has separate figures for each prefix, because a visitor may be limited to the names
-// with one prefix.
-type runFigures struct {
-	mu  sync.Mutex
-	all map[string]*keptFigures
-}
-
-type keptFigures struct {
-	mu    sync.Mutex // held while the histories are read, so that only one request reads them
-	until time.Time
-	text  []byte
+// inTheWay names the holders because of which a run was skipped.
+func inTheWay(r *history.Run) (text string) {
+	for i, h := range r.By {
+		text += []string{" by ", ", "}[min(i, 1)] + holderName(h.Host, h.PID, false)
+		if h.Label != "" {
+			text += " (" + printable.Name(h.Label) + ")"
+		}
+	}
+	return text
 }
 
 // writeRuns writes the figures of the past runs that the visitor sees.
@@ -110,38 +122,14 @@ func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
 	if w.history == nil {
 		return nil
 	}
-	kept := w.kept.of(v.prefix)
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	var err error
-	if timeNow().After(kept.until) {
+	text, err := w.runFigures.get(v.prefix, func() ([]byte, error) {
 		// The visitor may go away, but the figures are also for the next visitors.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
 		defer cancel()
 		var text bytes.Buffer
-		err = w.history.WriteMetrics(ctx, &text, v.prefix)
-		kept.text, kept.until = text.Bytes(), timeNow().Add(keepRuns)
-		if err != nil {
-			kept.until = timeNow().Add(keepPartial)
-		}
-	}
-	out.Write(kept.text)
+		err := w.history.WriteMetrics(ctx, &text, v.prefix)
+		return text.Bytes(), err
+	})
+	out.Write(text)
 	return err
-}
-
-// maxKeptFigures is the largest number of prefixes whose figures are kept.
-const maxKeptFigures = 100
-
-func (f *runFigures) of(prefix string) *keptFigures {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.all == nil || len(f.all) >= maxKeptFigures {
-		f.all = make(map[string]*keptFigures)
-	}
-	kept := f.all[prefix]
-	if kept == nil {
-		kept = &keptFigures{}
-		f.all[prefix] = kept
-	}
-	return kept
 }

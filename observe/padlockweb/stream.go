@@ -5,6 +5,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,18 +15,19 @@ import (
 
 const (
 	eventPatience = 10 * time.Second // how long a slow reader may take for an event
-	heartbeat     = 5 * time.Second  // a stream sends something at least this often, see beat
+	heartbeat     = 2 * time.Second  // a stream sends something at least this often, see beat
 )
 
 // stream sends server-sent events. The event "locks" contains the part of the page that changes,
 // and is sent whenever this part has changed. The event "beat" says that nothing has changed;
-// without it, the page could not tell that from a server that hangs. The event "bye" says that the
+// without it, the page could not tell that from a server that hangs. If the store hangs, the data
+// of a beat say for how many seconds. The event "bye" says that the
 // visitor must open a new stream. A stream ends when the Handler is closed, when the visitor loses
 // the right to read, or when the reader is too slow.
 func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
 	kind := values.Get("view")
-	if kind != "name" && kind != "host" {
+	if kind != "name" && kind != "host" && kind != "jobs" {
 		kind = "table"
 	}
 	q := newQuery(kind, values)
@@ -70,7 +72,7 @@ func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
 		body := w.fragment(ctx, snap, v, q)
 		var err error
 		if body == last {
-			err = s.beat(timeNow())
+			err = s.beat(timeNow(), snap)
 		} else {
 			last = body
 			err = s.sendEvent("locks", body)
@@ -153,13 +155,27 @@ func (s *stream) sendEvent(event string, data template.HTML) error {
 // maxKept is the largest buffer that a stream keeps between two events.
 const maxKept = 4 << 10
 
-// beat sends an event without data if nothing was sent for a while. If the reader has gone, sending
-// fails, and the stream ends.
-func (s *stream) beat(at time.Time) error {
+// beat sends an event if nothing was sent for a while. If the reader has gone, sending fails, and
+// the stream ends.
+func (s *stream) beat(at time.Time, snap *sampler.Snapshot) error {
 	if at.Sub(s.sent) < heartbeat {
 		return nil
 	}
-	return s.sendEvent("beat", "")
+	return s.sendEvent("beat", template.HTML(silentFor(snap, at)))
+}
+
+// silentAfter is how long after a sample is due the store counts as silent. The sampler itself is
+// more patient.
+const silentAfter = 3 * time.Second
+
+// silentFor returns for how many seconds the store has not answered, or "" if it does, or if the
+// page already says that it does not.
+func silentFor(snap *sampler.Snapshot, at time.Time) string {
+	silent := at.Sub(snap.Tried)
+	if snap.Tried.IsZero() || snap.Err != nil || silent < snap.Cost.Interval+silentAfter {
+		return ""
+	}
+	return strconv.Itoa(int(silent / time.Second))
 }
 
 // flush sends text, with a deadline for slow readers.

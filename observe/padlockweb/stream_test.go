@@ -8,13 +8,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -162,6 +165,76 @@ func TestSlowReaders(t *testing.T) {
 		<-ended
 		close(at)
 		server.Close()
+		<-done
+	})
+}
+
+// hanging is a store that does not answer while hang is true.
+type hanging struct {
+	*memstore.Store
+	hang *atomic.Bool
+}
+
+func (s hanging) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	if s.hang.Load() {
+		<-ctx.Done()
+		return nil, driver.ErrUnavailable
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+// openReply is a reply that can be read while it is written.
+type openReply struct {
+	logText
+	header http.Header
+}
+
+func (r *openReply) Header() http.Header { return r.header }
+func (r *openReply) WriteHeader(int)     {}
+func (r *openReply) Flush()              {}
+
+func (r *openReply) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.String()
+}
+
+// A page hears within seconds that the store hangs, although the sampler still waits for it. It
+// hears from the server at least every few seconds, whatever the store does.
+func TestStreamOfAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := new(atomic.Bool)
+		l := padlock.New(hanging{memstore.New(), hang})
+		defer l.Close(context.WithoutCancel(t.Context()))
+		w := padlockweb.Handler(l, padlockweb.ReadWithoutToken())
+		reply := &openReply{header: http.Header{}}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.ServeHTTP(reply, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/events", nil))
+		}()
+		since := func(d time.Duration) string {
+			before := len(reply.text())
+			<-time.After(d)
+			synctest.Wait()
+			return reply.text()[before:]
+		}
+		if text := since(3 * time.Second); !strings.Contains(text, "Nothing is held.") {
+			t.Errorf("the stream begins with %s", text)
+		}
+		hang.Store(true)
+		if text := since(7 * time.Second); !regexp.MustCompile(`event: beat\ndata: [4-7]\n`).MatchString(text) {
+			t.Errorf("after the store hung, the stream has %s", text)
+		}
+		if text := since(20 * time.Second); !strings.Contains(text, "The store cannot be read") {
+			t.Errorf("after the sampler gave up, the stream has %s", text)
+		}
+		hang.Store(false)
+		since(11 * time.Second)
+		if text := since(5 * time.Second); strings.Contains(text, "data: 1") || strings.Contains(text, "cannot be read") {
+			t.Errorf("when the store answers again, the stream has %s", text)
+		}
+		w.Close()
 		<-done
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ type row struct {
 	Level   string // see sampler.Name.Level
 	Title   string // the name, safe to show
 	Reasons string // why it is stuck
+	Link    string // to the page of the name
 }
 
 // title returns the name to show. A lock file may be known by its path only.
@@ -33,7 +33,7 @@ func title(n *sampler.Name) string {
 	return printable.Name(n.Name)
 }
 
-func (v *visitor) newRow(n *sampler.Name) row {
+func (v *visitor) newRow(n *sampler.Name, q query) row {
 	var why []string
 	for _, reason := range n.Stuck {
 		why = append(why, string(reason))
@@ -45,7 +45,7 @@ func (v *visitor) newRow(n *sampler.Name) row {
 		why = append(why, "there may be more slots") // the reason may name locks of others
 	}
 	return row{
-		Name: n, Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: n.Level(), Title: title(n),
+		Name: n, Link: q.nameLink(n.Name), Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: n.Level(), Title: title(n),
 		Reasons: strings.Join(why, ", "),
 	}
 }
@@ -69,11 +69,16 @@ func hashOf(text string) uint64 {
 
 // query is what a page is asked to show.
 type query struct {
-	kind   string // table, name or host
+	kind   string // table, name, host or jobs
 	name   string
 	Host   string
 	Filter string
 	Sort   string
+
+	// These are for jobs, and for the way back to them from a name.
+	Failed bool
+	Since  string // a duration
+	from   string // jobs: the page of a name was opened there
 }
 
 const (
@@ -94,16 +99,43 @@ func newQuery(kind string, values url.Values) query {
 		q.Host = values.Get("h")
 		q.Host = q.Host[:min(len(q.Host), driver.MaxHost)]
 	}
+	if q.from = values.Get("from"); q.from != "jobs" || kind != "name" {
+		q.from = ""
+	}
+	if kind == "jobs" || q.from != "" {
+		q.Failed = values.Get("failed") == "1"
+		if _, ok := sinceOf(values.Get("since")); ok {
+			q.Since = values.Get("since")
+		}
+		if host := values.Get("h"); len(host) <= driver.MaxHost && printable.Is(host) {
+			q.Host = host
+		}
+	}
 	if _, ok := orders[q.Sort]; !ok {
 		q.Sort = ""
 	}
 	return q
 }
 
+// maxSince is the longest time for which stores keep a history.
+const maxSince = 400 * 24 * time.Hour
+
+// sinceOf reads how long ago a run may have begun.
+func sinceOf(text string) (time.Duration, bool) {
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d > 0 && d <= maxSince
+}
+
 // values returns the parameters that lead to the same page again.
 func (q query) values() url.Values {
 	values := url.Values{}
-	for key, value := range map[string]string{"n": q.name, "h": q.Host, "q": q.Filter, "sort": q.Sort} {
+	failed := ""
+	if q.Failed {
+		failed = "1"
+	}
+	for key, value := range map[string]string{
+		"n": q.name, "h": q.Host, "q": q.Filter, "sort": q.Sort, "failed": failed, "since": q.Since, "from": q.from,
+	} {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -118,11 +150,54 @@ func (q query) events() string {
 	return local("events", values)
 }
 
-// sorted returns the address of the table in another order.
+// page returns the address of the page itself.
+func (q query) page() string {
+	path := q.kind
+	if q.kind == "table" {
+		path = "./"
+	}
+	return local(path, q.values())
+}
+
+// sorted returns the address of the same page in another order.
 func (q query) sorted(by string) string {
 	q.Sort = by
-	return local("./", q.values())
+	return q.page()
 }
+
+// nameLink returns the address of the page of a name. It keeps the filter, for the way back.
+func (q query) nameLink(name string) string {
+	if q.kind == "jobs" {
+		q.from = "jobs"
+	}
+	if q.kind == "host" {
+		q.Host = ""
+	}
+	q.kind, q.name = "name", name
+	return q.page()
+}
+
+// Back returns the way from the page of a name or of a host to the list with the same filter.
+func (q query) Back() choice {
+	if q.from == "jobs" {
+		q.kind, q.name, q.from = "jobs", "", ""
+		return choice{Title: "All jobs", Link: q.page()}
+	}
+	return choice{Title: "All locks", Link: query{kind: "table", Filter: q.Filter, Sort: q.Sort}.page()}
+}
+
+// Lists returns the links to the lists. They keep the text of the filter.
+func (q query) Lists() []choice {
+	locks := query{kind: "table", Filter: q.Filter}.page()
+	jobs := query{kind: "jobs", Filter: q.Filter}.page()
+	return []choice{{"Locks", locks, q.kind == "table"}, {"Jobs", jobs, q.kind == "jobs"}}
+}
+
+// OfJobs reports whether a search on this page searches the jobs.
+func (q query) OfJobs() bool { return q.kind == "jobs" || q.from == "jobs" }
+
+// isPlain reports whether the page shows everything.
+func (q query) isPlain() bool { return q == query{kind: q.kind} }
 
 // local returns an address on this server.
 func local(path string, parameters url.Values) string {
@@ -163,11 +238,8 @@ func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 	for i := range s.Names {
 		n := &s.Names[i]
 		if v.seesRow(n) && q.matches(n) {
-			all = append(all, v.newRow(n))
+			all = append(all, v.newRow(n, q))
 		}
-	}
-	if by := orders[q.Sort]; by != nil {
-		sort.SliceStable(all, func(i, j int) bool { return by(all[i], all[j]) < 0 })
 	}
 	return all
 }
@@ -297,10 +369,12 @@ func span(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
-	case d < 2*time.Minute:
+	case d < time.Minute:
 		return strconv.Itoa(int(d/time.Second)) + " s"
-	case d < 2*time.Hour:
+	case d < time.Hour && d%time.Minute < time.Second:
 		return strconv.Itoa(int(d/time.Minute)) + " min"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d/time.Minute), int(d/time.Second)%60)
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%d h %02d min", int(d/time.Hour), int(d/time.Minute)%60)
 	}

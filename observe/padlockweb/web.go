@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/remote"
+	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -24,7 +25,12 @@ type Web struct {
 	records  remote.Records
 	places   places
 	drawn    drawn
-	kept     runFigures
+
+	runFigures  kept[string, []byte]            // by prefix
+	keptJobs    kept[jobsKey, []history.Job]    // see jobs
+	readingJobs chan struct{}                   // contains a token while jobs reads
+	found       kept[searchKey, []sampler.Name] // see search
+	searching   chan struct{}                   // contains a token while a search is under way
 
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
@@ -37,7 +43,7 @@ type Web struct {
 func Handler(locker *padlock.Locker, opts ...Option) *Web {
 	w := &Web{
 		settings: settings{streams: DefaultMaxStreams, logger: slog.New(slog.DiscardHandler)},
-		locker:   locker, origin: http.NewCrossOriginProtection(),
+		locker:   locker, origin: http.NewCrossOriginProtection(), searching: make(chan struct{}, 1), readingJobs: make(chan struct{}, 1),
 	}
 	for _, o := range opts {
 		if o != nil {
@@ -86,6 +92,7 @@ func (w *Web) routes() *http.ServeMux {
 		{"GET /{$}", RightRead, (*Web).showTable},
 		{"GET /name", RightRead, (*Web).showName},
 		{"GET /host", RightRead, (*Web).showHost},
+		{"GET /jobs", RightRead, (*Web).showJobs},
 		{"GET /events", RightRead, (*Web).stream},
 		{"GET /api/locks", RightRead, (*Web).listJSON},
 		{"GET /metrics", RightRead, (*Web).showFigures},

@@ -22,6 +22,9 @@ type book struct {
 	taken  time.Time // the last sample that succeeded
 	gap    string    // why the last sample may lack names that are held; "" if it lacks none
 	counts bool      // the store counts the callers that wait for a lock
+
+	watched []record  // for how long the samples have seen all names; see noteWatched
+	forgot  time.Time // when a name was last forgotten, or seen without being remembered
 }
 
 // grouped are the figures of a group of names.
@@ -72,6 +75,7 @@ func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snaps
 	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
 	snap.Unshown = b.add(r, asked, now, last)
 	snap.Untracked = len(b.others)
+	b.noteWatched(now, last)
 	snap.Names, snap.Groups = b.rows(now)
 	snap.Ended = b.ended
 	return &snap
@@ -163,6 +167,9 @@ func (b *book) room() bool {
 	slices.SortFunc(idle, func(x, y string) int { return b.names[x].used.Compare(b.names[y].used) })
 	for _, key := range idle[:min(len(idle), b.set.maxNames/10+1)] {
 		delete(b.names, key)
+	}
+	if len(idle) > 0 {
+		b.forgot = time.Now()
 	}
 	return len(idle) > 0
 }

@@ -16,7 +16,7 @@ type live struct {
 	lease    time.Duration // what was left of the lease at the last renewal, or at the first sample
 	least    time.Duration // the shortest lease after a renewal
 	renewals int
-	missed   int // how many renewals are overdue
+	missed   int // how many renewals are late
 }
 
 func newLive(h padlock.Hold, fence uint64, s *sight) *live {

@@ -17,9 +17,9 @@ const (
 	longCount   = 5
 )
 
-// overdueAfter is the time from the planned end of a hold until the hold counts as Overdue. A
+// pastEndAfter is the time from the planned end of a hold until the hold counts as PastEnd. A
 // release takes a moment.
-const overdueAfter = 2 * time.Second
+const pastEndAfter = 2 * time.Second
 
 // rank finds out whether the name needs attention. The arguments own and group are the hold times
 // of the name and of its group. The argument own may be nil.
@@ -44,12 +44,12 @@ func rank(n *Name, own, group *histogram) {
 		reasons[Long] = reasons[Long] || slowness > longFactor && h.Held > longAtLeast
 		if plan := h.PlannedEnd.Sub(h.Since); !h.PlannedEnd.IsZero() && !h.Since.IsZero() && plan > 0 {
 			slowness = max(slowness, h.Held.Seconds()/plan.Seconds())
-			reasons[Overdue] = reasons[Overdue] || h.Held > plan+overdueAfter
+			reasons[PastEnd] = reasons[PastEnd] || h.Held > plan+pastEndAfter
 		}
 		reasons[NotRenewed] = reasons[NotRenewed] || h.Missed > 0
 		n.Slowness = max(n.Slowness, slowness)
 	}
-	for _, r := range []Reason{NotRenewed, Overdue, Long} {
+	for _, r := range []Reason{NotRenewed, PastEnd, Long} {
 		if reasons[r] {
 			n.Stuck = append(n.Stuck, r)
 		}

@@ -112,7 +112,7 @@ type Reason string
 // The reasons.
 const (
 	NotRenewed Reason = "not renewed" // the holder did not renew its lease in time
-	Overdue    Reason = "overdue"     // held past its planned end
+	PastEnd    Reason = "past end"    // held past its planned end
 	Long       Reason = "long"        // held for more than 3 times the 95th percentile of its hold times
 )
 
@@ -130,7 +130,7 @@ type Hold struct {
 	AtLeast   bool          // Held is a lower bound, counted from FirstSeen
 
 	Renewals int // renewals that were seen
-	Missed   int // how many renewals are overdue
+	Missed   int // how many renewals are late
 }
 
 // Figures are counts since Snapshot.Begun. All are lower bounds, because nothing is seen between

@@ -55,7 +55,7 @@ func hold(t *testing.T, store driver.Store, name, token string, ttl, plan time.D
 	}
 }
 
-func TestLongAndOverdue(t *testing.T) {
+func TestLongAndPastEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		l := padlock.New(store)
@@ -79,7 +79,7 @@ func TestLongAndOverdue(t *testing.T) {
 			if long := second > 10; long != slices.Contains(n.Stuck, sampler.Long) {
 				t.Errorf("held for %d s, usually for 2 s: %v, slowness %g", second, n.Stuck, n.Slowness)
 			}
-			if over := second > 7; over != slices.Contains(row(t, snap, "planned").Stuck, sampler.Overdue) {
+			if over := second > 7; over != slices.Contains(row(t, snap, "planned").Stuck, sampler.PastEnd) {
 				t.Errorf("%d s after the grant, planned for 5 s: %v", second, row(t, snap, "planned").Stuck)
 			}
 			if stuck := row(t, snap, "unplanned").Stuck; len(stuck) > 0 {

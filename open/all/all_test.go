@@ -42,7 +42,7 @@ func TestStoresWork(t *testing.T) {
 			continue
 		}
 		l := padlock.New(store)
-		if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
+		if err := patiently(t, func() error { return l.Do(t.Context(), "name", func(context.Context) error { return nil }) }); err != nil {
 			t.Errorf("%s: %v", rawURL, err)
 		}
 		if err := l.Close(t.Context()); err != nil {
@@ -60,7 +60,7 @@ func TestAQuorumOpensWithAMemberDown(t *testing.T) {
 		return url.Values{"store": {up + "?prefix=a:" + more, up + "?prefix=b:" + more, "redis://127.0.0.1:1?prefix=c:" + more}}.Encode()
 	}
 	l := locker(t, "quorum:?"+members(""))
-	if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
+	if err := patiently(t, func() error { return l.Do(t.Context(), "name", func(context.Context) error { return nil }) }); err != nil {
 		t.Errorf("with one of three members down: %v", err)
 	}
 	for _, rawURL := range []string{"quorum:?" + members("&lazy=no"), "all:?" + members("")} {
@@ -81,7 +81,8 @@ func TestRulesOfQuorums(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := locker(t, quorumURL(scheme, dir, 3))
-		if _, err := whole.TryAcquire(t.Context(), "name"); !errors.Is(err, want) {
+		err := patiently(t, func() error { _, err := whole.TryAcquire(t.Context(), "name"); return err })
+		if !errors.Is(err, want) {
 			t.Errorf("%s with one of three members held: %v, want %v", scheme, err, want)
 		}
 	}
@@ -89,7 +90,12 @@ func TestRulesOfQuorums(t *testing.T) {
 
 func locker(t *testing.T, rawURL string) *padlock.Locker {
 	t.Helper()
-	store, err := all.Store(t.Context(), rawURL, open.StateDir(t.TempDir())) // this directory remembers no server of an earlier test
+	dir := t.TempDir() // it remembers no server of an earlier test
+	var store driver.Store
+	err := patiently(t, func() (err error) {
+		store, err = all.Store(t.Context(), rawURL, open.StateDir(dir))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +124,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		"/var/lib/my locks":                   "write file:///var/lib/my%20locks",
 		`C:\locks`:                            "for a directory on a drive write file:///C:/",
 		"locks":                               "a URL such as file:///var/lib/locks",
-		"nowhere://host":                      "there is no store for nowhere: URLs; there are stores for all:, dynamodb:, etcd:, file:, gs:, kubernetes:, memcached:, memory:, mongodb:, mysql+advisory:, mysql:, padlock+https:, postgres+advisory:, postgres:, quorum:, redis:, s3:, semaphore:, sqlite:, zookeeper:",
+		"nowhere://host":                      "there is no store for nowhere: URLs; there are stores for all:, az:, dynamodb:, etcd:, file:, gs:, kubernetes:, memcached:, memory:, mongodb:, mysql+advisory:, mysql:, nats:, padlock+https:, postgres+advisory:, postgres:, quorum:, redis:, s3:, semaphore:, sqlite:, zookeeper:",
 		"file://host/dir":                     "a file store's URL has no host",
 		"file:///dir?colour=red":              `unknown parameter "colour"`,
 		"memory:?x=y":                         "write memory: or memory:?max-ttl=10m and nothing more",

@@ -23,11 +23,14 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
-	github.com/klauspost/compress v1.19.2 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
+	github.com/nats-io/nats.go v1.55.0 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
@@ -60,6 +63,7 @@ require (
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/leasestore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0
+	github.com/padlock-go/padlock/stores/natsstore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/redis/rueidis v1.0.79 // indirect
@@ -73,6 +77,7 @@ replace (
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
 	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
+	github.com/padlock-go/padlock/stores/natsstore => ../../stores/natsstore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
 	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
 	github.com/padlock-go/padlock/stores/zkstore => ../../stores/zkstore

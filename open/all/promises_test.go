@@ -14,7 +14,7 @@ import (
 var packageOf = map[string]string{
 	"memory": "memstore", "file": "filestore", "redis": "redisstore", "postgres": "sqlstore", "mysql": "sqlstore", "sqlite": "sqlstore",
 	"postgres+advisory": "pgadvisory", "mysql+advisory": "mysqladvisory", "semaphore": "semstore", "memcached": "memcachestore",
-	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "gs": "s3store", "dynamodb": "dynamostore", "kubernetes": "leasestore",
+	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "gs": "s3store", "az": "s3store", "dynamodb": "dynamostore", "kubernetes": "leasestore", "nats": "natsstore",
 	"padlock+https": "httpstore",
 }
 
@@ -64,10 +64,10 @@ func TestPageSaysWhatIsPromised(t *testing.T) {
 	}
 	says := strings.Join(strings.Fields(page), " ")
 	for sentence, names := range map[string][2][]string{
-		"All of them but `memcachestore` and `semstore` tell which holder came later": {
+		"All of them but `memcachestore` and `semstore` have [fences](fences.md)": {
 			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.FenceNone })},
-		"(`quorum`, `mongostore`, `s3store`, `dynamostore`, `leasestore` and `httpstore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
-			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
+		"(`quorum`, `mongostore`, `s3store`, `dynamostore`, `leasestore`, `natsstore` and `httpstore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
+			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "natsstore", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
 		"All but these two and `mysqladvisory` can share a lock among readers": {
 			{"memcachestore", "mysqladvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
@@ -105,11 +106,12 @@ func TestSymfonyShares(t *testing.T) {
 		"redis://" + canary + "@?host%5B" + url.QueryEscape(srv.Addr()) + "%5D": "redis://:" + canary + "@" + srv.Addr(),
 	} {
 		ours, theirs := locker(t, own), locker(t, "symfony+"+dsn)
-		lock, err := ours.Acquire(t.Context(), "name")
-		if err != nil {
+		var lock *padlock.Lock
+		if err := patiently(t, func() (err error) { lock, err = ours.Acquire(t.Context(), "name"); return err }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := theirs.TryAcquire(t.Context(), "name"); !errors.Is(err, driver.ErrHeld) {
+		err := patiently(t, func() error { _, err := theirs.TryAcquire(t.Context(), "name"); return err })
+		if !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("%s beside %s: %v", strings.ReplaceAll(dsn, canary, "…"), strings.ReplaceAll(own, canary, "…"), err)
 		}
 		if err := lock.Release(); err != nil {

@@ -1,6 +1,6 @@
 module github.com/padlock-go/padlock/session/gorillastore
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/gorilla/sessions v1.4.0

@@ -1,6 +1,6 @@
 module github.com/padlock-go/padlock/session/redissession
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/padlock-go/padlock v0.0.0

@@ -1,6 +1,6 @@
 module github.com/padlock-go/padlock/session/scsstore
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/alexedwards/scs/v2 v2.9.0

@@ -20,8 +20,19 @@ import (
 
 func init() { gob.Register(map[string]int{}) }
 
+// late has the channels of the requests to /late. Each request has read its session when it sends
+// to inside, and writes to it when goOn is closed.
+type late struct{ inside, goOn chan bool }
+
 // serve answers the paths of package load with scs.
 func serve(t *testing.T, store scs.Store, opts ...func(*scs.SessionManager)) *load.Client {
+	t.Helper()
+	c, _ := serveLate(t, store, opts...)
+	return c
+}
+
+// serveLate answers the same paths, and /late.
+func serveLate(t *testing.T, store scs.Store, opts ...func(*scs.SessionManager)) (*load.Client, late) {
 	t.Helper()
 	m := scs.New()
 	m.Store, m.ErrorFunc, m.Cookie.Secure = store, scsstore.ErrorFunc, false
@@ -34,6 +45,13 @@ func serve(t *testing.T, store scs.Store, opts ...func(*scs.SessionManager)) *lo
 		m.GetInt(r.Context(), "started")
 		work(r)
 		m.Put(r.Context(), r.FormValue("key"), 1)
+	})
+	l := late{make(chan bool), make(chan bool)}
+	mux.HandleFunc("/late", func(_ http.ResponseWriter, r *http.Request) {
+		m.GetInt(r.Context(), "started")
+		l.inside <- true
+		<-l.goOn
+		m.Put(r.Context(), "late", 1)
 	})
 	mux.HandleFunc("/add", func(w http.ResponseWriter, r *http.Request) {
 		key := r.FormValue("key")
@@ -65,7 +83,7 @@ func serve(t *testing.T, store scs.Store, opts ...func(*scs.SessionManager)) *lo
 	if err := c.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return c, l
 }
 
 func work(r *http.Request) {
@@ -126,20 +144,20 @@ func TestCountersAreKeptOrRefused(t *testing.T) {
 
 func TestLogoutHolds(t *testing.T) {
 	t.Parallel()
-	for refused, tries := 0, 0; refused < 5; tries++ {
-		c := serve(t, scsstore.New(sessionstore.NewMemory()))
+	for range 5 {
+		c, late := serveLate(t, scsstore.New(sessionstore.NewMemory()))
+		const n = 5
 		done := make(chan load.Report)
-		go func() { done <- c.Run(t.Context(), load.Set(5, 300*time.Millisecond, 0)) }()
-		<-time.After(100 * time.Millisecond)
+		go func() { done <- c.Run(t.Context(), load.Plan{Requests: n, Path: func(int) string { return "/late" }}) }()
+		for range n {
+			<-late.inside
+		}
 		if a, err := c.Get(t.Context(), 0, "/logout"); err != nil || a.Status != 200 {
 			t.Error(a, err)
 		}
-		r := <-done
-		if r.Statuses[409] > 0 { // otherwise a busy machine began all requests too late, or ended them too early
-			refused++
-		}
-		if tries == 30 {
-			t.Fatalf("in %d of %d tries a request got 409, at last: %v", refused, tries, r.Statuses)
+		close(late.goOn)
+		if r := <-done; r.Statuses[409] != n {
+			t.Errorf("requests that write after the logout got %v", r.Statuses)
 		}
 		if a, _ := c.Get(t.Context(), 0, "/keys"); strings.TrimSpace(a.Body) != "" {
 			t.Errorf("the session is back: %q", a.Body)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -55,7 +56,9 @@ func request(name string) driver.Request {
 
 // The reply to a release is lost, and the session goes on with the lock of another name. The next
 // release of the same token does not say that the lock is free before that session has ended.
-func TestReleaseLost(t *testing.T) {
+func TestReleaseLost(t *testing.T) { synctest.Test(t, releaseLost) }
+
+func releaseLost(t *testing.T) {
 	srv := newServer()
 	a, b := open(srv), open(srv)
 	defer a.Close()
@@ -86,7 +89,9 @@ func TestReleaseLost(t *testing.T) {
 
 // Two callers of one process ask for a lock at the same time, while all connections are busy. They
 // ask in two sessions, because the server would grant the lock twice to one session.
-func TestTwoTriesAtOnce(t *testing.T) {
+func TestTwoTriesAtOnce(t *testing.T) { synctest.Test(t, twoTriesAtOnce) }
+
+func twoTriesAtOnce(t *testing.T) {
 	s := open(newServer())
 	defer s.Close()
 	began, resume := make(chan struct{}), make(chan struct{})

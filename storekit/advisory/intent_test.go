@@ -3,6 +3,7 @@ package advisory_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/advisory"
@@ -34,7 +35,9 @@ func (d *sharing) Promote(*session, advisory.Lock, *driver.Request) (advisory.Gr
 // Two readers of one process want to be promoted at the same time. The second one is refused while
 // the store asks for the first one. The server would grant the intent to both if they share a
 // session, and one of them would end it for the other.
-func TestTwoPromotionsAtOnce(t *testing.T) {
+func TestTwoPromotionsAtOnce(t *testing.T) { synctest.Test(t, twoPromotionsAtOnce) }
+
+func twoPromotionsAtOnce(t *testing.T) {
 	d := &sharing{dialect: &dialect{srv: newServer()}, began: make(chan struct{}, 2), resume: make(chan struct{})}
 	s := advisory.Shared(advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{Store: "fake-advisory", Bound: driver.BoundToConnection}}))
 	defer s.Close()

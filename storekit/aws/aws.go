@@ -1,6 +1,6 @@
-// Package aws has what stores in services of Amazon share: the signature of a request, and the
-// region that the tools of AWS would use. It is for authors of stores. Programs that use locks do
-// not need it.
+// Package aws has what stores in services of Amazon share: the signature of a request, the access
+// keys of the last while, and the region that the tools of AWS would use. It is for authors of
+// stores. Programs that use locks do not need it.
 package aws
 
 import (

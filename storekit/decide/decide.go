@@ -83,6 +83,7 @@ type Hold struct {
 	Until    Time          `json:"until"`
 	Least    Time          `json:"least,omitempty"`   // the name stays taken until this time
 	Foreign  bool          `json:"foreign,omitempty"` // another program took it; Since and Holder are unknown
+	Change   string        `json:"change,omitempty"`  // a store's mark of the last grant; a grant removes it
 	Holder   driver.Holder `json:"holder,omitzero"`
 }
 
@@ -203,6 +204,7 @@ func (s *State) drop(gone func(Hold) bool) {
 // extend moves the end of h to at least ttl from now. If least is above 0, the name stays taken for
 // that long.
 func (h *Hold) extend(ttl, least time.Duration, now Now) {
+	h.Change = ""
 	h.Until = max(h.Until, now.end(ttl))
 	if least > 0 {
 		h.Least = max(h.Least, now.end(least))

@@ -9,6 +9,8 @@ package overhttp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -29,8 +32,8 @@ type Client struct {
 	// HTTP sends the requests. It must not follow redirections, which would lose the signature.
 	// New makes one.
 	HTTP *http.Client
-	// Sign adds to a request what shows who asks; nil adds nothing. If it returns an error,
-	// nothing is sent, and the request fails with driver.ErrUnavailable.
+	// Sign adds to a request what shows who asks, to its headers or its query; nil adds nothing. If
+	// it returns an error, nothing is sent, and the request fails with driver.ErrUnavailable.
 	Sign func(q *http.Request, body []byte) error
 	// Judge may change the status of a reply before anything else looks at it, for a service
 	// that says in the body what other services say by the status; nil changes nothing.
@@ -43,6 +46,7 @@ func New(base *url.URL, transport http.RoundTripper) *Client {
 	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = true // a compressed reply may have another ETag
+		t.Proxy = proxyFor
 		t.MaxIdleConnsPerHost = 64
 		// With HTTP/2 all requests share one connection. If it is dead, a request must notice
 		// before its time is up, or every request fails until TCP gives the connection up.
@@ -51,6 +55,17 @@ func New(base *url.URL, transport http.RoundTripper) *Client {
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{Base: base, HTTP: &http.Client{Transport: transport, CheckRedirect: stay}}
+}
+
+// proxyFor returns the proxy that the environment names. The metadata of a machine, with its access
+// tokens, are asked for without one: a proxy would answer with those of its own machine, or read
+// them.
+func proxyFor(q *http.Request) (*url.URL, error) {
+	host := q.URL.Hostname()
+	if ip := net.ParseIP(host); ip != nil && ip.IsLinkLocalUnicast() || host == "metadata.google.internal" {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(q)
 }
 
 // Close closes the idle connections.
@@ -127,6 +142,10 @@ func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) 
 	}
 	reply, err := c.HTTP.Do(q)
 	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			failed.URL = u.String() // without a secret that Sign has put into the query
+		}
 		var dial *net.OpError
 		return nil, &storekit.NoReply{Err: err, Unsent: errors.As(err, &dial) && dial.Op == "dial"}
 	}
@@ -173,7 +192,18 @@ func (r *Reply) Err() error {
 }
 
 func (r *Reply) text() string {
-	return fmt.Sprintf("the service answers %d %s: %.200q", r.Status, http.StatusText(r.Status), r.Body)
+	said := fmt.Sprintf("%.200q", r.Body)
+	var answer struct{ Message string }      // as Kubernetes and DynamoDB answer
+	var other struct{ Code, Message string } // as object storage answers, in XML
+	if json.Unmarshal(r.Body, &answer) != nil && xml.Unmarshal(r.Body, &other) == nil && other.Message != "" {
+		answer.Message = other.Code + ": " + other.Message
+	}
+	if answer.Message != "" {
+		// After a wrong signature, AWS may repeat what was signed, the session's token too.
+		first, _, _ := strings.Cut(answer.Message, "\n")
+		said = fmt.Sprintf("%.500q", first)
+	}
+	return fmt.Sprintf("the service answers %d %s: %s", r.Status, http.StatusText(r.Status), said)
 }
 
 // IfMatch returns the header of a conditional write: the thing must have this ETag, or must not

@@ -153,7 +153,7 @@ func TestTwoPutsOfACall(t *testing.T) {
 	})
 }
 
-// An ended context ends a call, and says that nobody knows the outcome.
+// An ended context ends a call, and says that nobody knows the outcome, unless nothing was sent.
 func TestCancelled(t *testing.T) {
 	perClock(t, func(t *testing.T, s *shelf) {
 		store, f := openOn(s)
@@ -163,6 +163,12 @@ func TestCancelled(t *testing.T) {
 		_, err := store.Acquire(ctx, request("job"))
 		if !errors.Is(err, driver.ErrUncertain) || !errors.Is(err, context.Canceled) {
 			t.Errorf("Acquire: %v", err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		f.next(func(func() error) error { cancel(); return fmt.Errorf("%w: nothing was sent", driver.ErrUnavailable) })
+		_, err = store.Acquire(ctx, request("other"))
+		if errors.Is(err, driver.ErrUncertain) || !errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Acquire whose Put was not sent: %v", err)
 		}
 	})
 }

@@ -29,7 +29,7 @@ import (
 type Kind struct {
 	Options        // of every store, unless Connect changes them; Name is the scheme of the URLs
 	Help    string // says in one line where the locks are kept
-	Example string // a URL; if it has a host or an endpoint, every URL needs one
+	Example string // a URL; if it has a host, every URL needs a host; if it has an endpoint, every URL needs that
 	// Login says where the store finds its key or password, for the error about a URL with one.
 	Login string
 	// Params are the other parameters. Each has a text that is not empty.
@@ -117,7 +117,7 @@ func Lazy() Option { return func(t *Target) { t.Lazy = true } }
 // Skew says how far the clocks of two front ends of the service may differ, from 0 s to a minute;
 // otherwise the error is driver.ErrInvalid. The default is that of the store, such as
 // s3store.DefaultSkew. All processes that share locks must use the same value. The shortest lease
-// is three times the sum of Skew and the grain of the clock.
+// is five times the sum of Skew and the grain of the clock.
 func Skew(d time.Duration) Option { return func(t *Target) { t.Options.Clock.Skew = d } }
 
 // FromURL opens the store that a URL names. opts are applied after the parameters of the URL.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -14,7 +15,7 @@ import (
 // Open makes a store of a register, and closes the register if there is an error. Unless the store
 // is lazy, Open asks the service for something, so that wrong settings show at once. If
 // Options.NoVersion is set, it checks with three Puts that the service refuses a Put whose
-// condition is not met.
+// condition is not met. It repeats a Put with an unknown outcome for two seconds.
 func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error) {
 	s := New(r, o)
 	var err error
@@ -51,14 +52,20 @@ func (s *Store) checkService(ctx context.Context) error {
 		tries = nil
 		_, err = s.r.Get(limited, s.opts.key(""))
 	}
-	for n, version := range tries {
-		if err = s.r.Put(limited, s.opts.key(""), data, version); err == nil && n > 0 {
+	made := false
+	for n, late := 0, 0; n < len(tries); {
+		if err = s.r.Put(limited, s.opts.key(""), data, tries[n]); err == nil && (made || n == 2) {
 			return errCareless
 		}
-		if err != nil && !errors.Is(err, ErrChanged) {
-			break
+		made = made || err == nil
+		if err == nil || errors.Is(err, ErrChanged) {
+			n, err = n+1, nil
+			continue
 		}
-		err = nil
+		refused := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
+		if late++; refused || !storekit.Sleep(limited, mathrand.N(50*time.Millisecond<<min(late, 4))) {
+			break // other processes may write the record just now, so a reply that says nothing is usual
+		}
 	}
 	switch {
 	case err == nil:
@@ -72,11 +79,20 @@ func (s *Store) checkService(ctx context.Context) error {
 }
 
 // StoreID returns the number in the record of the store, and makes that record if there is none;
-// see driver.Places.
+// see driver.Places. Once a day, it writes the record again: a rule of the service that deletes old
+// values would end the id, and with it the use of all keys that were exported.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	c, err := s.begin(ctx, "")
 	if err != nil {
 		return "", err
+	}
+	w, err := c.get()
+	if err != nil {
+		return "", err
+	}
+	if id := w.ID; id != "" {
+		c.rewrite(w)
+		return id, nil
 	}
 	return change(c, func(w *view) (bool, string, error) {
 		known := w.ID != ""
@@ -85,6 +101,31 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 		}
 		return !known, w.ID, nil
 	})
+}
+
+// rewrite writes the record of the store as it is, unless this process has done that within a day.
+// The id is known without it, so an error is none of the caller's.
+func (c *call) rewrite(w *view) {
+	now := time.Now().Round(0) // the other clock of the process stands still while a machine sleeps
+	c.mu.Lock()
+	last := c.rewritten
+	due := now.Sub(last) > 24*time.Hour
+	if due {
+		c.rewritten = now
+	}
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	data, _, err := w.encode(c.opts.Clock.Observed)
+	if err == nil {
+		_, err = c.put(data, w.version)
+	}
+	if err != nil && !errors.Is(err, ErrChanged) { // or somebody else has written it
+		c.mu.Lock()
+		c.rewritten = last
+		c.mu.Unlock()
+	}
 }
 
 // Location implements driver.Places.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
@@ -101,15 +103,7 @@ func breakWithALostReply(t *testing.T, s *shelf) {
 		t.Fatal(err)
 	}
 	next := request("lost")
-	f.next(func(apply func() error) error {
-		if err := apply(); err != nil {
-			return err
-		}
-		if _, err := other.Acquire(t.Context(), next); err != nil {
-			t.Errorf("after the Break: %v", err)
-		}
-		return errCut
-	})
+	f.next(overtaken(t, other, next))
 	if _, err := store.Break(t.Context(), "lost", 0); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
 		t.Errorf("Break whose reply was lost: %v", err)
 	}
@@ -125,4 +119,69 @@ func breakWithALostReply(t *testing.T, s *shelf) {
 			t.Errorf("after a Break with effect=%v: %v", effect, err)
 		}
 	}
+}
+
+// timeless is a register that forgets the time, or whose service is out of reach.
+type timeless struct {
+	*front
+	down bool
+}
+
+func (r timeless) Get(ctx context.Context, name string) (register.Value, error) {
+	if r.down {
+		return register.Value{}, fmt.Errorf("%w: nobody listens", driver.ErrUnavailable)
+	}
+	v, err := r.front.Get(ctx, name)
+	v.Now = time.Time{}
+	return v, err
+}
+
+// The error of a Get says each thing once, on one line; one of them is that the time is missing.
+func TestErrorOfGet(t *testing.T) {
+	for want, r := range map[string]timeless{
+		"must set Value.Now":                   {},
+		"store is unavailable: nobody listens": {down: true},
+	} {
+		r.front = newShelf(clocks["grain"]).open()
+		store := register.New(r, register.Options{Name: "shelf", Clock: clocks["grain"]})
+		defer store.Close()
+		_, err := store.Acquire(t.Context(), request("job"))
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), driver.ErrUnavailable.Error()) != 1 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("want %q: %q", want, err)
+		}
+	}
+}
+
+// Even the shortest lease ends no later than the guarantees say, and than two fifths of it, as the
+// contract wants. The clock of the holder is ahead, and the lease ends within a grain.
+func TestLateEnds(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		if s.clock.Observed {
+			return
+		}
+		holder := register.New(&front{shelf: s, ahead: s.clock.Skew}, register.Options{Clock: s.clock})
+		defer holder.Close()
+		next := register.New(&front{shelf: s}, register.Options{Clock: s.clock})
+		defer next.Close()
+		g, latest := holder.Guarantees(), 2*(s.clock.Grain+s.clock.Skew)
+		if latest > 0 && !strings.Contains(strings.Join(g.Notes, " "), "up to "+latest.String()+" after") {
+			t.Errorf("at most %v late; the notes: %q", latest, g.Notes)
+		}
+		for _, odd := range []time.Duration{0, time.Millisecond} {
+			if s.clock.Grain > 0 {
+				<-time.After(time.Until(time.Now().Truncate(s.clock.Grain).Add(s.clock.Grain)))
+			}
+			r, start := request(rand.Text()), time.Now()
+			r.TTL = max(g.MinTTL, driver.MinTTL) + odd
+			if _, err := holder.Acquire(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			for errors.Is(errOf(next.Acquire(t.Context(), request(r.Name))), driver.ErrHeld) {
+				<-time.After(time.Millisecond)
+			}
+			if late := time.Since(start) - r.TTL; late < 0 || late > latest+time.Millisecond || late > r.TTL*2/5 {
+				t.Errorf("a lease of %v ended %v late; at most %v", r.TTL, late, latest)
+			}
+		}
+	})
 }

@@ -1,10 +1,12 @@
 package register
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,19 +41,25 @@ type view struct {
 	from    driver.Instant // when the Get was sent
 }
 
+// errForeign is the error about a value that another program has written.
+var errForeign = errors.New("is no record of padlock")
+
 // decode makes a view of a value that Get has returned.
 func (s *Store) decode(name string, v Value, from driver.Instant) (*view, error) {
+	if v.Now.IsZero() && !s.opts.Clock.Observed {
+		return nil, fmt.Errorf("%w: the register returns no time for %q: Get must set Value.Now", driver.ErrUnavailable, name)
+	}
 	w := &view{version: v.Version, from: from, now: s.now(v)}
 	if v.Version != "" {
 		if err := json.Unmarshal(v.Data, &w.record); err != nil || w.Format == 0 {
-			return nil, fmt.Errorf("%w: the value of %q is no record of padlock", driver.ErrUnavailable, name)
+			return nil, fmt.Errorf("%w: the value of %q %w", driver.ErrUnavailable, name, errForeign)
 		}
 		if w.Format > format {
 			return nil, fmt.Errorf("%w: the value of %q was written by a newer padlock: install that version here", driver.ErrUnavailable, name)
 		}
 	}
 	if s.opts.Clock.Observed {
-		w.shift(s.firstSeen(name, w.Nonce, w.now.At))
+		s.sight(name, w)
 	}
 	w.Trim(w.now)
 	return w, nil
@@ -75,6 +83,7 @@ func (w *view) encode(observed bool) (data []byte, nonce string, err error) {
 	r.Format, r.Nonce = format, rand.Text()
 	r.Spent = r.Spent[max(0, len(r.Spent)-maxSpent):]
 	if observed {
+		r.mark()
 		r.shift(-w.now.At)
 	}
 	data, err = json.Marshal(r)
@@ -125,21 +134,46 @@ func (r *record) shift(d decide.Time) {
 	move(&r.Intent.Until)
 }
 
-// A sighting is the first time at which this process knew of a record.
-type sighting struct {
-	nonce string
-	at    decide.Time
+// mark gives the holds that this call has granted a mark of its own. By it, other processes
+// recognise a hold that nobody has extended.
+func (r *record) mark() {
+	for i := range r.Holds {
+		if h := &r.Holds[i]; h.Change == "" {
+			h.Change = r.Nonce[:13] // 65 bits
+		}
+	}
 }
 
-// firstSeen returns when this process saw the record of name for the first time.
-func (s *Store) firstSeen(name, nonce string, now decide.Time) decide.Time {
+// A sighting is what this process knows about the times of a record.
+type sighting struct {
+	nonce string
+	at    decide.Time            // when this process knew of the record for the first time
+	ends  map[string]decide.Time // of its holds, by token and mark
+}
+
+// sight makes the times of a record those of this process. They count from the moment at which it
+// knew of the record. But a hold that was in earlier records ends no later than it did there, or
+// the renewals of other readers would keep a dead one alive. A hold without a mark, which an older
+// padlock has written, counts as granted with its record.
+func (s *Store) sight(name string, w *view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if seen, ok := s.seen[name]; ok && seen.nonce == nonce {
-		return seen.at
+	seen, ok := s.seen[name]
+	if !ok || seen.nonce != w.Nonce {
+		seen.nonce, seen.at = w.Nonce, w.now.At
 	}
-	s.note(name, nonce, now)
-	return now
+	w.shift(seen.at)
+	ends := make(map[string]decide.Time, len(w.Holds))
+	for i := range w.Holds {
+		h := &w.Holds[i]
+		id := h.Token + " " + cmp.Or(h.Change, w.Nonce)
+		if end, ok := seen.ends[id]; ok {
+			h.Until = min(h.Until, end)
+		}
+		ends[id] = h.Until
+	}
+	seen.ends = ends
+	s.note(name, seen)
 }
 
 // wrote notes a record of this call, which is known to be written. With Clock.Observed, its times
@@ -150,19 +184,19 @@ func (c *call) wrote(nonce string, at decide.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.note(c.name, nonce, at)
+	c.note(c.name, sighting{nonce, at, c.seen[c.name].ends})
 }
 
 // maxSeen is the number of names whose records this process remembers. A name that it forgot looks
 // held for the length of its lease once more.
 const maxSeen = 100_000
 
-func (s *Store) note(name, nonce string, at decide.Time) {
-	if len(s.seen) >= maxSeen {
+func (s *Store) note(name string, seen sighting) {
+	if _, known := s.seen[name]; !known && len(s.seen) >= maxSeen {
 		for other := range s.seen {
 			delete(s.seen, other)
 			break
 		}
 	}
-	s.seen[name] = sighting{nonce, at}
+	s.seen[name] = seen
 }

@@ -20,25 +20,31 @@
 //
 // A lease needs a clock that all processes share, or none at all. [Clock] says which one the
 // register has, how coarse it is, and how far two front ends of the service may differ. A free name
-// can then be taken later than the lease ends, by Grain plus Skew. With [Clock.Observed] there is
-// no common clock: a process calls a lease ended when the value has not changed for the length of
-// the lease on its own clock. A process that comes anew, or that has not looked before, waits that
-// long.
+// can then be taken later than the lease ends, by twice the sum of Grain and Skew at most. With
+// [Clock.Observed] there is no common clock: a process calls a lease ended when nobody has renewed
+// it for its length on the process's own clock. A process that comes anew, or that has not looked
+// before, waits that long.
 //
 // # Requests
 //
 // A call sends a Get and, if something changes, a Put. If somebody else has written in between, the
 // call begins again, after a short random pause, until ctx ends. If a Put has an unknown outcome,
 // the call reads what is there: each value has a random number, so a process recognises its own.
-// Only if the service stays silent, the error is driver.ErrUncertain. A Release changes the value
-// even if the token has nothing, so that a Put that is still on its way cannot arrive behind it.
+// The error is driver.ErrUncertain only if the service stays silent or confirms no Put for
+// driver.MaxSilence, or if others have written since. A Release changes the value even if the token
+// has nothing, so that a Put that is still on its way cannot arrive behind it.
+//
+// The store never deletes a value, since the last fence is in it. A service may delete values after
+// a long time, if the fences of such a name may begin again at the time of day.
 //
 // # Tests
 //
-// Package drivertest proves a register, too. If it runs on a fake of the service, give each request
-// of the fake a delay of a few milliseconds, and let the clocks of its front ends differ by Skew,
-// the first one ahead in one run and behind in another. Without these, a register whose
-// compare-and-set is wrong may pass, and so may one that states no Skew.
+// Package drivertest proves a register, too, but not all: count at the fake that an uncertain Put
+// is sent once, and that a Watch waits. If it runs on a fake of the service, give each request of
+// the fake a delay of a few milliseconds, and let the clocks of its front ends differ by Skew, the
+// first one ahead in one run and behind in another. Without these, a register whose compare-and-set
+// is wrong may pass, and so may one that states no Skew. For a service over HTTP, package
+// storekit/overhttp/overhttptest does all this, and has most of the hooks that drivertest asks for.
 package register
 
 import (
@@ -58,8 +64,11 @@ type Register interface {
 	// must see the Put that ended last before it (strong consistency). Every error
 	// counts as driver.ErrUnavailable, since a Get changes nothing.
 	//
+	// A proxy may answer in the place of the service as if all were well, with a page and the
+	// status 200. Such a reply must be an error of Get and of Put: else it grants locks.
+	//
 	// The name "" is that of no lock. Its value belongs to the store as a whole. With Options.Keys,
-	// the register gets keys instead of names.
+	// the register gets keys instead of names, for "" the Prefix and "%padlock".
 	Get(ctx context.Context, name string) (Value, error)
 
 	// Put replaces the value of name if its version is still the given one; "" means that there
@@ -81,7 +90,7 @@ type Register interface {
 type Value struct {
 	Data    []byte
 	Version string    // "" if there is no value; two values of a name never share one
-	Now     time.Time // the time by the service's clock, rounded down; unused with Clock.Observed
+	Now     time.Time // the time by the service's clock, rounded down, and never zero; unused with Clock.Observed
 }
 
 // ErrChanged means that Put found another version.
@@ -98,20 +107,21 @@ func (*Changed) Is(target error) bool { return target == ErrChanged }
 
 // A Watcher can tell when a value changes.
 type Watcher interface {
-	// Watch returns when the value of name may have another version than the given one. It returns
-	// an error only if ctx has ended or the service cannot be reached.
+	// Watch returns when the value of name may have another version than the given one, which may
+	// be "". It may return early, but a waiter sends a Get each time. It returns an error only if
+	// ctx has ended or the service cannot be reached.
 	Watch(ctx context.Context, name, version string) error
 }
 
 // A Lister knows the names that have a value.
 type Lister interface {
 	// Names returns the names that have a value and begin with prefix, in any order. It may return
-	// "" and, with Options.Keys, the keys of other programs. If it knows only some of the names, it
-	// returns them together with an error that is errors.ErrUnsupported.
+	// "" and those of values of other programs. If it knows only some of the names, it returns them
+	// together with an error that is errors.ErrUnsupported.
 	Names(ctx context.Context, prefix string) ([]string, error)
 }
 
-// A register can also be a driver.Reporter: Status of the store then has its findings, too.
+// A register can be a driver.Reporter. Status of the store then has its findings, too.
 
 // A Clock says what the times of a register are worth. The zero Clock is exact and shared by all.
 // Open returns driver.ErrInvalid for a Skew that is out of its range.
@@ -144,7 +154,9 @@ type Options struct {
 	NoVersion string
 
 	// SurvivesRestart, SurvivesFailover and SafeClockJump are the promises of the service; see
-	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes.
+	// driver.Guarantees. With Clock.Observed, SafeClockJump is always Yes. The other promises
+	// follow from the register: leases, shared locks, cool-downs, atomic promotion and, but for
+	// NoFences, durable fences, also of readers.
 	SurvivesRestart, SurvivesFailover, SafeClockJump driver.Promise
 	// MinTTL is the shortest lease, at most driver.MaxTTL, if Clock does not make a longer one
 	// necessary. 0 means driver.MinTTL.
@@ -228,12 +240,12 @@ func (o *Options) guarantees(r Register) driver.Guarantees {
 	if o.Where == "" {
 		g.Lacks |= driver.AbilitySamePlace
 	}
-	switch late := o.Clock.Grain + o.Clock.Skew; {
+	switch late := 2 * (o.Clock.Grain + o.Clock.Skew); {
 	case o.Clock.Observed:
 		g.Observed, g.SafeClockJump = true, driver.PromiseYes
-		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when it has seen the same record for the length of the lease.")
+		g.Notes = append(g.Notes, "There is no common clock: a process calls a lease ended when nobody has renewed it for its length.")
 	case late > 0:
-		g.MinTTL = max(driver.MinTTL, o.MinTTL, 3*late) // so that a late end is within two fifths of the TTL
+		g.MinTTL = max(driver.MinTTL, o.MinTTL, 5*late/2) // so that a late end is within two fifths of the TTL
 		g.Notes = append(g.Notes, "A name can be taken up to "+late.String()+" after its lease has ended: the clock of the service is that coarse, or its front ends differ that much.")
 	}
 	return g

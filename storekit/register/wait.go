@@ -56,7 +56,7 @@ func (s *Store) watch(ctx context.Context, by Watcher, name string, w *view) err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && bounded.Err() == nil:
-		return errors.Join(driver.ErrUnavailable, err)
+		return (&call{Store: s, ctx: ctx}).unavailable(err)
 	}
 	return nil
 }

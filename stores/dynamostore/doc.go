@@ -3,7 +3,7 @@
 // write.
 //
 // Use it for jobs and machines in Amazon's cloud that share no server. If locks change hands more
-// than a few times a minute, if waiters must take turns, or if you need leases below 6 s, use
+// than a few times a minute, if waiters must take turns, or if you need leases below 10 s, use
 // package redisstore or sqlstore instead.
 //
 // The page docs/stores/dynamodb.md says what the store promises, what it costs, and which rights it

@@ -168,23 +168,38 @@ func TestList(t *testing.T) {
 	})
 }
 
-// A reply that is no JSON, as a proxy sends it, does not say that a name is free or was never used.
-func TestNoJSON(t *testing.T) {
-	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
-		store, f := open(t, s)
-		for kind, ask := range map[string]func() error{
-			"GetItem": func() error { _, err := store.Inspect(t.Context(), "job"); return err },
-			"Scan":    func() error { _, err := store.List(t.Context(), ""); return err },
-		} {
-			f.Next(kind, 1, func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
+// A proxy that answers 200 to everything, as for maintenance, grants no lock: its reply says
+// neither that a name is free nor that an item was written.
+func TestPortal(t *testing.T) {
+	for _, body := range []string{"<html>Please log in</html>", `{"status":"maintenance"}`, "null", ""} {
+		inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
+			store, f := open(t, s)
+			other, _ := open(t, s)
+			answer := func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
 				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-				w.Write([]byte("<html>Please log in</html>"))
-			})
-			if err := ask(); !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("%s: %v", kind, err)
+				w.Write([]byte(body))
 			}
-		}
-	})
+			f.Next("GetItem", 1, answer)
+			if _, err := store.Inspect(t.Context(), "job"); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%q: GetItem: %v", body, err)
+			}
+			f.Next("Scan", 1, answer)
+			if _, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%q: Scan: %v", body, err)
+			}
+			f.Next("PutItem", 1000, answer)
+			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%q: PutItem: %v", body, err)
+			}
+			if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
+				t.Errorf("%q: nothing was written: %+v, %v", body, st, err)
+			}
+			f.Next("PutItem", 1, answer)
+			if _, err := store.Acquire(t.Context(), request("job")); err != nil {
+				t.Errorf("%q: when it is gone: %v", body, err)
+			}
+		})
+	}
 }
 
 // The store refuses a reader whose label would make the item longer than the service takes.

@@ -165,11 +165,11 @@ func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, 
 		providers = providers[:2]
 	}
 	chain := credentials.NewChainCredentials(providers)
-	return func(ctx context.Context) (string, string, string, error) {
+	return aws.Keep(func(ctx context.Context) (aws.Key, time.Time, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {
 			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
-		return v.AccessKeyID, v.SecretAccessKey, v.SessionToken, err
-	}
+		return aws.Key{ID: v.AccessKeyID, Secret: v.SecretAccessKey, Session: v.SessionToken}, v.Expiration, err
+	})
 }

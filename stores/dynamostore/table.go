@@ -55,8 +55,9 @@ func (t *table) read(ctx context.Context, name string, op any) (a answer, now ti
 	if err := t.failure(r); err != nil {
 		return answerOf(r), now, err
 	}
-	if err := json.Unmarshal(r.Body, &a); err != nil { // it does not say that there is no item
-		return a, now, fmt.Errorf("%w: the reply to %s is no JSON: look for a proxy before the service: %w", driver.ErrUnavailable, name, err)
+	err = json.Unmarshal(r.Body, &a)
+	if err != nil || (name == "GetItem" || name == "Scan") && !isAnswer(r.Body) { // it does not say that there is nothing
+		return a, now, fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer(name, r))
 	}
 	return a, now, nil
 }
@@ -113,6 +114,9 @@ func (t *table) put(ctx context.Context, op operation, valueOf func(item, time.T
 	r, err := t.Do(ctx, q)
 	if err != nil {
 		return err
+	}
+	if r.Status < 300 && !isAnswer(r.Body) { // it does not say that the item was written
+		return fmt.Errorf("%w: %s", driver.ErrUncertain, noAnswer("PutItem", r))
 	}
 	if r.Status != http.StatusPreconditionFailed {
 		return t.failure(r)

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -53,6 +54,24 @@ func request(name string, op any) (overhttp.Request, error) {
 func answerOf(r *overhttp.Reply) (a answer) {
 	_ = json.Unmarshal(r.Body, &a)
 	return a
+}
+
+// isAnswer reports whether a body can be that of a GetItem, PutItem or Scan. A proxy that answers
+// in the place of the service may send JSON, too.
+func isAnswer(body []byte) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return false
+	}
+	for _, known := range []string{"Item", "Attributes", "ConsumedCapacity", "ItemCollectionMetrics", "Items", "Count", "ScannedCount", "LastEvaluatedKey"} {
+		delete(fields, known)
+	}
+	return len(fields) == 0
+}
+
+// noAnswer says that a reply with the status of a success is not one of the service.
+func noAnswer(name string, r *overhttp.Reply) string {
+	return fmt.Sprintf("the reply %d to %s is none of DynamoDB: look for a proxy before the service: %.100q", r.Status, name, r.Body)
 }
 
 // typeOf returns the type of an error, such as ConditionalCheckFailedException.

@@ -25,11 +25,7 @@ func TestSettingsOfAClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	s, err := etcdstore.Open(t.Context(), fromEtcd(c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openSoon(t, fromEtcd(c))
 	take(t, s, request("job", "one"))
 	reply, err := client.Get(t.Context(), "padlock/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || reply.Count == 0 {

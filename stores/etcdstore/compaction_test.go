@@ -15,11 +15,7 @@ import (
 func TestWatchOfACompactedRevision(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
-	s, err := Open(t.Context(), Config{Endpoints: []string{srv.Addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, srv.Addr())
 	client, err := s.conn.getClient(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -28,25 +29,26 @@ func TestDial(t *testing.T) {
 	}
 	endpoints := []string{"127.0.0.1:1", "127.0.0.1:2"}
 	config := etcdstore.Config{Endpoints: []string{endpoints[0], "http://" + endpoints[1]}, Dial: dial}
-	s, err := etcdstore.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openSoon(t, config)
 	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
-	if g, err := s.Acquire(t.Context(), r); err != nil || g.TTL == 0 {
-		t.Fatalf("Acquire: %+v, %v", g, err)
+	if g := take(t, s, r); g.TTL == 0 {
+		t.Fatalf("Acquire: %+v", g)
 	}
-	if _, err := s.Release(t.Context(), "job", "token", 0); err != nil {
+	if err := answered(t, func() error { _, err := s.Release(t.Context(), "job", "token", 0); return err }); err != nil {
 		t.Error(err)
 	}
+	server.Eventually(t, func() error { // the client connects to its endpoints in the background
+		mu.Lock()
+		defer mu.Unlock()
+		for _, e := range endpoints {
+			if dialed["tcp "+e] == 0 {
+				return fmt.Errorf("Dial was not called with tcp and %s; it was called with %v", e, dialed)
+			}
+		}
+		return nil
+	})
 	mu.Lock()
 	defer mu.Unlock()
-	for _, e := range endpoints {
-		if dialed["tcp "+e] == 0 {
-			t.Errorf("Dial was not called with tcp and %s; it was called with %v", e, dialed)
-		}
-	}
 	for call := range dialed {
 		if !slices.Contains(endpoints, call[len("tcp "):]) {
 			t.Errorf("Dial was called with %s", call)

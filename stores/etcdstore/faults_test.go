@@ -23,8 +23,8 @@ func request(name, token string) driver.Request {
 
 func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
-	if err != nil {
+	var g driver.Grant
+	if err := answered(t, func() (err error) { g, err = s.Acquire(t.Context(), r); return err }); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -38,23 +38,6 @@ func newClient(t testing.TB, addresses ...string) *clientv3.Client {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// eventually repeats f until it returns nil.
-func eventually(t testing.TB, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		pause := time.NewTimer(20 * time.Millisecond)
-		<-pause.C
-	}
 }
 
 func addresses(members []*server.Server) (all []string) {
@@ -88,14 +71,14 @@ func TestLeaderKilled(t *testing.T) {
 	}()
 	leader := leaderOf(t, members)
 	leader.Kill()
-	eventually(t, func() error {
+	server.Eventually(t, func() error {
 		_, err := holder.Extend(t.Context(), "job", "one", 30*time.Second)
 		if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
 			t.Fatalf("the hold did not outlive the leader: %v", err)
 		}
 		return err
 	})
-	eventually(t, func() error {
+	server.Eventually(t, func() error {
 		_, err := holder.Release(t.Context(), "job", "one", 0)
 		return err
 	})
@@ -107,7 +90,7 @@ func TestLeaderKilled(t *testing.T) {
 // leaderOf returns the leader. On a busy machine, the members may be electing another one.
 func leaderOf(t *testing.T, members []*server.Server) (leader *server.Server) {
 	t.Helper()
-	eventually(t, func() error {
+	server.Eventually(t, func() error {
 		for _, m := range members {
 			st, err := newClient(t, m.Addr()).Status(t.Context(), m.Addr())
 			if err == nil && st.Leader == st.Header.MemberId {
@@ -127,7 +110,7 @@ func TestWithoutALeader(t *testing.T) {
 	s := mustOpen(t, []string{members[0].Addr()})
 	members[1].Pause()
 	members[2].Pause()
-	eventually(t, func() error {
+	server.Eventually(t, func() error {
 		_, err := s.Acquire(t.Context(), request("job", "one"))
 		if err == nil {
 			return nil
@@ -314,9 +297,8 @@ func TestNoSpace(t *testing.T) {
 	if g, err := s.Extend(t.Context(), "demoted", "one", 0); err != nil || g.Shared {
 		t.Errorf("the hold after a demotion that failed: %+v, %v", g, err)
 	}
-	found, err := s.Status(t.Context())
-	if text := fmt.Sprint(found); err != nil || !strings.Contains(text, "NOSPACE") {
-		t.Errorf("Status without space: %s, %v", text, err)
+	if text := statusOf(t, s); !strings.Contains(text, "NOSPACE") {
+		t.Errorf("Status without space: %s", text)
 	}
 	if o, err := s.Release(t.Context(), "kept", "one", 0); err != nil || o != driver.OutcomeReleased {
 		t.Errorf("Release without space: %v, %v", o, err)
@@ -334,7 +316,7 @@ func TestNoSpace(t *testing.T) {
 	if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { // after a refusal, the client asks the server again
+	server.Eventually(t, func() error { // after a refusal, the client asks the server again
 		_, err := s.Convert(t.Context(), demote)
 		return err
 	})
@@ -348,11 +330,13 @@ func TestCompaction(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	c := newClient(t, srv.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
 	done := make(chan error, 4)
 	var last uint64
 	for i := range cap(done) {
 		s := mustOpen(t, []string{srv.Addr()})
-		go func() { done <- rounds(t.Context(), s, i, &last) }()
+		go func() { done <- rounds(ctx, s, i, &last) }()
 	}
 	for left := cap(done); left > 0; {
 		select {
@@ -373,15 +357,24 @@ func TestCompaction(t *testing.T) {
 
 // rounds takes a name several times. The lock guards *counter.
 func rounds(ctx context.Context, s driver.Store, worker int, counter *uint64) error {
+	acquire := func(r driver.Request) (g driver.Grant, err error) {
+		for tries := 0; tries == 0 || unanswered(err) && ctx.Err() == nil; tries++ {
+			g, err = s.Acquire(ctx, r)
+		}
+		return g, err
+	}
 	for i := range 5 {
 		r := request("busy", fmt.Sprint("worker ", worker, " round ", i))
-		g, err := s.Acquire(ctx, r)
-		for tries := 0; errors.Is(err, driver.ErrHeld) || err == nil && g.TTL == 0; tries++ {
+		g, err := acquire(r)
+		for tries := 0; errors.Is(err, driver.ErrHeld) || unanswered(err) || err == nil && g.TTL == 0; tries++ {
 			r.Token = fmt.Sprint("worker ", worker, " round ", i, " try ", tries)
 			if tries%2 == 0 {
 				g, err = s.(driver.Waiter).Wait(ctx, r, true)
 			} else {
-				g, err = s.Acquire(ctx, r)
+				g, err = acquire(r)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 		}
 		if err != nil {
@@ -391,7 +384,10 @@ func rounds(ctx context.Context, s driver.Store, worker int, counter *uint64) er
 			return fmt.Errorf("after fence %d came %d", *counter, g.Fence)
 		}
 		*counter = g.Fence
-		if _, err := s.Release(ctx, r.Name, r.Token, 0); err != nil {
+		for tries := 0; tries == 0 || unanswered(err) && ctx.Err() == nil; tries++ {
+			_, err = s.Release(ctx, r.Name, r.Token, 0)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -404,9 +400,8 @@ func TestOldServer(t *testing.T) {
 	srv := server.Etcd(t, server.EtcdOptions{Old: true})
 	s := mustOpen(t, []string{srv.Addr()})
 	take(t, s, request("job", "one"))
-	found, err := s.Status(t.Context())
-	if text := fmt.Sprint(found); err != nil || !strings.Contains(text, "3.6.5") {
-		t.Errorf("Status of an old server: %s, %v", text, err)
+	if text := statusOf(t, s); !strings.Contains(text, "3.6.5") {
+		t.Errorf("Status of an old server: %s", text)
 	}
 }
 
@@ -415,11 +410,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	certificate := server.NewTLS(t)
 	srv := server.Etcd(t, server.EtcdOptions{TLS: certificate})
-	s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{srv.Addr()}, TLS: certificate.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openSoon(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, TLS: certificate.Client()})
 	take(t, s, request("job", "one"))
 	if _, err := open(t.Context(), srv.Addr()); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("without TLS: %v", err)
@@ -445,14 +436,20 @@ func TestServerName(t *testing.T) {
 	} {
 		config := certificate.Client()
 		config.ServerName = k.name
-		s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{k.addr}, TLS: config})
-		if err == nil {
-			take(t, s, request("job "+k.addr+k.name, "one"))
-			s.Close()
-		}
-		if (err == nil) != k.right || err != nil && !strings.Contains(err.Error(), "TLS failed") {
-			t.Errorf("address %s, server name %q: %v", k.addr, k.name, err)
-		}
+		server.Eventually(t, func() error { // a server may be too slow for a handshake
+			s, err := etcdstore.Open(t.Context(), etcdstore.Config{Endpoints: []string{k.addr}, TLS: config})
+			if err == nil {
+				take(t, s, request("job "+k.addr+k.name, "one"))
+				s.Close()
+			}
+			if err == nil && !k.right {
+				t.Fatalf("address %s, server name %q: no error", k.addr, k.name)
+			}
+			if (err == nil) != k.right || err != nil && !strings.Contains(err.Error(), "TLS failed") {
+				return fmt.Errorf("address %s, server name %q: %w", k.addr, k.name, err)
+			}
+			return nil
+		})
 	}
 }
 
@@ -463,11 +460,7 @@ func TestLogin(t *testing.T) {
 	ctx := t.Context()
 	const secret = "canary-71"
 	enableLogins(t, srv, secret)
-	s, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openSoon(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret})
 	take(t, s, request("job", "one"))
 	if _, err := s.Extend(ctx, "job", "one", time.Minute); err != nil {
 		t.Error(err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/storekit"
 )
 
 // A slowKV holds requests back. A request that drop returns true for is not sent: it goes to the
@@ -78,10 +77,13 @@ func slowed(t *testing.T, addr string) (*Store, *slowKV) {
 
 func opened(t *testing.T, addr string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Config{Endpoints: []string{addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return openedWith(t, Config{Endpoints: []string{addr}})
+}
+
+// openedWith opens a store. It tries again, because a busy server may be too slow for the store.
+func openedWith(t *testing.T, c Config) (s *Store) {
+	t.Helper()
+	server.Eventually(t, func() (err error) { s, err = Open(t.Context(), c); return err })
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -125,6 +127,7 @@ func waitAllTheTime(t *testing.T, holder, s *Store) {
 // checkFree checks that another store gets a free name.
 func checkFree(t *testing.T, other *Store, name string) {
 	t.Helper()
+	server.Eventually(t, func() error { return hasWaiters(t, other, name, 0) })
 	st, err := other.Inspect(t.Context(), name)
 	if err != nil || st.Waiters != 0 || len(st.Holds) != 0 {
 		t.Errorf("after all waiters gave up: %+v, %v", st, err)
@@ -139,7 +142,7 @@ func checkFree(t *testing.T, other *Store, name string) {
 // though the process goes on waiting for something else and renews the lease of its places.
 func TestLateJoin(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	for name, key := range map[string]string{"held": "/held/a/", "free": "/free/k/"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +162,7 @@ func TestLateJoin(t *testing.T) {
 			if err := <-waited; !errors.Is(err, context.Canceled) {
 				t.Fatalf("Wait: %v", err)
 			}
-			untilTrue(t, func() error {
+			server.Eventually(t, func() error {
 				if _, left := k.doneSince(n, name); !left {
 					return errors.New("the waiter has not left the queue")
 				}
@@ -191,7 +194,7 @@ func startWait(t *testing.T, s *Store, name string) (giveUp func(), waited chan 
 // waiter leaves the queue when the server answers again, though the process goes on waiting.
 func TestLeaveGoesOn(t *testing.T) {
 	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
+	srv := server.Etcd(t, placesLast)
 	holder := opened(t, srv.Addr())
 	s, k := slowed(t, srv.Addr())
 	waitAllTheTime(t, holder, s)
@@ -199,12 +202,12 @@ func TestLeaveGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	giveUp, waited := startWait(t, s, "job")
-	untilTrue(t, func() error { return hasWaiters(t, holder, "job", 1) })
+	server.Eventually(t, func() error { return hasWaiters(t, holder, "job", 1) })
 	k.dropNext(func(r *pb.TxnRequest) bool { return mentions(r, "job") })
 	giveUp()
 	<-waited
 	<-k.held // the request to leave the queue
-	untilTrue(t, func() error { return hasWaiters(t, holder, "job", 0) })
+	server.Eventually(t, func() error { return hasWaiters(t, holder, "job", 0) })
 	holder.Release(t.Context(), "job", "holder", 0)
 	checkFree(t, holder, "job")
 }
@@ -215,20 +218,4 @@ func hasWaiters(t *testing.T, s *Store, name string, want int) error {
 		err = fmt.Errorf("%d waiters, want %d", st.Waiters, want)
 	}
 	return err
-}
-
-// untilTrue repeats f until it returns nil.
-func untilTrue(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		storekit.Sleep(t.Context(), 20*time.Millisecond)
-	}
 }

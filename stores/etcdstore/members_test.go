@@ -17,14 +17,8 @@ func viaProxies(t *testing.T, srv *server.Server) (*Store, []*server.Proxy) {
 		p := server.NewProxy(t, srv.Addr())
 		proxies, addresses = append(proxies, p), append(addresses, p.Addr())
 	}
-	s, err := Open(t.Context(), Config{Endpoints: addresses})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	if _, err := s.Acquire(t.Context(), requestFor("job", "one")); err != nil {
-		t.Fatal(err)
-	}
+	s := openedWith(t, Config{Endpoints: addresses})
+	server.Eventually(t, func() error { _, err := s.Acquire(t.Context(), requestFor("job", "one")); return err })
 	return s, proxies
 }
 
@@ -42,7 +36,7 @@ func TestSilentMember(t *testing.T) {
 	old := s.presentClient()
 	proxies[1].Silence(true)
 	t.Cleanup(func() { proxies[1].Silence(false) })
-	untilTrue(t, func() error {
+	server.Eventually(t, func() error {
 		if _, err := s.Extend(t.Context(), "job", "one", 0); err != nil && !errors.Is(err, driver.ErrUnavailable) {
 			t.Fatal(err)
 		}
@@ -77,12 +71,16 @@ func TestAllMembersSilent(t *testing.T) {
 	if _, err := s.Extend(t.Context(), "job", "one", 0); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Extend while all members are silent: %v", err)
 	}
-	silence(false)
-	s.conn.mu.Lock()
-	asked := !s.conn.askedAt.IsZero()
-	s.conn.mu.Unlock()
-	if !asked || s.presentClient() != old {
-		t.Errorf("the store has asked the members: %v; it keeps its client: %v", asked, s.presentClient() == old)
+	server.Eventually(t, func() error { // the call may end before the store begins to ask
+		s.conn.mu.Lock()
+		defer s.conn.mu.Unlock()
+		if s.conn.askedAt.IsZero() {
+			return errors.New("the store has not asked the members")
+		}
+		return nil
+	})
+	if s.presentClient() != old {
+		t.Error("the store does not keep its client")
 	}
 }
 
@@ -90,11 +88,7 @@ func TestAllMembersSilent(t *testing.T) {
 // it.
 func TestTimeLeftInAnotherCluster(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), Config{Endpoints: []string{server.Etcd(t, server.EtcdOptions{}).Addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, server.Etcd(t, server.EtcdOptions{}).Addr())
 	id, _, err := s.conn.grantLease(t.Context(), 0, 60)
 	if err != nil {
 		t.Fatal(err)

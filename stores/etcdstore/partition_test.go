@@ -19,7 +19,7 @@ import (
 // takeSoon takes a name from a cluster, which may be electing a leader.
 func takeSoon(t testing.TB, s driver.Store, r driver.Request) (g driver.Grant) {
 	t.Helper()
-	eventually(t, func() (err error) {
+	server.Eventually(t, func() (err error) {
 		g, err = s.Acquire(t.Context(), r)
 		return err
 	})
@@ -61,6 +61,21 @@ func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request
 	return ended
 }
 
+// waitSoon waits for a name until it is granted, and returns the token. On a busy machine a waiter
+// can lose its place in the queue, and then needs a new token.
+func waitSoon(t *testing.T, s driver.Store, name string) (token string) {
+	t.Helper()
+	server.Eventually(t, func() error {
+		token = "next " + strconv.Itoa(int(driver.SystemClock().Now()))
+		g, err := s.(driver.Waiter).Wait(t.Context(), request(name, token), true)
+		if err == nil && g.TTL == 0 {
+			err = errors.New("Wait returned without the name")
+		}
+		return err
+	})
+	return token
+}
+
 // outOfReach checks that a hold whose holder cannot reach the majority of the servers is over
 // before another store is granted the name. disconnect disconnects the holder.
 func outOfReach(t *testing.T, holder, other driver.Store, disconnect func()) {
@@ -71,13 +86,7 @@ func outOfReach(t *testing.T, holder, other driver.Store, disconnect func()) {
 	defer cancel()
 	ended := holding(ctx, t, holder, r)
 	disconnect()
-	var g driver.Grant
-	eventually(t, func() (err error) {
-		if g, err = other.(driver.Waiter).Wait(t.Context(), request("job", "next "+strconv.Itoa(int(driver.SystemClock().Now()))), true); err == nil && g.TTL == 0 {
-			err = errors.New("Wait returned without the name")
-		}
-		return err
-	})
+	waitSoon(t, other, "job")
 	granted := driver.SystemClock().Now()
 	cancel()
 	if end := <-ended; end > granted {

@@ -29,14 +29,31 @@ func TestLateRenewal(t *testing.T) {
 	srv := server.Etcd(t, placesLast)
 	clock := &setClock{Clock: driver.SystemClock()}
 	clock.now.Store(int64(driver.SystemClock().Now()))
-	s, holder, c := mustOpen(t, []string{srv.Addr()}, etcdstore.WithClock(clock)), mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
-	for i := range 4 {
-		name := fmt.Sprint("job ", i)
-		take(t, holder, request(name, "holder"))
-		queueUp(t, name, s)
-		clock.now.Add(int64(placesLast.MinLease - 800*time.Millisecond))
+	holder, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
+	for try := 1; ; try++ {
+		s, slow := mustOpen(t, []string{srv.Addr()}, etcdstore.WithClock(clock)), false
+		first := fmt.Sprint("try", try)
+		for i := range 4 {
+			begun, name := time.Now(), fmt.Sprint(first, "job", i)
+			take(t, holder, request(name, "holder"))
+			queueUp(t, name, s)
+			slow = slow || time.Since(begun) > time.Second // the store waits 2 s for the renewal
+			clock.now.Add(int64(placesLast.MinLease - 800*time.Millisecond))
+		}
+		leases := leasesOfPlaces(t, c, first)
+		switch {
+		case len(leases) == 1:
+			return
+		case !slow || try == 5:
+			t.Fatalf("the places have %d leases: %v", len(leases), leases)
+		}
 	}
-	reply, err := c.Get(t.Context(), "padlock/l/", clientv3.WithPrefix())
+}
+
+// leasesOfPlaces returns the leases of the waiters of all names with a prefix.
+func leasesOfPlaces(t *testing.T, c *clientv3.Client, first string) map[int64][]string {
+	t.Helper()
+	reply, err := c.Get(t.Context(), "padlock/l/"+first, clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +63,7 @@ func TestLateRenewal(t *testing.T) {
 			leases[kv.Lease] = append(leases[kv.Lease], key)
 		}
 	}
-	if len(leases) != 1 {
-		t.Errorf("the places have %d leases: %v", len(leases), leases)
-	}
+	return leases
 }
 
 // TestManyWaitersAtOnce: waiters that come at the same time do not repeat their transactions
@@ -76,7 +91,7 @@ func TestManyWaitersAtOnce(t *testing.T) {
 			results <- result{s, r, g, err}
 		}()
 	}
-	eventually(t, func() error {
+	server.Eventually(t, func() error {
 		reply, err := c.Get(t.Context(), "padlock/l/job/a/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err == nil && reply.Count != n {
 			err = fmt.Errorf("%d of %d waiters are in the queue", reply.Count, n)

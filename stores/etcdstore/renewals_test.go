@@ -1,8 +1,9 @@
 package etcdstore
 
 import (
+	"context"
 	"net"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +14,26 @@ import (
 // A slowLeases is a server that renews leases slowly. It counts the renewals that run.
 type slowLeases struct {
 	pb.UnimplementedLeaseServer
-	renewals  chan struct{} // gets a value when a renewal begins
-	reply     chan struct{} // closed when the server replies
-	now, most atomic.Int32
+	renewals chan struct{} // gets a value when a renewal begins
+	reply    chan struct{} // closed when the server replies
+
+	mu   sync.Mutex
+	all  []context.Context // of the renewals; each ends when the store gives the renewal up
+	most int
+}
+
+// begin counts the renewals for which the store waits.
+func (s *slowLeases) begin(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, ctx)
+	now := 0
+	for _, c := range s.all {
+		if c.Err() == nil {
+			now++
+		}
+	}
+	s.most = max(s.most, now)
 }
 
 func (s *slowLeases) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
@@ -23,10 +41,7 @@ func (s *slowLeases) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error 
 	if err != nil {
 		return err
 	}
-	now := s.now.Add(1)
-	defer s.now.Add(-1)
-	for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
-	}
+	s.begin(stream.Context())
 	select {
 	case s.renewals <- struct{}{}:
 	default:
@@ -64,7 +79,9 @@ func TestRenewalsWaitForReplies(t *testing.T) {
 	<-time.After(3 * renewPlaces)
 	close(slow.reply)
 	leave()
-	if most := slow.most.Load(); most != 1 {
-		t.Errorf("%d renewals at the same time, with one member", most)
+	slow.mu.Lock()
+	defer slow.mu.Unlock()
+	if slow.most != 1 {
+		t.Errorf("%d renewals at the same time, with one member", slow.most)
 	}
 }

@@ -145,10 +145,5 @@ func at(u *url.URL, address string) *url.URL {
 	if len(addresses) != 1 {
 		return nil
 	}
-	there, query := *u, u.Query()
-	if encrypted && !query.Has("server-name") {
-		query.Set("server-name", u.Hostname()) // the certificate is the server's, not the proxy's
-	}
-	there.Host, there.RawQuery = address, query.Encode()
-	return &there
+	return storeurl.Behind(u, address, encrypted)
 }

@@ -47,7 +47,7 @@ func open(t testing.TB, dir string, opts ...Option) *Store {
 // patience ends a test that hangs.
 func patience(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

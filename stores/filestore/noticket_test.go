@@ -83,7 +83,7 @@ func TestWaitWithoutATicket(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, t.TempDir())
-			foreign(t, s, "job", syscall.LOCK_SH).Close() // this makes an empty file, without a record and without room for the queue
+			unlockFile(t, foreign(t, s, "job", syscall.LOCK_SH)) // this makes an empty file, without a record and without room for the queue
 			take(t, s, request("job", "us"))
 			c := start(t, script, s.Dir(), nil)
 			c.expect("waits")

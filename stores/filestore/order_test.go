@@ -32,6 +32,13 @@ func deaf(t testing.TB, dir string, opts ...Option) *Store {
 	return s
 }
 
+// watches reports whether the store gets notices about files from the kernel.
+func (s *Store) watches() bool {
+	s.notify.mu.Lock()
+	defer s.notify.mu.Unlock()
+	return s.notify.file != nil
+}
+
 // lookCount counts the looks of all waiters of all stores.
 func lookCount(stores []*Store) (n int) {
 	for _, s := range stores {
@@ -81,13 +88,16 @@ func TestReleaseWakesOne(t *testing.T) {
 		waits = append(waits, wait(t, stores[i], request("job", "them")))
 		waitingIs(t, s, i+1)
 	}
+	// A waiter is in the queue before it looks at the lock, and the first one watches the file
+	// after its look.
+	eventually(t, "all have looked, and the first watches the file", func() bool {
+		return stores[0].watches() && !slices.ContainsFunc(stores, func(s *Store) bool { return s.looks.Load() == 0 })
+	})
 	watching := 0
 	for _, other := range stores {
-		other.notify.mu.Lock()
-		if other.notify.file != nil {
+		if other.watches() {
 			watching++
 		}
-		other.notify.mu.Unlock()
 	}
 	if watching != 1 {
 		t.Errorf("%d of %d watch the file", watching, n)
@@ -333,11 +343,7 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 		t.Error("the wait ended otherwise")
 	}
 	waitingIs(t, s, 1)
-	eventually(t, "the second watches", func() bool { // the second was woken and is now the first in the queue
-		second.notify.mu.Lock()
-		defer second.notify.mu.Unlock()
-		return second.notify.file != nil
-	})
+	eventually(t, "the second watches", second.watches) // it was woken and is now the first in the queue
 	file.Close()
 	b.get(t)
 	release(t, second, "job", "second", driver.OutcomeReleased)

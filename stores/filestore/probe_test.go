@@ -21,7 +21,7 @@ func TestInspectByProbing(t *testing.T) {
 	if states, err := other.List(patience(t), "j"); err != nil || len(states) != 1 || states[0].Name != "job" || len(states[0].Holds) != 1 {
 		t.Errorf("List: %+v, %v", states, err)
 	}
-	if _, err := s.Release(patience(t), "job", "us", 10*time.Second); err != nil {
+	if _, err := s.Release(patience(t), "job", "us", time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if state := inspect(t, other, "job"); len(state.Holds) != 1 || !state.Holds[0].Cooling {

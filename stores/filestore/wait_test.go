@@ -179,7 +179,7 @@ func TestThousandWaitersOfOneName(t *testing.T) {
 		})
 	}
 	eventually(t, "all wait", func() bool { return s.waiters("job") == n })
-	if more := threadCount(t) - threads; more > 20 {
+	if more := threadCount(t) - threads; more > n/10 { // a busy machine interrupts system calls, and each of those keeps a thread
 		t.Errorf("%d waiters need %d threads more", n, more)
 	}
 	looks := countLooks(s)

@@ -107,15 +107,24 @@ type holder struct {
 	UntilMS *int64 `json:"until_ms"`
 }
 
+// longestAnswer is more than any time that a server of padlock answers with.
+const longestAnswer = 1000 * time.Hour
+
+// duration returns a time of an answer. A time that a Duration cannot have is cut.
+func duration(ms int64) time.Duration {
+	const most = int64(longestAnswer / time.Millisecond)
+	return time.Duration(max(-most, min(ms, most))) * time.Millisecond
+}
+
 func holds(from []holder) (all []driver.Hold) {
 	now := time.Now()
 	for _, h := range from {
 		hold := driver.Hold{Holder: driver.Holder{Host: h.Host, PID: h.PID, Label: h.Label}, Shared: h.Shared, Foreign: h.Foreign, Cooling: h.Cooling}
 		if h.SinceMS != nil {
-			hold.Since = now.Add(-time.Duration(*h.SinceMS) * time.Millisecond)
+			hold.Since = now.Add(-duration(*h.SinceMS))
 		}
 		if h.UntilMS != nil {
-			hold.Until = now.Add(time.Duration(*h.UntilMS) * time.Millisecond)
+			hold.Until = now.Add(duration(*h.UntilMS))
 		}
 		all = append(all, hold)
 	}

@@ -15,7 +15,17 @@ import (
 const (
 	leaveTime = 30 * time.Second // how long the store tries to give up a place
 	closeTime = storekit.Patience / 2
+	// maxLeaving is how many places one server is asked to give up at the same time. Without a
+	// limit, a process that gives up a thousand waits at once opens a thousand connections, and its
+	// other requests wait for them.
+	maxLeaving = 32
 )
+
+// A server is one of the servers of the store.
+type server struct {
+	*overhttp.Client
+	leaving chan struct{} // an element for each place that is being given up
+}
 
 // leave gives up the place, and the lock that the token may have got. A request may arrive after
 // the release. So leave releases again until the request is over, and once more if it, or an
@@ -60,14 +70,20 @@ func (p *poller) leave() {
 }
 
 // releaseAt sends a release to all servers at the same time, so that a silent one holds up none of
-// the others. It returns those that have not answered.
-func releaseAt(ctx context.Context, servers []*overhttp.Client, text []byte) (missing []*overhttp.Client) {
+// the others. It returns those that have not answered within the patience of a call.
+func releaseAt(ctx context.Context, servers []server, text []byte) (missing []server) {
 	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
 	defer cancel()
 	answered := make([]bool, len(servers))
 	var wg sync.WaitGroup
 	for i, server := range servers {
 		wg.Go(func() {
+			select {
+			case server.leaving <- struct{}{}:
+				defer func() { <-server.leaving }()
+			case <-ctx.Done():
+				return
+			}
 			a, err := send(ctx, server, "release", text)
 			answered[i] = err == nil && a.status < http.StatusInternalServerError
 		})

@@ -1,6 +1,7 @@
 package httpstore_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -75,8 +76,28 @@ func TestConnectionBreaksInAPoll(t *testing.T) {
 	if err := <-mutely; !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("a silent server: %v", err)
 	}
-	if took := time.Since(began); took > 12*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("a silent server ends the wait after %v, requests %v", took, waits())
+	}
+}
+
+// An answer of something on the way does not keep a place, even if its status is that of a wait
+// that goes on: the wait ends soon, and its error says that nothing is known.
+func TestForeignAnswerToAPoll(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "<html>please wait</html>", "{}", `{"retry_ms":null}`} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			store, waits := polls(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusAccepted)
+				io.WriteString(w, text)
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if _, err := store.Wait(ctx, request("name", one), true); !errors.Is(err, driver.ErrUncertain) || len(waits()) < 2 {
+				t.Errorf("%v after %d requests", err, len(waits()))
+			}
+		})
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
-	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
 // kind is the kind of this store in its promises.
@@ -61,7 +60,7 @@ var (
 // guarantees returns what is left of the promises over HTTP. There is no order: each server has a
 // line of its own for the callers that wait in it.
 func (p *promises) guarantees() driver.Guarantees {
-	most := time.Duration(p.MaxTTLMS) * time.Millisecond
+	most := max(0, duration(p.MaxTTLMS))
 	if most == 0 {
 		most = driver.MaxTTL
 	}
@@ -69,7 +68,7 @@ func (p *promises) guarantees() driver.Guarantees {
 		Store: kind, Lease: true, Fence: fences[p.Fence], SharedFence: levels[p.SharedFence],
 		SurvivesRestart: levels[p.SurvivesRestart], SurvivesFailover: levels[p.SurvivesFailover],
 		SafeClockJump: levels[p.SafeClockJump], SafeEviction: levels[p.SafeEviction],
-		MinTTL: time.Duration(p.MinTTLMS) * time.Millisecond, MaxTTL: longest(most), MaxName: p.MaxName, MaxLabel: p.MaxLabel,
+		MinTTL: max(0, duration(p.MinTTLMS)), MaxTTL: longest(most), MaxName: p.MaxName, MaxLabel: p.MaxLabel,
 		Shared: p.Shared, CoolDown: p.CoolDown, Observed: p.Observed, Hashed: p.Hashed,
 		DeadWaiter: most + grace,
 		Notes:      append([]string{fmt.Sprintf("The promises are those of the store behind the server, of the kind %q.", p.Store)}, p.Notes...),
@@ -171,8 +170,8 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	if s.id != "" && s.id == o.id {
 		return true
 	}
-	for _, server := range s.servers {
-		if slices.ContainsFunc(o.servers, func(c *overhttp.Client) bool { return c.Base.Host == server.Base.Host }) {
+	for _, mine := range s.servers {
+		if slices.ContainsFunc(o.servers, func(c server) bool { return c.Base.Host == mine.Base.Host }) {
 			return true
 		}
 	}

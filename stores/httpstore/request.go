@@ -109,8 +109,8 @@ func (s *Store) ask(ctx, life context.Context, op string, body any, wait time.Du
 const maxAnswer = 8 << 20
 
 // send sends a request to one server. Its error is a storekit.NoReply.
-func send(ctx context.Context, server *overhttp.Client, op string, body []byte) (*answer, error) {
-	reply, err := server.Stream(ctx, overhttp.Request{
+func send(ctx context.Context, to server, op string, body []byte) (*answer, error) {
+	reply, err := to.Stream(ctx, overhttp.Request{
 		Method: http.MethodPost, Path: "v1/" + op, Body: body, Header: map[string]string{"Content-Type": "application/json"},
 	})
 	if err != nil {
@@ -124,5 +124,5 @@ func send(ctx context.Context, server *overhttp.Client, op string, body []byte) 
 	if err != nil {
 		return nil, &storekit.NoReply{Err: err}
 	}
-	return &answer{status: reply.StatusCode, body: text, server: server.Base.Host}, nil
+	return &answer{status: reply.StatusCode, body: text, server: to.Base.Host}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,9 +32,9 @@ func TestServersAreKilledInTurn(t *testing.T) {
 	servers := []*service{serve(t, memory.Open()), serve(t, memory.Open())}
 	var inside, last atomic.Int64
 	var wg sync.WaitGroup
-	over, done := context.WithTimeout(t.Context(), 4*time.Second)
+	over, done := context.WithCancel(t.Context())
 	defer done()
-	var turns [4]int
+	var turns [4]atomic.Int64
 	for i := range turns {
 		locker := padlock.New(open(t, servers[i%2], servers[1-i%2]), padlock.KeepStoreOpen())
 		wg.Go(func() {
@@ -50,7 +49,7 @@ func TestServersAreKilledInTurn(t *testing.T) {
 				if before := last.Swap(int64(lock.Fence())); before >= int64(lock.Fence()) {
 					t.Errorf("fence %d after %d", lock.Fence(), before)
 				}
-				turns[i]++
+				turns[i].Add(1)
 				inside.Add(-1)
 				_ = lock.Release() // a lost reply is an error here; the lock ends
 			}
@@ -59,19 +58,29 @@ func TestServersAreKilledInTurn(t *testing.T) {
 			}
 		})
 	}
-	for i := 0; over.Err() == nil; i++ {
-		select {
-		case <-over.Done():
-		case <-time.After(400 * time.Millisecond):
-			servers[i%2].kill()
-			servers[i%2].start(memory.Open())
+	starved := func() bool {
+		for i := range turns {
+			if turns[i].Load() == 0 {
+				return true
+			}
 		}
+		return false
 	}
+	begun := time.Now()
+	for i := 0; i < 10 || starved() && time.Since(begun) < time.Minute; i++ {
+		<-time.After(400 * time.Millisecond)
+		servers[i%2].kill()
+		servers[i%2].start(memory.Open())
+	}
+	done()
 	wg.Wait()
-	if slices.Min(turns[:]) == 0 {
-		t.Errorf("the clients had the lock %v times", turns)
+	for i := range turns {
+		n := turns[i].Load()
+		if n == 0 {
+			t.Errorf("client %d never had the lock", i)
+		}
+		t.Logf("client %d had the lock %d times", i, n)
 	}
-	t.Logf("the clients had the lock %v times", turns)
 }
 
 // A waiter keeps waiting while its server is down for a moment.
@@ -106,7 +115,7 @@ func TestWaitOutlivesRestart(t *testing.T) {
 // waiting returns when somebody waits for the name.
 func waiting(t *testing.T, memory *memstore.Store) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(time.Millisecond) {
 		if s, err := memory.Inspect(t.Context(), "name"); err == nil && s.Waiters > 0 {
 			return
 		}
@@ -141,14 +150,19 @@ func TestWaitGivenUp(t *testing.T) {
 	}
 }
 
-// free waits until nobody holds the name or waits for it.
+// free waits until nobody holds the name or waits for it. After five seconds the server would
+// forget a waiter by itself, so free waits for less. Time for which this machine stood still does
+// not count.
 func free(t *testing.T, memory *memstore.Store) {
 	t.Helper()
 	var s driver.State
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-time.After(time.Millisecond) {
+	for awake := time.Duration(0); awake < 4*time.Second; {
+		look := time.Now()
 		if s, _ = memory.Inspect(t.Context(), "name"); len(s.Holds) == 0 && s.Waiters <= 0 {
 			return
 		}
+		<-time.After(time.Millisecond)
+		awake += min(time.Since(look), 20*time.Millisecond)
 	}
 	t.Fatalf("left over: %+v", s)
 }
@@ -298,20 +312,32 @@ func TestHolderAndLease(t *testing.T) {
 	memory := memstore.New()
 	store := open(t, serve(t, memory.Open()))
 	most := store.Guarantees().MaxTTL
+	var first time.Time // before the first try of each lease
 	for i, ttl := range []time.Duration{100 * time.Millisecond, 333 * time.Millisecond, time.Second, 7 * time.Second, most} {
-		r := request(fmt.Sprintf("name-%d", i), one)
-		r.TTL = ttl
-		g, err := store.Acquire(t.Context(), r)
-		if err != nil || g.TTL < ttl-10*time.Millisecond || g.TTL > ttl*7/5 {
-			t.Errorf("a lease of %v: %+v, %v", ttl, g, err)
+		for try := 1; ; try++ {
+			r := request(fmt.Sprintf("name-%d-%d", i, try), one)
+			r.TTL = ttl
+			asked := time.Now()
+			if try == 1 {
+				first = asked
+			}
+			g, err := store.Acquire(t.Context(), r)
+			took := time.Since(asked)
+			if err == nil && g.TTL >= ttl-10*time.Millisecond && g.TTL <= ttl*7/5 {
+				break
+			}
+			if took < 5*time.Millisecond || try == 50 { // a slow server counts its own time too
+				t.Errorf("a lease of %v, asked for %v ago: %+v, %v", ttl, took, g, err)
+				break
+			}
 		}
 	}
 	var held *driver.HeldError
-	_, err := store.Acquire(t.Context(), request("name-4", two))
+	_, err := store.Acquire(t.Context(), request("name-4-1", two))
 	if !errors.As(err, &held) || len(held.Holds) != 1 || !strings.HasPrefix(held.Holds[0].Label, "report web-3/4121 (ann, ") {
 		t.Fatalf("the refusal is %+v", err)
 	}
-	if left := time.Until(held.Until); left < most-2*time.Second || left > most+2*time.Second {
-		t.Errorf("the hold ends in %v", left)
+	if low, high := first.Add(most-2*time.Second), time.Now().Add(most+2*time.Second); held.Until.Before(low) || held.Until.After(high) {
+		t.Errorf("the hold ends at %v, not between %v and %v", held.Until, low, high)
 	}
 }

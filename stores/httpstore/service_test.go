@@ -49,10 +49,11 @@ func (s *service) url() string { return "http://" + s.addr }
 
 func (s *service) start(store driver.Store) {
 	s.t.Helper()
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var l net.Listener
+	server.Eventually(s.t, func() (err error) { // another program may have the port for a moment
+		l, err = net.Listen("tcp", s.addr)
+		return err
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.addr = l.Addr().String()

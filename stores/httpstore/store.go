@@ -18,7 +18,7 @@ import (
 // Store keeps locks in the store of one or more servers. It is safe for concurrent use.
 type Store struct {
 	calls   storekit.Calls
-	servers []*overhttp.Client
+	servers []server
 	first   atomic.Int32 // the server that is asked first
 	clock   driver.Clock
 	g       driver.Guarantees
@@ -45,7 +45,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	for _, base := range bases {
 		client := overhttp.New(base, transport)
 		client.Sign = signer(all.Token)
-		s.servers = append(s.servers, client)
+		s.servers = append(s.servers, server{client, make(chan struct{}, maxLeaving)})
 	}
 	if all.examine || !all.lazy {
 		if err := s.learn(ctx); err != nil && !all.examine {
@@ -176,7 +176,7 @@ func (r *released) complete() bool { _, known := outcomes[r.Outcome]; return kno
 // grant returns the grant of an answer. Its time counts from the moment at which the request was
 // sent.
 func (s *Store) grant(out *granted) driver.Grant {
-	g := driver.Grant{Fence: out.Fence, TTL: max(time.Duration(*out.ValidMS)*time.Millisecond, time.Microsecond)}
+	g := driver.Grant{Fence: out.Fence, TTL: max(duration(*out.ValidMS), time.Microsecond)}
 	if s.g.Fence == driver.FenceNone {
 		g.Fence = 0 // a lazily opened store promises none
 	}

@@ -98,12 +98,5 @@ func servers(u *url.URL) (addresses []string, isEncrypted bool) {
 
 // at returns the URL through a proxy at address. A certificate is checked against the first host.
 func at(u *url.URL, address string) *url.URL {
-	there, query := *u, u.Query()
-	there.Host = address
-	if u.Scheme == encrypted && !query.Has("server-name") {
-		first, _, _ := strings.Cut(u.Host, ",")
-		query.Set("server-name", (&url.URL{Host: first}).Hostname())
-		there.RawQuery = query.Encode()
-	}
-	return &there
+	return storeurl.Behind(u, address, u.Scheme == encrypted)
 }

@@ -110,7 +110,7 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		switch {
 		case ctx.Err() != nil:
 			return driver.Grant{}, ctx.Err()
-		case err == nil && a.status == http.StatusAccepted:
+		case err == nil && a.status == http.StatusAccepted && a.read(new(goesOn)) == nil:
 			heard := s.clock.Now()
 			if failing = 0; heard.Sub(p.lost) > 2*grace {
 				p.body.Wait = p.each.Milliseconds()
@@ -146,6 +146,13 @@ func (p *poller) wait(ctx context.Context) (driver.Grant, error) {
 		}
 	}
 }
+
+// goesOn is the answer while the client keeps its place.
+type goesOn struct {
+	RetryMS *int64 `json:"retry_ms"`
+}
+
+func (g *goesOn) complete() bool { return g.RetryMS != nil }
 
 // ask sends one request, and returns early if ctx ends.
 func (p *poller) ask(ctx context.Context) (*answer, error) {

@@ -30,7 +30,7 @@ func apiServer(t *testing.T) (s *httptest.Server, seen *http.Request) {
 	seen = new(http.Request)
 	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*seen = *r
-		w.WriteHeader(http.StatusNotFound)
+		http.Error(w, `{"kind":"Status"}`, http.StatusNotFound)
 	}))
 	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
 	s.StartTLS()

@@ -87,7 +87,7 @@ func (l *leases) Get(ctx context.Context, name string) (v register.Value, err er
 	}
 	var o lease
 	switch {
-	case r.Status == http.StatusNotFound:
+	case isMissing(r):
 		return v, nil
 	case r.Err() != nil:
 		return v, r.Err()
@@ -102,6 +102,13 @@ func (l *leases) Get(ctx context.Context, name string) (v register.Value, err er
 	}
 	v.Data, v.Version = []byte(o.Metadata.Annotations[recordNote]), o.Metadata.ResourceVersion
 	return v, nil
+}
+
+// isMissing reports whether the API server says that an object does not exist. A load balancer with
+// no server behind it answers 404, too, but says nothing of the kind.
+func isMissing(r *overhttp.Reply) bool {
+	var o lease
+	return r.Status == http.StatusNotFound && json.Unmarshal(r.Body, &o) == nil && o.Kind == "Status"
 }
 
 // Put makes an object, or replaces it if it still has the version.
@@ -136,10 +143,16 @@ func (l *leases) Put(ctx context.Context, name string, data []byte, version stri
 	switch {
 	case err != nil:
 		return err
-	case r.Status == http.StatusConflict, r.Status == http.StatusNotFound && version != "":
+	case r.Status == http.StatusConflict, isMissing(r) && version != "":
 		return register.ErrChanged
+	case r.Err() != nil:
+		return r.Err()
 	}
-	return r.Err()
+	var written lease
+	if json.Unmarshal(r.Body, &written) != nil || written.Metadata.ResourceVersion == "" { // of a proxy that answers in its place
+		return fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUncertain)
+	}
+	return nil
 }
 
 // Names lists the names of the objects that padlock has made.

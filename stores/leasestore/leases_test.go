@@ -74,6 +74,42 @@ func TestDisturbances(t *testing.T) {
 	}
 }
 
+// A proxy that answers 200 or 404 to everything, as for maintenance, frees no name, ends no hold
+// and grants no lock.
+func TestPortal(t *testing.T) {
+	for body, status := range map[string]int{"<html>Please log in</html>": 200, "{}": 200, "": 200, "default backend - 404": 404} {
+		inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
+			store, f := open(t, s, false)
+			other, _ := open(t, s, false)
+			answer := func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
+				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+				w.WriteHeader(status)
+				w.Write([]byte(body))
+			}
+			f.Next("read", 1, answer)
+			if _, err := store.Inspect(t.Context(), "job"); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%q: a read: %v", body, err)
+			}
+			f.Next("write", 1000, answer)
+			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) && status == 200 || err == nil {
+				t.Errorf("%q: a write: %v", body, err)
+			}
+			if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
+				t.Errorf("%q: nothing was written: %+v, %v", body, st, err)
+			}
+			r := request("held")
+			if _, err := other.Acquire(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			f.Next("write", 0, nil)
+			f.Next("read", 1, answer)
+			if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
+				t.Errorf("%q: a hold: %v", body, err)
+			}
+		})
+	}
+}
+
 // Without the rights, nothing is written, and the error is not one of the lock.
 func TestForbidden(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
@@ -214,7 +250,7 @@ func TestURLs(t *testing.T) {
 	var seen []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.URL.Path+" "+r.Header.Get("Authorization"))
-		w.WriteHeader(http.StatusNotFound)
+		http.Error(w, `{"kind":"Status"}`, http.StatusNotFound)
 	}))
 	defer server.Close()
 	u, err := url.Parse("kubernetes://shop/locks?token-file=" + token + "&endpoint=" + server.URL)
@@ -244,7 +280,7 @@ func TestPrefix(t *testing.T) {
 	paths := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		paths[r.URL.Path] = true
-		w.WriteHeader(http.StatusNotFound)
+		http.Error(w, `{"kind":"Status"}`, http.StatusNotFound)
 	}))
 	defer server.Close()
 	look := func(store *register.Store, err error) {
@@ -273,7 +309,7 @@ func TestPrefix(t *testing.T) {
 // With the clock of the servers, register.Skew counts if it is more than two seconds.
 func TestSkew(t *testing.T) {
 	c := leasestore.Config{Namespace: "shop", Endpoint: "http://memory", ServerClock: true}
-	for skew, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: 10 * time.Second, 10 * time.Second: 33 * time.Second} {
+	for skew, want := range map[time.Duration]time.Duration{0: 15 * time.Second, time.Second: 15 * time.Second, 10 * time.Second: 55 * time.Second} {
 		store, err := leasestore.Open(t.Context(), c, register.Lazy(), nil, register.Skew(skew))
 		if err != nil {
 			t.Fatal(err)

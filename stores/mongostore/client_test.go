@@ -83,11 +83,15 @@ func TestLoginWithASlash(t *testing.T) {
 func login(t *testing.T, config func(uri string) mongostore.Config) (database, user string) {
 	t.Helper()
 	sc := &script{reply: always(refusal(18))}
-	s, err := mongostore.Open(t.Context(), config(sc.listen(t).URI))
-	if err == nil {
-		s.Close()
-		t.Fatal("the store opened though the login was refused")
-	}
+	c := config(sc.listen(t).URI)
+	err := sc.reach(func() error {
+		s, err := mongostore.Open(t.Context(), c)
+		if err == nil {
+			s.Close()
+			t.Fatal("the store opened though the login was refused")
+		}
+		return err
+	})
 	if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "se@cr") {
 		t.Errorf("the error has the password: %v", err)
 	}

@@ -54,7 +54,8 @@ func TestCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sc := &script{reply: always(refusal(14031))} // the first command is enough
-			c.do(t.Context(), sc.serve(t, c.opts...))
+			s := sc.serve(t, c.opts...)
+			sc.reach(func() error { c.do(t.Context(), s); return nil })
 			if len(sc.sent) != 1 {
 				t.Fatalf("%d commands were sent", len(sc.sent))
 			}
@@ -137,11 +138,12 @@ func TestWritesAreDurable(t *testing.T) {
 		sc := &script{reply: always(refusal(14031))}
 		s := sc.serve(t, opts...)
 		ctx := t.Context()
-		s.Acquire(ctx, request("job", "one"))
-		s.Acquire(ctx, driver.Request{Name: "job", Token: "two", Replaces: "one", TTL: time.Minute})
-		s.Extend(ctx, "job", "one", time.Minute)
-		s.Release(ctx, "job", "one", 0)
-		s.Break(ctx, "job", 0)
+		adopts := driver.Request{Name: "job", Token: "two", Replaces: "one", TTL: time.Minute}
+		sc.reach(func() error { return second(s.Acquire(ctx, request("job", "one"))) })
+		sc.reach(func() error { return second(s.Acquire(ctx, adopts)) })
+		sc.reach(func() error { return second(s.Extend(ctx, "job", "one", time.Minute)) })
+		sc.reach(func() error { return second(s.Release(ctx, "job", "one", 0)) })
+		sc.reach(func() error { return second(s.Break(ctx, "job", 0)) })
 		if len(sc.sent) != 5 {
 			t.Errorf("%d commands were sent", len(sc.sent))
 		}

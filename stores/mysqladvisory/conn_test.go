@@ -77,7 +77,9 @@ func (f *fakeConn) conn(t *testing.T) *conn {
 // If two connections have one session, a proxy shares sessions. The exception is an older
 // connection that has ended without notice, because a server that was restarted numbers its
 // sessions from the beginning.
-func TestNumbersAfterARestart(t *testing.T) {
+func TestNumbersAfterARestart(t *testing.T) { synctest.Test(t, numbersAfterARestart) }
+
+func numbersAfterARestart(t *testing.T) {
 	for _, k := range []struct {
 		ended, busy, elsewhere bool
 		want                   error
@@ -108,7 +110,9 @@ func TestNumbersAfterARestart(t *testing.T) {
 
 // If a connection was idle for longer than a statement may take, the store checks it before it uses
 // it. A live connection is kept. One that has ended is not used again.
-func TestIdleConnections(t *testing.T) {
+func TestIdleConnections(t *testing.T) { synctest.Test(t, idleConnections) }
+
+func idleConnections(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		f := &fakeConn{ended: ended}
 		c := f.conn(t)
@@ -121,7 +125,9 @@ func TestIdleConnections(t *testing.T) {
 }
 
 // Between pings, a connection with holds looks at its socket, and notices its end there.
-func TestLook(t *testing.T) {
+func TestLook(t *testing.T) { synctest.Test(t, look) }
+
+func look(t *testing.T) {
 	for _, holds := range []int32{0, 1} {
 		c := (&fakeConn{ended: true}).conn(t)
 		c.last = time.Now()

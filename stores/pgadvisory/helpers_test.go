@@ -13,7 +13,7 @@ import (
 )
 
 // soon is the longest time that a test waits for an event that has to happen.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 func request(name string) driver.Request {
 	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -57,11 +58,13 @@ func TestWrappedMembersLoseNoAbility(t *testing.T) {
 		"both":    func(s driver.Store) driver.Store { return &wrapped{driver.WithPrefix(&wrapped{s}, "tenant:")} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stores []driver.Store
-			for range 3 {
-				stores = append(stores, wrap(&reporting{Store: memstore.New()}))
-			}
-			canAll(t, of(t, stores))
+			synctest.Test(t, func(t *testing.T) {
+				var stores []driver.Store
+				for range 3 {
+					stores = append(stores, wrap(&reporting{Store: memstore.New()}))
+				}
+				canAll(t, of(t, stores))
+			})
 		})
 	}
 }
@@ -181,7 +184,9 @@ func allOf(t *testing.T, stores ...driver.Store) *quorum.Store {
 	return s
 }
 
-func TestStoreID(t *testing.T) {
+func TestStoreID(t *testing.T) { synctest.Test(t, storeID) }
+
+func storeID(t *testing.T) {
 	a, b, c := &knowing{memstore.New(), "a", 0}, &knowing{memstore.New(), "b", 0}, &knowing{memstore.New(), "", 0}
 	s := allOf(t, a, b, c)
 	_, err := s.StoreID(t.Context())

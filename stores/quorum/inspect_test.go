@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -159,7 +160,9 @@ type reporting struct {
 
 func (r *reporting) Status(context.Context) ([]driver.Finding, error) { return r.found, r.err }
 
-func TestStatus(t *testing.T) {
+func TestStatus(t *testing.T) { synctest.Test(t, status) }
+
+func status(t *testing.T) {
 	ok := []driver.Finding{{Name: "uptime", Value: "1 s", Advice: "wait"}}
 	s, err := quorum.New(quorum.Majority, []driver.Store{
 		&reporting{memstore.New(), ok, nil}, &reporting{memstore.New(), nil, driver.ErrUnavailable}, memstore.New(),

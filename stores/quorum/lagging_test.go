@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -23,7 +24,9 @@ func (l lagging) Release(ctx context.Context, name, token string, keep time.Dura
 
 // TestCoolDownBeforeTheLastMember: a name that a majority keeps free has no holder, although one
 // member has not heard of the release yet.
-func TestCoolDownBeforeTheLastMember(t *testing.T) {
+func TestCoolDownBeforeTheLastMember(t *testing.T) { synctest.Test(t, coolDownBeforeTheLastMember) }
+
+func coolDownBeforeTheLastMember(t *testing.T) {
 	var ours, theirs []driver.Store
 	arrive := make(chan struct{})
 	for i := range 5 {

@@ -184,7 +184,6 @@ func TestGuardAfterAPromotionWithoutData(t *testing.T) {
 func TestGuardLastsOverAFailover(t *testing.T) {
 	t.Parallel()
 	a, b, watch := sentinel(t)
-	ask(t, watch, "SENTINEL", "SET", "main", "down-after-milliseconds", "60000")
 	s := openedURL(t, "redis+sentinel://"+watch.Addr()+"/main", redisstore.MaxTTL(time.Hour))
 	take(t, s, request("lost"))
 	a.Restart(false)

@@ -54,7 +54,7 @@ return 1`)
 func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, inside *sync.Mutex, work func()) (longest time.Duration) {
 	began := time.Now()
 	for ctx.Err() == nil {
-		n, err := symfonySave.Exec(context.Background(), c, []string{name}, []string{"php", "5000"}).AsInt64()
+		n, err := symfonySave.Exec(context.Background(), c, []string{name}, []string{"php", "50000"}).AsInt64()
 		if err != nil {
 			t.Error(err)
 			return longest
@@ -197,7 +197,7 @@ func TestTryAfterALongHold(t *testing.T) {
 			go func() { _, err := s.Acquire(context.Background(), next); w <- err }()
 			if name == "set" {
 				c := rawClient(t, single(srv.Addr()))
-				if n, err := symfonySave.Exec(t.Context(), c, []string{"job"}, []string{"php", "5000"}).AsInt64(); err != nil || n != 1 {
+				if n, err := symfonySave.Exec(t.Context(), c, []string{"job"}, []string{"php", "50000"}).AsInt64(); err != nil || n != 1 {
 					t.Logf("the poller came too late: %d, %v", n, err)
 					return
 				}

@@ -49,6 +49,7 @@ func TestSentinelFrozen(t *testing.T) {
 	}
 	primary.Pause()
 	defer primary.Resume()
+	noticeAfter(t, watch, 2*time.Second)
 	for i, s := range stores {
 		eventually(t, "the replica takes over", func() bool {
 			_, err := s.Acquire(t.Context(), request("after "+strconv.Itoa(i)))

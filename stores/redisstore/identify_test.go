@@ -112,7 +112,7 @@ func TestStoreIDAsksOnce(t *testing.T) {
 func TestStoreIDOfASilentServer(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s := opened(t, srv.Addr())
+	s := opened(t, srv.Addr()) // is patient, so that the first call does not give up before the second one
 	srv.Pause()
 	defer srv.Resume()
 	long, endLong := context.WithCancel(t.Context())
@@ -129,7 +129,7 @@ func TestStoreIDOfASilentServer(t *testing.T) {
 	}()
 	<-time.After(100 * time.Millisecond)
 	endShort()
-	// If it waited for the first call, that one would give up before, with another error.
+	// If it waited for the first call, it would go on until that one gives up, with another error.
 	wantIs(t, <-ended, context.Canceled, "the second call")
 	endLong()
 	wantIs(t, <-ended, context.Canceled, "the first call")

@@ -124,7 +124,7 @@ func TestForeignHolds(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))
 	set, plain := opened(t, srv.Addr()), opened(t, srv.Addr(), redisstore.PlainStrings())
-	phpRelease, err := symfony(c, "php", "foreign", 3*time.Second)
+	phpRelease, err := symfony(c, "php", "foreign", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,11 +144,15 @@ func TestForeignHolds(t *testing.T) {
 	}
 	// A lease that has run out blocks nobody, and neither does a member of the set whose lease has
 	// run out.
-	r := request("php")
+	if _, err := symfony(c, "php for a second", "foreign", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	r := request("php for a second")
 	eventually(t, "Acquire after PHP's lease ended", func() bool { _, err := set.Acquire(t.Context(), r); return err == nil })
 	if err := phpRelease(); err != nil {
 		t.Fatal(err)
 	}
+	take(t, set, request("php"))
 }
 
 func TestWrongTypes(t *testing.T) {

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -124,24 +125,35 @@ func (m *memory) keeps() {
 // handsOver checks that a hold is handed over to a waiter, in the queue and within the process.
 func (m *memory) handsOver() {
 	m.t.Helper()
-	r := request("handed")
+	untilInTime(m.t, m.handedOver)
+}
+
+func (m *memory) handedOver(name string) (late bool) {
+	m.t.Helper()
+	r := request(name)
 	take(m.t, m.s, r)
 	w := waits(m.t, m.s, r.Name)
 	m.full(true)
 	defer m.full(false)
 	free(m.t, m.s, r)
+	a := <-w.done
+	if _, err := m.s.Acquire(m.t.Context(), w.r); errors.Is(err, driver.ErrUnavailable) && a.err == nil && lapsed(a.g) {
+		return true // the reservation has lapsed, and there is no memory for a new hold
+	}
+	w.done <- a
 	w.got()
-	next := request("handed")
+	next := request(name)
 	out, g, _, err := m.s.Pass(m.t.Context(), w.r.Token, next)
 	if strings.Contains(m.t.Name(), "foreign") || strings.Contains(m.t.Name(), "string,_no_fences") {
 		free(m.t, m.s, w.r)
-		return
+		return false
 	}
 	m.must("Pass", err)
 	if out != driver.OutcomeReleased || g.TTL == 0 {
 		m.t.Errorf("Pass without memory: %v, %+v", out, g)
 	}
 	free(m.t, m.s, next)
+	return false
 }
 
 // converts demotes and promotes, and has readers end their holds.

@@ -18,36 +18,48 @@ func TestOlderWaitersForPermitsAreServed(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			srv := server.Redis(t, server.RedisOptions{})
-			s, older, newer := opened(t, srv.Addr()), opened(t, srv.Addr()), opened(t, srv.Addr())
-			gate := request(driver.SlotGate("job", 1))
-			take(t, s, gate)
-			first, second := request(gate.Name), request(gate.Name)
-			got, next := make(chan driver.Grant, 1), make(chan driver.Grant, 1)
-			wait := func(s driver.Waiter, r driver.Request, to chan driver.Grant, after string) {
-				go func() {
-					g, _ := s.Wait(context.WithoutCancel(t.Context()), r, true)
-					to <- g
-				}()
-				eventually(t, after, func() bool { return ask(t, srv, "ZSCORE", keyOf(t, srv, "q:", gate.Name), r.Token) != "" })
-			}
-			wait(older, first, got, "the older waiter is in the queue")
-			h := keyOf(t, srv, "h:", gate.Name)
-			record := strings.Fields(ask(t, srv, "HGET", h, "w"+first.Token))
-			record[4] = "p"
-			ask(t, srv, "HSET", h, "w"+first.Token, strings.Join(record, " "))
-			wait(newer, second, next, "the newer waiter is in the queue")
-			if _, err := s.Release(t.Context(), gate.Name, gate.Token, keep); err != nil {
-				t.Fatal(err)
-			}
-			if g := <-got; g.TTL == 0 || len(next) > 0 {
-				t.Errorf("the older waiter gets %+v, and the newer one %d hand-overs", g, len(next))
-			}
-			free(t, older, first)
-			if g := <-next; g.TTL == 0 {
-				t.Errorf("the newer waiter gets %+v", g)
-			}
+			untilInTime(t, func(name string) (late bool) { return olderWaiterIsServed(t, srv, name, keep) })
 		})
 	}
+}
+
+// olderWaiterIsServed returns true if the older waiter was too late for its reservation.
+func olderWaiterIsServed(t *testing.T, srv *server.Server, name string, keep time.Duration) (late bool) {
+	t.Helper()
+	s, older, newer := opened(t, srv.Addr()), opened(t, srv.Addr()), opened(t, srv.Addr())
+	gate := request(driver.SlotGate(name, 1))
+	take(t, s, gate)
+	first, second := request(gate.Name), request(gate.Name)
+	got, next := make(chan driver.Grant, 1), make(chan driver.Grant, 1)
+	wait := func(s driver.Waiter, r driver.Request, to chan driver.Grant, after string) {
+		go func() {
+			g, _ := s.Wait(context.WithoutCancel(t.Context()), r, true)
+			to <- g
+		}()
+		eventually(t, after, func() bool { return ask(t, srv, "ZSCORE", keyOf(t, srv, "q:", gate.Name), r.Token) != "" })
+	}
+	wait(older, first, got, "the older waiter is in the queue")
+	h := keyOf(t, srv, "h:", gate.Name)
+	record := strings.Fields(ask(t, srv, "HGET", h, "w"+first.Token))
+	record[4] = "p"
+	ask(t, srv, "HSET", h, "w"+first.Token, strings.Join(record, " "))
+	wait(newer, second, next, "the newer waiter is in the queue")
+	if _, err := s.Release(t.Context(), gate.Name, gate.Token, keep); err != nil {
+		t.Fatal(err)
+	}
+	g := <-got
+	early := len(next)
+	out, err := older.Release(t.Context(), first.Name, first.Token, 0)
+	if g.TTL > 0 && err == nil && (early > 0 || out != driver.OutcomeReleased) && lapsed(g) {
+		return true
+	}
+	if g.TTL == 0 || early > 0 || err != nil || out != driver.OutcomeReleased {
+		t.Errorf("the older waiter gets %+v, and the newer one %d hand-overs before the release: %v, %v", g, early, out, err)
+	}
+	if g := <-next; g.TTL == 0 {
+		t.Errorf("the newer waiter gets %+v", g)
+	}
+	return false
 }
 
 // keyOf returns the key of a name whose kind is the given letter, or "none".

@@ -220,7 +220,14 @@ func sentinel(t *testing.T) (primary, replica, watch *server.Server) {
 		m, err := c.Do(t.Context(), c.B().SentinelReplicas().Master("main").Build()).ToArray()
 		return err == nil && len(m) == 1
 	})
+	noticeAfter(t, watch, time.Minute) // a busy machine is no reason for a failover
 	return primary, replica, watch
+}
+
+// noticeAfter sets how long the primary must be silent before the sentinel begins a failover.
+func noticeAfter(t *testing.T, watch *server.Server, d time.Duration) {
+	t.Helper()
+	ask(t, watch, "SENTINEL", "SET", "main", "down-after-milliseconds", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
 // TestSentinel fails over: fences go on growing, even if locks are lost (T-R5).
@@ -237,6 +244,7 @@ func TestSentinel(t *testing.T) {
 	r := request("job")
 	first := take(t, s, r)
 	primary.Kill()
+	noticeAfter(t, watch, 2*time.Second)
 	var g driver.Grant
 	eventually(t, "the replica takes over", func() bool {
 		g, err = s.Acquire(t.Context(), request("other job"))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Scheme describes the URLs of Redis for package open. [FromURL] lists the URLs.
@@ -84,12 +85,8 @@ func at(u *url.URL, address string) *url.URL {
 	if u.Scheme != "redis" && u.Scheme != "rediss" || u.Host == "" { // without a host, it is a unix socket
 		return nil
 	}
-	there, query := *u, u.Query()
-	if _, encrypted := servers(u); encrypted && !query.Has("server-name") {
-		query.Set("server-name", u.Hostname()) // the certificate is for this host, not for address
-	}
-	there.Host, there.RawQuery = address, query.Encode()
-	return &there
+	_, encrypted := servers(u)
+	return storeurl.Behind(u, address, encrypted)
 }
 
 var (

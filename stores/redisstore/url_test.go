@@ -65,10 +65,11 @@ func TestURLPlaces(t *testing.T) {
 }
 
 func TestURLOptions(t *testing.T) {
+	ninety := 90 * time.Second
 	_, c, err := parsed(t, "redis://h?layout=string&fences=no&fence-keep=2h&prefix=a:&foreign=yes&only-padlock=yes&max-ttl=90s"+
 		"&restart-guard=strict&run-ids=/x&eviction=allow&durable=yes&replicas=2&replica-wait=50ms&lazy=yes")
 	want := config{
-		strings: true, keep: 2 * time.Hour, prefix: "a:", foreign: true, alone: true, maxTTL: new(90 * time.Second), guard: GuardStrict,
+		strings: true, keep: 2 * time.Hour, prefix: "a:", foreign: true, alone: true, maxTTL: &ninety, guard: GuardStrict,
 		runIDs: RunIDDir("/x"), evicts: true, durable: true, replicas: 2, patience: 50 * time.Millisecond, lazy: true,
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {

@@ -16,28 +16,32 @@ import (
 // the object's generation.
 type bucket struct {
 	*overhttp.Client
-	prefix string
-	google bool
+	prefix  string
+	service Service
 }
 
-// versionOf returns the version of an object that a GET has read.
+// versionOf returns the version of the object that a GET has read or a PUT has written, or "".
 func (b *bucket) versionOf(r *overhttp.Reply) string {
-	if b.google {
+	if b.service == ServiceGoogle {
 		return r.Header.Get("X-Goog-Generation")
 	}
 	return r.Header.Get("ETag")
 }
 
-// onlyIf returns the header of a PUT that is carried out only if the object has the version.
+// onlyIf returns the headers of a PUT that is carried out only if the object has the version.
+// Without no-store, caches may keep replies about a public object of Google or Azure.
 func (b *bucket) onlyIf(version string) map[string]string {
-	if !b.google {
-		return overhttp.IfMatch(version)
+	header := overhttp.IfMatch(version)
+	switch b.service {
+	case ServiceGoogle:
+		if version == "" {
+			version = "0" // there is no object
+		}
+		header = map[string]string{"X-Goog-If-Generation-Match": version, "Cache-Control": "no-store"}
+	case ServiceAzure:
+		header["X-Ms-Blob-Type"], header["X-Ms-Blob-Cache-Control"] = "BlockBlob", "no-store"
 	}
-	if version == "" {
-		version = "0" // there is no object
-	}
-	// Google keeps replies about a public object in caches, unless the object forbids it.
-	return map[string]string{"X-Goog-If-Generation-Match": version, "Cache-Control": "no-store"}
+	return header
 }
 
 // Get reads an object, and the Date of the reply.
@@ -50,7 +54,7 @@ func (b *bucket) Get(ctx context.Context, key string) (v register.Value, err err
 		return v, err
 	}
 	switch version := b.versionOf(r); {
-	case r.Status == http.StatusNotFound && codeOf(r) == "NoSuchKey":
+	case absent(r):
 		return v, nil
 	case r.Status == http.StatusOK && version != "":
 		v.Data, v.Version = r.Body, version
@@ -67,44 +71,69 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, version strin
 		return err
 	}
 	switch code := codeOf(r); {
-	case r.Status == http.StatusOK:
+	case (r.Status == http.StatusOK || r.Status == http.StatusCreated) && b.versionOf(r) != "" && len(r.Body) == 0:
 		return nil
-	case r.Status == http.StatusPreconditionFailed:
-		return register.ErrChanged
+	case r.Status < 300: // a page has a body, and may have an ETag
+		return fmt.Errorf("%w: %s", driver.ErrUncertain, foreign(r))
+	case r.Status == http.StatusPreconditionFailed && (b.service != ServiceAzure || code == "ConditionNotMet"):
+		return register.ErrChanged // if a program has a lease on an object, Azure answers 412 to every PUT
 	case r.Status == http.StatusConflict && (code == "ConditionalRequestConflict" || code == "OperationAborted"):
 		return register.ErrChanged // another write is under way; this one was not carried out
-	case r.Status == http.StatusNotFound && code == "NoSuchKey":
+	case r.Status == http.StatusConflict && code == "BlobAlreadyExists":
+		return register.ErrChanged
+	case absent(r):
 		return register.ErrChanged // somebody has deleted the object
 	}
 	return refused(r)
 }
 
+// absent reports whether there is no object. Other replies have the same status if there is no
+// bucket.
+func absent(r *overhttp.Reply) bool {
+	code := codeOf(r)
+	return r.Status == http.StatusNotFound && (code == "NoSuchKey" || code == "BlobNotFound")
+}
+
 // Names lists the objects whose keys begin with prefix.
 func (b *bucket) Names(ctx context.Context, prefix string) (keys []string, err error) {
-	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
+	query, mark := url.Values{"list-type": {"2"}, "prefix": {prefix}}, "continuation-token"
+	if b.service == ServiceAzure {
+		query, mark = url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {prefix}}, "marker"
+	}
 	for {
 		r, err := b.Read(ctx, overhttp.Request{Query: query})
 		if err != nil {
 			return nil, err
 		}
 		var page struct {
+			XMLName               xml.Name
 			Contents              []struct{ Key string }
 			IsTruncated           bool
 			NextContinuationToken string
+
+			Blobs      []string `xml:"Blobs>Blob>Name"` // of Azure
+			NextMarker string
 		}
 		if r.Status != http.StatusOK {
 			return nil, refused(r)
 		}
-		if err := xml.Unmarshal(r.Body, &page); err != nil {
-			return nil, fmt.Errorf("%w: the list cannot be read: %w", driver.ErrUnavailable, err)
+		if err := xml.Unmarshal(r.Body, &page); err != nil || page.XMLName.Local != "ListBucketResult" && page.XMLName.Local != "EnumerationResults" {
+			return nil, fmt.Errorf("%w: the list cannot be read: %s", driver.ErrUnavailable, foreign(r))
 		}
 		for _, c := range page.Contents {
 			keys = append(keys, c.Key)
 		}
-		if !page.IsTruncated {
+		keys = append(keys, page.Blobs...)
+		next := page.NextContinuationToken
+		if b.service == ServiceAzure {
+			next = page.NextMarker
+		} else if !page.IsTruncated {
+			next = ""
+		}
+		if next == "" {
 			return keys, nil
 		}
-		query.Set("continuation-token", page.NextContinuationToken)
+		query.Set(mark, next)
 	}
 }
 
@@ -117,9 +146,18 @@ func codeOf(r *overhttp.Reply) string {
 	return e.Code
 }
 
+// foreign says that a reply with the status of a success is not one of the service, but of a proxy
+// or a portal that answers in its place.
+func foreign(r *overhttp.Reply) string {
+	return fmt.Sprintf("the reply %d is none of object storage: look for a proxy before the service: %.100q", r.Status, r.Body)
+}
+
 // refused returns the error for a reply that is none of the expected ones.
 func refused(r *overhttp.Reply) error {
-	if region := r.Header.Get("X-Amz-Bucket-Region"); r.Status == 301 || r.Status == 307 || codeOf(r) == "AuthorizationHeaderMalformed" && region != "" {
+	if r.Status < 300 { // it does not say that there is no object
+		return fmt.Errorf("%w: %s", driver.ErrUnavailable, foreign(r))
+	}
+	if region := r.Header.Get("X-Amz-Bucket-Region"); region != "" && (r.Status == 301 || r.Status == 307 || codeOf(r) == "AuthorizationHeaderMalformed") {
 		return fmt.Errorf("%w: the bucket is in the region %s: write region=%[2]s", driver.ErrUnavailable, region)
 	}
 	return r.Err()

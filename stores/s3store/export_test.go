@@ -10,7 +10,11 @@ import (
 
 // Through opens the store of a URL lazily, and sends its requests through transport.
 func Through(ctx context.Context, u *url.URL, transport http.RoundTripper) (*register.Store, error) {
-	t, err := kind.Read(u)
+	k, service := &kind, ServiceS3
+	if u.Scheme == azure.Name {
+		k, service = &azure, ServiceAzure
+	}
+	t, err := k.Read(u)
 	if err != nil {
 		return nil, err
 	}
@@ -18,6 +22,6 @@ func Through(ctx context.Context, u *url.URL, transport http.RoundTripper) (*reg
 	if err != nil {
 		return nil, err
 	}
-	c.Transport = transport
+	c.Service, c.Transport = service, transport
 	return Open(ctx, c, register.Lazy())
 }

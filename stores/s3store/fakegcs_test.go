@@ -4,6 +4,7 @@ package s3store_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -37,7 +38,7 @@ func TestFakeGCS(t *testing.T) {
 		Slow: true,
 		Open: func(ctx context.Context) (driver.Store, error) {
 			return s3store.Open(ctx, s3store.Config{
-				Bucket: "padlock-test", Prefix: "locks", Google: true, Endpoint: translation.URL, Token: token,
+				Bucket: "padlock-test", Prefix: "locks", Service: s3store.ServiceGoogle, Endpoint: translation.URL, Token: token,
 			}, register.Skew(0))
 		},
 	})
@@ -63,7 +64,15 @@ func translate(w http.ResponseWriter, r *http.Request, server string) {
 		panic(http.ErrAbortHandler)
 	}
 	defer reply.Body.Close()
-	w.Header().Set("X-Goog-Generation", reply.Header.Get("X-Goog-Generation"))
+	generation := reply.Header.Get("X-Goog-Generation")
+	if r.Method == http.MethodPut && reply.StatusCode == http.StatusOK {
+		var object struct{ Generation string }
+		if err := json.NewDecoder(reply.Body).Decode(&object); err != nil {
+			panic(err)
+		}
+		generation = object.Generation // the JSON API has it in the body; the XML API has no body
+	}
+	w.Header().Set("X-Goog-Generation", generation)
 	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	w.WriteHeader(reply.StatusCode)
 	if reply.StatusCode == http.StatusNotFound {

@@ -1,7 +1,6 @@
 package s3store
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -13,13 +12,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/storekit/aws"
@@ -31,8 +28,13 @@ import (
 func signGoogle(c *overhttp.Client, token func(context.Context) (string, error), client *http.Client) {
 	found := token == nil
 	if found {
-		t := &tokens{client: client, turn: make(chan struct{}, 1)}
-		token, c.Judge = t.get, t.judge
+		t := keepTokens(c, client, googleTokenRequest)
+		token = func(ctx context.Context) (string, error) {
+			if text := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); text != "" {
+				return text, nil
+			}
+			return t.get(ctx)
+		}
 	}
 	c.Sign = func(q *http.Request, body []byte) error {
 		id, secret := os.Getenv("GS_ACCESS_KEY_ID"), os.Getenv("GS_SECRET_ACCESS_KEY")
@@ -49,92 +51,6 @@ func signGoogle(c *overhttp.Client, token func(context.Context) (string, error),
 	}
 }
 
-// tokens finds access tokens, and keeps the last one.
-type tokens struct {
-	client  *http.Client
-	refused atomic.Bool   // the service does not take the last token any more
-	turn    chan struct{} // has a value while a goroutine uses what follows
-	token   string
-	until   time.Time
-	tried   time.Time // when the last fetch began
-}
-
-// early is how long before its end a token is replaced.
-const early = time.Minute
-
-// While the last token is valid, a fetch takes patience at most, and the next one begins pause
-// later: a silent token server must not use up the time of the requests.
-const (
-	patience = time.Second
-	pause    = 5 * time.Second
-)
-
-// judge notes that the service has refused a token before its end.
-func (t *tokens) judge(r *overhttp.Reply) {
-	if r.Status == http.StatusUnauthorized {
-		t.refused.Store(true)
-	}
-}
-
-// get returns a token. If a new one cannot be had, the last one serves until its end.
-func (t *tokens) get(ctx context.Context) (string, error) {
-	if text := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); text != "" {
-		return text, nil
-	}
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	left := time.Until(t.until)
-	if left > early && !t.refused.Load() || left > 0 && time.Since(t.tried) < pause {
-		return t.token, nil
-	}
-	t.tried = time.Now()
-	if left > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	q, err := tokenRequest(ctx)
-	if err == nil {
-		err = t.fetch(q)
-	}
-	if err != nil && time.Now().After(t.until) {
-		return "", err
-	}
-	return t.token, nil
-}
-
-// fetch gets a new token.
-func (t *tokens) fetch(q *http.Request) error {
-	sent := time.Now()
-	reply, err := t.client.Do(q)
-	if err != nil {
-		return err
-	}
-	defer reply.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
-	if err != nil {
-		return err
-	}
-	var a struct {
-		Token   string `json:"access_token"`
-		Seconds int64  `json:"expires_in"`
-	}
-	switch {
-	case reply.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answers %s: %.200q", q.URL.Host, reply.Status, body)
-	case json.Unmarshal(body, &a) != nil || a.Token == "":
-		return fmt.Errorf("the reply of %s has no access token", q.URL.Host) // it may have a secret
-	}
-	// By the time of day: the other clock of the process stands still while a machine sleeps.
-	t.refused.Store(false)
-	t.token, t.until = a.Token, sent.Round(0).Add(time.Duration(a.Seconds)*time.Second)
-	return nil
-}
-
 // A login is a file of credentials: of a service account, or of a person (authorized_user).
 type login struct {
 	Type         string `json:"type"`
@@ -147,9 +63,9 @@ type login struct {
 	Refresh      string `json:"refresh_token"`
 }
 
-// tokenRequest returns the request for a token: with the file of credentials, or without one to the
-// metadata server of the machine.
-func tokenRequest(ctx context.Context) (*http.Request, error) {
+// googleTokenRequest returns the request for a token: with the file of credentials, or without one
+// to the metadata server of the machine.
+func googleTokenRequest(ctx context.Context) (*http.Request, error) {
 	file, given := os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"), true
 	if file == "" {
 		given = false
@@ -201,11 +117,7 @@ func fileRequest(ctx context.Context, file string, text []byte) (*http.Request, 
 	default:
 		return nil, fmt.Errorf("%s has credentials of the type %q, which padlock does not read: set GOOGLE_OAUTH_ACCESS_TOKEN to the output of gcloud auth print-access-token", file, l.Type)
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, l.TokenURI, bytes.NewReader([]byte(form.Encode())))
-	if err == nil {
-		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	return q, err
+	return formRequest(ctx, l.TokenURI, form)
 }
 
 // claim returns a signed claim to be the service account, a JSON Web Token (RS256).
@@ -237,13 +149,4 @@ func (l *login) claim(now time.Time) (string, error) {
 	sum := sha256.Sum256([]byte(claim))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	return claim + "." + base64.RawURLEncoding.EncodeToString(signature), err
-}
-
-// first sets an empty text to the first of the others that is not empty.
-func first(text *string, others ...string) {
-	for _, other := range others {
-		if *text == "" {
-			*text = other
-		}
-	}
 }

@@ -44,7 +44,7 @@ func withoutGoogle(t *testing.T) (folder string) {
 func ask(t *testing.T, wire roundTrip) (*http.Request, error) {
 	t.Helper()
 	var seen *http.Request
-	store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Prefix: "locks", Google: true, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Prefix: "locks", Service: s3store.ServiceGoogle, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Host == "storage.googleapis.com" {
 			seen = r
 			return reply(404, "<Error><Code>NoSuchKey</Code></Error>"), nil
@@ -236,7 +236,7 @@ func TestTokensAreKept(t *testing.T) {
 	withoutGoogle(t)
 	synctest.Test(t, func(t *testing.T) {
 		fetched, down := 0, false
-		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Google: true, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Service: s3store.ServiceGoogle, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			switch {
 			case r.URL.Host == "storage.googleapis.com":
 				return reply(404, "<Error><Code>NoSuchKey</Code></Error>"), nil
@@ -250,13 +250,7 @@ func TestTokensAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer store.Close()
-		inspect := func(after time.Duration, want int, works bool) {
-			t.Helper()
-			<-time.After(after)
-			if _, err := store.Inspect(t.Context(), "job"); (err == nil) != works || fetched != want {
-				t.Errorf("%v, after %d tokens, want %d", err, fetched, want)
-			}
-		}
+		inspect := inspecting(t, store, &fetched)
 		inspect(0, 1, true)
 		inspect(8*time.Minute, 1, true)
 		inspect(time.Minute, 2, true)
@@ -273,7 +267,7 @@ func TestSilentTokenServer(t *testing.T) {
 	withoutGoogle(t)
 	synctest.Test(t, func(t *testing.T) {
 		silent := false
-		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Google: true, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Service: s3store.ServiceGoogle, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			switch {
 			case r.Context().Err() != nil:
 				return nil, r.Context().Err()
@@ -311,7 +305,7 @@ func TestRefusedToken(t *testing.T) {
 	withoutGoogle(t)
 	synctest.Test(t, func(t *testing.T) {
 		fetched := 0
-		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Google: true, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		store, err := s3store.Open(t.Context(), s3store.Config{Bucket: "shop", Service: s3store.ServiceGoogle, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			switch {
 			case r.URL.Host != "storage.googleapis.com":
 				fetched++
@@ -340,7 +334,7 @@ func TestRefusedToken(t *testing.T) {
 // A reply that has a token, but not in the expected form, is an error that does not show it.
 func TestOddTokenReply(t *testing.T) {
 	withoutGoogle(t)
-	for _, body := range []string{`{"access_token":"hunter2","expires_in":"3599"}`, `access_token=hunter2`, `{"token":"hunter2"}`} {
+	for _, body := range []string{`{"access_token":"hunter2","expires_in":"soon"}`, `access_token=hunter2`, `{"token":"hunter2"}`} {
 		synctest.Test(t, func(t *testing.T) {
 			_, err := ask(t, func(*http.Request) (*http.Response, error) { return reply(200, body), nil })
 			if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "no access token") {
@@ -395,6 +389,18 @@ func TestGoogleURLs(t *testing.T) {
 		}
 		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v; want %q", rawURL, err, want)
+		}
+	}
+}
+
+// inspecting returns a function that looks at a name after a time. The request must work or not,
+// and so many tokens or keys must have been found by then.
+func inspecting(t *testing.T, store *register.Store, found *int) func(after time.Duration, want int, works bool) {
+	return func(after time.Duration, want int, works bool) {
+		t.Helper()
+		<-time.After(after)
+		if _, err := store.Inspect(t.Context(), "job"); (err == nil) != works || *found != want {
+			t.Errorf("%v, after %d finds, want %d", err, *found, want)
 		}
 	}
 }

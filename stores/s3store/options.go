@@ -20,33 +20,45 @@ import (
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
+// A Service is a kind of object storage.
+type Service int
+
+// The services.
+const (
+	ServiceS3     Service = iota // Amazon S3, or a service that speaks like it
+	ServiceGoogle                // Google Cloud Storage
+	ServiceAzure                 // Azure Blob Storage
+)
+
 // Config has the place of the locks and the credentials. Only Bucket is required. Open returns
-// driver.ErrInvalid for a wrong field. An empty field is filled from where the tools of AWS look:
-// the environment and the files in ~/.aws. With Google, it is filled from where the tools of Google
-// look.
+// driver.ErrInvalid for a wrong field. An empty field is filled from where the tools of the service
+// look: for Amazon, the environment and the files in ~/.aws.
 type Config struct {
-	// Bucket is the name of the bucket.
+	// Bucket is the name of the bucket; with ServiceAzure, of the container.
 	Bucket string
-	// Google means a bucket of Google Cloud Storage. Region and HostStyle are not used then.
-	Google bool
+	// Service is where the bucket is. Region is used for ServiceS3 only, and HostStyle not for
+	// ServiceGoogle.
+	Service Service
+	// Account is the storage account of the container. It is used for ServiceAzure only.
+	Account string
 	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters,
 	// digits and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if
 	// it has none.
 	Prefix string
 	// Region is the region of the bucket.
 	Region string
-	// Endpoint is the URL of a service other than Amazon's or Google's, such as
-	// http://localhost:9000.
+	// Endpoint is the URL of another service than the usual one, such as http://localhost:9000.
 	Endpoint string
-	// HostStyle puts the bucket into the host name. It matters only with an Endpoint, where the
-	// bucket is a part of the path otherwise.
+	// HostStyle puts the bucket into the host name; with ServiceAzure, the account. It matters
+	// only with an Endpoint, where the bucket or the account is a part of the path otherwise.
 	HostStyle bool
 	// Credentials returns the access key for a request. session is empty for a lasting key.
-	// Credentials is called often, so it should remember its results. With Google, the key is an
-	// HMAC key.
+	// Credentials is called often, so it should remember its results. With ServiceGoogle, the key
+	// is an HMAC key. With ServiceAzure, secret is the key of the account, or session is a shared
+	// access signature; if both are empty, Token is asked.
 	Credentials func(ctx context.Context) (id, secret, session string, err error)
-	// Token returns an access token of Google for a request. It matters only with Google and
-	// without Credentials. Token is called often, so it should remember its results.
+	// Token returns an access token of Google or Azure for a request. It matters only without
+	// Credentials. Token is called often, so it should remember its results.
 	Token func(ctx context.Context) (string, error)
 	// Transport sends the requests. It must not repeat a PUT that may have arrived.
 	Transport http.RoundTripper
@@ -76,14 +88,20 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
 	o.Prefix, o.Where = c.Prefix, base.String() // prefixes of a bucket fail together
-	if c.Endpoint != "" && c.Endpoint != googleEndpoint {
+	usual := c.Endpoint == "" || c.Endpoint == googleEndpoint
+	if c.Service == ServiceAzure {
+		usual = azureHost.MatchString(base.Host)
+	}
+	if !usual {
 		o.SurvivesRestart, o.SurvivesFailover = driver.PromisePartly, driver.PromisePartly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
 	}
-	b := &bucket{Client: overhttp.New(base, c.Transport), prefix: c.Prefix, google: c.Google}
+	b := &bucket{Client: overhttp.New(base, c.Transport), prefix: c.Prefix, service: c.Service}
 	client := &http.Client{Transport: b.HTTP.Transport}
 	switch {
-	case c.Google && c.Credentials == nil:
+	case c.Service == ServiceAzure:
+		c.signAzure(b.Client, client)
+	case c.Service == ServiceGoogle && c.Credentials == nil:
 		signGoogle(b.Client, c.Token, client)
 	case c.Credentials == nil:
 		c.Credentials = awsCredentials(client)
@@ -100,8 +118,8 @@ func (c *Config) sign(q *http.Request, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("the access key: %w", err)
 	}
-	key := aws.Key{ID: id, Secret: secret, Session: session, Google: c.Google}
-	if c.Google {
+	key := aws.Key{ID: id, Secret: secret, Session: session, Google: c.Service == ServiceGoogle}
+	if key.Google {
 		aws.Sign(q, body, key, "auto", "storage")
 	} else {
 		aws.Sign(q, body, key, c.Region, "s3")
@@ -112,16 +130,21 @@ func (c *Config) sign(q *http.Request, body []byte) error {
 // complete checks the configuration, and takes what is missing from the environment.
 func (c *Config) complete() (base *url.URL, err error) {
 	switch {
-	case c.Google && (!googleForm.MatchString(c.Bucket) || strings.Contains(c.Bucket, "..")):
+	case c.Service < ServiceS3 || c.Service > ServiceAzure:
+		return nil, storekit.Invalidf("the service %d is not known", c.Service)
+	case c.Service == ServiceGoogle && (!googleForm.MatchString(c.Bucket) || strings.Contains(c.Bucket, "..")):
 		return nil, storekit.Invalidf("the bucket: it has at least 3 lower-case letters, digits, dots, hyphens and underscores")
-	case !c.Google && (!bucketForm.MatchString(c.Bucket) || numeric.MatchString(c.Bucket) || strings.Contains(c.Bucket, "..")):
+	case c.Service == ServiceS3 && (!bucketForm.MatchString(c.Bucket) || numeric.MatchString(c.Bucket) || strings.Contains(c.Bucket, "..")):
 		return nil, storekit.Invalidf("the bucket: it has 3 to 63 lower-case letters, digits, dots and hyphens")
 	case !prefixForm.MatchString(c.Prefix):
 		return nil, storekit.Invalidf("the prefix: it is a path such as shop/locks/, of letters, digits and the characters - _ .")
 	}
-	if c.Google {
+	switch c.Service {
+	case ServiceGoogle:
 		first(&c.Endpoint, googleEndpoint)
 		return c.inPath()
+	case ServiceAzure:
+		return c.inAzure()
 	}
 	first(&c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	first(&c.Region, aws.Region())
@@ -168,11 +191,11 @@ func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, 
 		providers = providers[:2]
 	}
 	chain := credentials.NewChainCredentials(providers)
-	return func(ctx context.Context) (string, string, string, error) {
+	return aws.Keep(func(ctx context.Context) (aws.Key, time.Time, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {
 			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
-		return v.AccessKeyID, v.SecretAccessKey, v.SessionToken, err
-	}
+		return aws.Key{ID: v.AccessKeyID, Secret: v.SecretAccessKey, Session: v.SessionToken}, v.Expiration, err
+	})
 }

@@ -15,25 +15,32 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
-const theBucket = "padlock-test"
+const (
+	theBucket  = "padlock-test"
+	theAccount = "shop"
+	theKey     = "aHVudGVyMg==" // of the account
+)
 
-// A service is gofakes3 behind front ends. Each store has a front end of its own.
+// A service is gofakes3, or a fake of Azure, behind front ends. Each store has a front end of its
+// own.
 type service struct {
-	google  bool // it is Google's
+	kind    s3store.Service
 	mu      sync.Mutex
 	objects http.Handler
 	all     []*front
 	resume  chan struct{} // closed while the service goes on
 	counts  map[string]int
-	starts  chan func() // run in goroutines that no store has started
+	starts  chan func()  // run in goroutines that no store has started
+	disturb func(*front) // prepares the front ends of the next stores; nil does nothing
 }
 
-func newService(google bool) *service {
-	s := &service{google: google, counts: map[string]int{}, starts: make(chan func())}
+func newService(kind s3store.Service) *service {
+	s := &service{kind: kind, counts: map[string]int{}, starts: make(chan func())}
 	go func() {
 		for f := range s.starts {
 			go f()
@@ -53,7 +60,10 @@ func (s *service) empty() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects = gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
-	if s.google {
+	switch s.kind {
+	case s3store.ServiceAzure:
+		s.objects = fakes.NewAzure(theAccount, theBucket)
+	case s3store.ServiceGoogle:
 		s.objects = &generations{Handler: s.objects, of: map[string]int{}, last: 1_700_000_000_000_000}
 	}
 }
@@ -272,18 +282,26 @@ func say(status int, code string, effect bool) func(http.ResponseWriter, func() 
 
 func key(context.Context) (id, secret, session string, err error) { return "AKID", "secret", "", nil }
 
+func accountKey(context.Context) (id, secret, session string, err error) { return "", theKey, "", nil }
+
 func token(context.Context) (string, error) { return "the-token", nil }
 
 // openOn opens a store on a front end of its own.
 func (s *service) openOn(ctx context.Context, skew time.Duration, opts ...register.Option) (*register.Store, *front, error) {
 	f := s.newFront(skew)
+	if s.disturb != nil {
+		s.disturb(f)
+	}
 	c := s3store.Config{
-		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://memory", Google: s.google,
+		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://memory", Service: s.kind, Account: theAccount,
 		Transport: &http.Transport{DialContext: f.dial, DisableCompression: true},
 	}
-	if s.google {
+	switch s.kind {
+	case s3store.ServiceGoogle:
 		c.Token = token
-	} else {
+	case s3store.ServiceAzure:
+		c.Credentials = accountKey
+	default:
 		c.Credentials = key
 	}
 	store, err := s3store.Open(ctx, c, append([]register.Option{register.Skew(skew)}, opts...)...)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/overhttp"
@@ -18,7 +19,29 @@ const fewestDays = 7
 
 // Status asks the service about the bucket; see driver.Reporter.
 func (b *bucket) Status(ctx context.Context) ([]driver.Finding, error) {
+	if b.service == ServiceAzure {
+		return []driver.Finding{b.versions(ctx)}, nil
+	}
 	return []driver.Finding{b.versioning(ctx), b.lifecycle(ctx)}, nil
+}
+
+// versions says whether a container of Azure keeps old versions. Azure shows that only in the reply
+// to a write: an object that was written before the setting was made has no version. So it writes
+// the record of the store once more.
+func (b *bucket) versions(ctx context.Context) driver.Finding {
+	key := b.prefix + "%padlock"
+	r, err := b.Read(ctx, overhttp.Request{Path: key})
+	if err != nil || r.Status != http.StatusOK {
+		return versioned(driver.Unknown)
+	}
+	r, err = b.Do(ctx, overhttp.Request{Method: http.MethodPut, Path: key, Header: b.onlyIf(b.versionOf(r)), Body: r.Body})
+	if err != nil || r.Status != http.StatusCreated {
+		return versioned(driver.Unknown)
+	}
+	if r.Header.Get("X-Ms-Version-Id") == "" {
+		return versioned("off")
+	}
+	return versioned("enabled")
 }
 
 // setting reads a setting of the bucket. It returns nil if the setting cannot be read.
@@ -31,15 +54,18 @@ func (b *bucket) setting(ctx context.Context, name string) *overhttp.Reply {
 }
 
 func (b *bucket) versioning(ctx context.Context) driver.Finding {
-	f := driver.Finding{Name: "versioning", Value: driver.Unknown}
 	r := b.setting(ctx, "versioning")
 	var v struct{ Status string }
 	if r == nil || xml.Unmarshal(r.Body, &v) != nil {
-		return f
+		return versioned(driver.Unknown)
 	}
-	if f.Value = strings.ToLower(v.Status); f.Value == "" {
-		f.Value = "off"
-	}
+	value := strings.ToLower(v.Status)
+	first(&value, "off")
+	return versioned(value)
+}
+
+func versioned(value string) driver.Finding {
+	f := driver.Finding{Name: "versioning", Value: value}
 	if f.Value == "enabled" {
 		f.Advice = "each renewal keeps an old version of the record, which costs storage: take a bucket without versions, or add a rule that deletes old versions after a day"
 	}
@@ -58,8 +84,8 @@ func (b *bucket) lifecycle(ctx context.Context) driver.Finding {
 	}
 	f.Value = "the records of free names are kept for ever"
 	for _, rule := range rules.Rule {
-		days := rule.days(b.prefix)
-		if days == 0 {
+		days, deletes := rule.days(b.prefix)
+		if !deletes {
 			continue
 		}
 		f.Value = fmt.Sprintf("records are deleted %d days after their last change", days)
@@ -78,32 +104,44 @@ type rule struct {
 		Prefix string
 		And    struct{ Prefix string }
 	}
-	Expiration struct{ Days int }
+	Expiration struct {
+		Days int
+		Date string // from then on, objects are deleted however young they are
+	}
 
 	Action    struct{ Delete *struct{} }
 	Condition struct {
-		Age                   int
+		Age                   *int
+		CreatedBefore         string // a date
 		IsLive                string
 		NumberOfNewerVersions int
 		MatchesPrefix         []string
 	}
 }
 
-// days returns after how many days the rule deletes objects below prefix, or 0 for never.
-func (r *rule) days(prefix string) int {
-	days, at := r.Expiration.Days, []string{r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix}
-	if c := r.Condition; r.Action.Delete != nil && c.IsLive != "false" && c.NumberOfNewerVersions == 0 {
-		days = c.Age
+// days returns after how many days the rule deletes objects below prefix, and whether it does.
+func (r *rule) days(prefix string) (days int, deletes bool) {
+	at := []string{r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix}
+	if c := r.Condition; r.Action.Delete != nil {
+		if c.IsLive == "false" || c.NumberOfNewerVersions > 0 {
+			return 0, false
+		}
+		if c.Age != nil {
+			days, deletes = *c.Age, true
+		}
+		if date, err := time.Parse(time.DateOnly, c.CreatedBefore); err == nil {
+			days, deletes = max(days, int(time.Since(date)/(24*time.Hour))), true
+		}
 		if len(c.MatchesPrefix) > 0 {
 			at = c.MatchesPrefix
 		}
-	} else if r.Status != "Enabled" {
-		return 0
+	} else if r.Status == "Enabled" {
+		days, deletes = r.Expiration.Days, r.Expiration.Days > 0 || r.Expiration.Date != ""
 	}
 	for _, start := range at {
 		if strings.HasPrefix(prefix, start) || strings.HasPrefix(start, prefix) {
-			return days
+			return days, deletes
 		}
 	}
-	return 0
+	return 0, false
 }

@@ -281,6 +281,9 @@ func takeAfterWaiting(ctx context.Context, s *Store, r driver.Request) error {
 		if _, err = s.Acquire(ctx, r); err == nil {
 			return nil
 		}
+		if errors.Is(err, driver.ErrUnavailable) && lapsed(g) {
+			continue // a process stands still while it opens the semaphore
+		}
 		if !errors.Is(err, driver.ErrHeld) || g.TTL > 0 && !lapsed(g) {
 			return err
 		}

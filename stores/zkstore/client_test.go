@@ -35,16 +35,17 @@ func TestSettingsOfAClient(t *testing.T) {
 		return net.DialTimeout(network, address, timeout)
 	}
 	servers := []string{server.ZooKeeper(t, server.ZooKeeperOptions{}).Addr()}
-	s, err := openLike(t.Context(), servers, 10*time.Second, "app:secret", dial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s *zkstore.Store
+	whileUncertain(t, "Open", func() (err error) {
+		s, err = openLike(t.Context(), servers, patient, "app:secret", dial)
+		return err
+	})
 	defer s.Close()
 	take(t, s, request("job"))
 	if dialed.Load() == 0 {
 		t.Error("the dialer was not called")
 	}
-	conn, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(servers, patient, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

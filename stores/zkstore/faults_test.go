@@ -65,7 +65,9 @@ func takeClocked(t *testing.T, addr, name string) (*clocked, error) {
 		return nil, err
 	}
 	t.Cleanup(func() { h.s.Close() })
-	h.g, err = h.s.Acquire(t.Context(), h.r)
+	if h.g, err = h.s.Acquire(t.Context(), h.r); err != nil {
+		h.s.Close()
+	}
 	return h, err
 }
 
@@ -100,10 +102,11 @@ func lostBeforeTheNextGrant(t *testing.T, srv *server.Server) {
 	for i := range 3 {
 		p := server.NewProxy(t, srv.Addr())
 		name := fmt.Sprint("lostBeforeTheNextGrant", i)
-		h, err := takeClocked(t, p.Addr(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var h *clocked
+		server.Eventually(t, func() (err error) { // a short session may end on a busy machine
+			h, err = takeClocked(t, p.Addr(), name)
+			return err
+		})
 		<-time.After(rand.N(short / 2))
 		p.Silence(true)
 		if i == 1 {
@@ -354,7 +357,7 @@ func nodesBelongToTheirUser(t *testing.T, srv *server.Server) {
 		p.Cut()
 		surelyRelease(t, a, r)
 	}
-	if found := finding(t, a, "skipACL"); found.Value != "no" || found.Advice != "" {
+	if found := findingOf(t, a, "skipACL", "no"); found.Advice != "" {
 		t.Errorf("skipACL: %+v", found)
 	}
 }

@@ -1,6 +1,6 @@
 module github.com/padlock-go/padlock/stores/zkstore
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/go-zookeeper/zk v1.0.4

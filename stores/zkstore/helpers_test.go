@@ -43,9 +43,11 @@ func mustOpen(t testing.TB, addr string, opts ...zkstore.Option) *zkstore.Store 
 	return mustOpenAt(t, zkstore.Config{Servers: []string{addr}}, opts...)
 }
 
+// mustOpenAt opens a store. Its session is long, unless opts say something else: a store gives a
+// connection up when the server is silent for a quarter of the session timeout.
 func mustOpenAt(t testing.TB, c zkstore.Config, opts ...zkstore.Option) *zkstore.Store {
 	t.Helper()
-	s, err := openAt(t.Context(), c, opts...)
+	s, err := openAt(t.Context(), c, append([]zkstore.Option{zkstore.SessionTimeout(patient)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,26 +68,35 @@ func reader(name string) driver.Request {
 // take acquires a name that is free.
 func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
-	if err != nil {
-		t.Fatalf("Acquire of %q: %v", r.Name, err)
-	}
+	var g driver.Grant
+	whileUncertain(t, "Acquire of "+r.Name, func() (err error) { g, err = s.Acquire(t.Context(), r); return err })
 	return g
 }
 
 func release(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
-		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
+	var out driver.Outcome
+	uncertain := false // whether an earlier try may have released it
+	whileUncertain(t, "Release of "+r.Name, func() (err error) {
+		out, err = s.Release(t.Context(), r.Name, r.Token, 0)
+		uncertain = uncertain || errors.Is(err, driver.ErrUncertain)
+		return err
+	})
+	if out != driver.OutcomeReleased && (!uncertain || out != driver.OutcomeGone) {
+		t.Fatalf("Release of %q: %v", r.Name, out)
 	}
 }
 
 // refused checks that a name is held.
 func refused(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
-	}
+	waitUntil(t, "a refusal of "+r.Name, func() bool {
+		_, err := s.Acquire(t.Context(), r)
+		if noAnswer := errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain); !noAnswer && !errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
+		}
+		return errors.Is(err, driver.ErrHeld)
+	})
 }
 
 // waitUntil calls a function until it returns true.
@@ -142,10 +153,8 @@ func findingOf(t testing.TB, s driver.Reporter, name, value string) (f driver.Fi
 // finding returns a finding of Status.
 func finding(t testing.TB, s driver.Reporter, name string) driver.Finding {
 	t.Helper()
-	found, err := s.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var found []driver.Finding
+	whileUncertain(t, "Status", func() (err error) { found, err = s.Status(t.Context()); return err })
 	for _, f := range found {
 		if f.Name == name {
 			return f

@@ -3,6 +3,7 @@ package zkstore_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,8 +42,11 @@ func child() {
 	ctx := context.Background()
 	s, err := openStore(ctx, os.Getenv(childAddr), zkstore.SessionTimeout(childSession))
 	var g driver.Grant
-	if err == nil && os.Getenv(childMode) == "hold" {
-		g, err = s.Acquire(ctx, request(os.Getenv(childName)))
+	if r := request(os.Getenv(childName)); err == nil && os.Getenv(childMode) == "hold" {
+		g, err = s.Acquire(ctx, r)
+		for errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) { // the machine may be busy
+			g, err = s.Acquire(ctx, r)
+		}
 	}
 	if err != nil {
 		fmt.Println(err)

@@ -9,14 +9,20 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
+// openSoon opens a store with a long session. It tries again, because a store waits for a
+// connection for a short time only, and the machine may be busy.
+func openSoon(t *testing.T, c Config) (s *Store) {
+	t.Helper()
+	server.Eventually(t, func() (err error) { s, err = Open(t.Context(), c, SessionTimeout(time.Minute)); return err })
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // If the session of a reservation ends before the waiter claims it, the claim is a new try.
 func TestReservationEndsWithItsSession(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), Config{Servers: []string{server.ZooKeeper(t, server.ZooKeeperOptions{}).Addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	c := Config{Servers: []string{server.ZooKeeper(t, server.ZooKeeperOptions{}).Addr()}}
+	s := openSoon(t, c)
 	r := driver.Request{Name: "job", Token: "waiter", TTL: 10 * time.Second}
 	reserved, err := s.Wait(t.Context(), r, true)
 	if err != nil || reserved.TTL == 0 {
@@ -26,7 +32,13 @@ func TestReservationEndsWithItsSession(t *testing.T) {
 	ss := s.live
 	s.mu.Unlock()
 	ss.lose(errors.New("a test ends it"))
-	g, err := s.Acquire(t.Context(), r)
+	var g driver.Grant
+	server.Eventually(t, func() error { // a busy server may be too slow for the new session
+		if g, err = s.Acquire(t.Context(), r); errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
+			return err
+		}
+		return nil
+	})
 	if err != nil || g.Fence <= reserved.Fence {
 		t.Errorf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
 	}

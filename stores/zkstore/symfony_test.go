@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -86,7 +85,7 @@ func symfonysNextHolder(t *testing.T, srv *server.Server) {
 // rawConn returns a connection of the ZooKeeper client, without padlock.
 func rawConn(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
+	conn, _, err := zk.Connect([]string{addr}, patient, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}

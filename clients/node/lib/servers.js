@@ -91,9 +91,10 @@ function base(url) {
 }
 
 // A status from 500 without JSON is that of a proxy, which does not know what the server has done.
-// Neither does a success without JSON say anything about a lock.
+// Neither does a success without JSON say anything about a lock, nor a 202 without retry_ms.
 function statusOf(reply, answer) {
   const { statusCode: status } = reply;
+  if (status === 202 && !Number.isFinite(answer?.retry_ms)) return 0;
   return answer || (status >= 300 && status < 500) ? status : 0;
 }
 

@@ -1,5 +1,5 @@
 // Servers and a proxy for the tests. `padlock` must be in the PATH, and $PADLOCK_STORE must be a
-// store that several processes share: run "go test -run TestHTTPPage/node ./cmd/padlock".
+// store that several processes share: run "go test -run TestHTTPPage/node ./cmd/padlock/internal/command".
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";

@@ -48,8 +48,8 @@ test("a lock that is held is refused, with its holder, and fences grow", async (
 
 test("a lock is renewed for longer than its lease", async (t) => {
   const way = await proxy(t, () => url, () => "pass");
-  const lock = await new Client(way.url).lock(newName(), { ttlMs: 3000 });
-  await until(() => way.of("extend").length >= 5, "five renewals");
+  const lock = await new Client(way.url).lock(newName(), { ttlMs: 9000 });
+  await until(() => way.of("extend").length >= 4, "four renewals");
   lock.check();
   assert.equal(lock.signal.aborted, false);
   await lock.release();
@@ -60,7 +60,7 @@ test("the signal ends the work when the lock is lost", async (t) => {
   const way = await proxy(t, () => url, () => "pass");
   const client = new Client(way.url);
   const name = newName();
-  const work = client.withLock(name, { ttlMs: 3000 }, async (signal, lock) => {
+  const work = client.withLock(name, { ttlMs: 6000 }, async (signal, lock) => {
     const { token } = way.of("acquire")[0].sent;
     assert.equal((await ask(url, "release", { name, token })).answer.outcome, "released");
     if (!signal.aborted) await once(signal, "abort");
@@ -124,6 +124,7 @@ test("a waiter gets the lock after the release, and keeps its place over several
   const second = new Client(way.url).lock(name, { waitMs: 100_000 });
   await until(() => way.asked.length === 3, "three requests");
   assert.equal(new Set(way.asked.map(({ sent }) => sent.token)).size, 1);
+  await until(async () => (await waiters(name)) > 0, "the waiter is there");
   assert.equal(await waiters(name), 1);
   await first.release();
   assert((await second).fence > first.fence);

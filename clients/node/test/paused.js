@@ -3,7 +3,7 @@ import { Client, Lost } from "../index.js";
 
 const [, , url, name] = process.argv;
 try {
-  await new Client(url).withLock(name, { ttlMs: 3000 }, async (signal) => {
+  await new Client(url).withLock(name, { ttlMs: 3000, waitMs: 60_000 }, async (signal) => {
     for (let step = 0; ; step++) {
       if (signal.aborted) {
         console.log(`stopped by ${signal.reason.name}`);

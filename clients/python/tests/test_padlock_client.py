@@ -18,7 +18,7 @@ def add(name: str, path: str, times: int) -> None:
     """Read, add one and write, under the lock. Without it, additions would be lost."""
     client = Client(URL)
     for _ in range(times):
-        with client.lock(name, ttl=5, wait=100):
+        with client.lock(name, wait=100):
             file = pathlib.Path(path)
             file.write_text(str(int(file.read_text()) + 1))
 
@@ -34,6 +34,20 @@ class Lossy(Client):
         status, answer = super().post(path, body, timeout, at)
         self.seen.append((path, status, answer))
         return (0, {}) if [p for p, _, _ in self.seen].count(path) == 1 else (status, answer)
+
+
+class Counting(Client):
+    """A client that counts its renewals."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.renewed = threading.Semaphore(0)
+
+    def post(self, path, body, timeout, at=None):
+        status, answer = super().post(path, body, timeout, at)
+        if path == "extend" and status == 200:
+            self.renewed.release()
+        return status, answer
 
 
 class LockTest(unittest.TestCase):
@@ -73,13 +87,15 @@ class LockTest(unittest.TestCase):
                     self.fail("two holders")
 
     def test_renewal(self) -> None:
-        with self.client.lock(self.name, ttl=1) as lock:
-            self.assertFalse(lock.lost.wait(3))
+        client = Counting(URL)
+        with client.lock(self.name, ttl=9) as lock:
+            for _ in range(4):
+                self.assertTrue(client.renewed.acquire(timeout=60))
             lock.check()
 
     def test_lost(self) -> None:
         with self.assertRaises(Lost):
-            with self.client.lock(self.name, ttl=1.5) as lock:
+            with self.client.lock(self.name, ttl=1.5, wait=60) as lock:
                 self.take_away(lock)
                 self.assertTrue(lock.lost.wait(20))
                 with self.assertRaises(Lost):
@@ -134,7 +150,7 @@ class LockTest(unittest.TestCase):
 
     def test_async(self) -> None:
         async def work() -> str:
-            async with self.client.lock(self.name, ttl=1.5) as lock:
+            async with self.client.lock(self.name, ttl=1.5, wait=60) as lock:
                 self.take_away(lock)
                 await asyncio.sleep(60)
                 return "the task was not cancelled"
@@ -143,7 +159,7 @@ class LockTest(unittest.TestCase):
             asyncio.run(work())
 
         async def quick() -> int:
-            async with self.client.lock(self.name, wait=5) as lock:
+            async with self.client.lock(self.name, wait=60) as lock:
                 return lock.fence
 
         self.assertGreater(asyncio.run(quick()), 0)

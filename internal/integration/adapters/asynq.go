@@ -20,8 +20,8 @@ func perTask(locker *padlock.Locker, key func(*asynq.Task) string) asynq.Middlew
 	}
 }
 
-// waits goes into asynq.Config. A task whose key is held comes again, and that uses up no retry. It
-// needs asynq.MaxRetry of 1 or more.
+// waits goes into asynq.Config. A task whose key is held uses up no retry. It needs asynq.MaxRetry
+// of 1 or more.
 func waits(c asynq.Config) asynq.Config {
 	c.IsFailure = func(err error) bool { return !errors.Is(err, padlock.ErrHeld) }
 	c.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {

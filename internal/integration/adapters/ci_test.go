@@ -22,12 +22,8 @@ type job struct {
 // jobs returns the jobs of the YAML on the page.
 func jobs(t *testing.T) map[string]job {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/adapters.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]job{}
-	for _, block := range strings.Split(string(page), "```yaml\n")[1:] {
+	for _, block := range strings.Split(page(t, "adapters.md"), "```yaml\n")[1:] {
 		text, _, _ := strings.Cut(block, "```")
 		var file map[string]yaml.Node
 		if err := yaml.Unmarshal([]byte(text), &file); err != nil {
@@ -63,30 +59,34 @@ func jobs(t *testing.T) map[string]job {
 	return all
 }
 
+// goInstall stands in for go: it installs only the programs of the tree that its argument names.
+const goInstall = `test $# = 2 && test "$1" = install || exit 1
+case $2 in
+  github.com/padlock-go/padlock/cmd/padlock@latest) ln "$BUILT/padlock" "$GOBIN" ;;
+  github.com/padlock-go/padlock/cmd/padlock/...@latest) ln "$BUILT/padlock" "$BUILT/padlock-all" "$GOBIN" ;;
+  *) exit 1 ;;
+esac
+`
+
 // The jobs of the page are of YAML that the services read. Their lines run with the command of the
 // tree, one deployment at a time, and exit with 75 while somebody else deploys for too long.
-func TestDeployJobs(t *testing.T) {
-	t.Parallel()
+func deployJobs(t *testing.T, command, url string) {
 	bin, dir := t.TempDir(), t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "padlock"), ".")
-	build.Dir = "../../../cmd/padlock" // a module that this one does not require
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(bin, "go"), `test "$*" = "install github.com/padlock-go/padlock/cmd/padlock@latest"`)
+	write(filepath.Join(bin, "go"), goInstall)
 	write(filepath.Join(dir, "deploy.sh"), "echo begin >>notes; ls >/dev/null; echo end >>notes\n")
-	url := "file://" + t.TempDir()
 	run := func(j job, change *strings.Replacer) (string, error) {
 		// As the services do: the script stops at the first line that fails.
 		cmd := exec.Command("sh", "-ec", change.Replace(strings.Join(j.script, "\n")))
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PADLOCK_STORE="+url)
+		installed := t.TempDir()
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+installed+":"+os.Getenv("PATH"),
+			"PADLOCK_STORE="+url, "BUILT="+command, "GOBIN="+installed)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -60,17 +60,32 @@ func TestCronOnTwoServers(t *testing.T) {
 	})
 }
 
-func TestCronLearnsOfALoss(t *testing.T) {
+// The lock is lost during a job, or the program ends.
+func TestCronStops(t *testing.T) {
 	t.Parallel()
-	l, script := padlocktest.New(t)
-	var cause error
-	onOneServer(t.Context(), l, "report", func(ctx context.Context) error {
-		script.Lose("report")
-		<-ctx.Done()
-		cause = context.Cause(ctx)
-		return nil
-	}).Run()
-	if !errors.Is(cause, padlock.ErrLost) {
-		t.Error(cause)
+	for _, want := range []error{padlock.ErrLost, context.Canceled} {
+		locker, script := padlocktest.New(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		end := cancel
+		if want == padlock.ErrLost {
+			end = func() { script.Lose("report") }
+		}
+		var cause error
+		report := func(ctx context.Context) error {
+			end()
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		}
+		c := cron.New()
+		id, err := c.AddJob("0 3 * * *", onOneServer(ctx, locker, "report", report))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Entry(id).WrappedJob.Run()
+		if !errors.Is(cause, want) {
+			t.Errorf("%v, want %v", cause, want)
+		}
 	}
 }

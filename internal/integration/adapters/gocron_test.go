@@ -87,3 +87,30 @@ func TestTheJobOfThePage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// With the election of the page, the leader runs the jobs of its scheduler.
+func TestTheElectionOfThePage(t *testing.T) {
+	t.Parallel()
+	locker, _ := padlocktest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	leader := election.New(locker, "jobs")
+	go leader.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(leader))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer scheduler.Shutdown()
+	ran := make(chan struct{}, 1)
+	job := func() {
+		select {
+		case ran <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := scheduler.NewJob(gocron.DurationJob(50*time.Millisecond), gocron.NewTask(job)); err != nil {
+		t.Fatal(err)
+	}
+	scheduler.Start()
+	<-ran
+}

@@ -137,30 +137,38 @@ func TestGooseAndTheLocksShareAPool(t *testing.T) {
 	}
 }
 
-// The lock is lost during a migration: goose stops.
-func TestGooseStopsAfterALoss(t *testing.T) {
+// The lock is lost during a migration, or the caller gives up: goose stops.
+func TestGooseStops(t *testing.T) {
 	t.Parallel()
-	db, err := database(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	l, script := padlocktest.New(t)
-	second := false
-	m, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(
-		goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
-			script.Lose("migrations:shop")
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}}, nil),
-		goose.NewGoMigration(2, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
-			second = true
-			return nil
-		}}, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := migrateUp(t.Context(), l, m); !errors.Is(err, padlock.ErrLost) || second {
-		t.Errorf("%v, the second migration ran: %v", err, second)
+	for _, want := range []error{padlock.ErrLost, context.Canceled} {
+		db, err := database(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		l, script := padlocktest.New(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		end := cancel
+		if want == padlock.ErrLost {
+			end = func() { script.Lose("migrations:shop") }
+		}
+		second := false
+		m, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(
+			goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
+				end()
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}}, nil),
+			goose.NewGoMigration(2, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
+				second = true
+				return nil
+			}}, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := migrateUp(ctx, l, m); !errors.Is(err, want) || second {
+			t.Errorf("%v, want %v; the second migration ran: %v", err, want, second)
+		}
 	}
 }

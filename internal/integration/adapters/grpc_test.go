@@ -27,20 +27,43 @@ func (s slow) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (
 	return &grpc_health_v1.HealthCheckResponse{}, s.check(ctx, r.GetService())
 }
 
-// dial starts a server and returns a client of it.
-func dial(t *testing.T, l *padlock.Locker, check func(ctx context.Context, service string) error) grpc_health_v1.HealthClient {
-	t.Helper()
+// serve starts a server, and returns its address.
+func serve(l *padlock.Locker, check func(ctx context.Context, service string) error) (*grpc.Server, string, error) {
 	s := grpc.NewServer(grpc.UnaryInterceptor(oneCallAtATime(l, func(req any) string {
 		return req.(*grpc_health_v1.HealthCheckRequest).GetService()
 	})))
 	grpc_health_v1.RegisterHealthServer(s, slow{check: check})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return nil, "", err
 	}
 	go s.Serve(listener)
-	t.Cleanup(s.Stop)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	return s, listener.Addr().String(), nil
+}
+
+// serveCalls is a server whose calls last until the test says a line.
+func serveCalls(p *process) error {
+	end := make(chan struct{})
+	s, address, err := serve(p.locker, func(context.Context, string) error {
+		p.say("runs")
+		<-end
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.say(address)
+	for p.next() {
+		end <- struct{}{}
+	}
+	s.GracefulStop()
+	return nil
+}
+
+// client returns a client of a server.
+func client(t *testing.T, address string) grpc_health_v1.HealthClient {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,25 +71,35 @@ func dial(t *testing.T, l *padlock.Locker, check func(ctx context.Context, servi
 	return grpc_health_v1.NewHealthClient(conn)
 }
 
+// dial starts a server in the process of the test, and returns a client of it.
+func dial(t *testing.T, l *padlock.Locker, check func(ctx context.Context, service string) error) grpc_health_v1.HealthClient {
+	t.Helper()
+	s, address, err := serve(l, check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return client(t, address)
+}
+
 func call(ctx context.Context, c grpc_health_v1.HealthClient, service string) error {
 	_, err := c.Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
 	return err
 }
 
-// A second call with the same key, at another server, is aborted and learns when to come again.
+// A second call with the same key, at another server in another process, is aborted and learns when
+// to come again.
 func TestGRPCOnTwoServers(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(t *testing.T, url, _ string) {
-		runs, end := make(chan struct{}), make(chan struct{})
-		first := dial(t, newLocker(t, url), func(context.Context, string) error {
-			runs <- struct{}{}
-			<-end
-			return nil
-		})
+	eachStore(t, func(t *testing.T, url, dir string) {
+		a := start(t, "grpc", url, dir)
+		first := client(t, a.hear())
 		second := dial(t, newLocker(t, url), func(context.Context, string) error { return status.Error(codes.NotFound, "no such thing") })
 		done := make(chan error, 1)
 		go func() { done <- call(t.Context(), first, "invoice:42") }()
-		<-runs
+		if got := a.hear(); got != "runs" {
+			t.Fatal(got)
+		}
 		s := status.Convert(call(t.Context(), second, "invoice:42"))
 		var retry *errdetails.RetryInfo
 		if len(s.Details()) == 1 {
@@ -78,7 +111,7 @@ func TestGRPCOnTwoServers(t *testing.T) {
 		if err := call(t.Context(), second, ""); status.Code(err) != codes.NotFound {
 			t.Errorf("a call without a key: %v", err)
 		}
-		close(end)
+		a.tell("end")
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

@@ -10,8 +10,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// perKey works one job of a key at a time. A job whose key is held comes again later, and that
-// counts as no attempt.
+// perKey works one job of a key at a time.
 func perKey(locker *padlock.Locker, key func(*rivertype.JobRow) string) rivertype.WorkerMiddleware {
 	return river.WorkerMiddlewareFunc(func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
 		lock, err := locker.Acquire(ctx, key(job), padlock.Wait(time.Second))

@@ -142,8 +142,12 @@ func try(t testing.TB, s driver.Store, r *driver.Request) (driver.Grant, error) 
 		r.Spent = append(r.Spent, r.Token)
 		r.Token = request("").Token
 		t.Logf("Acquire is tried again: %v", err)
+		pause(tries)
 	}
 }
+
+// pause gives members the time to answer again, and to clean up what an earlier try has left there.
+func pause(tries int) { <-time.After(100 * time.Millisecond << tries) }
 
 func take(t testing.TB, s driver.Store, r *driver.Request) driver.Grant {
 	t.Helper()
@@ -171,6 +175,7 @@ func extend(t testing.TB, s driver.Store, r driver.Request, ttl time.Duration) (
 			return g, err
 		}
 		t.Logf("Extend is tried again: %v", err)
+		pause(tries)
 	}
 }
 
@@ -186,6 +191,7 @@ func free(t testing.TB, s driver.Store, r driver.Request) {
 			t.Fatalf("Release: %v, %v", out, err)
 		}
 		t.Logf("Release is tried again: %v", err)
+		pause(tries)
 	}
 }
 

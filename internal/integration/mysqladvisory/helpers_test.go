@@ -16,7 +16,7 @@ import (
 )
 
 // soon is how long a test waits for an event that has to happen.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 func noError(t testing.TB, err error) {
 	t.Helper()

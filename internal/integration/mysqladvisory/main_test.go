@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,9 +141,11 @@ func (o ownPool) Close() error {
 	return err
 }
 
+// mustOpen opens a patient store, since on a busy machine the server may be silent for seconds. If
+// the options have a LossDelay of their own, that one counts.
 func mustOpen(t testing.TB, dsn string, opts ...mysqladvisory.Option) *mysqladvisory.Store {
 	t.Helper()
-	s, err := open(t.Context(), dsn, opts...)
+	s, err := open(t.Context(), dsn, slices.Concat(patient, opts)...)
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s.(ownPool).Store
@@ -159,8 +162,12 @@ func fromURL(ctx context.Context, dsn, query string) (*mysqladvisory.Store, erro
 	return mysqladvisory.FromURL(ctx, u, mysql.AdvisoryOpener())
 }
 
+// mustOpenURL is mustOpen for a URL.
 func mustOpenURL(t testing.TB, dsn, query string) *mysqladvisory.Store {
 	t.Helper()
+	if !strings.Contains(query, "loss-delay") {
+		query += "&" + patiently
+	}
 	s, err := fromURL(t.Context(), dsn, query)
 	noError(t, err)
 	t.Cleanup(func() { s.Close() })

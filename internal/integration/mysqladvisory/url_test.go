@@ -133,7 +133,7 @@ func TestNamespaces(t *testing.T) {
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	srv := server.MariaDB(t)
-	s := mustOpenURL(t, srv.URL(), "")
+	s := mustOpenURL(t, srv.URL(), "loss-delay=5s") // pings the server each second
 	g := take(t, s, request("job"))
 	run(t, srv.URL(), "SET GLOBAL read_only = 1")
 	ends(t, g.Bound)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -141,8 +142,13 @@ func TestProgramsCompile(t *testing.T) {
 // build compiles the program of a page and returns a command that runs it in its own directory.
 func build(t *testing.T, page string) *exec.Cmd {
 	t.Helper()
+	return buildFiles(t, programs(t)[page])
+}
+
+func buildFiles(t *testing.T, texts []string) *exec.Cmd {
+	t.Helper()
 	dir := t.TempDir()
-	for _, name := range write(t, programs(t)[page]) {
+	for _, name := range write(t, texts) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -197,25 +203,57 @@ func TestTransactionProgram(t *testing.T) {
 	}
 }
 
-// If two programs run at once, one does the work. The other one says that it does nothing.
+// If two programs run at once, one does the work. The other one says that it does nothing. Here the
+// work lasts until the other one has ended, however slow the machine is.
 func TestTwoServers(t *testing.T) {
-	first := build(t, "docs/first-program.md")
+	const work, here = "time.After(3 * time.Second)", "inputEnds()"
+	texts := programs(t)["docs/first-program.md"]
+	changed := strings.Replace(texts[0], work, here, 1) + `
+func inputEnds() <-chan struct{} {
+	ended := make(chan struct{})
+	go func() { os.Stdin.Read(make([]byte, 1)); close(ended) }()
+	return ended
+}
+`
+	if !strings.Contains(changed, "<-"+here) {
+		t.Fatalf("the program has no work of the form %s", work)
+	}
+	first := buildFiles(t, append([]string{changed}, texts[1:]...))
 	second := program(first.Dir)
 	var out [2]bytes.Buffer
-	url := server.Redis(t, server.RedisOptions{}).URL()
+	url, ended := server.Redis(t, server.RedisOptions{}).URL(), make(chan error, 2)
+	var ends []func() error
 	for i, cmd := range []*exec.Cmd{first, second} {
 		cmd.Env = append(os.Environ(), "PADLOCK_STORE="+url)
 		cmd.Stdout, cmd.Stderr = &out[i], &out[i]
-		if err := cmd.Start(); err != nil {
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		ends = append(ends, in.Close)
+		go func() { ended <- cmd.Wait() }()
 	}
-	for i, cmd := range []*exec.Cmd{first, second} {
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v: %s", err, out[i].String())
-		}
+	var err error
+	left := len(ends)
+	select {
+	case err = <-ended:
+		left--
+	case <-time.After(time.Minute):
+		t.Error("neither of the two gives up")
+	}
+	for _, end := range ends {
+		_ = end() // that of a program that has ended is closed already
+	}
+	for range left {
+		err = errors.Join(err, <-ended)
 	}
 	both := out[0].String() + out[1].String()
+	if err != nil {
+		t.Errorf("%v: %s", err, both)
+	}
 	if strings.Count(both, "report is done") != 1 || strings.Count(both, `the other server does it: padlock: acquire "nightly-report": lock is held by `) != 1 {
 		t.Errorf("the two say:\n%s", both)
 	}

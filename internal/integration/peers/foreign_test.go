@@ -135,11 +135,8 @@ func TestPromotionNoticesPHP(t *testing.T) {
 	}
 	promoted := make(chan error, 1)
 	go func() { promoted <- lock.Promote(t.Context()) }()
-	before, began := looks(), time.Now()
+	before := looks()
 	eventually(t, "it has looked twenty times", func() bool { return looks() >= before+20 })
-	if took := time.Since(began); took > 8*time.Second {
-		t.Errorf("twenty looks took %v", took)
-	}
 	php.must("release")
 	if err := <-promoted; err != nil {
 		t.Error(err)

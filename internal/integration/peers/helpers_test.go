@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for an event.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}

@@ -22,7 +22,7 @@ func (d database) countedPushed(t *testing.T) (*party, *atomic.Int64) {
 	db := sql.OpenDB(counting{plain.Driver(), d.dsn, count})
 	s, err := sqlstore.Open(t.Context(), db, d.engine, sqlstore.Notify(listener{d.dsn, new(atomic.Int64)}))
 	noError(t, err)
-	p := &party{db: db, store: s, locker: padlock.New(s)}
+	p := &party{db: db, store: patient{s}, locker: padlock.New(s)}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -196,19 +196,11 @@ func savesGrant(request []byte) bool {
 }
 
 // TestSerializable: the suite passes where every transaction is serializable by default, and reads
-// that PostgreSQL refuses are made again.
+// that PostgreSQL refuses are made again. TestContract does so on MariaDB.
 func TestSerializable(t *testing.T) {
 	t.Parallel()
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		srv := server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "default_transaction_isolation=serializable"}})
-		d := database{"pgx", srv.URL(), sqlstore.PostgreSQL}
-		t.Run("reads", d.refusedReads)
-		drivertest.Run(t, drivertest.Harness{Open: d.open, Slow: true, Parallel: 8})
-	})
-	t.Run("mariadb", func(t *testing.T) {
-		t.Parallel()
-		d := database{"mysql", server.MariaDB(t).URL() + "?tx_isolation=%27SERIALIZABLE%27", sqlstore.MySQL}
-		drivertest.Run(t, drivertest.Harness{Open: d.open, Slow: true, Parallel: 8})
-	})
+	srv := server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "default_transaction_isolation=serializable"}})
+	d := database{"pgx", srv.URL(), sqlstore.PostgreSQL}
+	t.Run("reads", d.refusedReads)
+	drivertest.Run(t, drivertest.Harness{Open: d.open, Slow: true, Parallel: 8})
 }

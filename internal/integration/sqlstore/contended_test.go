@@ -56,7 +56,7 @@ func (d database) listening(t *testing.T, by func(*faulty) sqlstore.Listener) (*
 		s.Close()
 		db.Close()
 	})
-	return &party{db: db, store: s}, l
+	return &party{db: db, store: patient{s}}, l
 }
 
 // pushed makes a party that PostgreSQL notifies.
@@ -230,15 +230,15 @@ func handOversTo(t *testing.T, d contest) {
 	}
 }
 
-// untilInTime repeats a test in which a waiter was so late that the next one got the name: a
-// reservation lapses after half a second.
+// untilInTime repeats a test in which a waiter was so late that the next one got the name, since a
+// reservation lapses after half a second, or in which the test itself was late.
 func untilInTime(t *testing.T, test func(try int) (late bool)) {
 	for try := range 20 {
 		if !test(try) {
 			return
 		}
 	}
-	t.Error("in each of 20 tries a waiter was too late for its reservation")
+	t.Error("in each of 20 tries a waiter was too late for its reservation, or the test was late")
 }
 
 // wasLate waits for the moment when a waiter of p finds that its reservation has lapsed. If that

@@ -3,8 +3,6 @@ package sqlstore_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,21 +65,4 @@ func TestFaults(t *testing.T) {
 		srv := server.MariaDB(t)
 		drivertest.Run(t, newBench(t, srv, database{"mysql", srv.URL() + "?interpolateParams=true", sqlstore.MySQL}).harness())
 	})
-}
-
-// TestOneConnection: SQLite in a pool of one, as it is usual. Two cases run at once: with more, the
-// callers would wait for the connection longer than a call may take when the machine is busy.
-func TestOneConnection(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "db")
-	open := func(ctx context.Context) (driver.Store, error) {
-		db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
-		if err != nil {
-			return nil, err
-		}
-		db.SetMaxOpenConns(1)
-		s, err := sqlstore.Open(ctx, db, sqlstore.SQLite)
-		return ownPool{s, db}, err
-	}
-	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 2})
 }

@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/sqlstore"
@@ -101,7 +104,8 @@ func statementOfPage(t *testing.T) string {
 	return strings.ReplaceAll(text, "invoice:42", "locked")
 }
 
-// TestLookingIsInNobodysWay: Inspect locks a row for a moment. LockTx and Acquire get the name.
+// TestLookingIsInNobodysWay: Inspect locks a row for a moment. LockTx and Acquire get the name. A
+// look is in their way only if it takes long, as on a busy machine.
 func TestLookingIsInNobodysWay(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		if d.engine == sqlstore.SQLite {
@@ -111,31 +115,85 @@ func TestLookingIsInNobodysWay(t *testing.T) {
 		a.hold(t, "name", "token")
 		_, err := a.store.Release(t.Context(), "name", "token", 0)
 		noError(t, err)
-		stop, ended := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(ended)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					if _, err := b.store.Inspect(t.Context(), "name"); err != nil {
-						t.Error(err)
-					}
+		l := &looks{}
+		var looker sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		looker.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				if _, err := b.store.Inspect(t.Context(), "name"); err != nil {
+					t.Error(err)
 				}
+				l.note(time.Since(began))
 			}
-		}()
+		})
+		defer looker.Wait()
+		defer stop()
 		for range 50 {
-			tx, err := a.lockTx(t, "name")
-			noError(t, err)
-			noError(t, tx.Commit())
-			a.hold(t, "name", "token")
-			_, err = a.store.Release(t.Context(), "name", "token", 0)
+			l.undisturbed(t, func() error {
+				tx, err := a.lockTx(t, "name")
+				if err != nil {
+					noError(t, tx.Rollback())
+					return err
+				}
+				return tx.Commit()
+			})
+			l.undisturbed(t, func() error {
+				_, err := a.store.Acquire(t.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute})
+				return err
+			})
+			_, err := a.store.Release(t.Context(), "name", "token", 0)
 			noError(t, err)
 		}
-		close(stop)
-		<-ended
 	})
+}
+
+// looks counts calls of Inspect, and knows the longest one since the last reset.
+type looks struct {
+	mu      sync.Mutex
+	ended   int
+	longest time.Duration
+}
+
+func (l *looks) note(took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended, l.longest = l.ended+1, max(l.longest, took)
+}
+
+// count returns how many looks have ended and the longest of them since the last call.
+func (l *looks) count() (ended int, longest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended, longest, l.longest = l.ended, l.longest, 0
+	return ended, longest
+}
+
+// undisturbed calls f until no look is in its way. It is an error if a look is in its way that does
+// not take long.
+func (l *looks) undisturbed(t *testing.T, f func() error) {
+	t.Helper()
+	const long = 5 * time.Millisecond
+	for range 100 {
+		before, _ := l.count()
+		err := f()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		slow := time.Duration(0) // of the looks since f began, with the one that runs now
+		eventually(t, "the end of a look", func() bool {
+			ended, longest := l.count()
+			slow = max(slow, longest)
+			return ended > before+1
+		})
+		if slow < long {
+			t.Fatalf("%v; the looks took %v at most", err, slow)
+		}
+	}
+	t.Error("in each of 100 tries a look was in the way")
 }
 
 // TestListReadsTheRange: List finds all names with a prefix, and reads no other rows.

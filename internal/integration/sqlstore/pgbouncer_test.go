@@ -2,7 +2,6 @@ package sqlstore_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +12,19 @@ import (
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
-// TestPgBouncer runs the suite behind a pooler that gives each transaction to another process of
-// the server, where prepared statements and LISTEN do not work.
+// TestPgBouncer runs the suite over URLs on PostgreSQL. Every second store is behind a pooler that
+// gives each transaction to another process of the server, where prepared statements and LISTEN do
+// not work. The other stores belong to a user that may only SELECT, INSERT, UPDATE and DELETE.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
-	pg := server.Postgres(t, server.PostgresOptions{})
+	pg := server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}})
+	limitedPostgres(t, pg.URL(), "public")
 	pooler := server.PgBouncer(t, pg, "transaction")
-	open := func(ctx context.Context) (driver.Store, error) { return fromURL(ctx, pooler.URL(), postgres.Opener()) }
-	drivertest.Run(t, drivertest.Harness{Open: open, Parallel: 8})
+	byURL := func(rawURL string) way {
+		return func(ctx context.Context) (driver.Store, error) { return fromURL(ctx, rawURL, postgres.Opener()) }
+	}
+	open := inTurn(t, byURL(strings.Replace(pg.URL(), "postgres@", "app@", 1)), byURL(pooler.URL()))
+	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 8})
 }
 
 // hears reports whether a listener over this URL says that it is ready, and whether it gets a
@@ -41,7 +45,7 @@ func hears(t *testing.T, rawURL string, d time.Duration) (ready, heard bool) {
 			cancel()
 		}
 	})
-	if !heard && !errors.Is(err, context.DeadlineExceeded) {
+	if !heard && ctx.Err() == nil {
 		t.Errorf("listen: %v", err)
 	}
 	return ready, heard
@@ -64,7 +68,11 @@ func TestNotificationsBehindPgBouncer(t *testing.T) {
 		if c.want {
 			patience = 30 * time.Second
 		}
-		if ready, heard := hears(t, c.to, patience); ready != c.want || heard != c.want {
+		ready, heard := hears(t, c.to, patience)
+		for try := 1; c.want && !ready && try < 4; try++ { // a busy machine needs more than the 2 s of the listener's own test
+			ready, heard = hears(t, c.to, patience)
+		}
+		if ready != c.want || heard != c.want {
 			t.Errorf("%s: it says that notifications arrive: %v; they do: %v", strings.TrimPrefix(c.to, "postgres://"), ready, heard)
 		}
 	}

@@ -72,7 +72,12 @@ func TestTLSPostgres(t *testing.T) {
 		"sslmode=disable":                          false, // the server wants TLS
 	} {
 		for _, kind := range []string{"postgres://", "postgres+advisory://"} {
-			if got := reaches(t, kind+"canary:canaryword@"+at+"/postgres?"+query); got != want {
+			rawURL := kind + "canary:canaryword@" + at + "/postgres?" + query
+			got := reaches(t, rawURL)
+			for try := 1; want && !got && try < 4; try++ { // a busy server needs longer than a call may take
+				got = reaches(t, rawURL)
+			}
+			if got != want {
 				t.Errorf("%s with %s: reached %v, want %v", kind, query, got, want)
 			}
 		}
@@ -100,7 +105,12 @@ func TestTLSMariaDB(t *testing.T) {
 		"":                  false,
 	} {
 		for _, kind := range []string{"mysql://", "mysql+advisory://"} {
-			if got := reaches(t, kind+"canary:canaryword@"+at+"/mysql?"+query); got != want {
+			rawURL := kind + "canary:canaryword@" + at + "/mysql?" + query
+			got := reaches(t, rawURL)
+			for try := 1; want && !got && try < 4; try++ {
+				got = reaches(t, rawURL)
+			}
+			if got != want {
 				t.Errorf("%s with %q: reached %v, want %v", kind, query, got, want)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 // A party is one process: a pool, a store and a Locker over it.
 type party struct {
 	db     *sql.DB
-	store  *sqlstore.Store
+	store  patient
 	locker *padlock.Locker
 	late   atomic.Int64 // waiters that came too late for their reservations
 }
@@ -34,14 +34,15 @@ func partyOver(t *testing.T, db *sql.DB, e sqlstore.Engine) *party {
 	t.Helper()
 	s, err := sqlstore.Open(t.Context(), db, e)
 	noError(t, err)
-	l := padlock.New(s)
+	store := patient{s}
+	l := padlock.New(store)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		l.Close(ctx)
 		db.Close()
 	})
-	return &party{db: db, store: s, locker: l}
+	return &party{db: db, store: store, locker: l}
 }
 
 func noError(t testing.TB, err error) {
@@ -70,7 +71,7 @@ func (p *party) begin(t *testing.T, level sql.IsolationLevel) *sql.Tx {
 // before. It returns the end of the lease. A slow machine gets a longer lease.
 func (p *party) lapseChecked(t *testing.T, name string, before func(tx *sql.Tx)) (lock *padlock.Lock, tx *sql.Tx, end time.Time) {
 	t.Helper()
-	for ttl := 300 * time.Millisecond; ; ttl *= 2 {
+	for ttl := 2 * time.Second; ; ttl *= 2 {
 		began := time.Now()
 		lock = p.lapse(t, name, ttl)
 		end = time.Now().Add(ttl)
@@ -185,8 +186,8 @@ func checkSlot(t *testing.T, a, b *party) {
 // checkLate is about a process that was paused. By the time it writes, its lease is over and
 // another process has held the lock.
 func checkLate(t *testing.T, a, b *party) {
-	lock := a.lapse(t, "late", 200*time.Millisecond)
-	other, err := b.locker.Acquire(t.Context(), "late", padlock.Wait(10*time.Second))
+	lock := a.lapse(t, "late", 2*time.Second)
+	other, err := b.locker.Acquire(t.Context(), "late", padlock.Wait(time.Minute))
 	noError(t, err)
 	tx := a.begin(t, sql.LevelDefault)
 	wantError(t, "a check by the holder of before", a.store.CheckTx(t.Context(), tx, lock), driver.ErrLost)
@@ -216,7 +217,7 @@ func lapseInTx(t *testing.T, a, b *party) {
 		t.Errorf("the name was granted (fence %d) while a transaction had checked fence %d", l.Fence(), lock.Fence())
 	}
 	noError(t, tx.Commit())
-	l, err := b.locker.Acquire(t.Context(), "lapse", padlock.Wait(10*time.Second))
+	l, err := b.locker.Acquire(t.Context(), "lapse", padlock.Wait(time.Minute))
 	noError(t, err)
 	noError(t, l.Release())
 }
@@ -237,7 +238,7 @@ func lockTx(t *testing.T, a, b *party) {
 		wantError(t, "TryAcquire meanwhile", err, driver.ErrHeld)
 	}
 	noError(t, tx.Commit())
-	lock, err := b.locker.Acquire(ctx, "tx", padlock.Wait(10*time.Second))
+	lock, err := b.locker.Acquire(ctx, "tx", padlock.Wait(time.Minute))
 	noError(t, err)
 	tx = a.begin(t, sql.LevelDefault)
 	wantError(t, "a transaction, under a lease of this process", a.store.LockTx(ctx, tx, "tx"), padlock.ErrAlreadyHeld)
@@ -290,7 +291,7 @@ func noWait(t *testing.T, a, b *party) {
 			return a.store.CheckTx(ctx, tx, lock)
 		},
 	} {
-		lock, err := a.locker.Acquire(ctx, "no wait", padlock.Wait(10*time.Second))
+		lock, err := a.locker.Acquire(ctx, "no wait", padlock.Wait(time.Minute))
 		noError(t, err)
 		tx := a.begin(t, sql.LevelDefault)
 		noError(t, a.store.CheckTx(ctx, tx, lock))
@@ -447,7 +448,11 @@ func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
+			began := time.Now()
 			_, _ = b.store.Extend(ctx, r.Name, r.Token, r.TTL)
+			if pause > 0 { // a slow disk needs a longer pause
+				pause = max(50*time.Millisecond, time.Since(began))
+			}
 			<-time.After(pause)
 		}
 	}()

@@ -26,16 +26,7 @@ func TestMoveBetweenLayouts(t *testing.T) {
 		}
 		return "all:?" + q.Encode()
 	}
-	locker := func(rawURL string) *padlock.Locker {
-		s, err := all.Store(t.Context(), rawURL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := padlock.New(s)
-		t.Cleanup(func() { l.Close(context.Background()) })
-		return l
-	}
-	before, during, after := locker(at+"?layout=symfony73"), locker(members("symfony73", "symfony")), locker(at+"?layout=symfony")
+	before, during, after := locker(t, at+"?layout=symfony73"), locker(t, members("symfony73", "symfony")), locker(t, at+"?layout=symfony")
 	for name, text := range map[string]string{"short": "report", "long": strings.Repeat("long-", 20), "63": strings.Repeat("x", 63), "64": strings.Repeat("x", 64)} {
 		t.Run(name, func(t *testing.T) {
 			excluded(t, during, text, before, after, during)
@@ -51,6 +42,31 @@ func TestMoveBetweenLayouts(t *testing.T) {
 	if s, err := all.Store(t.Context(), "quorum"+strings.TrimPrefix(members("symfony73", "symfony"), "all")); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a majority with two votes of one table: %v, %v", s, err)
 	}
+}
+
+// TestMoveToOwnTable moves names from PHP's table to padlock's own one, in the same database.
+func TestMoveToOwnTable(t *testing.T) {
+	t.Parallel()
+	own := "sqlite://" + filepath.Join(t.TempDir(), "shop.db")
+	php := own + "?layout=symfony"
+	before, after := locker(t, php), locker(t, own)
+	during := locker(t, "all:?"+url.Values{"fences": {"no"}, "store": {php, own}}.Encode())
+	for _, name := range []string{"report", strings.Repeat("long-", 20)} {
+		excluded(t, during, name, before, after, during)
+		excluded(t, before, name, during)
+		excluded(t, after, name, during)
+	}
+}
+
+func locker(t *testing.T, rawURL string) *padlock.Locker {
+	t.Helper()
+	s, err := all.Store(t.Context(), rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(s)
+	t.Cleanup(func() { l.Close(context.Background()) })
+	return l
 }
 
 // excluded takes a name in one way, and checks that the others cannot get it until it is released.

@@ -3,7 +3,6 @@ package web
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 var buildPadlock = sync.OnceValues(func() (string, error) {
@@ -20,13 +21,7 @@ var buildPadlock = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(dir, "padlock")
-	build := exec.Command("go", "build", "-o", binary, ".")
-	build.Dir = filepath.Join("..", "..", "..", "cmd", "padlock") // a module of its own
-	if out, err := build.CombinedOutput(); err != nil {
-		return binary, fmt.Errorf("%w: %s", err, out)
-	}
-	return binary, nil
+	return server.BuildPadlock(dir)
 })
 
 func TestMain(m *testing.M) {
@@ -156,7 +151,12 @@ type job struct {
 // run starts padlock run. The job ends when its input does.
 func (p *place) run(args ...string) *job {
 	p.t.Helper()
-	cmd := p.command(append(append([]string{"run"}, args...), "--", "cat")...)
+	return p.begun(p.command(append(append([]string{"run"}, args...), "--", "cat")...))
+}
+
+// begun starts a command that ends when its input does.
+func (p *place) begun(cmd *exec.Cmd) *job {
+	p.t.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err == nil {

@@ -14,9 +14,9 @@ func TestStale(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	redis := server.Redis(t, server.RedisOptions{})
-	p.env = append(p.env, "PADLOCK_STORE="+redis.URL())
+	p.env = append(p.env, "PADLOCK_STORE="+redis.URL()+"?max-ttl=10m")
 	s := p.serve()
-	p.run("nightly")
+	p.run("--ttl", "10m", "nightly")
 	tab := browser.Start(t).Open(s.url)
 	tab.Until(isLive + " && " + shows("nightly"))
 	const state = `document.getElementById("connection").textContent`
@@ -32,8 +32,9 @@ func TestStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab.Until(`/^no answer for [0-9]+ s$/.test(` + state + `) && !(` + isLive + `) && ` + spoken + ` === "The server does not answer."`)
+	tab.Until(`!document.getElementById("old").hidden`)
 	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	tab.Until(isLive + " && " + spoken + ` === "1 name is held."`)
+	tab.Until(isLive + " && " + spoken + ` === "1 name is held." && document.getElementById("old").hidden`)
 }

@@ -19,15 +19,15 @@ import (
 
 // The trials start this binary again as their processes.
 func TestMain(m *testing.M) {
-	trial.Patience = 5 * time.Second
+	trial.Patience = 15 * time.Second
 	trial.PlayChild(obey)
 	os.Exit(m.Run())
 }
 
 // tiny shows that every experiment still works; its figures mean nothing. The grace is long because
-// a busy machine may stand still for half a second. A worker that gets the lock does not use it up.
+// a busy machine may stand still for seconds. A worker that gets the lock does not use it up.
 var tiny = plan{
-	trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 3 * time.Second,
+	trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 10 * time.Second,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
 	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3, readers: 20,
 	holds: 50, ttls: []time.Duration{3 * time.Second}, watched: 2500 * time.Millisecond,
@@ -64,7 +64,7 @@ func TestEveryRowHasFigures(t *testing.T) {
 				if complete(r) {
 					break
 				}
-				t.Log("a row got no turn in a round as short as this: run again")
+				t.Log("a row got no turn in a round as short as this, or a short lease has ended: run again")
 				r = e.Run(1, io.Discard)
 			}
 			for _, row := range e.Rows {
@@ -86,8 +86,13 @@ func TestEveryRowHasFigures(t *testing.T) {
 	}
 }
 
-// complete says whether every row that ended without an error has its figures.
+// complete says whether every row that ended without an error has its figures. The leases of the
+// experiment with renewals are so short that a machine that stands still for two seconds ends them.
+// So its rows are complete only without an error.
 func complete(r *measure.Result) bool {
+	if strings.Contains(r.Experiment.Name, "holds with a TTL") && len(r.Errors) > 0 {
+		return false
+	}
 	for _, row := range r.Experiment.Rows {
 		for _, c := range r.Experiment.Columns {
 			if r.Errors[row.Name] == nil && !measured(r.Median(row.Name, c.Name)) && !mayLack.MatchString(c.Name) {

@@ -44,7 +44,7 @@ func (b *bench) openProcesses(r *rig, n int) (all processes, err error) {
 }
 
 func (all processes) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return trial.Together(len(all), func(i int) error { return all[i].Close(ctx) })
 }

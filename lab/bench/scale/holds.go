@@ -49,7 +49,7 @@ func (b *bench) holdMany(e engine) (f measure.Figures, err error) {
 	}
 	t.locker = padlock.New(store, padlock.TTL(b.plan.ttl))
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), b.plan.patience)
 		defer cancel()
 		closed := t.locker.Close(ctx)
 		if err == nil {

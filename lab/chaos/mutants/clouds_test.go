@@ -27,7 +27,7 @@ func TestOnClouds(t *testing.T) {
 	}
 	early := func(w http.ResponseWriter, _ *http.Request) {
 		if rand.IntN(2) == 0 {
-			w.Header().Set("Date", time.Now().Add(4*time.Second).UTC().Format(http.TimeFormat))
+			w.Header().Set("Date", time.Now().Add(6*time.Second).UTC().Format(http.TimeFormat))
 		}
 	}
 	var all sync.WaitGroup

@@ -35,12 +35,12 @@ func memcached(s *Site) (*setup, error) {
 // flushMemcached removes all values, as an administrator of a cache may do.
 func flushMemcached(srv *server.Server) soak.Fault {
 	return soak.Fault{Kind: "flush_all", On: soak.Targets(serverTarget, 1), Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
-		conn, err := net.DialTimeout("tcp", srv.Addr(), 2*time.Second)
+		conn, err := net.DialTimeout("tcp", srv.Addr(), 15*time.Second)
 		if err != nil {
 			return nil, err
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(15 * time.Second)); err != nil {
 			return nil, err
 		}
 		if _, err := fmt.Fprint(conn, "flush_all\r\n"); err != nil {

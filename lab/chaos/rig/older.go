@@ -1,6 +1,8 @@
 package rig
 
 import (
+	"cmp"
+	"context"
 	_ "embed"
 	"encoding/gob"
 	"errors"
@@ -12,7 +14,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/stores/filestore"
 )
 
 // olderText is the content of older.txt. In some rows of the soak, workers of an older padlock run
@@ -44,9 +48,8 @@ func olderCommit(text, group string) (string, error) {
 }
 
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
-// source comes from the git history of the clone in which the soak runs. Each site builds in its
-// own directory. With -trimpath, the builds can share Go's build cache although their directories
-// differ.
+// source comes from the git history of the clone in which the soak runs. Sites with the same
+// [Options.Older] share the build, even if they are in different processes.
 func (s *Site) buildCommit(commit string) (string, error) {
 	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
@@ -55,28 +58,54 @@ func (s *Site) buildCommit(commit string) (string, error) {
 	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
 		return "", fmt.Errorf("older.txt names %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err)
 	}
-	dir := filepath.Join(s.dir, "older")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir := cmp.Or(s.older, s.dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	source, binary := filepath.Join(s.dir, "older.tar"), filepath.Join(s.dir, "older-chaos")
-	if _, err := git("-C", root, "archive", "-o", source, commit); err != nil {
+	builds, err := filestore.Open(filepath.Join(dir, "locks"))
+	if err != nil {
 		return "", err
+	}
+	locker := padlock.New(builds)
+	defer locker.Close(context.Background())
+	binary := filepath.Join(dir, "chaos-"+commit)
+	return binary, locker.Do(context.Background(), commit, func(context.Context) error {
+		if _, err := os.Stat(binary); err == nil {
+			return nil
+		}
+		return buildSource(root, commit, filepath.Join(dir, commit), binary)
+	})
+}
+
+// buildSource builds this program in a new directory. Without -trimpath, the build takes the
+// packages of other modules from Go's cache, where the build of this tree has put them.
+func buildSource(root, commit, dir, binary string) error {
+	if err := os.RemoveAll(dir); err != nil { // what a build that failed has left
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	source, built := dir+".tar", binary+".new"
+	if _, err := git("-C", root, "archive", "-o", source, commit); err != nil {
+		return err
 	}
 	if _, err := output(exec.Command("tar", "-xf", source, "-C", dir)); err != nil {
-		return "", err
+		return err
 	}
 	if err := mend(dir); err != nil {
-		return "", err
+		return err
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", binary, "./chaos")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, "./chaos")
 	build.Dir = filepath.Join(dir, "lab")
 	if _, err := os.Stat(build.Dir); err != nil {
 		build.Dir = filepath.Join(dir, "internal", "integration") // the place of this program before lab
 	}
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
-	_, err = output(build)
-	return binary, err
+	if _, err := output(build); err != nil {
+		return err
+	}
+	return os.Rename(built, binary)
 }
 
 // mend corrects the source of an older build, in which filestore took a name that was under a lease

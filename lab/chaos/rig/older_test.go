@@ -3,6 +3,8 @@ package rig
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,40 @@ func TestOlderCommitMissing(t *testing.T) {
 	defer site.End()
 	if _, err := site.buildCommit(strings.Repeat("0", 40)); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
 		t.Errorf("got %v, want an error that says what to do", err)
+	}
+}
+
+// After a build that failed, the next row says again why it failed.
+func TestOlderBuildFailsAgain(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		err := buildSource(dir, strings.Repeat("0", 40), filepath.Join(dir, "source"), filepath.Join(dir, "chaos"))
+		if err == nil || !strings.Contains(err.Error(), "archive") {
+			t.Errorf("got %v, want the error of git archive", err)
+		}
+	}
+}
+
+// Rows with an older padlock fail if one of the versions gets no lock. In a short run over HTTP,
+// the client in Go may get none.
+func TestVersionsMet(t *testing.T) {
+	grant := func(life int) soak.Event { return soak.Event{Op: soak.Acquired, Life: life} }
+	other := soak.Event{Op: soak.Other, Life: 1}
+	programs := [][]string{{"", "other"}}
+	for _, c := range []struct {
+		set    setup
+		events []soak.Event
+		met    bool
+	}{
+		{setup{}, nil, true},
+		{setup{programs: programs}, []soak.Event{other, grant(0), grant(1)}, true},
+		{setup{programs: programs}, []soak.Event{other, grant(1)}, false},
+		{setup{programs: programs}, []soak.Event{other, grant(0)}, false},
+		{setup{programs: programs, encoding: eitherEncoding}, []soak.Event{other, grant(1)}, true},
+	} {
+		if err := c.set.versionsMet(&soak.Outcome{Events: c.events}); (err == nil) != c.met {
+			t.Errorf("%d programs, events %v: %v", len(c.set.programs), c.events, err)
+		}
 	}
 }
 
@@ -82,6 +118,9 @@ func TestOlderRowsCheckOrder(t *testing.T) {
 			}
 			out.Events = append(out.Events, overtaken(out.To+int64(time.Minute))...)
 			found, _ := soak.Check(out)
+			found = slices.DeleteFunc(found, func(v soak.Violation) bool { // a busy machine may be late
+				return v.Name != overtakenName && (v.Invariant == "I5" || v.Invariant == "I6")
+			})
 			seen := len(found) == 1 && strings.Contains(found[0].What, "was granted first")
 			if seen != want || !want && len(found) > 0 {
 				t.Errorf("violations: %+v", found)
@@ -93,18 +132,20 @@ func TestOlderRowsCheckOrder(t *testing.T) {
 	}
 }
 
+const overtakenName = "overtaken"
+
 // overtaken returns the events of two workers, after the given time. The second one came a second
 // later and was granted first. A third worker may have had the name before.
 func overtaken(after int64) []soak.Event {
 	wait := func(worker int, hold int64, call, at time.Duration) soak.Event {
 		granted := after + int64(at)
 		return soak.Event{
-			Op: soak.Acquired, Worker: worker, Name: "overtaken", Hold: hold, Call: after + int64(call), At: granted,
+			Op: soak.Acquired, Worker: worker, Name: overtakenName, Hold: hold, Call: after + int64(call), At: granted,
 			Fence: uint64(at), TTL: int64(400 * time.Millisecond), Until: granted + int64(10*time.Millisecond), Waited: true,
 		}
 	}
 	kept := soak.Event{
-		Op: soak.Refused, Worker: 103, Name: "overtaken", Call: after, At: after + int64(2900*time.Millisecond), TTL: int64(400 * time.Millisecond), Err: "uncertain",
+		Op: soak.Refused, Worker: 103, Name: overtakenName, Call: after, At: after + int64(2900*time.Millisecond), TTL: int64(400 * time.Millisecond), Err: "uncertain",
 	}
 	return []soak.Event{kept, wait(101, 1, time.Second, 3*time.Second), wait(102, 2, 2*time.Second, 2500*time.Millisecond)}
 }

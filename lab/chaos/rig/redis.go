@@ -104,6 +104,20 @@ func redisFaults(servers []*server.Server) []soak.Fault {
 	}
 }
 
+// serverFaults returns the faults of Redis servers and their connections.
+func (s *Site) serverFaults(servers []*server.Server, links [][]*server.Proxy, o server.RedisOptions) []soak.Fault {
+	faults := append(networkFaults(links), redisFaults(servers)...)
+	grace := guardTTL + 4*time.Second
+	faults = append(faults, flush(servers), restart("restart without data", servers, false, grace))
+	if o.Persist || len(o.Args) > 0 {
+		faults = append(faults, restart("restart with data", servers, true, grace))
+	}
+	if s.shim != "" {
+		faults = append(faults, jump(s.shim))
+	}
+	return faults
+}
+
 func flush(servers []*server.Server) soak.Fault {
 	return soak.Fault{Kind: "flushall", On: soak.Targets(serverTarget, len(servers)), Grace: 4 * time.Second, Begin: func(_ *rand.Rand, i int) (func() error, error) {
 		return nil, tell(servers[i], "FLUSHALL")

@@ -33,26 +33,55 @@ func short(t *testing.T, row Row) {
 	needs(t, row)
 	load := soak.DefaultLoad()
 	load.Warm, load.MaxTTL = 16, time.Second
-	for _, length := range []time.Duration{4 * time.Second, 20 * time.Second} { // the second one for a busy machine
+	for try, length := range []time.Duration{4 * time.Second, 20 * time.Second, 20 * time.Second} { // the others are for a busy machine
 		o := Options{Seed: 3, For: length, Tail: time.Second, Every: 300 * time.Millisecond, Workers: 2, Load: &load}
 		r, out, err := row.Run(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
+		noneEarly(t, out)
 		p := soak.NewReport(r, out)
 		v, err := judge.Check(out.Events, t.TempDir(), 20*time.Second)
 		p.Verdict = v.String()
 		var text strings.Builder
 		p.Write(&text)
 		t.Log(text.String())
-		if err != nil || p.Sum() > 0 || v.Illegal > 0 {
+		if err != nil || v.Illegal > 0 || !onlyLate(p.Violations) || p.Sum() > 0 && try == 2 {
 			t.Fatal("it breaks what it promises ", err)
+		}
+		if p.Sum() > 0 {
+			t.Log("something was late, perhaps because of the machine: run again")
+			continue
 		}
 		if p.Grants >= 50 && p.FaultSum() > 0 {
 			return
 		}
 	}
 	t.Error("nothing happened")
+}
+
+// noneEarly checks that no hold ended before its longest time, which I5 also says and no slow
+// machine can cause.
+func noneEarly(t *testing.T, out *soak.Outcome) {
+	t.Helper()
+	found, _ := soak.Check(out)
+	for _, v := range found {
+		if strings.HasSuffix(v.What, " early") {
+			t.Fatal(v)
+		}
+	}
+}
+
+// onlyLate reports whether nothing but signals (I5) and hand-overs (I6) were late. A busy machine
+// may be the reason for that, so a row breaks these promises only if it does so in each of three
+// runs.
+func onlyLate(violations map[string]int) bool {
+	for invariant, n := range violations {
+		if n > 0 && invariant != "I5" && invariant != "I6" {
+			return false
+		}
+	}
+	return true
 }
 
 // needs skips a row whose server is not installed, outside of CI.

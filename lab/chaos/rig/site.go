@@ -24,7 +24,9 @@ import (
 type Site struct {
 	Workers int
 	host    host
+	say     func(string) // reports what a row has to tell; may be nil
 	dir     string
+	older   string                                         // the directory of the older padlocks; "" means dir
 	build   func(commit string) (binary string, err error) // replaces Site.buildCommit in a test; may be nil
 	shim    string                                         // path of the file with the offset of the servers' clocks; "" if there is no shim
 }

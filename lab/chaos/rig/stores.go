@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
@@ -34,6 +33,7 @@ type setup struct {
 	programs [][]string // by stage and worker, as in soak.Run
 	// unordered means that the order of arrival is not checked.
 	unordered bool
+	encoding  soak.Encoding // nil: Encoding
 	open      soak.Opener
 	faults    []soak.Fault
 	voting    bool // a majority of servers decides
@@ -78,6 +78,7 @@ func Rows() []Row {
 		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
 		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
 		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling("kit", etcdMembers)},
+		{"NATS", "restarts that keep the disk", nil, natsServer},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
 		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling("kit", zooKeepers)},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
@@ -88,11 +89,14 @@ func Rows() []Row {
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
 		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
 		{"S3 in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(bucket, "s3://soak/locks?skew=0s&endpoint=http://%s")},
+		{"Azure in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(container, "az://locks/a?account=soak&skew=0s&endpoint=http://%s")},
 		{"DynamoDB in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(table, "dynamodb://soak/locks?skew=0s&endpoint=http://%s")},
 		{"Kubernetes in memory", "a service that is throttled, gets requests twice, or sets its clock", nil, inCloud(leases, "kubernetes://shop/locks?endpoint=http://%s")},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
 		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), mixed},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
+		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(serveRedis)},
+		{"HTTP to PostgreSQL: Go, Python, Node, shells", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", []string{"rows deleted"}, overHTTP(servePostgres)},
 	}
 }
 
@@ -126,20 +130,6 @@ func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
 		}
 		return &setup{stages: [][]string{urls(links, 0, query)}, open: Open, faults: s.serverFaults(servers, links, o)}, nil
 	}
-}
-
-// serverFaults returns the faults of Redis servers and their connections.
-func (s *Site) serverFaults(servers []*server.Server, links [][]*server.Proxy, o server.RedisOptions) []soak.Fault {
-	faults := append(networkFaults(links), redisFaults(servers)...)
-	grace := guardTTL + 4*time.Second
-	faults = append(faults, flush(servers), restart("restart without data", servers, false, grace))
-	if o.Persist || len(o.Args) > 0 {
-		faults = append(faults, restart("restart with data", servers, true, grace))
-	}
-	if s.shim != "" {
-		faults = append(faults, jump(s.shim))
-	}
-	return faults
 }
 
 func replicated(s *Site) (*setup, error) {

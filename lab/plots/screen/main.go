@@ -74,9 +74,10 @@ func drawScreen(r io.Reader, w io.Writer) error {
 	}
 	width, height := float64(columns)*wide+2*margin, float64(len(lines))*high+2*margin
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" font-family="%s" font-size="14">`+"\n",
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" text-anchor="start" role="img" font-family="%s" font-size="14">`+"\n",
 		width, height, width, height, html.EscapeString(fontFamilies))
-	fmt.Fprintf(out, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", back)
+	fmt.Fprintln(out, "<title>The screen of padlock top</title>\n<style>@media (prefers-color-scheme: dark) { .ground { stroke: #444c56; } }</style>")
+	fmt.Fprintf(out, `<rect class="ground" width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", back)
 	s := style{}
 	for i, line := range lines {
 		drawLine(out, line, margin+float64(i)*high, &s)

@@ -35,13 +35,16 @@ type Service struct {
 	fronts  []*Front
 	resume  chan struct{} // closed while the service goes on
 	counts  map[string]int
-	skewed  time.Duration // by which the clocks of all front ends are off
-	starts  chan func()   // run in goroutines that no store has started
+	skewed  time.Duration   // by which the clocks of all front ends are off
+	starts  chan func()     // run in goroutines that no store has started
+	ctx     context.Context // of the requests that the handler gets
+	stop    context.CancelFunc
 }
 
 // Start makes a service of a handler, which is the fake. Stop must be called at the end.
 func Start(handler http.Handler) *Service {
 	s := &Service{handler: handler, counts: map[string]int{}, starts: make(chan func())}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	go func() {
 		for f := range s.starts {
 			go f()
@@ -51,8 +54,10 @@ func Start(handler http.Handler) *Service {
 	return s
 }
 
-// Stop ends the service.
+// Stop ends the service, and the contexts of the requests that the handler has not answered yet.
+// Nothing else ends them: a service does not notice at once that a client has given up a request.
 func (s *Service) Stop() {
+	s.stop()
 	for _, f := range s.fronts {
 		f.Cut()
 		close(f.conns)
@@ -238,7 +243,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.service.mu.Unlock()
 	carryOut := func() *httptest.ResponseRecorder {
 		out := httptest.NewRecorder()
-		again := r.Clone(context.Background())
+		again := r.Clone(f.service.ctx)
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(out, again)
 		return out

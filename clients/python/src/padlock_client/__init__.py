@@ -108,6 +108,8 @@ class Client:
         """Send one request. Without an answer, the status is 0, and the next server is the current one."""
         at = self._current if at is None else at
         status, answer = self._post(self._urls[at], path, body, timeout)
+        if status == 202 and not isinstance(answer.get("retry_ms"), (int, float)):
+            status = 0  # a proxy has said that: no server of padlock
         if _is_open(status) and self._current == at:
             self._current = (at + 1) % len(self._urls)
         return status, answer
@@ -220,7 +222,7 @@ class Lock:
         if self.remaining() <= 0:
             raise Lost(f"the lock {self._body['name']!r} is lost")
 
-    # The same token goes out again only after no answer, 202, 503 or 504.
+    # The same token goes out again only after no answer, 202, 429, 503 or 504.
     def _acquire(self, wish: Optional[_Wish] = None) -> None:
         wish = wish or _Wish()
         self.lost.clear()
@@ -296,7 +298,7 @@ class Lock:
         name = self._body["name"]
         if status in (202, 409):
             raise Held(f"the lock {name!r} is held", answer)
-        if status in (200, 429) or _is_open(status):
+        if status in (200, 410, 429) or _is_open(status):  # 410: the lease was over before the answer
             raise Unavailable(f"the lock {name!r}: {answer.get('detail', 'the server does not answer')}", answer)
         raise Refused(f"the lock {name!r}: {answer.get('detail', status)}", answer)
 

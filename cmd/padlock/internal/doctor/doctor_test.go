@@ -41,7 +41,7 @@ func resultOf(t *testing.T, found []Finding, check string) Finding {
 func TestNetwork(t *testing.T) {
 	for url, want := range map[string]State{
 		"redis://localhost":                                Good,
-		"redis://127.0.0.1:7000,127.0.0.2":                 Good,
+		"redis+cluster://127.0.0.1,127.0.0.2:7000":         Good,
 		"redis://[::1]:6379":                               Good,
 		"redis+unix:///run/redis.sock":                     Good,
 		"rediss://user:canary@db7":                         Good,
@@ -50,10 +50,13 @@ func TestNetwork(t *testing.T) {
 		"redis+cluster://user:canary@127.0.0.1,db7":        Problem,
 		"rediss://user:canary@localhost?tls-verify=no":     Problem,
 		"redis+sentinel://:canary@10.0.0.1,10.0.0.2/locks": Problem,
+		"s3://bucket":                                      Good,
 	} {
 		v := &visit{Options: Options{Schemes: every}, place: placeOf(url, every)}
 		v.network()
 		if f := resultOf(t, v.found, "network"); f.State != want || strings.Contains(f.Seen, "canary") {
+			t.Errorf("%s: %+v", url, f)
+		} else if strings.Contains(f.Seen, "socket") != strings.Contains(url, "unix") {
 			t.Errorf("%s: %+v", url, f)
 		}
 		if len(v.found) != 1 {
@@ -332,4 +335,35 @@ func TestPlainErrors(t *testing.T) {
 			t.Errorf("%v is shown as %q, want %q", c.err, got, c.want)
 		}
 	}
+}
+
+// A noList is a store whose user may do everything except to list the names.
+type noList struct {
+	driver.Store
+	driver.Waiter
+	driver.Admin
+}
+
+func (noList) List(context.Context, string) ([]driver.State, error) {
+	return nil, fmt.Errorf("%w: the service answers 403 Forbidden", driver.ErrUnavailable)
+}
+
+func TestRightToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, err := open.Store(t.Context(), "memory:", every)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := noList{memory, memory.(driver.Waiter), memory.(driver.Admin)}
+		v := &visit{Options: Options{Name: "doctor", TTL: 30 * time.Second, Measure: time.Millisecond, Schemes: every}, raw: "s3://bucket"}
+		v.Open = func(context.Context, string, ...open.Option) (padlock.Store, error) { return store, nil }
+		l := padlock.New(store)
+		v.examineWork(t.Context(), l)
+		if f := resultOf(t, v.found, "rights"); f.State != Good {
+			t.Errorf("the locks work, and the finding is %+v", f)
+		}
+		if f := resultOf(t, v.found, "ls"); f.State != Problem || !strings.Contains(f.Do, "docs/stores") {
+			t.Errorf("the names cannot be listed, and the finding is %+v", f)
+		}
+	})
 }

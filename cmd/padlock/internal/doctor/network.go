@@ -8,7 +8,7 @@ import (
 
 // network checks the connection to a server, as the URL describes it.
 func (v *visit) network() {
-	if len(v.servers) == 0 {
+	if len(v.servers) == 0 && !v.encrypted { // with TLS it is a service that its settings name
 		v.good("network", "a unix socket of this machine")
 		return
 	}

@@ -31,7 +31,7 @@ func (v *visit) examineWork(ctx context.Context, l *padlock.Locker) {
 	if !v.tryOthers(ctx, l) {
 		return
 	}
-	v.good("rights", "a lock was taken, extended, waited for, handed over, listed and released")
+	v.good("rights", "a lock was taken, extended, waited for, handed over and released")
 	v.roundTrip(c.trips)
 	if g.Bound != 0 || g.Fence.String() != "durable" {
 		return // only leases depend on clocks, and only durable fences tell the server's time
@@ -54,7 +54,6 @@ func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 	}{
 		{"extend", func() error { return lock.Extend(ctx, 0) }},
 		{"status", func() error { _, err := l.Inspect(ctx, name); return err }},
-		{"ls", func() error { _, err := l.List(ctx, name); return err }},
 		{"wait", func() error { return v.handOver(ctx, l, lock) }},
 	}
 	for _, s := range steps {
@@ -63,6 +62,9 @@ func (v *visit) tryOthers(ctx context.Context, l *padlock.Locker) bool {
 			v.reportRefusal("rights", fmt.Errorf("%s: %w", s.what, err))
 			return false
 		}
+	}
+	if _, err := l.List(ctx, name); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		v.problem("ls", plain(err), "locks work; padlock ls, top, serve and the metrics of all names do not", doAbout(err))
 	}
 	return true
 }
@@ -110,13 +112,17 @@ func (v *visit) reportRefusal(check string, err error) {
 		v.unknown(check, plain(err), "nothing is known about the rights of the user", "accept this (--accept "+check+"), or try the store with a name of yours: padlock run NAME -- true")
 		return
 	}
-	do := "check that the server runs and can be reached from here"
-	for _, denied := range []string{"NOPERM", "permission", "can't run this command"} {
+	v.problem(check, plain(err), "programs that use the store fail in the same way", doAbout(err))
+}
+
+// doAbout returns what to do about a call that failed.
+func doAbout(err error) string {
+	for _, denied := range []string{"NOPERM", "permission", "can't run this command", "403 Forbidden"} {
 		if strings.Contains(plain(err), denied) {
-			do = "give the user the rights that its page in docs/stores lists; on Redis, ACL LOG names the refused command"
+			return "give the user the rights that its page in docs/stores lists; on Redis, ACL LOG names the refused command"
 		}
 	}
-	v.problem(check, plain(err), "programs that use the store fail in the same way", do)
+	return "check that the server runs and can be reached from here"
 }
 
 // roundTrip compares the round trip with the time that is available for a renewal.

@@ -58,7 +58,7 @@ func explain(r sampler.Reason, n *sampler.Name) string {
 	switch r {
 	case sampler.NotRenewed:
 		return "the holder does not renew its lease: it is dead, paused or cut off, or the lease ends soon"
-	case sampler.Overdue:
+	case sampler.PastEnd:
 		return "the holder is past its planned end"
 	case sampler.Long:
 		return fmt.Sprintf("held %.0f times as long as usual", n.Slowness)
@@ -162,7 +162,7 @@ USUAL  95 of 100 holds of this name were shorter, as far as top has seen
 LEFT   until the planned end, or until the lease ends unless it is renewed
 WAIT   callers in the queue; ? if the store does not count them
 
-Not renewed: the holder did not renew its lease in time. Overdue: past its
+Not renewed: the holder did not renew its lease in time. Past end: past its
 planned end. Long: held for more than 3 times the usual time. Unknown: the
 store cannot tell.
 

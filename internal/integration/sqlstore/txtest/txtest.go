@@ -165,8 +165,8 @@ func (m *meeting) endLock() bool {
 	defer cancel()
 	var err error
 	switch {
-	case m.end == leaseEnds && m.h.OneWriter && m.tx != nil:
-		_, err = m.tx.ExecContext(ctx, m.h.EndLease, []byte(m.lock.name))
+	case m.end == leaseEnds && m.h.OneWriter && m.tx != nil: // waits for nobody, and its ctx would end the transaction
+		_, err = m.tx.ExecContext(m.t.Context(), m.h.EndLease, []byte(m.lock.name))
 	case m.end == leaseEnds:
 		_, err = m.a.DB.ExecContext(ctx, m.h.EndLease, []byte(m.lock.name))
 	case m.end == release:

@@ -5,7 +5,7 @@
 // A Go program can initialise a package as soon as all its imports are initialised. If several
 // packages are ready, the program initialises them in the alphabetical order of their import paths.
 // So this package imports only packages that are initialised early. The same holds for the packages
-// that it imports. A test of package main checks that nothing large is initialised before this
+// that it imports. A test of package command checks that nothing large is initialised before this
 // package.
 package early
 

@@ -1,0 +1,105 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+const acquireLong = `acquire takes the lock NAME, prints its key, and exits. The lock stays held for
+--ttl. With the key, padlock extend prolongs the lock, padlock release releases it,
+and padlock adopt takes it over. When --ttl has passed, others can take the lock,
+and nothing stops your work: if the work fits into one command, padlock run is
+safer, because it renews the lock and ends the command when the lock is lost.
+
+In a directory of files, such a lock is kept by padlock run and all other verbs, but
+flock(1), padlock flock and PHP do not see it; the answer of --json lists them as
+"unseen_by". It is never shared, and it ends when the machine restarts. With --keeper
+a small process holds the lock instead, so that all of them see it. Then the lock
+also ends with that process, and the keys work in stores of semaphores and advisory
+locks too. adopt cannot take over such a lock.
+
+The key is a secret: it is all that is needed to release the lock. It goes to
+standard output or, with --key-file, into a file that only you can read. That file is
+new, or holds an old key: no other file is replaced.
+
+Exit status:
+` + verbStatuses
+
+const acquireExample = `  key=$(padlock acquire -n --ttl 50s deploy) || exit
+  ./build.sh
+  printf %s "$key" | padlock extend --ttl 50s || exit    # 79: the lock is lost
+  ./deploy.sh
+  printf %s "$key" | padlock release
+
+  padlock acquire -w 60 --key-file deploy.key deploy`
+
+func (a *app) acquireCommand() *cobra.Command {
+	set := &taking{conflict: exitHeld}
+	c := &cobra.Command{
+		Use:                   "acquire [FLAGS] NAME",
+		Short:                 "Take a lock, print its key, and exit",
+		Long:                  acquireLong,
+		Example:               acquireExample,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		ValidArgsFunction:     a.completeName,
+		RunE:                  func(c *cobra.Command, args []string) error { return a.acquire(c.Context(), set, args[0]) },
+	}
+	f := c.Flags()
+	f.SetNormalizeFunc(likeFlock)
+	f.SortFlags = false
+	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
+	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default)").NoOptDefVal = "true"
+	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
+	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
+	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
+	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
+	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if it is released earlier")
+	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")
+	f.BoolVar(&set.keeper, "keeper", false, "start a process that holds the lock, so that flock(1) and PHP see it")
+	keyFlag(c, &set.keyFile, "write the key to `FILE`, readable by you only, instead of standard output")
+	return c
+}
+
+func (a *app) acquire(ctx context.Context, set *taking, name string) error {
+	if set.nonblock && set.wait.given && set.wait.d > 0 {
+		return usage("-n and -w %s contradict each other; use one of them", span(set.wait.d))
+	}
+	if err := a.urlAsName(name); err != nil {
+		return err
+	}
+	if set.keeper {
+		return a.acquireKept(ctx, set, name)
+	}
+	l, err := a.lasting(ctx, "acquire", name)
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	if set.shared && l.Guarantees().Bound != 0 {
+		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s%s, or a store on a server", a.place(), orKeeper(" -s"))
+	}
+	place, err := newKeyPlace(set.keyFile)
+	if err != nil {
+		return err
+	}
+	defer place.drop()
+	if place.tmp != nil {
+		if err := a.stillHeld(ctx, l, place.file); err != nil {
+			return err
+		}
+	}
+	ctx, stop := interruptible(ctx)
+	lock, err := l.Acquire(ctx, name, set.options()...)
+	if s := stop(); s != nil {
+		if err == nil {
+			_ = lock.Release() // if that fails, its lease runs out
+		}
+		return interruptedBy(s, name)
+	}
+	if err != nil {
+		return a.notTaken(set, name, err)
+	}
+	return a.handOver(l, lock, place)
+}

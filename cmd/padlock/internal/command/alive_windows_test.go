@@ -1,0 +1,10 @@
+package command
+
+import "os"
+
+func alive(pid int) bool {
+	_, err := os.FindProcess(pid)
+	return err == nil
+}
+
+func parentOf(int) int { return 0 }

@@ -1,0 +1,5 @@
+package command
+
+import "syscall"
+
+func ownSession() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,311 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// keyHelp is in the help of every verb that reads a key.
+const keyHelp = `The key is read from the file of --key-file, else from $PADLOCK_KEY, else from
+standard input. It is never read from the command line, which every user of the
+machine can see. The key is all that is needed to take over, extend or release the
+lock.`
+
+// maxKey limits how many bytes are read as a key. The text of every key is shorter.
+const maxKey = 8192
+
+// readKey reads a key from a file, the environment or standard input.
+func (a *app) readKey(file string) (padlock.Key, error) {
+	var key padlock.Key
+	text, from, err := keyText(file)
+	if err != nil {
+		return key, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
+	}
+	text = bytes.TrimSpace(text)
+	switch err := key.UnmarshalText(text); {
+	case len(text) == 0:
+		return key, usage("there is no key %s; pass the key that padlock acquire printed by --key-file FILE, in PADLOCK_KEY, or on standard input", from)
+	case err != nil:
+		return key, usage("the text %s is not a valid key: %s; copy the whole line that padlock acquire printed", from, reason(err))
+	}
+	return key, nil
+}
+
+func keyText(file string) (text []byte, from string, err error) {
+	if file == "" {
+		if env := os.Getenv("PADLOCK_KEY"); env != "" {
+			return []byte(env), "in PADLOCK_KEY", nil
+		}
+		if isTerminal(os.Stdin) {
+			return nil, "on standard input", nil // without this text, users might think that padlock hangs
+		}
+		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
+		return text, "on standard input", err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	text, err = io.ReadAll(io.LimitReader(f, maxKey))
+	return text, "in " + show(file), err
+}
+
+// keyFlag defines --key-file.
+func keyFlag(c *cobra.Command, file *string, what string) {
+	c.Flags().StringVar(file, "key-file", "", what)
+}
+
+// keyPlace is the place where the key of a new hold will be written. It is prepared before the lock
+// is taken or adopted, and takes up the space on the disk that a key needs. Otherwise a lock could
+// be left behind without its key.
+type keyPlace struct {
+	file string
+	tmp  *os.File // nil means standard output
+}
+
+func newKeyPlace(file string) (*keyPlace, error) {
+	if file == "" {
+		// A closed pipe must cause an error and not end this process.
+		signal.Ignore(syscall.SIGPIPE)
+		return &keyPlace{}, nil
+	}
+	target, err := fileOfKey(file)
+	if err != nil {
+		return nil, fail(exitUsage, "usage", "", "--key-file %s: %s", show(file), err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // with mode 0600
+	if err != nil {
+		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
+	}
+	place := &keyPlace{target, tmp}
+	if _, err := tmp.Write(make([]byte, maxKey)); err != nil {
+		place.drop()
+		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
+	}
+	return place, nil
+}
+
+// maxLinks is how many links may lead to the file of a key.
+const maxLinks = 40
+
+// fileOfKey follows links to the file for a key. It returns an error for a file that must not be
+// replaced or removed, because it is not the file of a key, and for a link that another user may
+// have put there.
+func fileOfKey(file string) (string, error) {
+	target := file
+	for range maxLinks {
+		st, err := os.Lstat(target)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && target == file:
+			return file, nil // it will be created, or its directory is missing
+		case errors.Is(err, fs.ErrNotExist):
+			return "", errors.New("the link leads nowhere")
+		case err != nil:
+			return "", errors.New(pathReason(err))
+		case st.Mode().IsRegular():
+			return target, holdsOnlyKey(target)
+		case st.Mode()&fs.ModeSymlink == 0:
+			return "", errors.New("not a regular file; without --key-file the key goes to standard output")
+		case ofOthers(st):
+			return "", errors.New("it is a link of another user")
+		}
+		next, err := os.Readlink(target)
+		if err != nil {
+			return "", errors.New(pathReason(err))
+		}
+		if !filepath.IsAbs(next) {
+			next = filepath.Join(filepath.Dir(target), next)
+		}
+		target = next
+	}
+	return "", errors.New("too many links lead to it")
+}
+
+// holdsOnlyKey returns an error if the file holds something other than a key. An empty file is
+// good.
+func holdsOnlyKey(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return errors.New(pathReason(err))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKey+1))
+	if err != nil {
+		return errors.New(pathReason(err))
+	}
+	if text = bytes.TrimSpace(text); len(text) > 0 && new(padlock.Key).UnmarshalText(text) != nil {
+		return errors.New("it holds something other than a key; name a new file, or one with a key")
+	}
+	return nil
+}
+
+// stillHeld returns an error if the file contains the key of a lock that is still held. If the key
+// were overwritten, nobody could release that lock.
+func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
+	key, ok := keyIn(file)
+	if !ok {
+		return nil
+	}
+	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // this never makes the lease shorter
+	if err != nil {
+		return nil
+	}
+	return keyInUse(file, key, left)
+}
+
+// keyIn returns the key in a file. ok is false if there is none.
+func keyIn(file string) (key padlock.Key, ok bool) {
+	text, err := os.ReadFile(file)
+	return key, err == nil && key.UnmarshalText(bytes.TrimSpace(text)) == nil
+}
+
+// keyInUse returns the failure for a file to which a new key cannot be written, because the file
+// contains the key of a lock that is still held.
+func keyInUse(file string, key padlock.Key, left time.Duration) error {
+	return usage("--key-file %s holds the key of %s, which is locked for %s more; release it first (padlock release --key-file %s), or name another file",
+		show(file), show(key.Name()), span(left), show(file))
+}
+
+// drop removes the temporary file, unless it was already renamed to its final name.
+func (p *keyPlace) drop() {
+	if p.tmp != nil {
+		_ = p.tmp.Close()
+		_ = os.Remove(p.tmp.Name())
+	}
+}
+
+// write puts the key into its file. Other processes see the whole key or none.
+func (p *keyPlace) write(word string) error {
+	_, err := p.tmp.WriteAt([]byte(word+"\n"), 0)
+	if err == nil {
+		err = p.tmp.Truncate(int64(len(word) + 1))
+	}
+	if err == nil {
+		err = p.tmp.Sync()
+	}
+	if err = errors.Join(err, p.tmp.Close()); err == nil {
+		err = os.Rename(p.tmp.Name(), p.file)
+	}
+	if err == nil {
+		p.tmp = nil
+	}
+	return err
+}
+
+// handedOver is what acquire and adopt print in JSON.
+type handedOver struct {
+	named
+	Key     string    `json:"key,omitempty"`      // empty if the key is in a file
+	KeyFile string    `json:"key_file,omitempty"` // the file with the key
+	Shared  bool      `json:"shared"`
+	Fence   uint64    `json:"fence,omitempty"`
+	Seconds float64   `json:"seconds"` // remaining time for which the lock is held
+	Until   time.Time `json:"until"`
+	Keeper  int       `json:"keeper,omitempty"` // the process that holds the lock, with --keeper
+
+	// UnseenBy lists the programs that share the store's other locks but do not see this one.
+	UnseenBy []string `json:"unseen_by,omitempty"`
+}
+
+// handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
+// else could do so.
+func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) error {
+	word, err := exported(lock)
+	if err == nil {
+		left := lock.Remaining()
+		err = a.tellKey(lock.Name(), handedOver{
+			named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
+			Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(), UnseenBy: unseenBy(l),
+		}, place)
+	}
+	if err == nil {
+		return nil
+	}
+	why := fail(exitOutput, "output", lock.Name(), "the key of %s could not be written: %s; the lock was released", show(lock.Name()), pathReason(err))
+	if err := lock.Release(); err != nil {
+		why.note.Message = "the key of " + show(lock.Name()) + " could not be written, and " + a.place() + " did not confirm the release; the lock ends with its lease"
+	}
+	return why
+}
+
+// tellKey writes the key of a lock to its place, and tells a person at a terminal what it is for.
+func (a *app) tellKey(name string, out handedOver, place *keyPlace) error {
+	word := out.Key
+	if place.tmp != nil {
+		if err := place.write(word); err != nil {
+			return err
+		}
+		out.Key, out.KeyFile = "", place.file
+	}
+	a.remark(name, "%s is locked for %s; padlock extend prolongs that, padlock release ends it%s", show(name),
+		span(time.Duration(out.Seconds*float64(time.Second))), keptBy(out.Keeper))
+	if len(out.UnseenBy) > 0 && !a.json && isTerminal(os.Stderr) { // standard output may be a pipe
+		a.say(fail(0, "remark", name, "some programs do not see the lock of %s (%s); padlock acquire --keeper takes one that they see",
+			show(name), strings.Join(out.UnseenBy, ", ")).note)
+	}
+	switch {
+	case a.json:
+		return a.print(a.stdout, out)
+	case out.KeyFile != "":
+		return nil
+	}
+	_, err := io.WriteString(a.stdout, word+"\n")
+	return err
+}
+
+// keptBy names the process that holds a lock, for the end of a message.
+func keptBy(keeper int) string {
+	if keeper == 0 {
+		return ""
+	}
+	return "; process " + strconv.Itoa(keeper) + " keeps it"
+}
+
+// unseenBy returns the programs that do not see a lock taken by "padlock acquire". Such a lock
+// stays held although no process of its holder is running. These programs see a lock only while a
+// process holds it.
+func unseenBy(l *padlock.Locker) []string {
+	if l.Guarantees().Bound == driver.BoundToNothing {
+		return nil
+	}
+	return []string{"flock(1)", "padlock flock", "PHP"}
+}
+
+// lasting opens a store whose locks can outlive this process.
+func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, error) {
+	l, err := a.locker(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if g := l.Guarantees(); g.Bound != 0 && !g.Detached {
+		a.close(l)
+		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run%s, or a store with leases: %s", a.place(), g.Bound, verb, orKeeper(""), withLeases(ctx))
+	}
+	return l, nil
+}
+
+// orKeeper returns text for an error message. The text suggests "padlock acquire --keeper" with the
+// given additional flags. It is empty on systems on which --keeper does not work.
+func orKeeper(flags string) string {
+	if runtime.GOOS != keeperSystem {
+		return ""
+	}
+	return ", padlock acquire --keeper" + flags
+}

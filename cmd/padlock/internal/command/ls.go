@@ -1,0 +1,186 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+func (a *app) lsCommand() *cobra.Command {
+	prometheus := false
+	c := &cobra.Command{
+		Use:   "ls [FLAGS] [PREFIX]",
+		Short: "List the locks that are held",
+		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
+With PREFIX it lists only names that begin with PREFIX. If there are none it prints
+nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
+is held; WAITING counts the callers that wait for a slot. With --json it prints one
+object per line. If the store knows only some of the locks, ls prints these, says why
+and exits with 69.
+
+--prometheus prints whether each name is held and how many callers wait for it, in the
+text format of Prometheus, for example for the textfile collector of node_exporter.`,
+		Example: `  padlock ls
+  padlock ls deploy/
+  padlock ls --json | jq -r .name
+  padlock ls --prometheus >/var/lib/node_exporter/padlock_locks.new`,
+		DisableFlagsInUseLine: true,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usage("one prefix at a time; see %s --help", c.CommandPath())
+			case a.json && prometheus:
+				return usage("--prometheus and --json contradict each other; use one of them")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeName,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.list(c.Context(), strings.Join(args, ""), prometheus)
+		},
+	}
+	c.Flags().BoolVar(&prometheus, "prometheus", false, "print figures in the text format of Prometheus")
+	return c
+}
+
+func (a *app) list(ctx context.Context, prefix string, prometheus bool) error {
+	l, err := a.looker(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer a.close(l)
+	states, incomplete := l.List(ctx, prefix)
+	names := sampler.DescribeAll(states, time.Now())
+	switch {
+	case len(names) == 0 && incomplete != nil:
+		return a.holdersUnknown("", incomplete)
+	case a.json:
+		for i := range names {
+			if err := a.print(a.stdout, names[i]); err != nil {
+				return err
+			}
+		}
+	case prometheus:
+		if err := writeFigures(a.stdout, names, a.placeLabel()); err != nil {
+			return err
+		}
+	default:
+		if err := a.table(names); err != nil {
+			return err
+		}
+	}
+	if incomplete != nil {
+		return fail(exitUnavailable, "incomplete", "", "%s may have more locks than these: %s", a.place(), reason(incomplete))
+	}
+	return nil
+}
+
+// table prints a line for each hold.
+func (a *app) table(names []sampler.Name) error {
+	if len(names) == 0 {
+		a.remark("", "no locks are held")
+		return nil
+	}
+	now := time.Now()
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	files := slices.ContainsFunc(names, inFile)
+	longest := longestAtTerminal()
+	line := func(columns ...string) {
+		if !files {
+			columns = columns[:len(columns)-1]
+		}
+		fmt.Fprintln(w, strings.Join(columns, "\t"))
+	}
+	line("NAME", "HOLDER", "MODE", "SINCE", "UNTIL", "WAITING", "FENCE", "FILE")
+	for i := range names {
+		n := &names[i]
+		name := fit(show(n.Name), longest)
+		if len(n.Holds) == 0 {
+			line(name, "-", "free", "-", "-", count(n.Waiters), number(n.Fence), show(n.Path))
+		}
+		for _, h := range n.Holds {
+			waiting := n.SlotWaiters
+			if h.Slot < 0 {
+				waiting = n.Waiters - n.SlotWaiters
+			}
+			line(name, fit(holderName(h.Hold), longest), mode(&h), moment(h.Since, now), moment(endOfHold(h.Hold), now), count(waiting), number(h.Fence), show(h.Path))
+		}
+	}
+	return w.Flush()
+}
+
+// inFile reports whether a file carries the lock or one of its slots.
+func inFile(n sampler.Name) bool {
+	return n.Path != "" || slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Path != "" })
+}
+
+// longestAtTerminal returns the greatest number of columns of a name in a table, or 0 for no limit.
+// A person at a terminal reads rows, and a pipe gets the whole names.
+func longestAtTerminal() int {
+	if !isTerminal(os.Stdout) {
+		return 0
+	}
+	return 40
+}
+
+// fit cuts a text to a number of columns, unless that is 0.
+func fit(text string, columns int) string {
+	if columns == 0 {
+		return text
+	}
+	return ansi.Truncate(text, columns, "…")
+}
+
+// endOfHold returns the planned end of a hold, or else the end of its lease.
+func endOfHold(h padlock.Hold) time.Time {
+	if !h.PlannedEnd.IsZero() {
+		return h.PlannedEnd
+	}
+	return h.Until
+}
+
+// mode returns the mode of a hold.
+func mode(h *sampler.Hold) string {
+	switch {
+	case h.Slot >= 0 && h.Cooling:
+		return fmt.Sprintf("slot %d cooling", h.Slot)
+	case h.Slot >= 0:
+		return fmt.Sprintf("slot %d", h.Slot)
+	case h.Cooling:
+		return "cooling"
+	case h.Shared:
+		return "shared"
+	}
+	return "exclusive"
+}
+
+func moment(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return clock(t, now)
+}
+
+func count(n int) string {
+	if n < 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func number(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,200 @@
+package command
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The manual page consists of the help texts of the verbs and of the texts below. So the page and
+// the help always say the same.
+
+const manEnvironment = `PADLOCK_STORE
+The URL of the store, unless --store is given. A URL with a password belongs here or into PADLOCK_STORE_FILE, not on the command line. With the word "required" there is no default store: --store or PADLOCK_STORE_FILE must name one. It is an error if the variable is set but empty.
+
+PADLOCK_STORE_FILE
+A file that holds the URL of the store, such as a mounted secret. It is an error to set both variables.
+
+PADLOCK_KEY
+A key, for padlock adopt, extend and release.
+
+PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_EXPIRES
+Set for the command of padlock run, together with PADLOCK_STORE or PADLOCK_STORE_FILE.
+
+PADLOCK_LOCK_KEY
+The key of the lock, set for the command of padlock run --pass-key.`
+
+const manFiles = `/var/lib/padlock
+Lock files of root if no store is named, and facts that padlock remembers about servers.
+
+~/.local/state/padlock
+The same for every other user. The home directory is that of the user database; HOME does not matter.`
+
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "man",
+		DisableFlagsInUseLine: true,
+		Short:                 "Print the manual page",
+		Long:                  "man prints the manual page of padlock, for man(1).",
+		Example:               "  padlock man | man -l -\n  padlock man >/usr/local/share/man/man1/padlock.1",
+		Args:                  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := io.WriteString(a.stdout, manPage(c.Root()))
+			return err
+		},
+	}
+}
+
+// manPage returns the manual page of padlock and its verbs.
+func manPage(root *cobra.Command) string {
+	var p page
+	p.whole(root)
+	return p.String()
+}
+
+// page builds a manual page.
+type page struct{ strings.Builder }
+
+// macro writes a line with a roff macro and its quoted arguments.
+func (p *page) macro(name string, args ...string) {
+	p.WriteString("." + name)
+	for _, arg := range args {
+		p.WriteString(` "` + strings.ReplaceAll(roff(arg), `"`, `\(dq`) + `"`)
+	}
+	p.WriteByte('\n')
+}
+
+// line writes one line of text.
+func (p *page) line(text string) {
+	text = roff(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	p.WriteString(text + "\n")
+}
+
+// roff escapes characters that roff would interpret.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+}
+
+func (p *page) whole(root *cobra.Command) {
+	p.macro("TH", "PADLOCK", "1", "", "padlock "+build().Version, "User Commands")
+	p.macro("SH", "NAME")
+	p.line("padlock - " + strings.ToLower(root.Short[:1]) + root.Short[1:])
+	p.macro("SH", "SYNOPSIS")
+	for i, verb := range verbs(root) {
+		if i > 0 {
+			p.macro("br")
+		}
+		p.macro("B", verb.UseLine())
+	}
+	p.macro("SH", "DESCRIPTION")
+	p.text(root.Long)
+	p.macro("SH", "OPTIONS OF ALL VERBS")
+	p.writeFlags(root.PersistentFlags(), nil)
+	p.macro("SH", "VERBS")
+	for _, verb := range verbs(root) {
+		p.verb(verb)
+	}
+	p.macro("SH", "ENVIRONMENT")
+	p.entries(manEnvironment)
+	p.macro("SH", "FILES")
+	p.entries(manFiles)
+	p.macro("SH", "EXAMPLES")
+	p.literal(root.Example)
+	p.macro("SH", "SEE ALSO")
+	p.line("flock(1), timeout(1), https://github.com/padlock-go/padlock")
+}
+
+// verbs returns the verbs that a user calls.
+func verbs(root *cobra.Command) []*cobra.Command {
+	var list []*cobra.Command
+	for _, verb := range root.Commands() {
+		if verb.IsAvailableCommand() && verb.Name() != "help" {
+			verb.DisableFlagsInUseLine = true // the flags are listed separately
+			list = append(list, verb)
+		}
+	}
+	return list
+}
+
+func (p *page) verb(c *cobra.Command) {
+	p.macro("SS", c.UseLine())
+	if c.Long != "" {
+		p.text(c.Long)
+	} else {
+		p.line(c.Short + ".")
+	}
+	p.writeFlags(c.Flags(), c.Root().PersistentFlags())
+	if c.Example != "" {
+		p.macro("PP")
+		p.line("Examples:")
+		p.literal(c.Example)
+	}
+	for _, below := range verbs(c) {
+		p.macro("PP")
+		p.line(below.CommandPath() + ": " + below.Short + ".")
+	}
+}
+
+// writeFlags describes each flag of f, as the help does. It leaves out the flags that are also in
+// skipSet, which may be nil.
+func (p *page) writeFlags(f, skipSet *pflag.FlagSet) {
+	f.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" || skipSet != nil && skipSet.Lookup(f.Name) != nil {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		head := "--" + f.Name
+		if f.Shorthand != "" {
+			head = "-" + f.Shorthand + ", " + head
+		}
+		if value != "" && f.NoOptDefVal == "" {
+			head += " " + value
+		}
+		p.macro("TP")
+		p.macro("B", head)
+		p.line(usage)
+	})
+}
+
+// text writes paragraphs. Indented lines stay as they are.
+func (p *page) text(long string) {
+	for i, part := range strings.Split(strings.TrimSpace(long), "\n\n") {
+		if i > 0 {
+			p.macro("PP")
+		}
+		lines := strings.Split(part, "\n")
+		for len(lines) > 0 && !strings.HasPrefix(lines[0], " ") {
+			p.line(lines[0])
+			lines = lines[1:]
+		}
+		if len(lines) > 0 {
+			p.literal(strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// literal writes lines as they are.
+func (p *page) literal(text string) {
+	p.macro("RS", "2")
+	p.macro("nf")
+	for line := range strings.Lines(text) {
+		p.line(strings.TrimPrefix(strings.TrimRight(line, "\n"), "  "))
+	}
+	p.macro("fi")
+	p.macro("RE")
+}
+
+// entries writes terms, each on its own line, with its text below.
+func (p *page) entries(text string) {
+	for _, entry := range strings.Split(text, "\n\n") {
+		term, about, _ := strings.Cut(entry, "\n")
+		p.macro("TP")
+		p.macro("B", term)
+		p.line(about)
+	}
+}

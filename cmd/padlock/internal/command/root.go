@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
+)
+
+// app is the state that all verbs share.
+type app struct {
+	stdout, stderr io.Writer
+	storeURL       string // as given by --store
+	fromEnv        *environment
+	json           bool
+	opened         padlock.Store // the store, once it is open
+	status         int           // the exit status of a verb that did not fail
+	switched       bool          // a padlock has switched to this process
+}
+
+// ownFiles is the maximum number of files that a verb has open at the same time.
+const ownFiles = 5
+
+// execute runs the command line and returns the exit status.
+func (a *app) execute(args []string) int {
+	if err := limits.Descriptors(ownFiles); err != nil && (len(args) == 0 || args[0] != "flock") {
+		a.say(note{Event: "system", Message: err.Error(), Exit: exitSystem})
+		return exitSystem
+	}
+	root := a.root()
+	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.prepareCompletion(root)
+	}
+	help := &helpWriter{Writer: a.stdout}
+	root.SetOut(help)
+	root.SetErr(a.stderr)
+	a.json = asksForJSON(args) // errors may occur before the flags are parsed
+	err := misplacedFlag(root, args)
+	if err == nil {
+		err = root.ExecuteContext(context.Background())
+	}
+	if err == nil {
+		err = help.err
+	}
+	var f *failure
+	var file *fs.PathError // the output could not be written; every other error of a command is a *failure
+	switch {
+	case err == nil:
+		return a.status
+	case errors.As(err, &f):
+		if f.note.Message != "" {
+			a.say(f.note)
+		}
+		return f.status
+	}
+	if errors.As(err, &file) {
+		a.say(note{Event: "output", Message: "the output could not be written: " + pathReason(err), Exit: exitOutput})
+		return exitOutput
+	}
+	// Cobra itself found an error in the command line.
+	a.say(note{Event: "usage", Message: err.Error() + "; see padlock --help", Exit: exitUsage})
+	return exitUsage
+}
+
+// helpWriter keeps the first error of the output of a help text, because cobra drops it.
+type helpWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *helpWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// asksForJSON looks for --json among padlock's own arguments.
+func asksForJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json")
+}
+
+func (a *app) root() *cobra.Command {
+	var version bool
+	root := &cobra.Command{
+		Use:   "padlock",
+		Short: "Run a command while holding a lock",
+		Long: `padlock runs a command while it holds a lock, so that only one process at a time
+does the job, or only one machine, with a store on a server such as Redis.
+
+` + programLong(),
+		Example: `  padlock run nightly-report -- ./report.sh
+  padlock run -n nightly-report -- ./report.sh     # do not wait: exit with 75 if it is running
+  padlock status nightly-report                    # who holds the lock?`,
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		DisableFlagsInUseLine: true,
+		Args:                  noSuchVerb,
+
+		SuggestionsMinimumDistance: 2,
+		PersistentPreRunE:          func(c *cobra.Command, _ []string) error { return a.chooseProgram(c) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				return a.printVersion()
+			}
+			return c.Help()
+		},
+	}
+	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
+	flags := root.PersistentFlags()
+	flags.Var((*storeFlag)(&a.storeURL), "store", "where locks are kept, a `URL` (default $PADLOCK_STORE, else the URL in the file $PADLOCK_STORE_FILE, else files of this user)")
+	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object per line")
+	flags.BoolP("help", "h", false, "show this help")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
+	})
+	addGroup(root, "Work under a lock:", a.runCommand(), a.flockCommand())
+	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
+	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
+	addGroup(root, "Emergency:", a.breakCommand())
+	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
+	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand(), verifyWorkerCommand(), a.keeperCommand())
+	inPadlocksWords(root)
+	return root
+}
+
+// addGroup adds verbs under a heading of the help.
+func addGroup(root *cobra.Command, title string, verbs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, v := range verbs {
+		v.GroupID = title
+		root.AddCommand(v)
+	}
+}

@@ -1,0 +1,148 @@
+package command
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/padlock-go/padlock"
+)
+
+// envRecord is the variable that stands for --record.
+const envRecord = "PADLOCK_RECORD"
+
+// recordsAll reports whether a value of envRecord asks for records. Every value does, except 0,
+// false and an empty value. An unwanted record does no harm, but a missing one is noticed too late.
+func recordsAll(value string) bool {
+	on, err := strconv.ParseBool(value)
+	return value != "" && (on || err != nil)
+}
+
+// runFlags holds the flags of run.
+type runFlags struct {
+	shared, nonblock, leave, verbose, noRenewal     bool
+	shell, skipOK, unlock, noFork, passKey, quiet   bool
+	record                                          bool
+	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
+	conflict, lost                                  exitStatus
+	signal                                          signalFlag
+	label                                           string
+	slots                                           slotCount
+	also                                            []string
+	policy                                          policyFlag
+}
+
+func (set *runFlags) define(c *cobra.Command) {
+	f := c.Flags()
+	f.SetInterspersed(false) // all arguments after NAME belong to the command
+	f.SetNormalizeFunc(likeFlock)
+	f.SortFlags = false
+	set.defineWait(f)
+	f.BoolVarP(&set.leave, "close", "o", false, "release as soon as COMMAND exits; do not kill background processes or wait for them")
+	f.BoolVarP(&set.shell, "shell", "c", false, "COMMAND is one line for the shell, $SHELL or /bin/sh (or write -c LINE after NAME)")
+	f.BoolVarP(&set.verbose, "verbose", "v", false, "report who holds the lock, how long the wait took, and the release")
+	f.BoolVarP(&set.quiet, "quiet", "q", false, "print nothing if COMMAND is not run because the lock is held (losses and failures are printed)")
+	f.Var(&set.ttl, "ttl", "lease length: how many `SECONDS` the lock outlives a dead padlock (default 30; files: 0)")
+	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if COMMAND ends earlier")
+	f.Var(&set.coolDown, "cool-down", "keep NAME locked for `SECONDS` after COMMAND has ended")
+	f.Var(&set.atMost, "at-most", "end COMMAND when it has run for `SECONDS`")
+	f.Var(&set.killAfter, "kill-after", "send KILL `SECONDS` after --signal (default 10, or a third of --ttl)")
+	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
+	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew the lease; stop COMMAND before it ends (no effect on files, which have no lease)")
+	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
+	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
+	f.BoolVar(&set.record, "record", recordsAll(os.Getenv(envRecord)), "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")
+	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
+	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
+		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
+		f.Lookup(name).Hidden = true // run refuses these flags of flock(1)
+	}
+}
+
+// defineWait defines the flags that control how the lock is taken.
+func (set *runFlags) defineWait(f *pflag.FlagSet) {
+	f.VarPF(choice{&set.shared, true}, "shared", "s", "share the lock with other --shared ones").NoOptDefVal = "true"
+	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default; also -e)").NoOptDefVal = "true"
+	e := f.VarPF(choice{&set.shared, false}, "exclusive-lock", "e", "")
+	e.NoOptDefVal, e.Hidden = "true", true
+	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
+	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
+	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait if the holder's --at-most ends after --wait (default wait)")
+	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
+	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
+	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
+	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped counts as a success")
+}
+
+func (set *runFlags) check() error {
+	switch {
+	case set.nonblock && set.wait.given && set.wait.d > 0:
+		return usage("-n and -w %v contradict each other; use one of them", set.wait.d)
+	case set.skipOK && set.conflict != exitHeld && set.conflict != 0:
+		return usage("--skip-ok means -E 0 and contradicts -E %d", set.conflict)
+	case set.atMost.given && set.atMost.d == 0:
+		return usage("--at-most 0: the command would not run at all")
+	case set.policy == policySkip && !set.wait.given && !set.nonblock:
+		return usage("--wait-policy skip needs --wait")
+	case set.quiet && set.verbose:
+		return usage("-q and -v contradict each other")
+	case set.slots > 0 && set.shared:
+		return usage("--slots and -s contradict each other: a slot has one holder")
+	case set.slots > 0 && len(set.also) > 0:
+		return usage("--slots and --also cannot be combined")
+	case slices.Contains(set.also, ""):
+		return usage("--also: the name of the lock is empty")
+	case set.passKey && len(set.also) > 0:
+		return usage("--pass-key passes one lock, so it cannot be combined with --also")
+	case set.unlock:
+		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
+	case set.noFork:
+		return usage("-F: padlock stays with the command, to end it if the lock is lost; padlock flock -F does not")
+	}
+	if set.skipOK {
+		set.conflict = 0
+	}
+	return nil
+}
+
+// options returns the flags as options of Acquire.
+func (set *runFlags) options(grace time.Duration) []padlock.Option {
+	opts := acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast)
+	if set.slots > 0 {
+		opts = append(opts, padlock.Slots(int(set.slots)))
+	}
+	if set.noRenewal {
+		opts = append(opts, padlock.NoRenewal())
+	}
+	if set.policy == policySkip {
+		opts = append(opts, padlock.SkipIfOutlived())
+	}
+	if set.coolDown.d > 0 {
+		opts = append(opts, padlock.CoolDown(set.coolDown.d))
+	}
+	if set.atMost.given {
+		// The lock must last until the command is killed, which may happen only at the end of the
+		// grace.
+		opts = append(opts, padlock.HoldAtMost(set.atMost.d+grace+time.Second))
+	}
+	return opts
+}
+
+// grace returns the time between --signal and KILL.
+func (set *runFlags) grace(l *padlock.Locker) (time.Duration, error) {
+	ttl := padlock.DefaultTTL
+	if set.ttl.given {
+		ttl = set.ttl.d
+	}
+	switch {
+	case !set.killAfter.given:
+		return min(10*time.Second, ttl/3), nil
+	case l.Guarantees().Lease && set.killAfter.d >= ttl/2:
+		return 0, usage("--kill-after %v must be less than half of --ttl, %v: the command is ended that long before the lease ends", set.killAfter.d, ttl)
+	}
+	return set.killAfter.d, nil
+}

@@ -1,0 +1,180 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// takeLocks takes the lock on NAME, or one of its slots, or the locks on NAME and on all names of
+// --also.
+func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error) {
+	if len(f.set.also) == 0 {
+		if f.lock, err = f.locker.Acquire(ctx, f.name, opts...); err == nil {
+			f.claimLocks(ctx)
+		}
+		return err
+	}
+	if f.all, err = f.locker.AcquireAll(ctx, append([]string{f.name}, f.set.also...), opts...); err == nil {
+		f.lock = f.all.Lock(f.name)
+		f.claimLocks(ctx)
+	}
+	return err
+}
+
+// claimLocks extends the locks that were handed over as reservations. A reservation is a short
+// lease, shorter than the grace period. Without the extension, the supervisor would end the command
+// at once. If an extension fails, the supervisor ends the command, and padlock reports the reason.
+func (f *front) claimLocks(ctx context.Context) {
+	for _, lock := range f.locks() {
+		if lock.Remaining() <= driver.MaxReservation {
+			_ = lock.Extend(ctx, 0)
+		}
+	}
+}
+
+// locks returns all locks of this run.
+func (f *front) locks() []*padlock.Lock {
+	if f.all == nil {
+		return []*padlock.Lock{f.lock}
+	}
+	var locks []*padlock.Lock
+	for _, name := range f.all.Names() {
+		locks = append(locks, f.all.Lock(name))
+	}
+	return locks
+}
+
+// remaining returns how long this run keeps all its locks if none of them is renewed.
+func (f *front) remaining() time.Duration {
+	if f.all != nil {
+		return f.all.Remaining()
+	}
+	return f.lock.Remaining()
+}
+
+// lasting returns a context that ends as soon as one of the locks ends.
+func (f *front) lasting() context.Context {
+	if f.all != nil {
+		return f.all.Context()
+	}
+	return f.lock.Context()
+}
+
+// expired reports whether one of the locks has ended.
+func (f *front) expired() bool {
+	for _, lock := range f.locks() {
+		if lock.Remaining() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nextToEnd returns the name of a lock that has ended. If none has ended, it returns the name of
+// the lock that will end first.
+func (f *front) nextToEnd() string {
+	next := f.lock
+	for _, lock := range f.locks() {
+		if lock.Remaining() < next.Remaining() {
+			next = lock
+		}
+	}
+	return next.Name()
+}
+
+func (f *front) releaseLocks() error {
+	if f.all != nil {
+		return f.all.Release()
+	}
+	return f.lock.Release()
+}
+
+func (f *front) checkLocks(ctx context.Context) error {
+	if f.all != nil {
+		return f.all.Check(ctx)
+	}
+	return f.lock.Check(ctx)
+}
+
+// files returns the files that carry the locks. There are none if the store does not keep its locks
+// in files.
+func (f *front) files() (files []*os.File, err error) {
+	for _, lock := range f.locks() {
+		file, err := lock.File()
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+			return nil, nil
+		case err != nil:
+			for _, file := range files {
+				file.Close()
+			}
+			return nil, f.explain(lock.Name(), err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// otherFences returns the fences of the names of --also, as NAME2=FENCE&NAME3=FENCE in the encoding
+// of a URL's query.
+func (f *front) otherFences() string {
+	fences := url.Values{}
+	for _, lock := range f.locks() {
+		if lock != f.lock && lock.Fence() != 0 {
+			fences.Set(lock.Name(), strconv.FormatUint(lock.Fence(), 10))
+		}
+	}
+	return fences.Encode()
+}
+
+// lockOfError returns the name of the lock that err is about.
+func (f *front) lockOfError(err error) string {
+	var e *padlock.Error
+	if errors.As(err, &e) && e.Name != "" {
+		return e.Name
+	}
+	return f.name
+}
+
+// title returns the text that describes a lock in messages.
+func (f *front) title(name string) string {
+	if f.lock != nil && f.lock.Slot() >= 0 {
+		return title(driver.SlotName(name, f.lock.Slot()))
+	}
+	return show(name)
+}
+
+// titles describes all locks in messages.
+func (f *front) titles() string {
+	var titles []string
+	for _, lock := range f.locks() {
+		titles = append(titles, f.title(lock.Name()))
+	}
+	return strings.Join(titles, ", ")
+}
+
+// explain explains why the lock of this run was not taken. If the run uses slots, the message names
+// the holders of the slots.
+func (f *front) explain(name string, err error) *failure {
+	var held *padlock.HeldError
+	if f.set.slots > 0 && errors.As(err, &held) && !errors.Is(err, padlock.ErrUncertain) {
+		return slotsFailure(name, int(f.set.slots), held)
+	}
+	return f.app.explain(name, err)
+}
+
+// heldText returns a text that names the holders of the lock or, with --slots, of its slots.
+func (set *runFlags) heldText(name string, held *padlock.HeldError, now time.Time) string {
+	if set.slots > 0 {
+		return slotsText(name, int(set.slots), held, now)
+	}
+	return heldText(name, held, now)
+}

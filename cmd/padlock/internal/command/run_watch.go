@@ -1,0 +1,235 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
+)
+
+// lossGrace is the longest time that the job may run on after the lock was lost. Then padlock kills
+// the job. The time is short, because another process may already hold the lock. Tests change it.
+var lossGrace = 500 * time.Millisecond
+
+// stuckAfter is how long padlock waits for killed processes to end. Then padlock reports the
+// processes that are still running.
+const stuckAfter = 5 * time.Second
+
+// watch handles all events of the running command. It returns when the command has ended. Without
+// --close it returns only when the processes that the command left running have ended too.
+func (f *front) watch() {
+	lost, low, supervisorLost := f.lasting().Done(), f.job.Low(), f.job.SupervisorLost()
+	var atMost alarm
+	if f.set.atMost.given {
+		atMost.setIn(f.set.atMost.d)
+	}
+	f.job.Lease(f.remaining()) // the lock may have been renewed since the job's start
+	for {
+		select {
+		case s := <-f.signals:
+			f.handleSignal(s, false)
+		case s := <-f.job.Heard():
+			f.handleSignal(s, true)
+		case s := <-f.job.Stopped():
+			f.jobStopped(s)
+		case <-f.renewed:
+			f.job.Lease(f.remaining())
+		case <-f.job.Asked():
+			f.job.Answer(f.remaining())
+		case <-low:
+			low = nil
+			f.leaseLow()
+		case <-lost:
+			lost = nil
+			low, supervisorLost = f.lastNews(low, supervisorLost) // an unread report from Low or SupervisorLost tells why the lock was lost
+			f.lockOver()
+		case <-supervisorLost:
+			supervisorLost = nil
+			f.supervisorLost()
+		case <-atMost.c:
+			f.endJob(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
+		case left := <-f.job.Left():
+			f.left.found(left)
+		case <-f.left.slow.c:
+			f.waitForLeft()
+		case <-f.stuck.c:
+			f.tellStuck()
+		case <-f.job.Gone():
+			f.lastNews(low, supervisorLost)
+			f.tellLeft()
+			return
+		}
+	}
+}
+
+// lastNews reads news that arrived together with the end of the job.
+func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft <-chan struct{}) {
+	for low != nil || supervisorLost != nil {
+		select {
+		case <-low:
+			low = nil
+			f.leaseLow()
+		case <-supervisorLost:
+			supervisorLost = nil
+			f.supervisorLost()
+		default:
+			return low, supervisorLost
+		}
+	}
+	return nil, nil
+}
+
+// leaseLow reports why the supervisor ends the job: the lease is about to end.
+func (f *front) leaseLow() {
+	what := "could not be renewed in time"
+	if f.set.noRenewal {
+		what = "runs out (--no-renewal)"
+	}
+	f.endJobBecause(f.lostFailure("%s %s; ending %s", f.title(f.nextToEnd()), what, show(f.args[0])))
+}
+
+// lockOver is called when another process may have the lock. If the job was already asked to end,
+// it is killed now.
+func (f *front) lockOver() {
+	if f.why != nil {
+		f.killNow()
+		return
+	}
+	cause := context.Cause(f.lasting())
+	f.endJob(f.lostFailure("%s is lost: %s; ending %s", f.title(f.lockOfError(cause)), lossReason(cause), show(f.args[0])), min(f.grace, lossGrace))
+}
+
+// supervisorLost is called when another process killed the supervisor.
+func (f *front) supervisorLost() {
+	f.endJobBecause(fail(128+int(syscall.SIGKILL), "killed", f.name, "the supervisor of %s was killed; killing %s", show(f.args[0]), show(f.args[0])))
+	f.stuck.setIn(stuckAfter)
+}
+
+// endJobBecause records and prints why the job is ended. It returns false if
+// there was already a reason.
+func (f *front) endJobBecause(why *failure) bool {
+	if f.why != nil {
+		return false
+	}
+	f.say(why.note)
+	f.reason = why.note.Event
+	f.why = &failure{status: why.status} // without the message, which was just printed
+	return true
+}
+
+// endJob asks the job to end, reports the reason, and sets the time at which the job is
+// killed.
+func (f *front) endJob(why *failure, grace time.Duration) {
+	if f.endJobBecause(why) {
+		f.job.End(grace)
+		f.stuck.setIn(grace + stuckAfter)
+	}
+}
+
+func (f *front) killNow() {
+	f.job.Kill()
+	f.stuck.setIn(stuckAfter)
+}
+
+// tellStuck names processes that survive KILL. They belong to another user, or wait for a disk that
+// does not respond.
+func (f *front) tellStuck() {
+	var rest []string
+	for _, pid := range f.job.Rest() {
+		rest = append(rest, fmt.Sprintf("%d (%s)", pid, show(job.Name(pid))))
+	}
+	f.say(note{Event: "stuck", named: newNamed(f.name), Message: fmt.Sprintf(
+		"%s left processes that cannot be ended: %s; %s stays locked until they are gone", show(f.args[0]), strings.Join(rest, ", "), f.titles())})
+}
+
+// lastOfSignal says which signal was handled last, and when. The field relayed is true if the
+// signal came to the supervisor, for example because the command signalled its parent. It is false
+// if the signal came to this process.
+type lastOfSignal struct {
+	signal  os.Signal
+	relayed bool
+	at      time.Time
+}
+
+// Service managers and terminals send a signal to all processes, so padlock may receive it twice:
+// in this process and in the supervisor. If the second one arrives within the time sameOccasion,
+// the two count as one signal. Tests set it.
+var sameOccasion = 3 * time.Second
+
+// handleSignal handles a signal and passes it on to the job.
+func (f *front) handleSignal(s os.Signal, relayed bool) {
+	last := f.last
+	f.last = lastOfSignal{s, relayed, time.Now()}
+	if last.signal == s && last.relayed != relayed && time.Since(last.at) < sameOccasion {
+		return
+	}
+	sig, ok := s.(syscall.Signal)
+	f.interrupted = f.interrupted || isInterrupt(sig)
+	switch {
+	case !ok || isPipe(s):
+	case isContinue(s):
+		f.resume()
+	case forCommand(s):
+		f.job.SignalCommand(sig)
+	case f.commandEnded() && asksToEnd(s):
+		f.asked = true
+		f.killNow() // a second signal kills the remaining processes at once
+	default: // Ctrl-Z, too: the job stops, and then jobStopped stops padlock
+		f.asked = f.asked || asksToEnd(s)
+		f.job.Signal(sig)
+	}
+}
+
+func (f *front) commandEnded() bool {
+	select {
+	case <-f.job.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// jobStopped is called when the command was stopped, by Ctrl-Z or because it does not have the
+// terminal. After a Ctrl-Z the shell must notice the stop.
+func (f *front) jobStopped(sig syscall.Signal) {
+	switch {
+	case f.terminal == nil || !byTerminal(sig):
+	case wantsTerminal(sig) && f.terminal.giveForeground(f.job.Group()):
+		f.job.Continue()
+	default:
+		f.pause()
+	}
+}
+
+// pause stops padlock together with its job until another process wakes it. Without a terminal
+// nobody would wake padlock, so it continues to renew the lock instead.
+func (f *front) pause() {
+	if f.terminal == nil {
+		return
+	}
+	f.terminal.stopSelf()
+	for s := range f.signals { // stopSelf may return before the stop, so wait for SIGCONT
+		if isContinue(s) {
+			break
+		}
+		f.handleSignal(s, false)
+	}
+	f.resume() // before any other report of a stopped job is handled
+}
+
+// resume wakes the job, unless the lock ended during the pause.
+func (f *front) resume() {
+	if f.expired() {
+		f.killNow()
+		f.lockOver()
+		return
+	}
+	if f.terminal != nil && f.terminal.interactive() {
+		f.terminal.giveForeground(f.job.Group())
+	}
+	f.job.Continue()
+}

@@ -1,0 +1,34 @@
+package command
+
+import (
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestS3 runs the scripts of testdata/s3 with PADLOCK_STORE on a bucket in memory.
+func TestS3(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the scripts use a Unix shell")
+	}
+	objects := s3mem.New()
+	if err := objects.CreateBucket("padlock-test"); err != nil {
+		t.Fatal(err)
+	}
+	service := httptest.NewServer(gofakes3.New(objects, gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	t.Cleanup(service.Close)
+	p := scripts("testdata/s3")
+	p.Setup = func(env *testscript.Env) error {
+		err := setUpScript(env)
+		env.Setenv("AWS_ACCESS_KEY_ID", "test")
+		env.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+		env.Setenv("PADLOCK_STORE", "s3://padlock-test/"+filepath.Base(env.WorkDir)+"?endpoint="+service.URL) // each script has names of its own
+		return err
+	}
+	testscript.Run(t, p)
+}

@@ -1,0 +1,235 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// exitOutput means that the output could not be written.
+const exitOutput = 74
+
+// verbStatuses are the exit statuses of the verbs that take or release locks.
+const verbStatuses = `  0    done
+  75   the lock is held, or was not free in time
+  79   the lock is lost: somebody else may have it
+` + commonStatuses
+
+const commonStatuses = `  64   the command line or the store's URL is wrong, or the store cannot do that
+  69   the store cannot be reached, or its answer was lost
+  74   the output could not be written`
+
+// note is a message on standard error: a line of text, or a JSON object.
+type note struct {
+	Event string `json:"event"`
+	named
+	Message string         `json:"message"`
+	Fence   uint64         `json:"fence,omitempty"`
+	Slot    *int           `json:"slot,omitempty"`
+	Seconds float64        `json:"seconds,omitempty"`
+	Exit    int            `json:"exit,omitempty"`
+	Holders []sampler.Hold `json:"holders,omitempty"`
+
+	Do []string `json:"do,omitempty"` // command lines for the user to copy
+
+	Processes []process `json:"processes,omitempty"`
+}
+
+// process is the JSON form of a process that a command left running.
+type process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"`
+}
+
+// say prints a note. A failure to print it is ignored, because it could not be reported.
+func (a *app) say(n note) {
+	if a.json {
+		_ = a.print(a.stderr, n)
+		return
+	}
+	fmt.Fprintln(a.stderr, "padlock: "+visible(n.Message))
+	for _, line := range n.Do {
+		fmt.Fprintln(a.stderr, "  "+visible(line))
+	}
+}
+
+// print writes v as a line of JSON.
+func (a *app) print(w interface{ Write([]byte) (int, error) }, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// usage returns the failure for a wrong command line.
+func usage(format string, args ...any) error {
+	return fail(exitUsage, "usage", "", format, args...)
+}
+
+// fail makes a failure. The parameter name is the name of the lock that the failure is about, or
+// "".
+func fail(status int, event, name, format string, args ...any) *failure {
+	return &failure{status, note{Event: event, named: newNamed(name), Message: fmt.Sprintf(format, args...), Exit: status}}
+}
+
+// explain turns an error of the library into a failure that says what to do.
+func (a *app) explain(name string, err error) *failure {
+	var held *padlock.HeldError
+	what := reason(err)
+	switch {
+	case errors.As(err, &held) && !errors.Is(err, padlock.ErrUncertain):
+		return heldFailure(name, held)
+	case errors.Is(err, padlock.ErrHeld):
+		return heldFailure(name, &padlock.HeldError{})
+	case errors.Is(err, padlock.ErrInvalid):
+		return fail(exitUsage, "usage", name, "%s", a.limit(what))
+	case errors.Is(err, errors.ErrUnsupported):
+		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another store with --store", a.place(), what)
+	case errors.Is(err, padlock.ErrUncertain):
+		return fail(exitUnavailable, "uncertain", name, "it is unknown whether %s was locked at %s: %s; if so, the lock is released or ends with its lease; command not run", show(name), a.place(), what)
+	case errors.Is(err, padlock.ErrUnavailable):
+		return fail(exitUnavailable, "unavailable", name, "%s cannot be used: %s", a.place(), what)
+	}
+	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
+}
+
+// limited matches the error that the library returns if the store does not allow a duration.
+var limited = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|HoldAtMost) is (\S+), allowed are (\S+) to ([^;\s]+)(;.*)?$`)
+})
+
+// limitFlags maps names in the library's errors to flags.
+var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "HoldAtMost": "--at-most"}
+
+// limit returns a message that names the flag whose value is out of range, and the bound that the
+// value exceeds. It returns texts of other errors unchanged.
+func (a *app) limit(what string) string {
+	m := limited().FindStringSubmatch(what)
+	if m == nil {
+		return what
+	}
+	flag := limitFlags[m[1]]
+	given, err1 := time.ParseDuration(m[2])
+	low, err2 := time.ParseDuration(m[3])
+	high, err3 := time.ParseDuration(m[4])
+	switch {
+	case err1 != nil || err2 != nil || err3 != nil:
+		return what
+	case given < low:
+		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(low))
+	case high < maxTTL && given <= maxTTL: // a bound of the store
+		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL, for all programs", flag, shortDuration(given), a.place(), shortDuration(high), shortDuration(given))
+	}
+	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(high))
+}
+
+// shortDuration returns the text of d without zero seconds and minutes: 10m, not 10m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// unsuccessful explains why an operation on a lock failed. The parameter deed completes the message
+// "NAME was not …", for example with "extended".
+func (a *app) unsuccessful(name, deed string, err error) *failure {
+	switch {
+	case errors.Is(err, padlock.ErrUncertain):
+		hint := "try again"
+		if deed == "taken" || deed == "taken over" {
+			hint = "if it was, it ends with its lease"
+		}
+		return fail(exitUnavailable, "uncertain", name, "it is unknown whether %s was %s at %s: %s; %s", show(name), deed, a.place(), reason(err), hint)
+	case errors.Is(err, padlock.ErrLost):
+		return fail(exitLost, "lost", name, "%s was not %s: the lock is lost, and somebody else may have it", show(name), deed)
+	case errors.Is(err, padlock.ErrExpired):
+		return fail(exitLost, "lost", name, "%s was not %s: the lock is lost, because its lease had run out; nobody else took it", show(name), deed)
+	}
+	return a.explain(name, err)
+}
+
+// reason returns the text of an error without the library's prefixes.
+func reason(err error) string {
+	var e *padlock.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	what := err.Error()
+	for _, said := range []error{padlock.ErrInvalid, padlock.ErrUnavailable} {
+		what = strings.ReplaceAll(what, said.Error()+": ", "")
+	}
+	return what
+}
+
+// guarded reports whether err means that a server has just restarted and does not grant locks yet.
+func guarded(err error) bool {
+	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
+}
+
+// heldFailure returns the failure that names the holders of the lock.
+func heldFailure(name string, held *padlock.HeldError) *failure {
+	now := time.Now()
+	f := fail(exitHeld, "held", name, "%s", heldText(name, held, now))
+	f.note.Holders = jsonHolds(held.Holds)
+	return f
+}
+
+func heldText(name string, held *padlock.HeldError, now time.Time) string {
+	if len(held.Holds) == 0 {
+		return show(name) + " is held by somebody else" + endText(held.Until, now)
+	}
+	line := show(name) + " is " + sentence(held.Holds[0], now)
+	if n := len(held.Holds) - 1; n > 0 {
+		line += fmt.Sprintf(", and by %d more (padlock status %s lists them)", n, show(name))
+	}
+	return line
+}
+
+// remark prints a note for a person. Scripts do not get it.
+func (a *app) remark(name, format string, args ...any) {
+	if !a.json && isTerminal(os.Stdout) && isTerminal(os.Stderr) {
+		a.say(fail(0, "remark", name, format, args...).note)
+	}
+}
+
+// isTerminal reports whether the file is a terminal.
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
+}
+
+// isNull reports whether a file is the null device.
+func isNull(st fs.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(st, null)
+}
+
+// pathReason returns the text of a file system error without the operation and the file name. If
+// the user knows the file, the caller's message names it.
+func pathReason(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,45 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+)
+
+// Every scheme that two processes can share has one row.
+func TestEverySchemeIsListed(t *testing.T) {
+	list, err := kinds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed, known []string
+	for _, k := range list {
+		listed = append(listed, k.names...)
+		if k.help == "" || k.guarantees.Store == "" {
+			t.Errorf("%s: has no help or no promises: %+v", k.names[0], k)
+		}
+		if got := strings.Contains(withLeases(t.Context()), k.example); got != ((k.guarantees.Bound == driver.BoundToNothing || k.guarantees.Detached) && !k.composite) {
+			t.Errorf("%s: is listed among the stores with leases: %v", k.example, got)
+		}
+	}
+	for _, s := range open.Known(schemes) {
+		if s.InProcess {
+			continue
+		}
+		known = append(known, s.Names...)
+		for _, dsn := range s.Symfony {
+			known = append(known, "symfony+"+dsn)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(known)
+	if !slices.Equal(listed, known) {
+		t.Errorf("listed are %q, known %q", listed, known)
+	}
+	if minTTL != driver.MinTTL || maxTTL != driver.MaxTTL {
+		t.Error("the bounds of a TTL differ from the driver's")
+	}
+}

@@ -1,0 +1,69 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
+)
+
+// names returns what URLs and DSNs of the schemes begin with.
+func namesOf(schemes []driver.Scheme) (names []string) {
+	for _, s := range schemes {
+		names = append(append(names, s.Names...), s.Symfony...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// padlock knows by name each store that only padlock-all has, without linking it.
+func TestOnlyInAll(t *testing.T) {
+	small := namesOf(open.Known(open.Schemes(smallSchemes()...)))
+	want := namesOf(all.Schemes())
+	want = slices.DeleteFunc(want, func(name string) bool { return slices.Contains(small, name) })
+	if !slices.Equal(onlyInAll, want) {
+		t.Errorf("onlyInAll is\n%q, but only padlock-all has\n%q", onlyInAll, want)
+	}
+	for _, s := range smallSchemes() {
+		if !slices.ContainsFunc(all.Schemes(), func(a driver.Scheme) bool { return slices.Equal(a.Names, s.Names) }) {
+			t.Errorf("padlock-all lacks %s:", s.Names[0])
+		}
+	}
+}
+
+func TestForeignScheme(t *testing.T) {
+	known := schemes
+	t.Cleanup(func() { schemes = known })
+	schemes = open.Schemes(smallSchemes()...)
+	for rawURL, want := range map[string]string{
+		"file:///tmp/locks": "", "redis://127.0.0.1": "", "symfony+redis://127.0.0.1": "", "memory:": "",
+		"postgres://db7/shop": "postgres", "symfony+pgsql:host=db7": "pgsql", "sqlite:///tmp/x": "sqlite",
+		"quorum:?store=redis://a&store=redis://b&store=redis://c":                             "",
+		"quorum:?store=redis://a&store=etcd://b&store=redis://c":                              "etcd",
+		"all:?store=file:///tmp/locks&store=quorum%3A%3Fstore%3Dredis%3A//a%26store%3Ds3://b": "s3",
+		"quorum:?store=:&store=zookeeper://b":                                                 "zookeeper",
+		"ftp://x":                                                                             "error", "": "error", "postgres": "error", "quorum:?store=ftp://x": "error",
+		"quorum:?store=" + strings.Repeat("quorum%3A?store=", 20): "",
+	} {
+		got, err := foreignScheme(rawURL, 0)
+		if err != nil {
+			got += "error"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", rawURL, got, want)
+		}
+	}
+}
+
+func TestInstallLine(t *testing.T) {
+	before := release
+	t.Cleanup(func() { release = before })
+	for version, want := range map[string]string{"v1.2.0": "@v1.2.0", "v1.2.0-3-gabc": "@latest", "": "@latest", "unknown": "@latest"} {
+		if release = version; !strings.HasSuffix(installLine(), "/cmd/padlock/padlock-all"+want) {
+			t.Errorf("%s: %s", version, installLine())
+		}
+	}
+}

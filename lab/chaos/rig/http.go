@@ -1,0 +1,229 @@
+package rig
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/internal/soak"
+)
+
+// workerPy is the program of a worker that uses the client for Python or that for shells, and
+// workerMJS that of one for Node.
+//
+//go:embed http/worker.py
+var workerPy string
+
+//go:embed http/worker.mjs
+var workerMJS string
+
+// The kinds of workers of a row over HTTP. Worker n is of kind n modulo their number.
+const (
+	kindGo     = "go"
+	kindPython = "python"
+	kindNode   = "node"
+	kindShell  = "shell"
+	kindLate   = "python-late" // a mutant, for a test: a lock is valid from the answer on
+)
+
+// clientsWay is where faults of the connections between clients and servers are.
+const clientsWay = "client's way"
+
+var kinds = []string{kindGo, kindPython, kindNode, kindShell}
+
+// A serving is what the workers of a row over HTTP reach: two servers of one store.
+type serving struct {
+	addrs  [2]string
+	faults []soak.Fault // of the servers, of their store and of the ways between them
+	log    func() string
+}
+
+// overHTTP returns the setup of a row whose workers are clients of two servers of "padlock serve
+// --api": programs in Go, Python and Node, and scripts. Each group of four workers, one of each
+// kind, has a way of its own to each server.
+//
+// The programs are those of a user: the clients in the folder clients, and the command.
+func overHTTP(serve func(*Site) (*serving, error)) func(*Site) (*setup, error) {
+	return overHTTPWith(kinds, serve)
+}
+
+// overHTTPWith is overHTTP with other kinds, for a test.
+func overHTTPWith(kinds []string, serve func(*Site) (*serving, error)) func(*Site) (*setup, error) {
+	return func(s *Site) (*setup, error) {
+		s.Workers = max(len(kinds), s.Workers/len(kinds)*len(kinds))
+		behind, err := serve(s)
+		if err != nil {
+			return nil, err
+		}
+		ways := make([][]*server.Proxy, s.Workers/len(kinds))
+		for group := range ways {
+			for _, addr := range behind.addrs {
+				p, err := s.proxy(addr)
+				if err != nil {
+					return nil, err
+				}
+				ways[group] = append(ways[group], p)
+			}
+		}
+		python, node, err := s.foreignPrograms()
+		if err != nil {
+			return nil, err
+		}
+		root, err := git("rev-parse", "--show-toplevel")
+		if err != nil {
+			return nil, fmt.Errorf("the clients are in the clone of padlock: %w", err)
+		}
+		program := map[string]string{kindGo: "", kindPython: python, kindLate: python, kindNode: node, kindShell: python}
+		configs, programs := make([]string, s.Workers), make([]string, s.Workers)
+		for w := range s.Workers {
+			kind, way := kinds[w%len(kinds)], ways[w/len(kinds)]
+			folder, _, _ := strings.Cut(kind, "-")
+			programs[w] = program[kind]
+			configs[w] = fmt.Sprintf("%s %s http://%s http://%s", kind, filepath.Join(root, "clients", folder), way[0].Addr(), way[1].Addr())
+			if kind == kindGo {
+				configs[w] = fmt.Sprintf("padlock+http://%s,%s/", way[0].Addr(), way[1].Addr())
+			}
+		}
+		return &setup{
+			stages: [][]string{configs}, programs: [][]string{programs}, encoding: eitherEncoding, open: openSoon,
+			faults: append(renamed(networkFaults(ways), clientsWay), behind.faults...),
+			check:  func(out *soak.Outcome) (string, error) { return "", allMet(out, 30*time.Second, s.say) }, log: behind.log,
+			goroutines: 1, load: overHTTPLoad,
+		}, nil
+	}
+}
+
+// overHTTPLoad makes the workers compete for few names. padlock.sh has no lease below ten seconds.
+// Nobody may break locks without a token. Elections are a matter of package padlock alone.
+func overHTTPLoad(l *soak.Load) {
+	l.Hot, l.Warm, l.ToHot = 2, 48, 20
+	l.MinTTL, l.MaxTTL = time.Second, 10*time.Second
+	l.Break, l.Elections = 0, 0
+}
+
+// foreignPrograms writes the programs of the workers that are not in Go, and returns their paths.
+func (s *Site) foreignPrograms() (python, node string, err error) {
+	write := func(name, interpreter, text string, ask ...string) (string, error) {
+		path, err := exec.LookPath(interpreter)
+		if err == nil && len(ask) > 0 { // a version manager may have put a script in its place
+			path, err = output(exec.Command(path, ask...))
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s is needed: %w", interpreter, err)
+		}
+		file := filepath.Join(s.dir, name)
+		return file, os.WriteFile(file, []byte("#!"+path+"\n"+text), 0o700)
+	}
+	for _, name := range []string{"curl", "setsid"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return "", "", err
+		}
+	}
+	if python, err = write("worker.py", "python3", workerPy, "-c", "import sys; print(sys.executable)"); err == nil {
+		node, err = write("worker.mjs", "node", workerMJS, "-p", "process.execPath")
+	}
+	return python, node, err
+}
+
+// eitherEncoding lets Go workers speak gob and others JSON, whose first byte is that of an object.
+func eitherEncoding(conn net.Conn) (soak.Encoder, soak.Decoder) {
+	e := &either{in: bufio.NewReader(conn), conn: conn}
+	return e, e
+}
+
+type either struct {
+	conn net.Conn
+	in   *bufio.Reader
+	out  soak.Encoder
+	from soak.Decoder
+}
+
+func (e *either) Encode(v any) error { return e.out.Encode(v) } // the engine only answers
+
+func (e *either) Decode(v any) error {
+	if e.from == nil {
+		first, err := e.in.Peek(1)
+		if err != nil {
+			return err
+		}
+		e.out, _ = Encoding(e.conn)
+		_, e.from = Encoding(readFrom{e.conn, e.in})
+		if first[0] == '{' {
+			e.out, e.from = json.NewEncoder(e.conn), json.NewDecoder(e.in)
+		}
+	}
+	return e.from.Decode(v)
+}
+
+// readFrom is a connection whose first bytes have been read.
+type readFrom struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (r readFrom) Read(b []byte) (int, error) { return r.in.Read(b) }
+
+// openSoon opens the store of the engine. The store over HTTP may notice the death of a client only
+// after the longest lease that it grants; in this soak no lease is longer than that of padlock.sh.
+func openSoon(ctx context.Context, config string) (driver.Store, error) {
+	s, err := Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return soon{s}, nil
+}
+
+type soon struct{ driver.Store }
+
+func (s soon) Unwrap() driver.Store { return s.Store }
+
+func (s soon) Guarantees() driver.Guarantees {
+	g := s.Store.Guarantees()
+	g.DeadWaiter = min(g.DeadWaiter, 16*time.Second) // the lease, and the time for which a server keeps a place
+	return g
+}
+
+// allMet returns an error if clients of one kind got no lock in a run that was long enough.
+func allMet(out *soak.Outcome, enough time.Duration, say func(string)) error {
+	grants := make([]int, len(kinds))
+	for _, e := range out.Events {
+		if e.Worker >= 0 && (e.Op == soak.Acquired || e.Op == soak.Adopted) {
+			grants[e.Worker%len(kinds)]++
+		}
+	}
+	var parts []string
+	missing := false
+	for i, kind := range kinds {
+		parts = append(parts, fmt.Sprintf("%s %d", kind, grants[i]))
+		missing = missing || grants[i] == 0
+	}
+	if say != nil {
+		say("grants by clients: " + strings.Join(parts, ", "))
+	}
+	if missing && out.To-out.From >= int64(enough) {
+		return fmt.Errorf("not all kinds of clients got locks: %s", strings.Join(parts, ", "))
+	}
+	return nil
+}
+
+// renamed says of the faults of connections where they are, and that they hit several workers. The
+// table of pairs has no place for them.
+func renamed(faults []soak.Fault, where string) []soak.Fault {
+	for i, f := range faults {
+		if f.Worker == nil {
+			continue // a fault of a server
+		}
+		faults[i].Kind, faults[i].Worker, faults[i].On = f.Kind+" ("+where+")", nil, soak.Targets(where, len(f.On))
+	}
+	return faults
+}

@@ -1,0 +1,188 @@
+package padlockweb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/observe/history"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// jobRow is a job as the page of jobs shows it.
+type jobRow struct {
+	*history.Job
+	Key   string // identifies the row on the page
+	Title string // the name, safe to show
+	Link  string // to the page of the name
+	Run   run    // the newest start that the filter chose
+	Usual string
+	Slow  bool
+	Due   time.Time
+	Held  []sampler.Hold // who holds the name now
+}
+
+// jobsKey is everything on which the list of jobs depends.
+type jobsKey struct {
+	prefix, host string
+	since        time.Duration
+	failed       bool
+}
+
+// jobs reads the histories of the names that the visitor sees. It reads for one filter at a time,
+// because there are as many filters as visitors can think of.
+func (w *Web) jobs(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) ([]history.Job, error) {
+	since, _ := sinceOf(q.Since)
+	return w.keptJobs.get(jobsKey{v.prefix, q.Host, since, q.Failed}, func() ([]history.Job, error) {
+		select {
+		case w.readingJobs <- struct{}{}:
+			defer func() { <-w.readingJobs }()
+		case <-time.After(runsPatience):
+			return nil, errors.New("other visitors ask for too many other lists of jobs")
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
+		defer cancel()
+		f := history.Filter{Failed: q.Failed, Host: q.Host}
+		if since > 0 {
+			f.Since = timeNow().Add(-since)
+		}
+		held := byName(s)
+		return w.history.Jobs(ctx, v.prefix, f, func(name string, runs []history.Run) error {
+			return w.markByLook(ctx, s, held[name], name, runs)
+		})
+	})
+}
+
+// clockSlack is how much later than here a run may have begun by the clock of its machine.
+const clockSlack = time.Second
+
+// markByLook finds the runs that hold the lock now. One is the row of the name, or nil. If the
+// snapshot does not show for certain whether a run without an end is going on, for example because
+// the run began later, markByLook asks the store. It does not ask a store that does not answer.
+func (w *Web) markByLook(ctx context.Context, s *sampler.Snapshot, one *sampler.Name, name string, runs []history.Run) error {
+	isKnown := isComplete(s) && strings.HasPrefix(name, s.Prefix)
+	if one != nil {
+		isKnown = s.Err == nil && s.Incomplete == nil && one.State != sampler.Unknown
+	}
+	seen := s.Taken.Add(-s.Cost.Took - clockSlack)
+	isOpen := func(r history.Run) bool { return r.Outcome() == history.NoEnd && (!isKnown || r.Start.After(seen)) }
+	isUnsure := slices.ContainsFunc(runs, isOpen)
+	if isUnsure && s.Err == nil {
+		return history.AskRunning(ctx, runs, w.locker.Inspect)
+	}
+	if one != nil {
+		markRunning(runs, name, one)
+	}
+	if isUnsure {
+		return s.Err
+	}
+	return nil
+}
+
+// addJobs adds the content of the page of jobs.
+func (w *Web) addJobs(ctx context.Context, s *sampler.Snapshot, v *visitor, c *content) {
+	if w.history == nil { // a stream of a page that does not exist
+		return
+	}
+	jobs, err := w.jobs(ctx, s, v, c.Query)
+	if err != nil {
+		c.NoRuns = "There may be more jobs than these, and some may be running: " + printable.Name(v.reason(err, "the history cannot be read"))
+	}
+	held := byName(s)
+	var look, running int
+	for i := range jobs {
+		row := newJobRow(&jobs[i], c.Query, held[jobs[i].Name])
+		if !row.matches(c.Query.Filter) {
+			continue
+		}
+		if row.Level.NeedsAttention() {
+			look++
+		}
+		if row.Run.Outcome == history.Running {
+			running++
+		}
+		c.Jobs = append(c.Jobs, row)
+	}
+	c.OneSummary = count(len(c.Jobs), "job", "jobs") + ", " + count(look, "needs a look", "need a look") + ", " + count(running, "is running", "are running") + "."
+	c.More = max(0, len(c.Jobs)-maxRows)
+	c.Jobs = c.Jobs[:min(len(c.Jobs), maxRows)]
+	c.Nothing = "No job has a run that the filter chooses."
+	if c.Query.isPlain() {
+		c.Nothing = "No runs are recorded. padlock run --record records them."
+	}
+}
+
+func newJobRow(j *history.Job, q query, now *sampler.Name) jobRow {
+	row := jobRow{
+		Job: j, Key: "j" + strconv.FormatUint(hashOf(j.Name), 36), Title: printable.Name(j.Name), Link: q.nameLink(j.Name),
+		Run: newRun(&j.Start), Slow: j.IsSlow(timeNow()),
+	}
+	if j.Usual > 0 {
+		row.Usual = span(j.Usual)
+	}
+	if j.Level == history.LevelOverdue {
+		row.Due = j.Due
+	}
+	if now != nil {
+		row.Held = now.Holds
+	}
+	return row
+}
+
+// First returns the hold that the row shows, or nil.
+func (r *jobRow) First() *sampler.Hold {
+	if len(r.Held) == 0 {
+		return nil
+	}
+	return &r.Held[0]
+}
+
+// Others returns how many holds of the name the row does not show.
+func (r *jobRow) Others() int { return max(0, len(r.Held)-1) }
+
+// matches reports whether the row contains the text of the filter.
+func (r *jobRow) matches(filter string) bool {
+	text := strings.ToLower(filter)
+	for _, s := range []string{r.Title, string(r.Level), string(r.Run.Outcome), r.Run.Host, r.Run.Detail, r.Run.Also} {
+		if strings.Contains(strings.ToLower(s), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// choice is a link that changes a filter of the page of jobs.
+type choice struct {
+	Title, Link string
+	Current     bool
+}
+
+// choose returns the choice that leads to the query to.
+func (q query) choose(title string, to query) choice { return choice{title, to.page(), q == to} }
+
+// Failures returns the choices of which jobs the page shows.
+func (q query) Failures() []choice {
+	all, failed := q, q
+	all.Failed, failed.Failed = false, true
+	return []choice{q.choose("All", all), q.choose("Failed or overdue", failed)}
+}
+
+// Times returns the choices of since when the page shows runs.
+func (q query) Times() (times []choice) {
+	for _, t := range []struct{ title, since string }{{"Any time", ""}, {"12 hours", "12h"}, {"24 hours", "24h"}, {"7 days", "168h"}} {
+		to := q
+		to.Since = t.since
+		times = append(times, q.choose(t.title, to))
+	}
+	return times
+}
+
+// AnyHost returns the address of the page of jobs for all hosts.
+func (q query) AnyHost() string {
+	q.Host = ""
+	return q.page()
+}

@@ -1,0 +1,78 @@
+package padlockweb
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/observe/history"
+	"github.com/padlock-go/padlock/observe/sampler"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// A value that is old is dropped when the next one is asked for. One that is being read is not.
+func TestOldValuesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k kept[int, int]
+		get := func(key int) { _, _ = k.get(key, func() (int, error) { return key, nil }) }
+		get(1)
+		<-time.After(keepRead - time.Second)
+		get(2)
+		<-time.After(2 * time.Second)
+		done := make(chan struct{})
+		go k.get(3, func() (int, error) { <-done; return 3, nil })
+		synctest.Wait()
+		get(4)
+		if k.all[1] != nil || k.all[2] == nil || k.all[3] == nil || k.all[4] == nil {
+			t.Errorf("%d values are kept: %v", len(k.all), k.all)
+		}
+		close(done)
+	})
+}
+
+// slowHistory is a history in a store that takes a second for each list. It counts the lists.
+type slowHistory struct {
+	*memstore.Store
+	now, most, calls int
+}
+
+func (s *slowHistory) Record(context.Context, string, []driver.Record) error { return nil }
+
+func (s *slowHistory) Records(context.Context, string) ([]driver.Record, error) { return nil, nil }
+
+func (s *slowHistory) RecordedNames(context.Context, string) ([]string, error) {
+	s.calls, s.now = s.calls+1, s.now+1
+	s.most = max(s.most, s.now)
+	<-time.After(time.Second)
+	s.now--
+	return nil, nil
+}
+
+// Visitors with other filters do not make the page read several histories at the same time, and
+// another way to write a duration makes it read nothing more.
+func TestOneListOfJobsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowHistory{Store: memstore.New()}
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		w := Handler(l, Sampler(sampler.New(l)), History(history.Open("", "", store)))
+		defer w.Close()
+		ask := func(since string) {
+			if _, err := w.jobs(t.Context(), w.sampler.Snapshot(), &visitor{}, query{kind: "jobs", Since: since}); err != nil {
+				t.Errorf("since %q: %v", since, err)
+			}
+		}
+		for _, since := range []string{"", "1h", "2h"} {
+			go ask(since)
+		}
+		<-time.After(4 * time.Second)
+		ask("60m")
+		ask("3600s")
+		if store.most != 1 || store.calls != 3 {
+			t.Errorf("%d lists, %d at the same time", store.calls, store.most)
+		}
+	})
+}
