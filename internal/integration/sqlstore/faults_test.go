@@ -72,6 +72,7 @@ func TestFaults(t *testing.T) {
 // TestOneConnection: SQLite in a pool of one, as it is usual. Two cases run at once: with more, the
 // callers would wait for the connection longer than a call may take when the machine is busy.
 func TestOneConnection(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	open := func(ctx context.Context) (driver.Store, error) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -168,6 +169,7 @@ func TestListReadsTheRange(t *testing.T) {
 
 // TestListAmongIdleRows: PostgreSQL reads the clock once for a list, and only rows with the prefix.
 func TestListAmongIdleRows(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	d := databases["postgres"](t)
 	p := d.party(t)

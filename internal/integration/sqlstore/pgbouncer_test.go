@@ -16,6 +16,7 @@ import (
 // TestPgBouncer runs the suite behind a pooler that gives each transaction to another process of
 // the server, where prepared statements and LISTEN do not work.
 func TestPgBouncer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	pg := server.Postgres(t, server.PostgresOptions{})
 	pooler := server.PgBouncer(t, pg, "transaction")
@@ -50,6 +51,7 @@ func hears(t *testing.T, rawURL string, d time.Duration) (ready, heard bool) {
 // Notifications pass a pooler in session mode only. In other modes, the listener notices that it
 // gets none.
 func TestNotificationsBehindPgBouncer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	pg := server.Postgres(t, server.PostgresOptions{})
 	for _, c := range []struct {
