@@ -15,16 +15,16 @@ setup: ## Install the Debian packages that the tests need
 	@SETUP=yes .ci/steps setup
 
 .PHONY: test
-test: ## Everything: all tests with -race, every module alone; SETUP=yes installs what is missing first
-	@.ci/steps setup race alone
+test: ## The tests of tier 1 of all modules (CONTRIBUTING.md); SETUP=yes installs what is missing first
+	@.ci/steps setup tests
 
-.PHONY: race
-race: ## The tests only, with -race
-	@.ci/steps race
+.PHONY: thorough
+thorough: ## The tests of both tiers, in about half an hour
+	@.ci/steps setup thorough
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck; the types for windows, darwin and freebsd
-	@.ci/steps lint
+lint: ## gofmt, every module alone with go vet, the types for windows, darwin and freebsd, staticcheck
+	@.ci/steps alone lint
 
 .PHONY: vet-systems
 vet-systems: ## All checks of go vet for windows, darwin and freebsd; release-check does it, too

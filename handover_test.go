@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -228,6 +229,7 @@ func TestGivingUpBeforeALostReply(t *testing.T) {
 // A lock is passed on to a goroutine that has given up and has not left yet. It is released, and
 // Close still waits for all calls under way.
 func TestGivenToWhoGivesUp(t *testing.T) {
+	server.Thorough(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a woken goroutine runs later than the one that wakes it
 	for name, opts := range map[string][]padlock.LockerOption{
 		"by the store": nil,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // stood is the stillness of a process that stood still for so long.
@@ -46,6 +47,7 @@ func stalls(seed uint64) func() time.Duration {
 // because of that. The kinds of stores run one after the other, because the bubbles share the clock
 // of package driver.
 func TestBusyMachine(t *testing.T) {
+	server.Thorough(t)
 	for kind, change := range rightStores {
 		t.Run(kind, func(t *testing.T) {
 			for seed := range uint64(3) {

@@ -234,8 +234,10 @@ var errGranted = errors.New("success")
 
 func orGranted(err error) error { return cmp.Or(err, errGranted) }
 
-// lapse waits until the lease has run out for certain. In a store with Guarantees.Observed, both
-// processes first have to see the hold.
+// lapse waits until the lease has run out for certain: its latest end has passed by a unit, and the
+// store says that the hold is gone. A store that never says so gets two units more, and the case
+// goes on and finds the live hold. In a store with Guarantees.Observed, both processes first have
+// to see the hold.
 func (c *check) lapse(l *lease) {
 	end := l.goneAfter
 	if c.g.Observed {
@@ -243,6 +245,10 @@ func (c *check) lapse(l *lease) {
 		end = c.clockTime().Add(l.grant.TTL)
 	}
 	c.passUntil(end.Add(c.unit))
+	c.poll(c.units(2), func() bool {
+		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		return isLoss(err)
+	})
 }
 
 // look makes both processes look at the name of l.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/sessionstore"
@@ -180,6 +181,7 @@ func TestLockWait(t *testing.T) {
 
 // TestWriteTimeoutBoundsTheWait needs a real server.
 func TestWriteTimeoutBoundsTheWait(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	m := newManager(t, sessionstore.NewMemory(), session.Exclusive, session.MaxWait(time.Minute))
 	// If the server closes the connection, as on an overloaded machine, clients send a GET again.

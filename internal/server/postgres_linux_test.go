@@ -33,6 +33,7 @@ func TestPostgresKillAndRestart(t *testing.T) {
 // TestPostgresLeavesNothingBehind: neither the end of a test nor a new data directory leaves shared
 // memory of the killed server behind.
 func TestPostgresLeavesNothingBehind(t *testing.T) {
+	Thorough(t)
 	var segments []string
 	t.Run("server", func(t *testing.T) {
 		s := Postgres(t, PostgresOptions{})
@@ -62,6 +63,7 @@ func segmentOf(t *testing.T, s *Server) string {
 }
 
 func TestPostgresRestartKeepsDataOrNot(t *testing.T) {
+	Thorough(t)
 	s := Postgres(t, PostgresOptions{})
 	mark := s.Place().Path("data/mark")
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {

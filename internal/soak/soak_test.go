@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -28,6 +29,7 @@ func inMemory(open func(driver.Store) driver.Store, d time.Duration) *Run {
 // TestMemory: memory keeps its promises. If a busy machine has made little work in the first run,
 // or was late with signals (I5) or hand-overs (I6), a longer one follows.
 func TestMemory(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	if missing := soakMemory(t, 5*time.Second); missing != "" {
 		t.Log(missing)
@@ -111,6 +113,7 @@ func (h *hits) enough() bool {
 // Two lanes cause faults at the same time, but never on the same target. If the run ends early, all
 // faults are undone.
 func TestLanes(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	h := &hits{}
 	r := inMemory(func(s driver.Store) driver.Store { return s }, time.Hour)

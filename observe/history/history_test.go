@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/stores/filestore"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -255,6 +256,7 @@ func (f failing) RecordedNames(context.Context, string) ([]string, error) { retu
 
 // If the store is down or silent, the runs in the directory are still read, and Put never waits.
 func TestStoreIsDown(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	dir := t.TempDir()
 	for i, err := range []error{driver.ErrUnavailable, nil, errors.ErrUnsupported} {

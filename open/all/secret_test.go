@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
 )
@@ -59,6 +60,7 @@ func secretURLs() []string {
 }
 
 func TestSecretsStaySecret(t *testing.T) {
+	server.Thorough(t)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	turns := make(chan struct{}, 16) // most of the time passes in waits for servers

@@ -254,6 +254,7 @@ func TestPHPCounts(t *testing.T) {
 
 // TestPHPCrashed has PHP die with a lock that never expires.
 func TestPHPCrashed(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	addr := startRedis(t).Addr()
 	b := newBoth(t, clientOption(addr), phpSetup{"", phpcodec.PHP, ""}, phpsession.Config{}, session.Delta)

@@ -111,6 +111,7 @@ func TestLeasesFitTheGuard(t *testing.T) {
 // TestFrozenServer checks that a request without a deadline of its own does not wait for as long as
 // the client would.
 func TestFrozenServer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := startRedis(t)
 	r := newRedis(t, dial(t, clientOption(srv.Addr())))

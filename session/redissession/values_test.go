@@ -265,6 +265,7 @@ func TestBadURLs(t *testing.T) {
 // TestSilentServer: if the server does not reply, the error does not look like the caller's own
 // deadline.
 func TestSilentServer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	c := dial(t, clientOption(startRedis(t).Addr()))
 	v := newRedis(t, c).Values()

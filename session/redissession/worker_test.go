@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -251,6 +252,7 @@ func TestFleetFillerKilled(t *testing.T) {
 // TestFleetSlowerThanTTL has a function that takes longer than the lease and the TTL. Each process
 // runs the function, but never two processes at once.
 func TestFleetSlowerThanTTL(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	workers := fleet(t, startRedis(t).Addr(), 2)
 	for _, p := range workers {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
@@ -182,6 +183,7 @@ func (s *lastMove) Load(ctx context.Context, key string) (sessionstore.Record, e
 }
 
 func TestSuiteNoticesTheLastMove(t *testing.T) {
+	server.Thorough(t)
 	broken := &lastMove{Store: sessionstore.NewMemory(), meet: meeting(), last: make(map[string]sessionstore.Moved)}
 	found := sessiontest.Check(sessiontest.Harness{Open: same(broken), Patience: 4 * time.Second, Expire: 40 * time.Millisecond})
 	if !slices.ContainsFunc(found, func(f sessiontest.Failure) bool { return f.Case == "moved/two" }) {

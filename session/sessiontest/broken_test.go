@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
@@ -411,6 +412,7 @@ func moveCopy() func(sessionstore.Store, context.Context, string, sessionstore.C
 // TestSuiteNotices runs the suite over stores that break one rule each. Most
 // of its time is waiting, so many run at once.
 func TestSuiteNotices(t *testing.T) {
+	server.Thorough(t)
 	found := make([][]sessiontest.Failure, len(breakages))
 	var wg sync.WaitGroup
 	slots := make(chan bool, 10)

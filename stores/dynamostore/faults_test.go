@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
@@ -204,6 +205,7 @@ func TestPortal(t *testing.T) {
 
 // The store refuses a reader whose label would make the item longer than the service takes.
 func TestManyReaders(t *testing.T) {
+	server.Thorough(t)
 	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 		store, _ := open(t, s)
 		overhttptest.CheckReaders(t, store, 45)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
@@ -106,6 +107,7 @@ func TestWrongURLs(t *testing.T) {
 // The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do. It
 // waits until the service knows the new table, and repeats what has failed.
 func TestSchema(t *testing.T) {
+	server.Thorough(t)
 	noEnvironment(t)
 	scheme := dynamostore.Scheme()
 	statements, err := scheme.Schema(parse(t, "dynamodb://locks/shop?region=eu-west-1"))

@@ -115,6 +115,7 @@ func aboutKeys(request []byte) bool {
 }
 
 func TestFaults(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	b := newBench(t, srv)

@@ -12,6 +12,7 @@ import (
 // demoted to a reader. Its Release ends the shared hold and passes nothing on, because the next
 // waiter takes the name itself.
 func TestReleaseAfterDemote(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	first := mustOpen(t, []string{srv.Addr()})

@@ -105,6 +105,7 @@ func leaderOf(t *testing.T, members []*server.Server) (leader *server.Server) {
 
 // TestWithoutALeader: without a majority of members nothing is granted, and the error says why.
 func TestWithoutALeader(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	members := server.EtcdCluster(t, 3)
 	s := mustOpen(t, []string{members[0].Addr()})

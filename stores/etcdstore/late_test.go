@@ -193,6 +193,7 @@ func startWait(t *testing.T, s *Store, name string) (giveUp func(), waited chan 
 // TestLeaveGoesOn: the server is silent when a waiter gives up, for longer than a call lasts. The
 // waiter leaves the queue when the server answers again, though the process goes on waiting.
 func TestLeaveGoesOn(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	holder := opened(t, srv.Addr())

@@ -22,6 +22,7 @@ import (
 // share one login. If each call made a login of its own, the last of them would wait for all
 // others.
 func TestLoginHangs(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	var logins atomic.Int32
 	begun, finish := make(chan struct{}, 10), make(chan struct{})

@@ -91,6 +91,7 @@ func startChild(t *testing.T, env ...string) (*exec.Cmd, *bufio.Scanner) {
 // next holder, with a greater fence. The stopped process notices that, and does not touch the next
 // hold.
 func TestStoppedClient(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	cmd, lines := startChild(t, childAt+"="+srv.Addr())

@@ -31,6 +31,7 @@ func (s *Store) presentClient() *etcdClient {
 // TestSilentMember: one member of three is silent, and stays so. After a slow call the store uses
 // the other members only.
 func TestSilentMember(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	s, proxies := viaProxies(t, server.Etcd(t, server.EtcdOptions{}))
 	old := s.presentClient()
@@ -58,6 +59,7 @@ func TestSilentMember(t *testing.T) {
 
 // TestAllMembersSilent: if all members are silent, the store keeps its client.
 func TestAllMembersSilent(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	s, proxies := viaProxies(t, server.Etcd(t, server.EtcdOptions{}))
 	old := s.presentClient()

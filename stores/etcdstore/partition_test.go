@@ -97,6 +97,7 @@ func outOfReach(t *testing.T, holder, other driver.Store, disconnect func()) {
 // TestCutOffMember: the leader is cut off from the other members, and a holder is connected only to
 // that leader. The lease of the holder ends before the majority grants the name again.
 func TestCutOffMember(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	var mu sync.Mutex
 	links := map[int]*server.Proxy{}
@@ -128,6 +129,7 @@ func TestCutOffMember(t *testing.T) {
 // TestSilentNetwork is T-E3: the network of a holder falls silent, and its lease ends for it before
 // the server grants the name again. The log says how late etcd's own session reports its end.
 func TestSilentNetwork(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	p := server.NewProxy(t, srv.Addr())
@@ -159,6 +161,7 @@ func TestSilentNetwork(t *testing.T) {
 // TestStoppedWaiter: a Release passes the name on to a waiter whose process was stopped. The waiter
 // behind it gets the name soon, and the stopped process does not believe that it has the name.
 func TestStoppedWaiter(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	s, other := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})

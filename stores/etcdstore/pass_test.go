@@ -137,6 +137,7 @@ func handOvers(t *testing.T, srv *server.Server, name string, first *etcdstore.S
 // TestHandedOverHold: a hold that was handed over names its holder, outlives the lease of the
 // places in the queue, and gets its full lease with Extend, or without it.
 func TestHandedOverHold(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	first := mustOpen(t, []string{srv.Addr()})
@@ -184,6 +185,7 @@ func TestHandedOverHold(t *testing.T) {
 // TestReleaseOfALostHold: a Release does not pass on a hold whose lease has ended, even if the
 // hold's place in the queue is still there. The next waiter takes the name itself.
 func TestReleaseOfALostHold(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	stores := []*etcdstore.Store{mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})}

@@ -11,6 +11,7 @@ import (
 // TestSilentServer: calls to a server that does not answer end by themselves, even if another call
 // has begun before. The connection would be given up only later.
 func TestSilentServer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	p := server.NewProxy(t, srv.Addr())

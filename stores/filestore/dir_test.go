@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func TestOpenMakesAPrivateDirectory(t *testing.T) {
@@ -254,7 +255,7 @@ func TestHomeOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\n[ \"$*\" = \"passwd 2000\" ] && echo ldap:x:2000:1::/home/ldap:/bin/sh\n"
-	if err := os.WriteFile(getent, []byte(script), 0o700); err != nil {
+	if err := server.WriteProgram(getent, []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	for uid, want := range map[int]string{1000: "/home/me", 100: "/home/you", 2000: "/home/ldap", 10: "", 7: "", 4711: ""} {

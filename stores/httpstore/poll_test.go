@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/httpstore"
 )
 
@@ -64,6 +65,7 @@ func after(d time.Duration, f http.HandlerFunc) http.HandlerFunc {
 // A connection that breaks does not end a wait, however long the request has waited already. A
 // server that is silent from then on ends the wait soon.
 func TestConnectionBreaksInAPoll(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	store, _ := polls(t, after(6*time.Second, breaks), grants)
 	mute, waits := polls(t, breaks, silent)

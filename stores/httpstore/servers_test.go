@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 	"github.com/padlock-go/padlock/stores/httpstore"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -27,6 +28,7 @@ const one, two = "token-one-0123456789", "token-two-0123456789"
 // Two servers offer one store, and are killed in turn. Locks survive, nobody works at the same time
 // as another, and the fences grow.
 func TestServersAreKilledInTurn(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	memory := memstore.New()
 	servers := []*service{serve(t, memory.Open()), serve(t, memory.Open())}

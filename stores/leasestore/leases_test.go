@@ -16,6 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
@@ -385,6 +386,7 @@ func TestSamePlace(t *testing.T) {
 
 // The store refuses a reader whose label would make the annotations longer than the server takes.
 func TestManyReaders(t *testing.T) {
+	server.Thorough(t)
 	inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
 		for _, open := range []func() (*register.Store, error){
 			func() (*register.Store, error) { return openOn(t.Context(), s.Front(), false) },

@@ -69,6 +69,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractInSymfonysLayout(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	h := newBench(t, server.Memcached(t), memcachestore.SymfonyLayout()).harness()
 	h.Anonymous = true

@@ -162,6 +162,7 @@ func TestFullWithoutEvictions(t *testing.T) {
 
 // A lease never ends early, no matter in which part of a second it begins.
 func TestLeasesAreNotCutShort(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Memcached(t)
 	s := mustOpen(t, srv.Addr())

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/mongostore"
 )
 
@@ -96,6 +97,7 @@ func TestCancelled(t *testing.T) {
 
 // Nothing was sent if no server can be reached, so nothing is uncertain.
 func TestNobodyThere(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	c := mongostore.Config{URI: "mongodb://127.0.0.1:1/", Database: "shop", Collection: "padlock"}
 	if s, err := mongostore.Open(t.Context(), c); !errors.Is(err, driver.ErrUnavailable) || s != nil {

@@ -106,6 +106,7 @@ func changesLock(request []byte) bool {
 }
 
 func TestFaults(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{Args: many})
 	b := newBench(t, srv)

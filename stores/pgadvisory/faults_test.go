@@ -58,6 +58,7 @@ func TestTerminatedBackend(t *testing.T) {
 // The session of a holder does not answer a release, so the store gives up the connection. While
 // that session still has the lock, the next release does not report the lock as free.
 func TestReleaseInAStuckSession(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(6*time.Second)), mustOpen(t, srv.URL())
@@ -230,6 +231,7 @@ func TestVanishedMachine(t *testing.T) {
 // The server does not end the sessions of holders that have nothing to do, because the store pings
 // the server often enough. One of the holders waited for its lock.
 func TestIdleHolders(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s := mustOpen(t, srv.URL(), pgadvisory.LossDelay(4*time.Second), pgadvisory.Lazy()) // a call may take 2 s only
@@ -380,6 +382,7 @@ func TestReadersOfOneProcess(t *testing.T) {
 // Connecting gives up half a second before the call does. A busy machine may need longer than that
 // to tell the callers, which then answer "uncertain". So one of ten attempts has to be right.
 func TestSilentBeforeTheFirstConnection(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	proxy := server.NewProxy(t, srv.Addr())

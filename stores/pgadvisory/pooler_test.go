@@ -84,6 +84,7 @@ func TestTransactionMode(t *testing.T) {
 
 // In session mode the store works as without a pooler.
 func TestSessionMode(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{Args: many})
 	url := pgBouncer(t, srv, "session")

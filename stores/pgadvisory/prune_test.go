@@ -12,6 +12,7 @@ import (
 // A Prune of a large table takes longer than one call to a silent server may take. It goes on until
 // the table is done, or until its context ends.
 func TestPruneOfALargeTable(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s, conn := mustOpen(t, srv.URL()), connect(t, srv.URL())

@@ -90,6 +90,7 @@ func TestDeadWaitersInACluster(t *testing.T) {
 // been the primary a moment ago. A release does not count these subscribers, and takes the name
 // away from the waiter. So the release must not tell the waiter that it has the name.
 func TestWaiterAtAReplica(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	replica := server.RedisClusterReplica(t, nodes, 0)

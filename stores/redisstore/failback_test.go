@@ -82,6 +82,7 @@ func openedURL(t *testing.T, raw string, opts ...redisstore.Option) *redisstore.
 // TestPlannedFailoverBack is a rolling restart behind Sentinel: failover, restart of the old
 // primary as a replica, failover back. The restarted server has the data of the other one.
 func TestPlannedFailoverBack(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	a, b, watch := sentinel(t)
 	kept := redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir()))
@@ -115,6 +116,7 @@ func TestPlannedFailoverBack(t *testing.T) {
 
 // TestRollingRestartOfACluster is the same with CLUSTER FAILOVER.
 func TestRollingRestartOfACluster(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	a := nodes[0]
@@ -182,6 +184,7 @@ func TestGuardAfterAPromotionWithoutData(t *testing.T) {
 // and its replica takes over this empty state. Then a failover makes the replica the primary. It
 // did not restart, but it has lost the locks too.
 func TestGuardLastsOverAFailover(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	a, b, watch := sentinel(t)
 	s := openedURL(t, "redis+sentinel://"+watch.Addr()+"/main", redisstore.MaxTTL(time.Hour))

@@ -177,6 +177,7 @@ func hold(ctx context.Context, t *testing.T, s *redisstore.Store, name string, f
 // TestSilence freezes the server. Every call ends with its context, or within MaxSilence. A
 // repeated request shows whether the first one was carried out.
 func TestSilence(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	s := openedAt(t, at(srv.Addr()))

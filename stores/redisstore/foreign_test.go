@@ -89,6 +89,7 @@ func pause(ctx context.Context, d time.Duration) {
 // TestForeignPoller: one process or three processes use a name as fast as they can, and so does a
 // program that polls. Neither side starves.
 func TestForeignPoller(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for _, stores := range []int{3, 1} {
 		srv := server.Redis(t, server.RedisOptions{})

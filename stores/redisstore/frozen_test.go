@@ -27,6 +27,7 @@ func subscriptions(t *testing.T, srv *server.Server) int {
 // TestSentinelFrozen freezes a primary for good, while its kernel still accepts connections and
 // bytes. Commands and subscriptions move to the new primary, and names are handed over there.
 func TestSentinelFrozen(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	primary, replica, watch := sentinel(t)
 	var stores []*redisstore.Store
@@ -144,6 +145,7 @@ func ownsSlot(t *testing.T, n *server.Server, key string) bool {
 // TestFrozenNodeStallsNobody: names of the other nodes are granted while callers keep asking for
 // names of a frozen node.
 func TestFrozenNodeStallsNobody(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	for _, n := range nodes {

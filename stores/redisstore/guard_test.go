@@ -16,6 +16,7 @@ import (
 
 // TestEvictionPolicyIsRefused is T-R4.
 func TestEvictionPolicyIsRefused(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for _, policy := range []string{"allkeys-lru", "volatile-lru", "volatile-ttl", "allkeys-random"} {
 		srv := server.Redis(t, server.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", policy}})
@@ -48,6 +49,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 // TestRestartGuard is T-R2: after a server has come back empty, processes that knew it before get
 // no lock until all earlier leases have ended.
 func TestRestartGuard(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	untilInTime(t, func(string) (late bool) { return restartGuard(t) })
 }
@@ -331,6 +333,7 @@ func TestLazy(t *testing.T) {
 
 // TestOpenGivesUp: Open returns when its context ends.
 func TestOpenGivesUp(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	srv.Pause()

@@ -120,6 +120,7 @@ func TestReleaseOfWhatSymfonyDemoted(t *testing.T) {
 
 // TestForeignHolds meets holds of other programs in each layout.
 func TestForeignHolds(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))

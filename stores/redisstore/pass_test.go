@@ -194,6 +194,7 @@ func TestAFirstReaderKeepsItsPlace(t *testing.T) {
 // ends the hold, and the request that hands the name over to the next waiter is lost. The store
 // sends it again, so that this waiter does not have to find the free name by a look.
 func TestLostHandOverPastADeadWaiter(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	bothLayouts(t, func(t *testing.T, _ *redisstore.Store, srv *server.Server) {
 		ours, theirs := server.NewProxy(t, srv.Addr()), server.NewProxy(t, srv.Addr())

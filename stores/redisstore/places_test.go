@@ -36,6 +36,7 @@ func fromURL(raw string, opts ...redisstore.Option) func(ctx context.Context) (d
 // TestACL runs the whole suite as the user that the documentation shows, with
 // a prefix.
 func TestACL(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	acl, err := os.ReadFile("testdata/users.acl")
 	if err != nil {
@@ -132,6 +133,7 @@ func waitAndTake(t *testing.T, open func(ctx context.Context) (driver.Store, err
 }
 
 func TestTLS(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	cert := server.NewTLS(t)
 	srv := server.Redis(t, server.RedisOptions{TLS: cert, Password: "p"})
@@ -160,6 +162,7 @@ func TestTLS(t *testing.T) {
 
 // TestCluster runs the whole suite on a cluster of three primaries.
 func TestCluster(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()

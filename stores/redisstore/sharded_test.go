@@ -67,6 +67,7 @@ func handedOver(t *testing.T, nodes []*server.Server, from, to *redisstore.Store
 // TestShardedMessages: in a cluster, a message goes to one primary only. A store subscribes at each
 // primary that has names with waiters.
 func TestShardedMessages(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
@@ -88,6 +89,7 @@ func TestShardedMessages(t *testing.T) {
 // TestMessagesWithoutShards: stores that may not use sharded messages, or do not know them as an
 // older padlock, and stores that use them wake each other. No waiter has to look by itself.
 func TestMessagesWithoutShards(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	acl, err := os.ReadFile("testdata/users.acl")
@@ -208,6 +210,7 @@ func moveSlot(t *testing.T, nodes []*server.Server, slot string, from, to int) {
 // TestClusterHandsOverWithoutAClaim: in a cluster, a waiter knows when its reservation ends, so it
 // uses the reservation without a claim.
 func TestClusterHandsOverWithoutAClaim(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()

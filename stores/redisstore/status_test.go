@@ -17,6 +17,7 @@ import (
 // Status says what to write. A cluster that is used as one gets no such advice, and neither does a
 // single server.
 func TestNodeOfACluster(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	alone := server.Redis(t, server.RedisOptions{})

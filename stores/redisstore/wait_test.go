@@ -164,6 +164,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 
 // TestManyBlocked counts the requests of fifty processes, which all wait.
 func TestManyBlocked(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	first := opened(t, srv.Addr())
@@ -247,6 +248,7 @@ func deadWaiter(t *testing.T, srv *server.Server, name string, frozen bool) {
 // gives it back at once. So they cost the living waiter behind them little time: much less than
 // forty reservations.
 func TestGaveUpInAnOutage(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	p := server.NewProxy(t, srv.Addr())
@@ -383,6 +385,7 @@ func TestHeadLooks(t *testing.T) {
 // TestOutage: a waiter gives up when the server stays away, and leaves no place behind in the
 // queue.
 func TestOutage(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{Persist: true})
 	s := opened(t, srv.Addr())

@@ -16,6 +16,7 @@ import (
 // TestHalfReply breaks the network in the middle of a reply, when no other reply is outstanding.
 // The call ends although its context never does.
 func TestHalfReply(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	var half atomic.Bool
@@ -57,6 +58,7 @@ func TestHalfReply(t *testing.T) {
 // TestNoNeedlessPing sends requests one at a time. Their replies show that the server is alive, so
 // the store sends no PING after them.
 func TestNoNeedlessPing(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	var pings atomic.Int64

@@ -19,6 +19,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/signer"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
@@ -208,6 +209,7 @@ func TestStatus(t *testing.T) {
 
 // A URL names the bucket, and the rest comes from the environment or the files of the AWS tools.
 func TestURLs(t *testing.T) {
+	server.Thorough(t)
 	config := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(config, []byte("[default]\nregion = eu-west-1\n[profile other]\nregion=eu-west-2\n"), 0o600); err != nil {
 		t.Fatal(err)

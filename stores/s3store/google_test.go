@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
@@ -206,6 +207,7 @@ func TestHMAC(t *testing.T) {
 // Credentials that cannot be used are driver.ErrUnavailable: nothing was sent. The error shows no
 // secret.
 func TestWrongGoogleCredentials(t *testing.T) {
+	server.Thorough(t)
 	folder := withoutGoogle(t)
 	file := filepath.Join(folder, "key.json")
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)

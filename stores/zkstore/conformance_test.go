@@ -141,6 +141,7 @@ func carries(codes ...uint32) func(data []byte) bool {
 }
 
 func TestFaults(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
 	b := newBench(t, srv)

@@ -21,6 +21,7 @@ import (
 // A holder whose server was cut off from the leader also loses the lock before the next grant.
 // Holds outlive the loss of a leader.
 func TestEnsemble(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	var mu sync.Mutex
 	links := map[[2]int]*server.Proxy{}

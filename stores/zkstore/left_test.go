@@ -56,6 +56,7 @@ func leftOfFreeNames(t *testing.T, srv *server.Server) {
 // TestTLS: Config.Dial can encrypt, and a server with the certificate of another authority is
 // refused.
 func TestTLS(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	certificate := server.NewTLS(t)
 	file := filepath.Join(t.TempDir(), "server.pem")

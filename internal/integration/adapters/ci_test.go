@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A job is what the two services of the page have in common.
@@ -74,7 +76,7 @@ func deployJobs(t *testing.T, command, url string) {
 	bin, dir := t.TempDir(), t.TempDir()
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		if err := server.WriteProgram(path, []byte("#!/bin/sh\n"+text)); err != nil {
 			t.Fatal(err)
 		}
 	}

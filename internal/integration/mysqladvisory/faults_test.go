@@ -185,6 +185,7 @@ func TestWaiterStopped(t *testing.T) {
 // A process that was stopped while it holds the lock loses it after the SessionTimeout, and learns
 // that when it goes on.
 func TestHolderStopped(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	dsn := database(t, shared(t))
 	s := mustOpen(t, dsn)

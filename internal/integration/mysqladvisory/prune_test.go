@@ -7,11 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A Prune of a large table takes longer than one call to a silent server may take. It goes on until
 // the table is done, or until its context ends.
 func TestPruneOfALargeTable(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	dsn := database(t, shared(t))
 	s := mustOpenURL(t, dsn, "")

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // The commands of the README print the output that it shows. Numbers, the host and the directory of
@@ -26,7 +28,7 @@ func TestReadmeTranscript(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(work, "examples"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(work, "examples", "report.sh"), report, 0o700); err != nil {
+	if err := server.WriteProgram(filepath.Join(work, "examples", "report.sh"), report); err != nil {
 		t.Fatal(err)
 	}
 	var shown strings.Builder

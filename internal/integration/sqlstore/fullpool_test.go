@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -65,6 +66,7 @@ func TestFullPool(t *testing.T) {
 
 // TestQueryModes: the store works in every mode in which pgx sends statements.
 func TestQueryModes(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		d := databases["postgres"](t)

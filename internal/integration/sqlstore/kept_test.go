@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -226,6 +227,7 @@ func TestListReadsTheRange(t *testing.T) {
 
 // TestListAmongIdleRows: PostgreSQL reads the clock once for a list, and only rows with the prefix.
 func TestListAmongIdleRows(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	d := databases["postgres"](t)
 	p := d.party(t)

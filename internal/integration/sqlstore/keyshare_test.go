@@ -15,6 +15,7 @@ import (
 // PostgreSQL forgets a FOR KEY SHARE lock that is taken while another transaction stores a new
 // version of the row outside of its page. CheckTx protects a transaction all the same.
 func TestKeyShareIsForgotten(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	db, err := sql.Open("pgx", srv.URL())
@@ -72,6 +73,7 @@ func checkDuringUpdate(t *testing.T, db *sql.DB, parts int, check func()) bool {
 
 // A name whose row of the last grant is missing, such as one of an older padlock, can be taken.
 func TestMissingGrantRow(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	db, err := sql.Open("pgx", server.Postgres(t, server.PostgresOptions{}).URL())
 	noError(t, err)

@@ -43,6 +43,7 @@ func (l listener) Listen(ctx context.Context, channels []string, ready func(), w
 }
 
 func TestNotify(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}})
 	var heard atomic.Int64

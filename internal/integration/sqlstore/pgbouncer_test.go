@@ -16,6 +16,7 @@ import (
 // gives each transaction to another process of the server, where prepared statements and LISTEN do
 // not work. The other stores belong to a user that may only SELECT, INSERT, UPDATE and DELETE.
 func TestPgBouncer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	pg := server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}})
 	limitedPostgres(t, pg.URL(), "public")
@@ -54,6 +55,7 @@ func hears(t *testing.T, rawURL string, d time.Duration) (ready, heard bool) {
 // Notifications pass a pooler in session mode only. In other modes, the listener notices that it
 // gets none.
 func TestNotificationsBehindPgBouncer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	pg := server.Postgres(t, server.PostgresOptions{})
 	for _, c := range []struct {

@@ -26,6 +26,7 @@ func startPHP(t *testing.T, dsn string) *server.PHP {
 // A symfony+ URL of PostgreSQL's advisory locks means the locks of PHP's PostgreSqlStore. PHP and
 // padlock exclude each other in both directions, in a Go program and through the command.
 func TestAdvisoryLocksOfPHP(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	host, port, err := net.SplitHostPort(srv.Addr())

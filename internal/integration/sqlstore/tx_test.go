@@ -134,6 +134,7 @@ func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 // TestTransactionsBehindPgBouncer: CheckTx and LockTx in transactions that go through a pooler, as
 // the store's own statements do.
 func TestTransactionsBehindPgBouncer(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	pg := server.Postgres(t, server.PostgresOptions{})
 	for _, mode := range []string{"session", "transaction"} {

@@ -160,6 +160,7 @@ func TestPasswordFile(t *testing.T) {
 
 // No error holds the user or the password.
 func TestLoginsStaySecret(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	const user, password = "canaryuser", "canaryword"
 	pg, maria := server.Postgres(t, server.PostgresOptions{}), server.MariaDB(t)

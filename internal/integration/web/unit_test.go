@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // unitOfPage returns the unit that docs/web.md shows.
@@ -62,7 +64,7 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "padlock")
-	if err := os.WriteFile(program, binary, 0o755); err != nil {
+	if err := server.WriteProgram(program, binary); err != nil {
 		t.Fatal(err)
 	}
 	setting := func(name string) string {

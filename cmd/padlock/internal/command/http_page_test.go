@@ -57,7 +57,7 @@ func TestHTTPPage(t *testing.T) {
 				ts.Fatalf("docs/http-api.md has no block %s", name)
 			}
 			here := strings.ReplaceAll(blocks[name], "http://127.0.0.1:7925", ts.Getenv("URL"))
-			ts.Check(os.WriteFile(ts.MkAbs(name), []byte(here), 0o700))
+			ts.Check(server.WriteProgram(ts.MkAbs(name), []byte(here)))
 		}
 	}
 	testscript.Run(t, p)

@@ -39,7 +39,7 @@ func TestRecipes(t *testing.T) {
 			if neg || blocks[name] == "" {
 				ts.Fatalf("docs/recipes.md has no block %s", name)
 			}
-			ts.Check(os.WriteFile(ts.MkAbs(name), []byte(blocks[name]), 0o700))
+			ts.Check(server.WriteProgram(ts.MkAbs(name), []byte(blocks[name])))
 		}
 	}
 	testscript.Run(t, p)

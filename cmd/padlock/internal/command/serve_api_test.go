@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // serveHere runs the server of "padlock serve" with a store in memory and at most n connections,
@@ -101,6 +102,7 @@ func TestServeIdleConnections(t *testing.T) {
 
 // A request that waits outlives the time limits of the server for requests.
 func TestServeLongPoll(t *testing.T) {
+	server.Thorough(t)
 	url := serveHere(t, &serving{api: true, maxNames: 1}, &access{open: true}, 8)
 	const body = `{"name":"a","token":"token-one-0123456789","ttl_ms":12000}`
 	if status, text := fetch(t, patientClient(nil), http.MethodPost, url+"/v1/acquire", body); status != http.StatusOK {

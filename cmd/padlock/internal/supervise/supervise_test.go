@@ -16,6 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // The supervisor is this program, started again.
@@ -119,6 +120,7 @@ func TestCommandThatCannotBeRun(t *testing.T) {
 }
 
 func TestEndedBeforeTheLeaseIs(t *testing.T) {
+	server.Thorough(t)
 	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = 10*time.Second, 5*time.Second })
 	await(t, p.Low(), "the lease is low")
 	await(t, p.Gone(), "the job has ended")
@@ -128,6 +130,7 @@ func TestEndedBeforeTheLeaseIs(t *testing.T) {
 }
 
 func TestKilledBeforeTheLeaseEnds(t *testing.T) {
+	server.Thorough(t)
 	begin := time.Now()
 	const lease = 5 * time.Second // before its end the shell must have begun
 	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lease, 100*time.Millisecond })

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// most is how many failed tests may have a second try. More of them are no accident.
+const most = 5
+
+// Lines that show more than a failed expectation. A promise of safety that is broken says SAFETY:
+// (package internal/safety), and the words here catch a place that does not say it.
+var grave = regexp.MustCompile(`^WARNING: DATA RACE|^panic:|^fatal error:|SAFETY:|(?i:` +
+	`two (hold|have|owners|leaders)|second holder|both (hold|have) |\d+ (hold|have) the (lock|name)|at once, want 1|` +
+	`leads while|too early|overlap|granted before|fences? (\d+ )?(comes |came |went )?(after|from|back)|fence was \d+|which is held)`)
+
+// brokeOff is what the race detector of Go 1.26 prints when it breaks off by itself in a test that
+// uses testing/synctest: the timers of a bubble share one context of the detector, which two
+// threads may use at once (golang/go#78156). No test has failed then.
+var brokeOff = regexp.MustCompile(`^ThreadSanitizer: CHECK failed|^goroutine 0 .*synctest bubble`)
+
+// suites check promises of safety in most of their cases, so none of their failures is excused.
+var suites = []string{"drivertest", "stores/quorum"}
+
+// second returns the tests that may have a second try, or why there is none.
+func (r *run) second() (tries []test, never string) {
+	if len(r.broken) > 0 {
+		return nil, "it does not compile: " + strings.Join(r.broken, " ")
+	}
+	if len(r.failed) > most {
+		return nil, fmt.Sprintf("%d failed tests", len(r.failed))
+	}
+	tries = slices.Clone(r.failed)
+	for pkg, how := range r.ended {
+		if how != "fail" {
+			continue
+		}
+		again, never := r.judge(pkg)
+		if never != "" {
+			return nil, never
+		}
+		tries = append(tries, again...)
+	}
+	if len(tries) == 0 {
+		return nil, "go test failed without a failed test"
+	}
+	return tries, ""
+}
+
+// judge looks at a failed package. It returns the package itself if the race detector broke off.
+func (r *run) judge(pkg string) (again []test, never string) {
+	isGrave, off := "", false
+	for _, line := range r.output[pkg] {
+		if brokeOff.MatchString(line) {
+			off = true
+		}
+		if isGrave == "" && grave.MatchString(line) {
+			isGrave = strings.TrimSpace(line)
+		}
+	}
+	var names []string
+	for _, t := range r.failed {
+		if t.pkg == pkg {
+			names = append(names, t.name)
+		}
+	}
+	suite := func(name string) bool {
+		return strings.HasPrefix(name, "TestContract") || strings.HasPrefix(name, "TestFaults")
+	}
+	switch {
+	case isGrave != "":
+		return nil, pkg + ": " + isGrave
+	case len(names) == 0 && off:
+		return []test{{pkg: pkg}}, ""
+	case len(names) == 0:
+		return nil, pkg + " ended without a failed test"
+	case slices.Contains(suites, directory(pkg)) || slices.ContainsFunc(names, suite):
+		return nil, pkg + ": a suite of promises failed: " + strings.Join(names, " ")
+	}
+	return nil, ""
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+const root = "github.com/padlock-go/padlock"
+
+// second lists the packages whose tests are all in tier 2. A name that ends with "/" stands for all
+// packages below it.
+var second = []string{
+	"internal/integration/", // pairs of real programs: PHP, browsers, frameworks, clusters
+	"lab/bench/",            // self-tests of the benches
+	"lab/chaos/mutants",     // broken stores, which the soak has to find
+	"lab/chaos/rig",         // the soak itself
+	"lab/simulation",        // claims about ten thousand processes
+}
+
+// exceptions lists what second does not stand for: the suite of the contract on databases, and the
+// arithmetic of the benches.
+var exceptions = []string{
+	"internal/integration/sqlstore",
+	"internal/integration/mysqladvisory",
+	"lab/bench/measure",
+}
+
+// plain lists the packages that run without the race detector: they read files, execute built
+// programs, which the detector does not see, or link a large client whose store has the concurrency
+// of storekit/register, which runs with it.
+var plain = []string{
+	"cmd/padlock", "cmd/padlock/",
+	"drivertest",
+	"examples", "examples/",
+	"internal/house",
+	"internal/integration/mysqladvisory",
+	"internal/integration/sqlstore",
+	"internal/integration/adapters", // golang-migrate and tusd have races of their own
+	"internal/server",
+	"lab/bench/measure", "lab/chaos", "lab/chaos/judge", "lab/plots", "lab/site",
+	"open", "open/all",
+	"session/sessiontest", "session/sessiontest/",
+	"stores/dynamostore", "stores/leasestore", "stores/natsstore", "stores/s3store",
+	"stores/quorum",
+}
+
+// longest lists the packages that take longest, the longest first.
+var longest = []string{
+	"internal/integration/sqlstore", "stores/redisstore", "stores/etcdstore", "stores/memcachestore", ".",
+	"stores/zkstore", "stores/httpstore", "stores/pgadvisory", "cmd/padlock", "lab/chaos/mutants", "lab/chaos/rig",
+}
+
+// matches reports whether a list names the package.
+func matches(list []string, pkg string) bool {
+	dir := directory(pkg)
+	return slices.ContainsFunc(list, func(e string) bool {
+		return e == dir || strings.HasSuffix(e, "/") && strings.HasPrefix(dir, e)
+	})
+}
+
+// rank is smaller for a package that takes longer.
+func rank(pkg string) int {
+	if i := slices.Index(longest, directory(pkg)); i >= 0 {
+		return i
+	}
+	return len(longest)
+}
+
+// directory returns where a package stands in the tree, "." for the root.
+func directory(pkg string) string {
+	if pkg == root {
+		return "."
+	}
+	return strings.TrimPrefix(pkg, root+"/")
+}

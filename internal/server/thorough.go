@@ -1,0 +1,16 @@
+package server
+
+import (
+	"os"
+	"testing"
+)
+
+// Thorough marks a test of the second tier: one that takes three seconds or more on a quiet
+// machine. It skips the test unless the environment has PADLOCK_TESTS=thorough, which `make
+// thorough` and `make nightly` set. CONTRIBUTING.md says which tier shows what.
+func Thorough(t testing.TB) {
+	t.Helper()
+	if os.Getenv("PADLOCK_TESTS") != "thorough" {
+		t.Skip("a test of the second tier, which `make thorough` runs")
+	}
+}
