@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // runScript runs a script of the packages on a machine whose systemctl and rm only note how they
@@ -22,8 +24,8 @@ func runScript(t *testing.T, name, version string, args ...string) (printed, cal
 	script, err := os.ReadFile("files/" + name)
 	note := "#!/bin/sh\necho ${0##*/} $* >>" + dir + "/calls\n"
 	err = errors.Join(err,
-		os.WriteFile(dir+"/rm", []byte(note), 0o700),
-		os.WriteFile(dir+"/systemctl", []byte(note+"test \"$1\" = --version && echo 'systemd "+version+" ('"), 0o700),
+		server.WriteProgram(dir+"/rm", []byte(note)),
+		server.WriteProgram(dir+"/systemctl", []byte(note+"test \"$1\" = --version && echo 'systemd "+version+" ('")),
 		os.WriteFile(dir+"/script", []byte(strings.ReplaceAll(string(script), "/run/systemd/system", dir)), 0o600))
 	if err != nil {
 		t.Fatal(err)
