@@ -13,7 +13,7 @@ const most = 5
 // Lines that show more than a failed expectation. A promise of safety that is broken says SAFETY:
 // (package internal/safety), and the words here catch a place that does not say it.
 var grave = regexp.MustCompile(`^WARNING: DATA RACE|^panic:|^fatal error:|SAFETY:|(?i:` +
-	`two (hold|have|owners|leaders)|second holder|both (hold|have) |\d+ (hold|have) the (lock|name)|at once, want 1|` +
+	`two (hold|have|owners|leaders)|second holder|both (hold|have) |\d+ (hold|have) the (lock|name)|` +
 	`leads while|too early|overlap|granted before|fences? (\d+ )?(comes |came |went )?(after|from|back)|fence was \d+|which is held)`)
 
 // brokeOff is what the race detector of Go 1.26 prints when it breaks off by itself in a test that
@@ -47,6 +47,17 @@ func (r *run) second() (tries []test, never string) {
 		return nil, "go test failed without a failed test"
 	}
 	return tries, ""
+}
+
+// allFailed returns the failed tests, and the packages that failed without one.
+func (r *run) allFailed() []test {
+	failed := slices.Clone(r.failed)
+	for pkg, how := range r.ended {
+		if how == "fail" && !slices.ContainsFunc(failed, func(t test) bool { return t.pkg == pkg }) {
+			failed = append(failed, test{pkg: pkg})
+		}
+	}
+	return failed
 }
 
 // judge looks at a failed package. It returns the package itself if the race detector broke off.

@@ -96,6 +96,7 @@ func (g *gate) again(r *run, race string, together *report) bool {
 	tries, reason := r.second()
 	if reason != "" {
 		fmt.Println("gate: never excused:", reason)
+		together.red = append(together.red, r.allFailed()...)
 		return false
 	}
 	green := true
@@ -107,6 +108,7 @@ func (g *gate) again(r *run, race string, together *report) bool {
 		}
 		second, err := g.test(race, true, []string{t.pkg}, pattern)
 		if err != nil || !second.green {
+			together.red = append(together.red, t)
 			green = false
 			continue
 		}

@@ -9,11 +9,11 @@ import (
 
 // A report is the table at the end of all runs.
 type report struct {
-	passed, failed int
-	skipped        map[string]int // tests, by reason
-	slow           map[test]float64
-	took           map[string]float64
-	flaky          []test
+	passed     int
+	skipped    map[string]int // tests, by reason
+	slow       map[test]float64
+	took       map[string]float64
+	red, flaky []test
 }
 
 func (t *report) add(r *run) {
@@ -21,7 +21,6 @@ func (t *report) add(r *run) {
 		t.slow, t.took, t.skipped = map[test]float64{}, map[string]float64{}, map[string]int{}
 	}
 	t.passed += r.passed
-	t.failed += len(r.failed)
 	maps.Copy(t.slow, r.slow)
 	maps.Copy(t.took, r.took)
 	for why, n := range r.skipped {
@@ -52,9 +51,12 @@ func (t *report) print() {
 		fmt.Printf("%8d  %s\n", t.skipped[why], why)
 		skipped += t.skipped[why]
 	}
+	fmt.Println()
 	for _, f := range t.flaky {
-		fmt.Printf("\nflaky: %s %s failed, and passed alone\n", directory(f.pkg), f.name)
+		fmt.Printf("flaky: %s %s failed, and passed alone\n", directory(f.pkg), f.name)
 	}
-	failed := max(0, t.failed-len(t.flaky))
-	fmt.Printf("\n%d passed, %d failed, %d skipped\n", t.passed, failed, skipped)
+	for _, f := range t.red {
+		fmt.Printf("red: %s %s\n", directory(f.pkg), f.name)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", t.passed, len(t.red), skipped)
 }

@@ -52,6 +52,7 @@ var otherMeanings = []otherMeaning{
 const samePlace = ".SamePlace"
 
 func TestTerms(t *testing.T) {
+	taste(t)
 	var files []*houseFile
 	for _, f := range readHouse(t) {
 		if f.ast != nil && !f.test() && ofLocks(f.pkg()) {

@@ -50,8 +50,9 @@ var notYet = []string{}
 
 // TestWords reads the comments, messages and pages of each directory. To work on one, run
 //
-//	go test ./internal/house -run 'TestWords/redisstore$' -v
+//	PADLOCK_WORDS=yes go test ./internal/house -run 'TestWords/redisstore$' -v
 func TestWords(t *testing.T) {
+	taste(t)
 	byDir := map[string][]*houseFile{}
 	for _, f := range readHouse(t) {
 		byDir[f.pkg()] = append(byDir[f.pkg()], f)
