@@ -81,11 +81,13 @@ func (g *gate) way(together *report, race string, packages []string) (bool, erro
 	}
 	fmt.Printf("== %d packages %s\n", len(packages), label)
 	start := time.Now()
+	compile(race, packages)
+	compiled := time.Now()
 	r, err := g.test(race, g.fresh, packages, g.run)
 	if err != nil {
 		return false, err
 	}
-	fmt.Printf("== %s: %.0f s\n", label, time.Since(start).Seconds())
+	fmt.Printf("== %s: compiled in %.0f s, tested in %.0f s\n", label, compiled.Sub(start).Seconds(), time.Since(compiled).Seconds())
 	green := r.green || g.again(r, race, together)
 	together.add(r)
 	return green, nil

@@ -33,15 +33,27 @@ type run struct {
 	broken  []string            // what the compiler said
 }
 
+// flags are those of both compile and test.
+func flags(race string) []string {
+	if race == "" {
+		return nil
+	}
+	// go test strips what debuggers need anyway; SQLite compiles in three quarters of the time
+	// without it.
+	return []string{race, "-gcflags=all=-dwarf=false"}
+}
+
+// compile fills the cache of the compiler, so that no compiler takes the processors away from tests
+// that wait for servers. What it finds wrong, test finds again.
+func compile(race string, packages []string) {
+	args := append([]string{"list", "-export", "-deps", "-test"}, flags(race)...)
+	_ = exec.Command("go", append(args, packages...)...).Run()
+}
+
 // test calls `go test` with one pattern of names and reads its events.
 func (g *gate) test(race string, fresh bool, packages []string, pattern string) (*run, error) {
 	// -vet=off: `make lint` runs go vet over everything once.
-	args := []string{"test", "-json", "-vet=off", "-p", "3", "-parallel", "4", "-timeout", "20m"}
-	if race != "" {
-		// go test strips what debuggers need anyway; SQLite compiles in three quarters of the time
-		// without it.
-		args = append(args, race, "-gcflags=all=-dwarf=false")
-	}
+	args := append([]string{"test", "-json", "-vet=off", "-p", "3", "-parallel", "4", "-timeout", "20m"}, flags(race)...)
 	// Go's cache does not see what a test builds and executes, as the packages without -race do.
 	if fresh || race == "" {
 		args = append(args, "-count=1")
