@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -322,6 +323,7 @@ func TestRenewalAfterALongFirstLease(t *testing.T) {
 
 // 100,000 locks have no goroutine and no timer each, and all are renewed.
 func TestManyLocksNeedNoGoroutineEach(t *testing.T) {
+	server.Thorough(t)
 	synctest.Test(t, func(t *testing.T) {
 		const locks = 100_000
 		l := newLocker(t, memstore.New(memstore.MaxTTL(time.Hour)))

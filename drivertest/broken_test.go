@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // broken lists, for each bug, exactly the cases that find it. A case with a question mark finds the
@@ -294,6 +295,7 @@ var realClock = flag.Bool("real", false, "run the broken stores by the real cloc
 // stands still. The race detector is slow and looks for other errors. So under it only the cases
 // that must fail are run.
 func TestBrokenStores(t *testing.T) {
+	server.Thorough(t)
 	for b, list := range broken {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()

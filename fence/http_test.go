@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -201,6 +202,7 @@ func TestMiddlewareSafeMethods(t *testing.T) {
 
 // The clients choose the paths, so a Middleware remembers only a bounded number of them.
 func TestMiddlewareForgets(t *testing.T) {
+	server.Thorough(t)
 	h := (&fence.Middleware{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	sendRequest(h, "PUT", "/a", "5")
 	for i := range 100_000 {

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpsession"
 	"github.com/padlock-go/padlock/session/sessionstore"
@@ -155,6 +156,7 @@ func growth(limit float64, f func(keys int) time.Duration) float64 {
 
 // TestManyKeysCostLinearTime: visitors may choose keys ("viewed:"+id).
 func TestManyKeysCostLinearTime(t *testing.T) {
+	server.Thorough(t)
 	put := func(n int) func(*session.Session) {
 		return func(s *session.Session) { eachKey(n, func(k string) { noError(t, s.Put(k, 1)) }) }
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func write(t *testing.T, d Dir, name, id string) {
@@ -53,6 +54,7 @@ func TestManyWriters(t *testing.T) {
 
 // The names that were unused longest are removed, and other files of the directory stay.
 func TestNamesAreBounded(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	d := Dir{Path: t.TempDir()}
 	strange := filepath.Join(d.Path, "mine")

@@ -41,8 +41,10 @@ func MariaDBSpec(o MariaDBOptions) Spec {
 			if err := os.Mkdir(p.Path("tmp"), 0o700); err != nil {
 				return err
 			}
-			return p.Run(ctx, "mariadb-install-db", asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"),
-				"--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)...)...)
+			args := append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)
+			return fromTemplate(ctx, p, args, func() error {
+				return p.Run(ctx, "mariadb-install-db", asRoot(append(args, "--datadir="+p.Path("data"), "--tmpdir="+p.Path("tmp"))...)...)
+			})
 		},
 		// The server writes by system calls, which end before its process does. A direct write by
 		// io_uring can reach the disk after the process was killed and reaped, while the next

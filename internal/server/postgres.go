@@ -88,8 +88,8 @@ func initdb(ctx context.Context, p Place) error {
 	if err != nil {
 		return err
 	}
-	return p.Run(ctx, binary, "-D", p.Path("data"),
-		"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync")
+	args := []string{"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync"}
+	return fromTemplate(ctx, p, args, func() error { return p.Run(ctx, binary, append(args, "-D", p.Path("data"))...) })
 }
 
 // sibling returns the path of a program that is in the same directory as another program. The first

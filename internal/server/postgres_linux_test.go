@@ -11,6 +11,7 @@ import (
 )
 
 func TestPostgresKillAndRestart(t *testing.T) {
+	Thorough(t)
 	s := Postgres(t, PostgresOptions{Args: []string{"-c", "max_connections=20"}})
 	before := tree(s.Pid())
 	if len(before) < 3 {

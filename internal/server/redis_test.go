@@ -146,6 +146,7 @@ func TestRedisCluster(t *testing.T) {
 
 // TestRedisClusterOfThree: each primary serves its own slots, and names the owner of the others.
 func TestRedisClusterOfThree(t *testing.T) {
+	Thorough(t)
 	nodes := RedisCluster(t)
 	for i, name := range []string{"b", "c", "a"} { // slots 3300, 7365 and 15495
 		for j, n := range nodes {

@@ -10,7 +10,10 @@ import (
 // thorough` and `make nightly` set. CONTRIBUTING.md says which tier shows what.
 func Thorough(t testing.TB) {
 	t.Helper()
-	if os.Getenv("PADLOCK_TESTS") != "thorough" {
+	if !IsThorough() {
 		t.Skip("a test of the second tier, which `make thorough` runs")
 	}
 }
+
+// IsThorough reports whether the tests of the second tier run, too.
+func IsThorough() bool { return os.Getenv("PADLOCK_TESTS") == "thorough" }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
@@ -171,6 +172,7 @@ func foreign(t *testing.T, service http.Handler) func(name string) (release func
 
 // The store passes the suite in Symfony's table, while PHP takes other locks there.
 func TestSymfonyContract(t *testing.T) {
+	server.Thorough(t)
 	withPHP(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
 		h := s.Harness("PutItem", func(ctx context.Context, front *overhttptest.Front) (driver.Store, error) {
 			return openWithPHP(ctx, front)

@@ -139,6 +139,7 @@ func relay(t *testing.T, to *atomic.Pointer[string]) (addr string, cut func()) {
 // TestRestoredCluster: a cluster that was restored from a snapshot has another id. The store goes
 // on with it.
 func TestRestoredCluster(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	old, restored := server.Etcd(t, server.EtcdOptions{}).Addr(), server.Etcd(t, server.EtcdOptions{}).Addr()
 	var to atomic.Pointer[string]

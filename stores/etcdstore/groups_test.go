@@ -24,6 +24,7 @@ func (c *laterClock) Now() driver.Instant { return c.Clock.Now().Add(time.Durati
 // TestSharedLeases: 400 holds that are extended at about the same time share a lease. If another
 // process moves one of them to a lease of its own, the store finds it again.
 func TestSharedLeases(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	clock := &laterClock{Clock: driver.SystemClock()}

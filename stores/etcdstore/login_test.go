@@ -105,6 +105,7 @@ func enableLogins(t *testing.T, srv *server.Server, password string) {
 // TestPasswordChange: after a change of the password, the store asks for the new one. A hold and a
 // waiter outlive the change, and also a restart after which the server does not know the logins.
 func TestPasswordChange(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, server.EtcdOptions{})
 	enableLogins(t, srv, "old")

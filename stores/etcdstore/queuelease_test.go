@@ -69,6 +69,7 @@ func leasesOfPlaces(t *testing.T, c *clientv3.Client, first string) map[int64][]
 // TestManyWaitersAtOnce: waiters that come at the same time do not repeat their transactions
 // because of each other. Each reads the name and joins the queue. In the end each gets the name.
 func TestManyWaitersAtOnce(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	holder, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())

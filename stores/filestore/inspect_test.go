@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func TestInspectTakesNothing(t *testing.T) {
@@ -148,6 +149,7 @@ func inOneRound(t *testing.T, round func() error) {
 // The error of a refused try has the holder; it may have a waiter as well, because a try does not
 // look again for long.
 func TestLooksAreNotShown(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, shared("job", "us"))
@@ -198,6 +200,7 @@ func looksAreNotShown(t *testing.T, s *Store) error {
 // The last holder waits again, behind a process that is stopped. When it looks at the lock, the
 // file still has its record. Inspect and List do not show it as the holder.
 func TestLooksOfTheLastHolderAreNotShown(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
@@ -378,6 +381,7 @@ func TestParseLocks(t *testing.T) {
 // The kernel returns a long list in parts. It may skip a lock if other locks go away between two
 // parts. List still returns every lock that exists all the time.
 func TestListBesideLocksThatComeAndGo(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	const held = 300
 	s := open(t, t.TempDir())

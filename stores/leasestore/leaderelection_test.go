@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
@@ -27,6 +28,7 @@ func openShared(ctx context.Context, f *overhttptest.Front) (*register.Store, er
 
 // The store passes the suite in the layout of client-go, too.
 func TestLeaderElectionContract(t *testing.T) {
+	server.Thorough(t)
 	inMemory(t, func(t *testing.T, f *fakes.Kubernetes, s *overhttptest.Service) {
 		s.Skew = 1000 * time.Hour
 		h := s.Harness("write", func(ctx context.Context, front *overhttptest.Front) (driver.Store, error) {

@@ -96,6 +96,7 @@ func TestStaleID(t *testing.T) {
 // A full server drops locks. The holders of these locks notice that, and the server's status shows
 // it.
 func TestEviction(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Memcached(t, "-m", "2")
 	s, filler := mustOpen(t, srv.Addr()), dial(t, srv.Addr())
@@ -136,6 +137,7 @@ func TestEviction(t *testing.T) {
 // A full server that may not evict refuses new locks, and drops a lock when its holder extends it.
 // The error of that holder does not claim that nothing was changed.
 func TestFullWithoutEvictions(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Memcached(t, "-M", "-m", "2")
 	s := mustOpen(t, srv.Addr())
@@ -313,6 +315,7 @@ func TestTLS(t *testing.T) {
 // All callers share a connection. A caller whose context ends while its request is written must not
 // end the requests of others.
 func TestLateCallersDisturbNobody(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	s := mustOpen(t, server.Memcached(t).Addr())
 	stop := make(chan struct{})

@@ -37,6 +37,7 @@ func symfony(t *testing.T, dsn string) *memcachestore.Store {
 // PHP and padlock exclude each other in both directions. padlock opens the store with PHP's own
 // DSN.
 func TestSymfony(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Memcached(t)
 	dsns := []string{

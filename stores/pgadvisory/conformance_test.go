@@ -71,6 +71,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractWithoutFences(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{Args: many})
 	drivertest.Run(t, drivertest.Harness{

@@ -16,6 +16,7 @@ import (
 // In one process, the callers share few sessions, and the server lets a session take a lock twice.
 // Readers, writers and promoted readers exclude each other all the same.
 func TestCrowdInOneProcess(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s := mustOpen(t, srv.URL(), pgadvisory.NoFences())

@@ -24,6 +24,7 @@ const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pi
 // A process of the server is killed. It has nothing to do with the lock, but the server drops all
 // connections, and all advisory locks end with them.
 func TestUnrelatedBackendKilled(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
@@ -182,6 +183,7 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 
 // The server frees the locks of a process that was killed.
 func TestHolderKilled(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s := mustOpen(t, srv.URL())
@@ -196,6 +198,7 @@ func TestHolderKilled(t *testing.T) {
 // A machine vanishes behind a proxy or a pooler: nothing arrives from it any more, and the server's
 // own connection stays open. The server frees the lock of that machine.
 func TestVanishedMachine(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	for name, next := range map[string]*server.Server{"proxy": srv, "pooler": server.PgBouncer(t, srv, "session")} {
@@ -288,6 +291,7 @@ func tryFor(t *testing.T, s *pgadvisory.Store, r driver.Request) (g driver.Grant
 // A process is stopped while it waits. The server grants it the lock, and later takes the lock
 // back.
 func TestWaiterStopped(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s := mustOpen(t, srv.URL())
@@ -304,6 +308,7 @@ func TestWaiterStopped(t *testing.T) {
 // The holds of a thousand names need 4 connections. When 20 contenders for one name have finished,
 // nothing is left behind.
 func TestConnections(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	s := mustOpen(t, srv.URL())

@@ -92,6 +92,7 @@ func TestNudgeDoesNotWait(t *testing.T) {
 // Extend asks the server whether the session still has the lock. An advisory lock can be lost while
 // its session lives, for example if a pooler resets the session.
 func TestLockLostInALiveSession(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	config, err := pgx.ParseConfig(srv.URL())

@@ -85,6 +85,7 @@ func TestPrune(t *testing.T) {
 // Processes take names while others age the rows and prune. Fences never fall and nobody is
 // refused by a sweep.
 func TestPruneUnderLoad(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	patient := pgadvisory.LossDelay(time.Minute) // a store waits for a row for a fifth of that

@@ -53,6 +53,7 @@ func (l *line) cut() {
 // The first release removes all of them, because the name's primary knows that they have no
 // connection. Without that, each of them would delay the living one by the time of a reservation.
 func TestDeadWaitersInACluster(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	first := clusterStore(t, "redis+cluster://"+nodes[0].Addr())

@@ -80,6 +80,7 @@ var usedMemory = regexp.MustCompile(`used_memory:(\d+)`)
 
 // TestBytesOfAName measures the memory of a name that was used once.
 func TestBytesOfAName(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))

@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A mistake in a file or test for one system is found for that system, and for no other.
 func TestCheck(t *testing.T) {
+	server.Thorough(t)
 	t.Setenv("GOWORK", "off")
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -198,6 +198,7 @@ func savesGrant(request []byte) bool {
 // TestSerializable: the suite passes where every transaction is serializable by default, and reads
 // that PostgreSQL refuses are made again. TestContract does so on MariaDB.
 func TestSerializable(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "default_transaction_isolation=serializable"}})
 	d := database{"pgx", srv.URL(), sqlstore.PostgreSQL}

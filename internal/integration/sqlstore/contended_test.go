@@ -197,6 +197,7 @@ type contest struct {
 
 // TestContended: processes that PostgreSQL notifies want one name.
 func TestContended(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for how, together := range map[string]bool{"one by one": false, "together": true} {
 		d := database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}}).URL(), sqlstore.PostgreSQL}

@@ -130,6 +130,7 @@ func standbys(t *testing.T, s driver.Store) driver.Finding {
 // The standby of a synchronous replication takes over. A lease is kept and fences do not fall. An
 // advisory lock ends with its server, and its holder learns of that.
 func TestFailover(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	c := newCluster(t, true)
 	if _, err := fromURL(t.Context(), c.standby.URL(), postgres.Opener()); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "target_session_attrs=read-write") {
@@ -188,6 +189,7 @@ func TestFailover(t *testing.T) {
 // that. There are two holders then until the first one renews its lease. The second one has the
 // higher fence.
 func TestAsynchronousFailover(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	c := newCluster(t, false)
 	a, b := c.open(t, "read-write"), c.open(t, "read-write")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // missing skips a test that lacks a program of .ci/packages. Under CI=true, the test fails.
@@ -21,8 +23,12 @@ func missing(t *testing.T, program string) {
 }
 
 // condition is what scripts may ask besides testscript's own conditions. [needs:PROGRAM] is true if
-// the program is installed. If it is not, the script fails under CI=true.
+// the program is installed. If it is not, the script fails under CI=true. [thorough] is true if the
+// scripts of tier 2 run, too.
 func condition(text string) (bool, error) {
+	if text == "thorough" {
+		return server.IsThorough(), nil
+	}
 	program, ok := strings.CutPrefix(text, "needs:")
 	if !ok || program == "" {
 		return false, fmt.Errorf("the condition %q is unknown", text)

@@ -103,6 +103,7 @@ func (c *cutter) serve(client net.Conn) {
 // has then been carried out once, and the caller learns that the reply was lost. A statement that
 // was sent again would find that nothing is left to do, as if it had been refused.
 func TestCutReply(t *testing.T) {
+	server.Thorough(t)
 	srv := server.Postgres(t, server.PostgresOptions{})
 	c := newCutter(t, srv.Addr())
 	for _, mode := range []string{"", "exec", "simple_protocol", "cache_describe", "describe_exec"} {
