@@ -105,7 +105,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/remote"},
-		arrowRow{dir: "internal/recordfile", code: []string{"driver"}}, // the files of a history, for history and filestore
+		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: rootTests},
@@ -132,7 +132,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "adapters/watermilllock", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},
 		arrowRow{dir: "internal/house"},
-		arrowRow{dir: "internal/house/portable"},
+		arrowRow{dir: "internal/house/portable", tests: []string{"internal/server"}},
 		arrowRow{dir: "internal/release", tests: []string{"internal/server"}},                                        // makes the files of a release
 		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server
 		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests

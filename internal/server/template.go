@@ -38,13 +38,15 @@ func fromTemplate(ctx context.Context, p Place, args []string, first func() erro
 		return err
 	}
 	// Another test may do the same at this moment, so the copy gets its name only when it is whole.
-	part := fmt.Sprintf("%s.%s", template, filepath.Base(p.Dir))
+	part, err := os.MkdirTemp(dir, "part-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(part)
 	if err := copyTree(ctx, p.Path("data"), part); err != nil {
-		return errors.Join(err, os.RemoveAll(part))
+		return err
 	}
-	if os.Rename(part, template) != nil { // the other one was first
-		return os.RemoveAll(part)
-	}
+	_ = os.Rename(filepath.Join(part, "data"), template) // if the other one was first, its copy stays
 	return nil
 }
 
