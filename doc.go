@@ -5,6 +5,10 @@
 // goroutines of one process that need neither a time-out nor a lease, use sync.Mutex instead.
 // docs/which-store.md helps to choose the store.
 //
+// It is made for work of ten milliseconds and more, some hundreds of waiters for a name, and some
+// thousands of locks held by a process. Beyond that it stays correct, but it is not tuned for it;
+// docs/scale.md says up to which figures it was measured.
+//
 //	store, err := filestore.Open("/var/lib/shop/locks") // or redisstore, quorum, memstore, …
 //	locker := padlock.New(store)
 //	defer func() {

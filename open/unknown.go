@@ -32,6 +32,35 @@ func unservedName(scheme string) string {
 	return ""
 }
 
+// An importable store is one that a program has to import and to pass, because its client would be
+// linked into every program otherwise.
+type importable struct {
+	schemes []string
+	dir     string // below padlock's module
+	scheme  string // the call that describes it
+}
+
+var importables = []importable{
+	{[]string{"redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}, "stores/redisstore", "redisstore.Scheme()"},
+	{[]string{"postgres", "postgresql"}, "stores/sqlstore/drivers/postgres", "postgres.Scheme()"},
+	{[]string{"postgres+advisory", "postgresql+advisory"}, "stores/pgadvisory", "pgadvisory.Scheme()"},
+	{[]string{"mysql", "mariadb"}, "stores/sqlstore/drivers/mysql", "mysql.Scheme()"},
+	{[]string{"mysql+advisory", "mysql2+advisory", "mariadb+advisory"}, "stores/sqlstore/drivers/mysql", "mysql.AdvisoryScheme()"},
+	{[]string{"sqlite"}, "stores/sqlstore/drivers/sqlite", "sqlite.Scheme()"},
+	{[]string{"semaphore"}, "stores/semstore", "semstore.Scheme()"},
+	{[]string{"memcached"}, "stores/memcachestore", "memcachestore.Scheme()"},
+	{[]string{"zookeeper", "zk"}, "stores/zkstore", "zkstore.Scheme()"},
+	{[]string{"etcd", "etcds"}, "stores/etcdstore", "etcdstore.Scheme()"},
+	{[]string{"mongodb", "mongodb+srv"}, "stores/mongostore", "mongostore.Scheme()"},
+	{[]string{"s3"}, "stores/s3store", "s3store.Scheme()"},
+	{[]string{"gs"}, "stores/s3store", "s3store.GoogleScheme()"},
+	{[]string{"az"}, "stores/s3store", "s3store.AzureScheme()"},
+	{[]string{"dynamodb"}, "stores/dynamostore", "dynamostore.Scheme()"},
+	{[]string{"kubernetes"}, "stores/leasestore", "leasestore.Scheme()"},
+	{[]string{"nats"}, "stores/natsstore", "natsstore.Scheme()"},
+	{[]string{"padlock+https", "padlock+http"}, "stores/httpstore", "httpstore.Scheme()"},
+}
+
 // unknownScheme returns the error for a URL whose scheme has no store.
 func (o *opener) unknownScheme(scheme string) error {
 	if len(scheme) == 1 {
@@ -39,6 +68,11 @@ func (o *opener) unknownScheme(scheme string) error {
 	}
 	if name := unservedName(scheme); name != "" {
 		return invalid("padlock has no store in %s (%s:); use %s", name, scheme, o.usableStores())
+	}
+	for _, s := range importables {
+		if slices.Contains(s.schemes, scheme) {
+			return invalid("this program was built without the store for %s: URLs; import github.com/padlock-go/padlock/%s and pass open.Schemes(%s)", scheme, s.dir, s.scheme)
+		}
 	}
 	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.schemeNames(), ", "))
 }

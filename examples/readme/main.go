@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx := context.Background()
-	store, err := open.FromEnv(ctx) // the store that $PADLOCK_STORE names, or else files
+	store, err := open.FromEnv(ctx) // files of this user; for servers see open.Schemes
 	if err != nil {
 		log.Fatal(err)
 	}

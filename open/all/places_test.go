@@ -1,10 +1,13 @@
 package all_test
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,6 +103,24 @@ func TestSchemesAreComplete(t *testing.T) {
 			t.Errorf("%q: says nothing of its promises", s.Names)
 		case (s.FromSymfony == nil) != (len(s.Symfony) == 0):
 			t.Errorf("%q: DSNs without a translation, or the reverse", s.Names)
+		}
+	}
+}
+
+// A program that was built without a store says which package to import, and what to pass.
+func TestMissingStoreIsNamed(t *testing.T) {
+	hint := regexp.MustCompile(`import github.com/padlock-go/padlock/(\S+) and pass open.Schemes\((\w+)\.`)
+	for _, s := range all.Schemes() {
+		for _, name := range s.Names {
+			_, err := open.Store(t.Context(), name+"://host/")
+			found := hint.FindStringSubmatch(fmt.Sprint(err))
+			if found == nil || path.Base(found[1]) != found[2] {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("../..", found[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/stores/filestore"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 const root = "../../.."
@@ -169,15 +169,14 @@ func program(dir string) *exec.Cmd {
 // The program of the README does its work, unless another process has the lock. Then it names that
 // process.
 func TestReadmeProgram(t *testing.T) {
-	first := build(t, "README.md")
-	dir := filepath.Join(first.Dir, "locks")
-	env := append(os.Environ(), "PADLOCK_STORE=file://"+dir)
-	first.Env = env
+	redis := server.Redis(t, server.RedisOptions{})
+	texts := programs(t)["README.md"]
+	first := buildFiles(t, []string{strings.Replace(texts[0], "localhost:6379", redis.Addr(), 1)})
 	out, err := first.CombinedOutput()
 	if want := "one process at a time\n"; err != nil || string(out) != want {
 		t.Errorf("got %q, %v, want %q", out, err, want)
 	}
-	store, err := filestore.Open(dir)
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{redis.Addr()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,9 +185,7 @@ func TestReadmeProgram(t *testing.T) {
 	if _, err := locker.TryAcquire(t.Context(), "nightly-report"); err != nil {
 		t.Fatal(err)
 	}
-	second := program(first.Dir)
-	second.Env = env
-	out, err = second.CombinedOutput()
+	out, err = program(first.Dir).CombinedOutput()
 	if want := fmt.Sprintf(":%d", os.Getpid()); err == nil || !strings.Contains(string(out), "lock is held by ") || !strings.Contains(string(out), want) {
 		t.Errorf("while this process has the lock: %q, %v, want a holder with %q", out, err, want)
 	}
