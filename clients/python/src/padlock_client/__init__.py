@@ -17,6 +17,7 @@ import json
 import random
 import secrets
 import ssl
+import sys
 import threading
 import time
 import urllib.error
@@ -61,6 +62,8 @@ def _now() -> float:
     """The seconds of a clock that also counts while the machine is suspended, if there is one."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
+    if sys.platform == "darwin":  # where time.monotonic() stands still during sleep
+        return time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
     return time.monotonic()
 
 
