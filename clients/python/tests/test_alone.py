@@ -1,5 +1,8 @@
 """Tests that need no server."""
 
+import contextlib
+import os
+import socket
 import sys
 import time
 import types
@@ -7,7 +10,7 @@ import unittest
 from unittest import mock
 
 import padlock_client
-from padlock_client import Client, Lock
+from padlock_client import Client, Lock, Lost, Refused, Unavailable
 
 
 class Scripted(Client):
@@ -76,6 +79,40 @@ class InterruptedTest(unittest.TestCase):
         self.assertEqual(client.tokens("acquire"), client.tokens("release"))
         self.assertTrue(lock._stop.is_set(), "SAFETY: it would be renewed until the process ends")
         self.assertEqual(0.0, lock.remaining())
+
+
+class MethodsTest(unittest.TestCase):
+    def test_without_with(self) -> None:
+        client = Scripted((200, {}))
+        lock = client.lock("a")
+        for too_early in (lock.release, lock.extend):
+            self.assertRaises(Lost, too_early)
+        self.assertEqual([], client.seen)
+        self.assertIs(lock, lock.acquire())
+        self.assertTrue(lock.locked())
+        lock._until -= 10
+        self.assertGreater(lock.extend(), 25)
+        lock.release()
+        self.assertFalse(lock.locked())
+        self.assertEqual(["acquire", "extend", "release"], [path for path, _ in client.seen])
+
+    def test_not_extended(self) -> None:
+        client = Scripted((200, {}))
+        for status, error in ((503, Unavailable), (0, Unavailable), (403, Refused), (410, Lost)):
+            client.answers = [(200, {})]
+            with self.assertRaises(Lost) if error is Lost else contextlib.nullcontext():
+                with client.lock("a") as lock, mock.patch.object(client, "post", return_value=(status, {})):
+                    self.assertRaises(error, lock.extend)
+                    self.assertEqual(error is not Lost, lock.locked())
+
+
+class LabelTest(unittest.TestCase):
+    def test_names_the_process(self) -> None:
+        here = f"{socket.gethostname()}/{os.getpid()}"
+        for label, want in (("", here), ("nightly", "nightly " + here), ("é" * 128, "é" * 128)):
+            client = Scripted((200, {}))
+            with client.lock("a", label=label):
+                self.assertEqual(want, client.seen[0][1]["label"])
 
 
 class PauseTest(unittest.TestCase):

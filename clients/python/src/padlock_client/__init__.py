@@ -14,8 +14,10 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import random
 import secrets
+import socket
 import ssl
 import sys
 import threading
@@ -31,6 +33,7 @@ LONGEST_POLL = 25.0  # seconds; the server answers 202 after that
 SHORTER_POLL = 10.0  # with several servers, a silent one is found sooner
 LOOK_EVERY = 1.0  # seconds; after a suspension of the machine, waits of threads are late
 KEEP_TRYING = 10.0  # seconds beyond the wait for which a request without an answer is repeated
+MAX_LABEL = 256  # bytes that every store keeps
 MAX_ANSWER = 1 << 20  # bytes; the largest answer has 100 holders, each with a label
 
 
@@ -74,6 +77,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def _labelled(label: str) -> str:
+    """The label with this process: as host and pid, others see those of the server."""
+    full = f"{label} {socket.gethostname()}/{os.getpid()}".strip()
+    return full if len(full.encode(errors="replace")) <= MAX_LABEL else label
+
+
 class Client:
     """A client of one server, or of several servers of the same store. Threads can share it."""
 
@@ -93,7 +102,7 @@ class Client:
              label: str = "", keep: float = 0.0, fence_above: int = 0) -> Lock:
         """Return a lock for one "with" or "async with". Times are in seconds."""
         body: dict[str, Any] = {"name": name, "ttl_ms": round(ttl * 1000)}
-        options = {"shared": shared, "slots": slots, "label": label, "keep_ms": round(keep * 1000), "fence_above": fence_above}
+        options = {"shared": shared, "slots": slots, "label": _labelled(label), "keep_ms": round(keep * 1000), "fence_above": fence_above}
         body.update({key: value for key, value in options.items() if value})
         return Lock(self, body, ttl, wait)
 
@@ -231,6 +240,30 @@ class Lock:
         self.slot: Optional[int] = None
         self.lost = threading.Event()
 
+    def acquire(self) -> Lock:
+        """Take the lock for as long as release() does not come. "with" does both."""
+        self._acquire()
+        return self
+
+    def release(self) -> None:
+        """Release the lock. It raises Lost if the lock did not last until now."""
+        if not self._hold:
+            raise Lost(f"the lock {self._body['name']!r} was never acquired")
+        self._release()
+
+    def extend(self) -> float:
+        """Renew the lease now, and return remaining(). Threads do it every third of the lease."""
+        self.check()
+        status, answer = self._extend(self._stop)
+        self.check()
+        if status != 200:
+            self._fail(status, answer)
+        return self.remaining()
+
+    def locked(self) -> bool:
+        """Whether the lock is held here. It sends no request."""
+        return self.remaining() > 0
+
     def remaining(self) -> float:
         """The seconds for which the lock is valid if it is not renewed; 0 if it is lost."""
         return 0.0 if self.lost.is_set() else max(0.0, self._until - _now())
@@ -354,18 +387,21 @@ class Lock:
 
     def _renew(self, stop: threading.Event) -> None:
         """Extend the lease every third of it. Without an answer, try again sooner, until it is over."""
-        again, body = self._ttl / 3, {**self._hold, "ttl_ms": self._body["ttl_ms"]}
+        again = self._ttl / 3
         while not stop.wait(max(0.0, min(again, self._until - _now()))):
-            sent = _now()
-            status, answer = self._client.post("extend", body, max(0.05, min(self._ttl / 6, self._until - sent)))
-            valid = answer.get("valid_ms")
-            if status == 410 or _now() >= self._until:
-                self._lose(stop)  # a late answer revives nothing
-            elif status == 200 and isinstance(valid, (int, float)):
-                with self._guard:
-                    if not stop.is_set():
-                        self._until = max(self._until, sent + valid / 1000)
-            again = self._ttl / (3 if status == 200 else 10)
+            again = self._ttl / (3 if self._extend(stop)[0] == 200 else 10)
+
+    def _extend(self, stop: threading.Event) -> tuple[int, dict[str, Any]]:
+        sent, body = _now(), {**self._hold, "ttl_ms": self._body["ttl_ms"]}
+        status, answer = self._client.post("extend", body, max(0.05, min(self._ttl / 6, self._until - sent)))
+        valid = answer.get("valid_ms")
+        if status == 410 or _now() >= self._until:
+            self._lose(stop)  # a late answer revives nothing
+        elif status == 200 and isinstance(valid, (int, float)):
+            with self._guard:
+                if not stop.is_set():
+                    self._until = max(self._until, sent + valid / 1000)
+        return status, answer
 
     def _end(self) -> float:
         """Stop the renewal, and return when the lease ends; 0 if the lock is lost."""
