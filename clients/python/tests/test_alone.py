@@ -35,7 +35,7 @@ class Scripted(Client):
 
 
 class ClockTest(unittest.TestCase):
-    """The clock counts the time for which the machine sleeps, wherever the system has such a one."""
+    """The clock counts the time for which the machine sleeps, if the system has such a one."""
 
     def asleep(self, platform: str, **clocks: int) -> float:
         """The time after an hour of sleep, during which only CLOCK_BOOTTIME and the like go on."""

@@ -19,8 +19,8 @@ const collection = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
 const maxAnnotations = 256 << 10
 
 // Kubernetes is an API server with Lease objects in the namespace shop. As the API server of
-// Kubernetes does, it refuses to replace an object whose resourceVersion or uid is not the one in the
-// request, makes a missing object in place of replacing it if the request has no uid, counts
+// Kubernetes does, it refuses to replace an object whose resourceVersion or uid is not the one in
+// the request, makes a missing object in place of replacing it if the request has no uid, counts
 // versions for all objects together, and refuses names that are none of DNS.
 type Kubernetes struct {
 	Mu      sync.Mutex // guards the other fields

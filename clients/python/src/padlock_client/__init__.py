@@ -175,7 +175,7 @@ def _is_grant(answer: dict[str, Any], token: str) -> bool:
 
 
 class _Wish:
-    """What an acquire has asked for, whether its task still wants the lock, and whether it has it."""
+    """What an acquire asks for, whether its task still wants the lock, and whether it has it."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
@@ -425,7 +425,7 @@ class Lock:
                 break
             unknown = unknown or status != 503
             time.sleep(pause)
-        if self._spread is not None:  # a server whose answer was lost may keep a place for the token
+        if self._spread is not None:  # a server whose answer was lost may keep a place
             self._give_up(self._spread, 1.0)
         if not lasted:
             raise Lost(f"the lock {self._body['name']!r} was lost before the end of the work")

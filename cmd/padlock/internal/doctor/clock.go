@@ -28,8 +28,8 @@ func (c *clock) stuck() bool {
 	return last.server()-first.server() < (last.sent-first.got)/2
 }
 
-// wholeSeconds reports whether the server's clock has whole seconds, as that of object storage, which
-// is read from the Date of a reply. Then each fence is such a second and a few counts.
+// wholeSeconds reports whether the server's clock has whole seconds, as that of object storage,
+// which is read from the Date of a reply. Then each fence is such a second and a few counts.
 func (c *clock) wholeSeconds() bool {
 	return !slices.ContainsFunc(c.seen, func(r reading) bool { return r.fence%1_000_000 > 1000 })
 }
