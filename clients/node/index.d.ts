@@ -15,7 +15,7 @@ export interface ClientOptions {
 export interface LockOptions {
   /** The lease, 30,000 by default. It is renewed after each third of it. */
   ttlMs?: number;
-  /** How long to wait for the lock, in the order of arrival. By default there is one try. */
+  /** How long to wait for the lock, in the order of the store. By default there is one try. */
   waitMs?: number;
   /** Shares the lock with others that share it. */
   shared?: boolean;

@@ -3,7 +3,8 @@
 # Runs a command under a lock of "padlock serve --api" at $PADLOCK_URL. Its status is that of the
 # command, or 75: the lock is held, 79: it was lost, 69: no answer or refused, 64: wrong usage.
 set -u
-wait=0 ttl=30 mode='' slot='' open='' asked='' until=0 unknown='' job='' told=''
+wait=0 ttl=30 mode="" slot="" open="" asked="" until=0 unknown="" job="" told="" lost="" curl=""
+mode=",\"label\":\"$(uname -n)/$$\"" # as host and pid, others see those of the server
 while getopts w:t:sn: option; do
   case $option in
     w) wait=$OPTARG ;; t) ttl=$OPTARG ;; s) mode="$mode,\"shared\":true" ;; n) mode="$mode,\"slots\":$OPTARG" ;; *) exit 64 ;;
@@ -18,18 +19,20 @@ now() { if read -r up _ </proc/uptime; then echo "${up%.*}"; else date +%s; fi 2
 token() { token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n'); }
 turn() { first=$1; shift; urls="$*${*:+ }$first"; } # the next server comes first
 ask() { # ask PATH FIELDS SECONDS sets code, which is 000 if nothing is known
-  code=$(curl -sS -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
-    -o "$answer" -w '%{http_code}' --max-filesize 1048576 \
-    -d "{\"name\":\"$name\",\"token\":\"$token\"$2}" "${urls%% *}/v1/$1" 2>"$dir/error") || code=000
+  # All users see the arguments of curl, so the token is in its input. A signal ends only the wait.
+  printf %s "{\"name\":\"$name\",\"token\":\"$token\"$2}" |
+    curl -sS -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
+      -o "$answer" -w '%{http_code}' --max-filesize 1048576 -d @- "${urls%% *}/v1/$1" >"$answer.code" 2>"$dir/error" &
+  curl=$!; wait "$curl" && code=$(cat "$answer.code") || code=000; curl=''
   case $code in 202) case $(field retry_ms) in [0-9]*) ;; *) nothing ;; esac ;; # otherwise a proxy's
     200 | [34]?? | 501) ;; 503) turn $urls ;; *) nothing ;; esac
 }
-nothing() { code=000; turn $urls; }
+nothing() { code=000 lost=1; turn $urls; }
 field() { sed -n "s/.*\"$1\":\"\{0,1\}\([0-9a-z]*\).*/\1/p" "$answer"; }
 valid() { ms=$(field valid_ms) # whole seconds, never too late
   case $ms in '' | *[!0-9]*) nothing ;; *) until=$((sent + ms / 1000 - 1)); echo "$until" >>"$dir/until" ;; esac; }
 give_up() { for pause in ${open:+1 0}; do # twice, because a request without an answer may come late
-    for at in $asked; do (urls=$at answer=/dev/null; ask release '' 5) & done; wait; sleep "$pause"
+    for at in $asked; do (urls=$at answer=$dir/given; ask release '' 5) & done; wait; sleep "$pause"
   done; open='' asked=''; }
 release() { for pause in 1 2 0; do
     ask release "$slot" 5; case $code:$(field outcome) in 200:) nothing ;; 200:* | [34]??:*) break ;; esac
@@ -38,7 +41,7 @@ release() { for pause in 1 2 0; do
 alive() { kill -0 "$job" || [ -d "/proc/$job" ] || ps -p "$job"; } >/dev/null 2>&1
 stop() { kill -s "$1" -- "-$job" || kill -s "$1" "$job"; } 2>/dev/null
 fail() { { cat "$answer" "$dir/error" 2>/dev/null; } >&2; give_up; rm -rf "$dir"; exit "$1"; }
-trap 'open=1; fail 69' INT TERM HUP
+trap 'open=1; [ -z "$curl" ] || kill "$curl" 2>/dev/null; fail 69' INT TERM HUP
 token; end=$(($(now) + wait))
 while sent=$(now); left=$((end - sent)); do
   left=$((left > 25 ? 25 : left > 0 ? left : 0)) at=${urls%% *}
@@ -48,22 +51,23 @@ while sent=$(now); left=$((end - sent)); do
   case $code in
     200) break ;;
     202) open=1; [ "$(now)" -lt "$end" ] || fail 75 ;;
-    409 | 410) [ "$(now)" -lt "$end" ] || fail $((code == 409 ? 75 : 69)); give_up; token; sleep 1 ;;
+    409 | 410) [ "$(now)" -lt "$end" ] || fail $((code == 409 ? 75 : 69)); give_up; token; lost=''; sleep 1 ;;
     000 | 429 | 503) [ "$code" != 000 ] || open=1; [ "$(now)" -lt $((end + 10)) ] || fail 69; sleep 1 ;; # the same token
     *) fail 69 ;;
   esac
 done
+spread=''; case $lost:$asked in 1:*' '*' '*) spread=1 ;; esac # another server may keep a place
 PADLOCK_FENCE=$(field fence); export PADLOCK_FENCE
 [ -z "$(field slot)" ] || slot=",\"slot\":$(field slot)"
 trap 'told=1; [ -z "$job" ] || stop TERM' INT TERM HUP # a job in the background ignores INT
 exec 3<&0; $(command -v setsid) "$@" <&3 3<&- & job=$! # a group of its own: a loss ends all of it
 [ -z "$told" ] || stop TERM
-( trap '' INT TERM HUP; answer=$dir/renewal pause=$((ttl / 3)) # goes on until the job ends
-  while left=$((until - $(now))); [ "$left" -gt 0 ]; do
-    sleep $((pause < left ? pause : left)); alive || exit
-    sent=$(now) pause=$((ttl / 10)); left=$((until - sent)); [ "$left" -gt 0 ] || break
+( trap '' INT TERM HUP; answer=$dir/renewal next=$(($(now) + ttl / 3)) # goes on until the job ends
+  while sent=$(now); left=$((until - sent)); [ "$left" -gt 0 ]; do
+    [ "$sent" -ge "$next" ] || { sleep 1; alive || exit; continue; } # a sleep counts no suspension
+    next=$((sent + ttl / 10))
     ask extend "$slot,\"ttl_ms\":$((ttl * 1000))" $((ttl / 6 < left ? ttl / 6 : left))
-    case $code in 200) valid; [ "$code" != 200 ] || pause=$((ttl / 3)) ;; 410) until=0 ;; esac
+    case $code in 200) valid; [ "$code" != 200 ] || next=$((sent + ttl / 3)) ;; 410) until=0 ;; esac
   done
   : >"$dir/lost"; stop TERM; for second in 1 2 3 4 5; do stop 0 || break; sleep 1; done; stop KILL ) >/dev/null 2>&1 3<&- & renewal=$!
 while told=''; wait "$job"; status=$?; [ -n "$told" ] && alive; do :; done # a signal ends only the wait
@@ -72,4 +76,5 @@ kill -s KILL "$renewal" 2>/dev/null
 until=$(tail -n 1 "$dir/until"); [ "$(now)" -lt "$until" ] || : >"$dir/lost"
 release # one that came in time has protected the work, even if its lease ended before the answer
 case $code:$(field outcome):$unknown:$(($(now) >= until)) in 200:released:* | 200:gone:1:* | 200:expired:*:1 | [!2]*) ;; *) : >"$dir/lost" ;; esac
+[ -z "$spread" ] || { open=1; give_up; }
 [ ! -e "$dir/lost" ] || status=79; rm -rf "$dir"; exit "$status"

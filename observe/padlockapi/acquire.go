@@ -21,6 +21,9 @@ func acquire(q *query) reply {
 	if !q.api.ledger.room(q.client, id, q.api.clock.Now()) {
 		return refuseUntil(http.StatusTooManyRequests, "too_many", "this visitor has too many locks", time.Second)
 	}
+	if r := q.gone(); r.status != 0 {
+		return r
+	}
 	poll := min(duration(q.waitMS), MaxPoll)
 	if poll <= 0 {
 		return q.acquireNow(id)
@@ -58,6 +61,16 @@ func (q *query) acquireNow(id waitID) reply {
 		return failure(padlock.ErrUncertain)
 	}
 	return r
+}
+
+// gone refuses a request whose client has gone, as after a time in which this server stood still.
+// The client may have got the lock elsewhere and have released it: then nobody would release the
+// lock that the token gets now.
+func (q *query) gone() reply {
+	if q.r.Context().Err() == nil {
+		return reply{}
+	}
+	return refuseUntil(http.StatusServiceUnavailable, "unavailable", "the request has ended, and nothing was changed; send it again", time.Second)
 }
 
 // checkAcquire finds the errors in the request that the Locker does not find.
@@ -126,6 +139,9 @@ func (q *query) take(ctx context.Context) (held, error) {
 // try makes one try, or repeats an earlier one. With replaces, the token gets the hold of the other
 // token.
 func (q *query) try(ctx context.Context) reply {
+	if r := q.gone(); r.status != 0 {
+		return r
+	}
 	lock, err := q.lock(ctx)
 	if err != nil {
 		return failure(err)

@@ -92,6 +92,12 @@ type problem struct {
 	Waiters *int     `json:"waiters,omitempty"`
 }
 
+// failed is a problem until the log has its cause.
+type failed struct {
+	problem
+	cause error
+}
+
 func refuse(status int, word, detail string) reply {
 	return reply{status, problem{Error: word, Title: http.StatusText(status), Status: status, Detail: detail}}
 }
@@ -125,7 +131,8 @@ func failure(err error) reply {
 	case errors.Is(err, errors.ErrUnsupported):
 		return refuse(http.StatusNotImplemented, "unsupported", "this store cannot do that")
 	}
-	return refuseUntil(http.StatusServiceUnavailable, "unavailable", "the store cannot be reached, and nothing was changed; send the same request again", time.Second)
+	r := refuseUntil(http.StatusServiceUnavailable, "unavailable", "the store does not answer, or grants nothing yet, as the log of this server says; nothing was changed; send the same request again", time.Second)
+	return reply{r.status, failed{r.json.(problem), err}}
 }
 
 // refuseWait returns the answer for the error of a wait.

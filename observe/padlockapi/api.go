@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/padlock-go/padlock"
@@ -192,7 +193,23 @@ func (a *API) answer(q *query) reply {
 		return refuseWait(errClosing)
 	}
 	q.where = a.tenantOf(&q.who)
-	return q.op.serve(q)
+	return q.finish(q.op.serve(q))
+}
+
+// finish writes why the store did not serve the request to the log, since the answer must not tell.
+// It leaves out the holders for a visitor who may not read who has a lock.
+func (q *query) finish(r reply) reply {
+	switch p := r.json.(type) {
+	case failed:
+		q.audit(slog.LevelWarn, "unavailable", slog.String("error", p.cause.Error()))
+		r.json = p.problem
+	case problem:
+		if !q.who.Read {
+			p.Holders = nil
+		}
+		r.json = p
+	}
+	return r
 }
 
 // checkHead checks what does not depend on the visitor. A page of another site cannot send this
@@ -212,7 +229,7 @@ func (q *query) checkHead() reply {
 		return refuse(http.StatusForbidden, "forbidden", "the request came from a page of another site")
 	}
 	kind, params, err := mime.ParseMediaType(q.r.Header.Get("Content-Type"))
-	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && charset != "utf-8" {
+	if charset := params["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return refuse(http.StatusUnsupportedMediaType, "content_type", "send the header Content-Type: application/json")
 	}
 	return reply{}

@@ -47,6 +47,20 @@ func slowly(slow *atomic.Bool) *hooked {
 	return store
 }
 
+// A server that stood still finds requests of clients that have gone, got the lock elsewhere and
+// released it. Nobody would release the lock that such a request gets.
+func TestGoneClientGetsNothing(t *testing.T) {
+	a, store := newAPI(t)
+	gone, leave := cancellable()
+	leave()
+	for _, wait := range []string{`"wait_ms":0`, `"wait_ms":1000`} {
+		send(t, a, "/v1/acquire", body(one, wait), gone).want(t, wait, 503)
+		if s, err := store.(driver.Admin).Inspect(t.Context(), "a"); err != nil || len(s.Holds) > 0 || waitOf(a, one) != nil {
+			t.Errorf("%s: %+v, %v", wait, s, err)
+		}
+	}
+}
+
 // A request that repeats a wait first asks the store. Even if that takes longer than the time
 // limits of the server and than Grace, the client gets 202 at the end of its wait, and keeps its
 // place.

@@ -101,6 +101,18 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// Only a visitor who may read learns who has the lock.
+func TestHoldersNeedRead(t *testing.T) {
+	a, _ := newAPI(t, Accept(everybody))
+	send(t, a, "/v1/acquire", lock("shop/1", one), as("admin")).want(t, "the holder", 200)
+	for who, want := range map[string]bool{"worker": false, "admin": true} {
+		got := send(t, a, "/v1/acquire", lock("shop/1", two), as(who)).want(t, who, 409)
+		if _, shown := got.fields["holders"]; shown != want || got.number("retry_ms") < 0 {
+			t.Errorf("%s: %s", who, got.text)
+		}
+	}
+}
+
 // Tenants have names of their own: neither sees, takes or breaks a lock of the other.
 func TestTenants(t *testing.T) {
 	a, _ := newAPI(t, Accept(everybody), AllowBreak())
@@ -218,6 +230,7 @@ func TestHead(t *testing.T) {
 		{"a form", head("Content-Type", "application/x-www-form-urlencoded"), 415},
 		{"another charset", head("Content-Type", "application/json; charset=latin1"), 415},
 		{"utf-8", head("Content-Type", "application/json; charset=utf-8"), 200},
+		{"UTF-8", head("Content-Type", "application/json; charset=UTF-8"), 200},
 		{"another site", head("Sec-Fetch-Site", "cross-site"), 403},
 		{"GET", func(r *http.Request) { r.Method = http.MethodGet }, 405},
 	} {
@@ -260,7 +273,8 @@ func TestFailures(t *testing.T) {
 		bad := &failing{}
 		memory, _ := newAPI(t)
 		bad.Store = memory.store
-		a := handlerOn(t, bad, AllowBreak(), Authorize(func(*http.Request) Visitor {
+		log := &records{}
+		a := handlerOn(t, bad, AllowBreak(), Logger(log.logger()), Authorize(func(*http.Request) Visitor {
 			return Visitor{Name: "ann", Read: true, Acquire: true, Break: true}
 		}))
 		for _, c := range []struct {
@@ -300,6 +314,9 @@ func TestFailures(t *testing.T) {
 					t.Errorf("%s: retry_ms in %s", path, got.text)
 				}
 			}
+		}
+		if !log.has("msg", `"unavailable"`, "path", `"/v1/extend"`, "error", `"`+secret+": "+driver.ErrUnavailable.Error()+`"`) {
+			t.Errorf("the log does not say why: %s", log)
 		}
 	})
 }

@@ -68,6 +68,13 @@ func proxyFor(q *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(q)
 }
 
+// Loopback reports whether a host of a URL is this machine. Secrets go to other hosts over https
+// only.
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return ip.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
 // Close closes the idle connections.
 func (c *Client) Close() error {
 	c.HTTP.CloseIdleConnections()

@@ -40,3 +40,14 @@ func TestMetadataWithoutProxy(t *testing.T) {
 		}
 	}
 }
+
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LocalHost": true, "127.0.0.1": true, "127.9.9.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"": false, "192.0.2.7": false, "localhost.example.com": false, "127.0.0.1.example.com": false,
+	} {
+		if overhttp.Loopback(host) != want {
+			t.Errorf("%q: it is this machine: %v", host, !want)
+		}
+	}
+}

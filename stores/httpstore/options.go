@@ -4,12 +4,11 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
 // Config says where the servers are and who the client is. Only Servers is required. Open returns
@@ -59,7 +58,7 @@ func (c *config) bases() (all []*url.URL, err error) {
 			return nil, storekit.Invalidf("the server: it is a URL such as https://locks.example.com/")
 		case u.User != nil:
 			return nil, storekit.Invalidf("a password or a token does not stand in the URL: use token-file, or Config.Token")
-		case u.Scheme == "http" && !c.plaintext && !loopback(u.Hostname()):
+		case u.Scheme == "http" && !c.plaintext && !overhttp.Loopback(u.Hostname()):
 			return nil, storekit.Invalidf("the server: a connection to another machine needs https; plaintext=yes, or the option Plaintext, allows http")
 		}
 		all = append(all, u.JoinPath("/"))
@@ -68,11 +67,6 @@ func (c *config) bases() (all []*url.URL, err error) {
 		return nil, storekit.Invalidf("no server is named")
 	}
 	return all, nil
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // dialTime is how long a server may need to accept a connection. Within storekit.Patience, three

@@ -19,7 +19,8 @@ import (
 )
 
 // leases is a register: the value of a name is an annotation of a Lease, and its version is the
-// resourceVersion of that object, which changes with each write.
+// resourceVersion of that object, which changes with each write, with a slash and the object's uid.
+// Without the uid, the server would make a deleted object again from the record of a late write.
 type leases struct {
 	*overhttp.Client
 	prefix   string
@@ -38,6 +39,7 @@ type lease struct {
 type metadata struct {
 	Name            string            `json:"name"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	UID             string            `json:"uid,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
@@ -94,15 +96,17 @@ func (l *leases) Get(ctx context.Context, name string) (v register.Value, err er
 	case json.Unmarshal(r.Body, &o) != nil || o.Metadata.ResourceVersion == "":
 		return v, fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUnavailable)
 	case l.election:
-		v.Version = o.Metadata.ResourceVersion
+		v.Version = o.Metadata.version()
 		v.Data, err = recordOf(&o)
 		return v, err
 	case o.Metadata.Annotations[clockNote] != l.clock:
 		return v, fmt.Errorf("%w: %q was written with clock=%s, and this program has clock=%s: use the same everywhere", driver.ErrUnavailable, name, o.Metadata.Annotations[clockNote], l.clock)
 	}
-	v.Data, v.Version = []byte(o.Metadata.Annotations[recordNote]), o.Metadata.ResourceVersion
+	v.Data, v.Version = []byte(o.Metadata.Annotations[recordNote]), o.Metadata.version()
 	return v, nil
 }
+
+func (m *metadata) version() string { return m.ResourceVersion + "/" + m.UID }
 
 // isMissing reports whether the API server says that an object does not exist. A load balancer with
 // no server behind it answers 404, too, but says nothing of the kind.
@@ -113,10 +117,11 @@ func isMissing(r *overhttp.Reply) bool {
 
 // Put makes an object, or replaces it if it still has the version.
 func (l *leases) Put(ctx context.Context, name string, data []byte, version string) error {
+	written, uid, _ := strings.Cut(version, "/")
 	o := lease{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease",
 		Metadata: metadata{
-			Name: l.object(name), ResourceVersion: version,
+			Name: l.object(name), ResourceVersion: written, UID: uid,
 			Labels: map[string]string{managedBy: "padlock"},
 			Annotations: map[string]string{
 				recordNote: string(data), nameNote: base64.StdEncoding.EncodeToString([]byte(name)),
@@ -148,8 +153,8 @@ func (l *leases) Put(ctx context.Context, name string, data []byte, version stri
 	case r.Err() != nil:
 		return r.Err()
 	}
-	var written lease
-	if json.Unmarshal(r.Body, &written) != nil || written.Metadata.ResourceVersion == "" { // of a proxy that answers in its place
+	o = lease{}
+	if json.Unmarshal(r.Body, &o) != nil || o.Metadata.ResourceVersion == "" { // of a proxy that answers in its place
 		return fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUncertain)
 	}
 	return nil
@@ -177,6 +182,7 @@ func (l *leases) Names(ctx context.Context, prefix string) (names []string, err 
 
 // Watch waits until the server reports a change of the object, or ends the watch.
 func (l *leases) Watch(ctx context.Context, name, version string) error {
+	version, _, _ = strings.Cut(version, "/")
 	gone, err := l.watch(ctx, name, version, version)
 	if gone {
 		_, err = l.watch(ctx, name, version, "")

@@ -234,6 +234,7 @@ func TestURLs(t *testing.T) {
 		"kubernetes:?endpoint=http://x&clock=local":       "observed or server",
 		"kubernetes:?endpoint=http://x&ca-file=/dev/null": "certificate",
 		"kubernetes:?endpoint=http://x&skew=1s":           "no parameter",
+		"kubernetes:?endpoint=http://x&token-file=/x":     "read on the way",
 	} {
 		u, err := url.Parse(rawURL)
 		if err != nil {
@@ -273,6 +274,30 @@ func TestURLs(t *testing.T) {
 	}
 	if len(seen) != 2 || !strings.HasPrefix(seen[0], "/apis/coordination.k8s.io/v1/namespaces/shop/leases/padlock-") || !strings.HasSuffix(seen[0], "Bearer first") || !strings.HasSuffix(seen[1], "Bearer second") {
 		t.Errorf("asked %q", seen)
+	}
+}
+
+// A Lease that is deleted between the read and the write of a call stays deleted: the server would
+// make it again from the old record, if the write did not name the deleted object.
+func TestDeletedLease(t *testing.T) {
+	f := fakes.NewKubernetes()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			f.Empty()
+		}
+		f.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	store, err := leasestore.Open(t.Context(), leasestore.Config{Namespace: "shop", Endpoint: server.URL}, register.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if _, err := store.Acquire(t.Context(), driver.Request{Name: "job", Token: "t", TTL: 30 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Extend(t.Context(), "job", "t", 30*time.Second); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Extend: %v", err)
 	}
 }
 

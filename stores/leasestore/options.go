@@ -187,6 +187,9 @@ func (c *Config) access() (*access, error) {
 			return nil, storekit.Invalidf("ca-file: %w", err)
 		}
 	}
+	if a.base.Scheme == "http" && a.token+a.tokenFile != "" && !overhttp.Loopback(a.base.Hostname()) {
+		return nil, storekit.Invalidf("the endpoint has an http URL, so the token could be read on the way; write https, or start kubectl proxy")
+	}
 	return a, nil
 }
 

@@ -126,11 +126,9 @@ func (c *Config) signAzure(client *overhttp.Client, plain *http.Client) {
 			q.URL.RawQuery = strings.TrimPrefix(q.URL.RawQuery+"&"+signature, "&")
 			return nil
 		}
-		text, err := token(q.Context())
-		if err != nil {
+		if err := bear(q, token); err != nil {
 			return fmt.Errorf("the access token: %w; if this machine has no identity in Azure, set AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN", err)
 		}
-		q.Header.Set("Authorization", "Bearer "+text)
 		return nil
 	}
 }

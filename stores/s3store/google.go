@@ -42,13 +42,24 @@ func signGoogle(c *overhttp.Client, token func(context.Context) (string, error),
 			aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Google: true}, "auto", "storage")
 			return nil
 		}
-		text, err := token(q.Context())
-		if err != nil {
+		if err := bear(q, token); err != nil {
 			return fmt.Errorf("the access token: %w", err)
 		}
-		q.Header.Set("Authorization", "Bearer "+text)
 		return nil
 	}
+}
+
+// bear adds an access token to a request. Over http it could be read on the way, and be used for
+// everything else that it opens.
+func bear(q *http.Request, token func(context.Context) (string, error)) error {
+	if q.URL.Scheme != "https" && !overhttp.Loopback(q.URL.Hostname()) {
+		return errors.New("it is sent over https only, and the endpoint has an http URL")
+	}
+	text, err := token(q.Context())
+	if err == nil {
+		q.Header.Set("Authorization", "Bearer "+text)
+	}
+	return err
 }
 
 // A login is a file of credentials: of a service account, or of a person (authorized_user).
@@ -135,7 +146,7 @@ func (l *login) claim(now time.Time) (string, error) {
 	for _, part := range []any{
 		map[string]string{"alg": "RS256", "typ": "JWT", "kid": l.KeyID},
 		map[string]any{
-			"iss": l.Email, "aud": l.TokenURI, "scope": "https://www.googleapis.com/auth/cloud-platform",
+			"iss": l.Email, "aud": l.TokenURI, "scope": "https://www.googleapis.com/auth/devstorage.read_write",
 			"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 		},
 	} {

@@ -128,7 +128,7 @@ func checkClaim(t *testing.T, key *rsa.PrivateKey, claim string) {
 		Iss, Aud, Scope string
 		Iat, Exp        int64
 	}
-	if err := json.Unmarshal(decoded[1], &c); err != nil || c.Iss != "job@shop" || c.Aud != "https://tokens.example.com/token" || c.Scope == "" || c.Exp-c.Iat != 3600 || time.Since(time.Unix(c.Iat, 0)).Abs() > time.Minute {
+	if err := json.Unmarshal(decoded[1], &c); err != nil || c.Iss != "job@shop" || c.Aud != "https://tokens.example.com/token" || c.Scope != "https://www.googleapis.com/auth/devstorage.read_write" || c.Exp-c.Iat != 3600 || time.Since(time.Unix(c.Iat, 0)).Abs() > time.Minute {
 		t.Errorf("claims %s, %v", decoded[1], err)
 	}
 	if string(decoded[0]) != `{"alg":"RS256","kid":"k1","typ":"JWT"}` {
@@ -300,6 +300,28 @@ func TestSilentTokenServer(t *testing.T) {
 		<-time.After(5 * time.Second)
 		inspect(time.Second)
 	})
+}
+
+// No access token goes to another machine in the clear.
+func TestTokenNeedsHTTPS(t *testing.T) {
+	for endpoint, sent := range map[string]bool{"http://192.0.2.7:4443": false, "http://127.0.0.1:4443": true, "https://192.0.2.7": true} {
+		for _, service := range []s3store.Service{s3store.ServiceGoogle, s3store.ServiceAzure} {
+			bearer := false
+			c := s3store.Config{Bucket: "shop", Account: theAccount, Service: service, Endpoint: endpoint, Token: token, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				bearer = r.Header.Get("Authorization") == "Bearer the-token"
+				return reply(403, ""), nil
+			})}
+			store, err := s3store.Open(t.Context(), c, register.Lazy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			_, err = store.Acquire(t.Context(), driver.Request{Name: "job", Token: "t", TTL: 30 * time.Second})
+			if bearer != sent || !sent && !strings.Contains(err.Error(), "https only") {
+				t.Errorf("%v at %s: sent is %v: %v", service, endpoint, bearer, err)
+			}
+		}
+	}
 }
 
 // A token that the service refuses is replaced before its end.

@@ -293,7 +293,7 @@ func (s *service) openOn(ctx context.Context, skew time.Duration, opts ...regist
 		s.disturb(f)
 	}
 	c := s3store.Config{
-		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://memory", Service: s.kind, Account: theAccount,
+		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://localhost", Service: s.kind, Account: theAccount,
 		Transport: &http.Transport{DialContext: f.dial, DisableCompression: true},
 	}
 	switch s.kind {

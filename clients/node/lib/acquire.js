@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import os from "node:os";
 
 import { now, sleep } from "./clock.js";
 import { Held, Refused, Unavailable } from "./errors.js";
@@ -6,6 +7,7 @@ import { Lock } from "./lock.js";
 
 const LONGEST_POLL = 25_000; // the server answers 202 after that
 const SHORTER_POLL = 10_000; // with several servers, a silent one is found sooner
+const MAX_LABEL = 256; // bytes that every store keeps
 const RELEASE_TIMEOUT = 5_000;
 const HELD = "is held by another client; waitMs waits for it";
 
@@ -24,7 +26,7 @@ const HELD = "is held by another client; waitMs waits for it";
  */
 export async function acquire(servers, name, options, patience) {
   const { ttlMs = 30_000, waitMs = 0, signal } = options;
-  const wish = { servers, name, signal, token: newToken(), asked: new Set(), known: false, silent: 0 };
+  const wish = { servers, name, signal, token: newToken(), asked: new Set(), known: false, lost: false, silent: 0 };
   const body = bodyOf(name, ttlMs, options);
   const end = now() + waitMs;
   const answerTime = Math.max(1000, patience / (servers.count + 1));
@@ -40,10 +42,13 @@ export async function acquire(servers, name, options, patience) {
       { ...body, token: wish.token, wait_ms: Math.floor(poll) },
       { timeout: poll + answerTime, signal, fresh: wish.silent > 0 },
     );
-    if (status < 300 || (status >= 500 && status !== 501)) wish.known = true;
+    const open = status < 200 || (status >= 500 && status !== 501);
+    if (open || status < 300) wish.known = true;
+    if (open) wish.lost = true; // this server may keep a place when another grants the lock
     if (signal?.aborted) abandon(wish, answer);
     if (status === 200 && granted(answer, wish.token)) {
-      const lock = new Lock(servers, { name, token: wish.token, ttlMs, sent, answer, signal, patience });
+      const leave = wish.lost && servers.count > 1 ? () => giveUp(wish, answer) : () => {};
+      const lock = new Lock(servers, { name, token: wish.token, ttlMs, sent, answer, signal, patience, leave });
       if (lock.remaining() > 0) return lock;
     }
     await next(wish, at, status, answer, { end, patience });
@@ -75,7 +80,7 @@ async function next(wish, at, status, answer, { end, patience }) {
       if (left <= 0 && status === 409) await fail(Held, HELD);
       if (left <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
       wish.token = newToken();
-      wish.known = false;
+      wish.known = wish.lost = false;
       wish.silent = 0;
       break;
     case 429:
@@ -132,11 +137,17 @@ function newToken() {
   return randomBytes(16).toString("hex");
 }
 
+/** The label with this process: as host and pid, others see those of the server. */
+function labelled(label = "") {
+  const full = `${label} ${os.hostname()}/${process.pid}`.trim();
+  return Buffer.byteLength(full) <= MAX_LABEL ? full : label;
+}
+
 function bodyOf(name, ttlMs, { shared, slots, label, keepMs, fenceAbove }) {
   const body = { name, ttl_ms: Math.round(ttlMs) };
   if (shared) body.shared = true;
   if (slots) body.slots = slots;
-  if (label) body.label = label;
+  body.label = labelled(label);
   if (keepMs) body.keep_ms = Math.round(keepMs);
   if (fenceAbove) body.fence_above = fenceAbove;
   return body;

@@ -33,9 +33,12 @@ export class Lock {
   #loss;
   #controller = new AbortController();
   #forget = () => {};
+  #leave;
 
-  constructor(servers, { name, token, ttlMs, sent, answer, signal, patience }) {
+  /** `leave` gives up the places that other servers may have for the token. */
+  constructor(servers, { name, token, ttlMs, sent, answer, signal, patience, leave }) {
     this.#servers = servers;
+    this.#leave = leave;
     this.#patience = patience;
     this.#ttl = Math.round(ttlMs);
     this.name = name;
@@ -194,6 +197,7 @@ export class Lock {
       this.#servers.passOver(at);
       if (now() >= end) break; // its lease ends it
     }
+    this.#leave(); // in the background
     if (this.#loss) throw this.#loss;
   }
 }

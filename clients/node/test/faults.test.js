@@ -224,6 +224,31 @@ test("a refusal gives up what an earlier answer may have left", async (t) => {
   }
 });
 
+test("a lost poll leaves no place at its server", async (t) => {
+  const silent = await fake(t, () => undefined);
+  const other = await fake(t, (path, count, { token }) => {
+    if (path === "acquire") return [200, { token, fence: 1, valid_ms: 30_000 }];
+    return [200, { outcome: "released" }];
+  });
+  const lock = await new Client([silent.url, other.url]).lock("a", { waitMs: 60_000 });
+  assert.equal(silent.of("release").length, 0);
+  await lock.release();
+  await until(() => silent.of("release").length === 2, "two releases at the silent server");
+  for (const { token } of silent.of("release")) assert.equal(token, silent.of("acquire")[0].token);
+});
+
+test("the label names this process", async (t) => {
+  const server = await fake(t, (path, count, { token }) => {
+    if (path === "acquire") return [200, { token, fence: 1, valid_ms: 30_000 }];
+    return [200, { outcome: "released" }];
+  });
+  const here = `${os.hostname()}/${process.pid}`;
+  for (const [label, want] of [[undefined, here], ["nightly", `nightly ${here}`], ["é".repeat(128), "é".repeat(128)]]) {
+    await (await new Client(server.url).lock("a", { label })).release();
+    assert.equal(server.of("acquire").at(-1).label, want);
+  }
+});
+
 test("a release in time has protected the work", async (t) => {
   for (const [outcome, lost] of [["expired", false], ["taken", true]]) {
     const server = await fake(t, async (path, count, { token }) => {

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import gc
 import threading
 import unittest
 
@@ -69,6 +70,32 @@ class AsyncTest(unittest.TestCase):
             self.assertTrue(self.client.changed.wait_for(lambda: "release" in self.client.seen, 60))
         self.assertNotIn("extend", self.client.seen)
         self.assertEqual("", self.client.holder)
+
+    def test_cancelled_wait_reports_nothing(self) -> None:
+        self.client.holder = "another"
+        said: list = []
+
+        async def wait() -> None:
+            async with self.client.lock("a", wait=0.2):
+                self.fail("got a lock that another client has")
+
+        async def main() -> None:
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: said.append(context))
+            before = set(threading.enumerate())
+            task = asyncio.create_task(wait())
+            while "acquire" not in self.client.seen:
+                await asyncio.sleep(0.01)
+            asking = set(threading.enumerate()) - before
+            task.cancel()
+            await asyncio.wait([task])
+            while any(thread.is_alive() for thread in asking):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0)  # what the thread has left for the loop
+            await asyncio.sleep(0)
+            gc.collect()
+
+        asyncio.run(main())
+        self.assertEqual([], said)
 
     def test_result(self) -> None:
         async def main() -> None:

@@ -251,6 +251,21 @@ class FaultTest(unittest.TestCase):
         waiter.join()
         self.assertIn(("acquire", 200), second.seen)
 
+    def test_lost_poll_leaves_no_place(self) -> None:
+        tokens, released = [], []
+
+        def answer(handler, path, text) -> bool:
+            (tokens if path == "acquire" else released).append(json.loads(text)["token"])
+            handler.close_connection = True  # without an answer
+            return True
+
+        second = self.way()
+        with Client([self.way(answer).url, second.url]).lock(self.name):
+            self.assertEqual([], released)
+        self.assertEqual(("release", 200), second.seen[-1])
+        self.assertEqual(1, len(tokens))
+        self.until(lambda: released == tokens * 2, f"two releases at the silent server: {released}")
+
     def test_used_again(self) -> None:
         way = self.way()
         lock = Client(way.url).lock(self.name, ttl=9)

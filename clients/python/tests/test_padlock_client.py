@@ -9,6 +9,7 @@ import threading
 import unittest
 import uuid
 
+import padlock_client
 from padlock_client import Client, Held, Lost, Refused
 
 URL = os.environ["URL"]
@@ -117,7 +118,9 @@ class LockTest(unittest.TestCase):
     def test_server_is_silent(self) -> None:
         client = Client("http://127.0.0.1:9")  # nobody listens there
         lock = client.lock(self.name, ttl=1)
-        lock._begin("0" * 16, 0.0, {"fence": 1, "valid_ms": 10})
+        wish = padlock_client._Wish()
+        wish.answer = {"fence": 1, "valid_ms": 10}
+        lock._begin(wish, 0.0)
         self.assertTrue(lock.lost.wait(20))
 
     def test_slots_and_shared(self) -> None:

@@ -19,8 +19,9 @@ const collection = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
 const maxAnnotations = 256 << 10
 
 // Kubernetes is an API server with Lease objects in the namespace shop. As the API server of
-// Kubernetes does, it refuses to replace an object whose resourceVersion is not the one in the
-// request, counts versions for all objects together, and refuses names that are none of DNS.
+// Kubernetes does, it refuses to replace an object whose resourceVersion or uid is not the one in
+// the request, makes a missing object in place of replacing it if the request has no uid, counts
+// versions for all objects together, and refuses names that are none of DNS.
 type Kubernetes struct {
 	Mu      sync.Mutex // guards the other fields
 	Objects map[string]Object
@@ -43,6 +44,7 @@ type Object struct {
 type Meta struct {
 	Name            string            `json:"name"`
 	ResourceVersion string            `json:"resourceVersion"`
+	UID             string            `json:"uid"`
 	Labels          map[string]string `json:"labels"`
 	Annotations     map[string]string `json:"annotations"`
 }
@@ -73,9 +75,9 @@ func (f *Kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(o)
 	case r.Method == http.MethodPost && name == "":
 		f.write(w, r, "")
-	case r.Method == http.MethodPut && exists:
+	case r.Method == http.MethodPut && name != "":
 		f.write(w, r, name)
-	case r.Method == http.MethodGet || r.Method == http.MethodPut:
+	case r.Method == http.MethodGet:
 		fail(w, http.StatusNotFound)
 	default:
 		fail(w, http.StatusMethodNotAllowed)
@@ -101,13 +103,17 @@ func (f *Kubernetes) write(w http.ResponseWriter, r *http.Request, name string) 
 	there, exists := f.Objects[o.Metadata.Name]
 	switch {
 	case name == "" && (exists || o.Metadata.ResourceVersion != ""), // AlreadyExists; the version of a new object
-		name != "" && there.Metadata.ResourceVersion != o.Metadata.ResourceVersion,
+		name != "" && exists && there.Metadata.ResourceVersion != o.Metadata.ResourceVersion,
+		name != "" && o.Metadata.UID != "" && there.Metadata.UID != o.Metadata.UID,
 		name != "" && name != o.Metadata.Name:
 		fail(w, http.StatusConflict)
 		return
 	}
 	f.version++
-	o.Metadata.ResourceVersion = strconv.Itoa(f.version)
+	o.Metadata.ResourceVersion, o.Metadata.UID = strconv.Itoa(f.version), there.Metadata.UID
+	if !exists {
+		o.Metadata.UID = "uid-" + o.Metadata.ResourceVersion
+	}
 	f.Objects[o.Metadata.Name] = o
 	close(f.changed)
 	f.changed = make(chan struct{})

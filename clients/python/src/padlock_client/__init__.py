@@ -14,9 +14,12 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import random
 import secrets
+import socket
 import ssl
+import sys
 import threading
 import time
 import urllib.error
@@ -30,6 +33,7 @@ LONGEST_POLL = 25.0  # seconds; the server answers 202 after that
 SHORTER_POLL = 10.0  # with several servers, a silent one is found sooner
 LOOK_EVERY = 1.0  # seconds; after a suspension of the machine, waits of threads are late
 KEEP_TRYING = 10.0  # seconds beyond the wait for which a request without an answer is repeated
+MAX_LABEL = 256  # bytes that every store keeps
 MAX_ANSWER = 1 << 20  # bytes; the largest answer has 100 holders, each with a label
 
 
@@ -61,6 +65,8 @@ def _now() -> float:
     """The seconds of a clock that also counts while the machine is suspended, if there is one."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
+    if sys.platform == "darwin":  # where time.monotonic() stands still during sleep
+        return time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
     return time.monotonic()
 
 
@@ -69,6 +75,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         return None
+
+
+def _labelled(label: str) -> str:
+    """The label with this process: as host and pid, others see those of the server."""
+    full = f"{label} {socket.gethostname()}/{os.getpid()}".strip()
+    return full if len(full.encode(errors="replace")) <= MAX_LABEL else label
 
 
 class Client:
@@ -90,7 +102,7 @@ class Client:
              label: str = "", keep: float = 0.0, fence_above: int = 0) -> Lock:
         """Return a lock for one "with" or "async with". Times are in seconds."""
         body: dict[str, Any] = {"name": name, "ttl_ms": round(ttl * 1000)}
-        options = {"shared": shared, "slots": slots, "label": label, "keep_ms": round(keep * 1000), "fence_above": fence_above}
+        options = {"shared": shared, "slots": slots, "label": _labelled(label), "keep_ms": round(keep * 1000), "fence_above": fence_above}
         body.update({key: value for key, value in options.items() if value})
         return Lock(self, body, ttl, wait)
 
@@ -151,18 +163,32 @@ def _is_open(status: int) -> bool:
     return status == 0 or status >= 500 and status != 501
 
 
+def _retry(answer: dict[str, Any], otherwise: float) -> float:
+    """The seconds after which the server wants the next request."""
+    asked = answer.get("retry_ms")
+    return max(0.001, asked / 1000) if isinstance(asked, (int, float)) else otherwise
+
+
 def _is_grant(answer: dict[str, Any], token: str) -> bool:
     valid = answer.get("valid_ms")
     return answer.get("token") == token and isinstance(valid, (int, float)) and isinstance(answer.get("fence"), int)
 
 
 class _Wish:
-    """Whether the task of an acquire still wants the lock, and whether it has got it."""
+    """What an acquire asks for, whether its task still wants the lock, and whether it has it."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
         self.abandoned = False
         self.granted = False
+        self.answer: dict[str, Any] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Make a new token, of which no server knows."""
+        self.token, self.silent = secrets.token_hex(16), 0
+        self.asked: set[int] = set()  # the servers that may know the token
+        self.known = False  # whether the token may have the lock or a place among the waiters
 
 
 def _in_thread(call: Callable[[], None], daemon: bool) -> asyncio.Future[None]:
@@ -209,9 +235,34 @@ class Lock:
         self._when_lost: Any = None
         self._cancelled = False
         self._until = 0.0
+        self._spread: Optional[_Wish] = None
         self.fence = 0
         self.slot: Optional[int] = None
         self.lost = threading.Event()
+
+    def acquire(self) -> Lock:
+        """Take the lock for as long as release() does not come. "with" does both."""
+        self._acquire()
+        return self
+
+    def release(self) -> None:
+        """Release the lock. It raises Lost if the lock did not last until now."""
+        if not self._hold:
+            raise Lost(f"the lock {self._body['name']!r} was never acquired")
+        self._release()
+
+    def extend(self) -> float:
+        """Renew the lease now, and return remaining(). Threads do it every third of the lease."""
+        self.check()
+        status, answer = self._extend(self._stop)
+        self.check()
+        if status != 200:
+            self._fail(status, answer)
+        return self.remaining()
+
+    def locked(self) -> bool:
+        """Whether the lock is held here. It sends no request."""
+        return self.remaining() > 0
 
     def remaining(self) -> float:
         """The seconds for which the lock is valid if it is not renewed; 0 if it is lost."""
@@ -222,61 +273,65 @@ class Lock:
         if self.remaining() <= 0:
             raise Lost(f"the lock {self._body['name']!r} is lost")
 
-    # The same token goes out again only after no answer, 202, 429, 503 or 504.
     def _acquire(self, wish: Optional[_Wish] = None) -> None:
         wish = wish or _Wish()
         self.lost.clear()
-        token, began, pause, longest, silent = secrets.token_hex(16), _now(), 0.1, LONGEST_POLL, 0
-        asked: set[int] = set()  # the servers that may know the token
-        known = False  # whether the token may have the lock or a place among the waiters
-        servers = self._client.servers
-        if servers > 1:
-            longest = SHORTER_POLL
+        try:
+            self._ask(wish)
+        except BaseException as error:
+            # Also after an exception from elsewhere, as that of a signal, nobody wants the lock.
+            if wish.known or wish.asked and not isinstance(error, PadlockError):
+                self._end()
+                self._give_up(wish)
+            raise
+
+    # The same token goes out again only after no answer, 202, 429, 503 or 504.
+    def _ask(self, wish: _Wish) -> None:
+        began, pause, servers = _now(), 0.1, self._client.servers
         while True:
             sent = _now()
-            poll = max(0.0, min(began + self._wait - sent, longest))
+            poll = max(0.0, min(began + self._wait - sent, SHORTER_POLL if servers > 1 else LONGEST_POLL))
             at = self._client.current
-            asked.add(at)
-            request = {**self._body, "token": token, "wait_ms": round(poll * 1000)}
+            wish.asked.add(at)
+            request = {**self._body, "token": wish.token, "wait_ms": round(poll * 1000)}
             status, answer = self._client.post("acquire", request, poll + 20 / (servers + 1), at)
-            if status == 200 and not (_is_grant(answer, token) and _now() < sent + answer["valid_ms"] / 1000):
+            wish.answer = answer
+            if status == 200 and not (_is_grant(answer, wish.token) and _now() < sent + answer["valid_ms"] / 1000):
                 status = 0  # also a lock that came too late
-            known = known or status in (200, 202) or _is_open(status)
+            wish.known = wish.known or status in (200, 202) or _is_open(status)
             with wish.guard:
                 if status == 200 and not wish.abandoned:
-                    self._begin(token, sent, answer)
+                    self._begin(wish, sent)
                     wish.granted = True
                     return
             left = began + self._wait - _now()
             if wish.abandoned:
                 left = -KEEP_TRYING
-            if status in (409, 410) and known:
-                self._give_up(token, asked, answer)  # a request without an answer may still be carried out
-                known = False
+            if status in (409, 410) and wish.known:
+                self._give_up(wish)  # a request without an answer may still be carried out
+                wish.known = False
             if status == 410 and left > 0:
-                token, silent = secrets.token_hex(16), 0
-                asked.clear()
-            elif status in (202, 429) and left > 0:
-                if status == 429:
-                    time.sleep(pause)
+                wish.renew()
+            elif status == 202 and left > 0:
+                continue
+            elif status == 429 and left > 0:
+                time.sleep(min(left, _retry(answer, pause) * random.uniform(0.5, 1.0)))
             elif _is_open(status) and left > -KEEP_TRYING:
-                silent += 1
-                if silent % servers == 0:  # otherwise another server may answer at once
+                wish.silent += 1
+                if wish.silent % servers == 0:  # otherwise another server may answer at once
                     time.sleep(pause * random.uniform(0.5, 1.0))
                     pause = min(2.0, pause * 2)
             else:
-                if known:
-                    self._give_up(token, asked, answer)
                 self._fail(status, answer)
 
-    def _give_up(self, token: str, asked: set[int], answer: dict[str, Any]) -> None:
+    def _give_up(self, wish: _Wish, patience: float = 5.0) -> None:
         """Release a token at each server that may have granted it.
 
         A request that got no answer may arrive after the release, so the release goes out a second
         time. It is not waited for.
         """
-        slot = {"slot": answer["slot"]} if "slot" in answer else {}
-        body = {"name": self._body["name"], "token": token, **slot}
+        slot = {"slot": wish.answer["slot"]} if "slot" in wish.answer else {}
+        body = {"name": self._body["name"], "token": wish.token, **slot}
 
         def release(at: int) -> None:
             self._client.post("release", body, 5, at)
@@ -287,12 +342,13 @@ class Lock:
                 thread.start()
             return threads
 
-        places = set(asked)
+        places = set(wish.asked)
         again = threading.Timer(1.0, once)
         again.daemon = True
         again.start()
+        end = _now() + patience
         for thread in once():
-            thread.join()
+            thread.join(max(0.0, end - _now()))
 
     def _fail(self, status: int, answer: dict[str, Any]) -> None:
         name = self._body["name"]
@@ -302,8 +358,10 @@ class Lock:
             raise Unavailable(f"the lock {name!r}: {answer.get('detail', 'the server does not answer')}", answer)
         raise Refused(f"the lock {name!r}: {answer.get('detail', status)}", answer)
 
-    def _begin(self, token: str, sent: float, answer: dict[str, Any]) -> None:
-        self._hold = {"name": self._body["name"], "token": token}
+    def _begin(self, wish: _Wish, sent: float) -> None:
+        answer = wish.answer
+        self._hold = {"name": self._body["name"], "token": wish.token}
+        self._spread = wish if wish.silent and self._client.servers > 1 else None
         self.fence, self.slot = answer.get("fence", 0), answer.get("slot")
         if self.slot is not None:
             self._hold["slot"] = self.slot
@@ -329,25 +387,33 @@ class Lock:
 
     def _renew(self, stop: threading.Event) -> None:
         """Extend the lease every third of it. Without an answer, try again sooner, until it is over."""
-        again, body = self._ttl / 3, {**self._hold, "ttl_ms": self._body["ttl_ms"]}
+        again = self._ttl / 3
         while not stop.wait(max(0.0, min(again, self._until - _now()))):
-            sent = _now()
-            status, answer = self._client.post("extend", body, max(0.05, min(self._ttl / 6, self._until - sent)))
-            valid = answer.get("valid_ms")
-            if status == 410 or _now() >= self._until:
-                self._lose(stop)  # a late answer revives nothing
-            elif status == 200 and isinstance(valid, (int, float)):
-                with self._guard:
-                    if not stop.is_set():
-                        self._until = max(self._until, sent + valid / 1000)
-            again = self._ttl / (3 if status == 200 else 10)
+            again = self._ttl / (3 if self._extend(stop)[0] == 200 else 10)
+
+    def _extend(self, stop: threading.Event) -> tuple[int, dict[str, Any]]:
+        sent, body = _now(), {**self._hold, "ttl_ms": self._body["ttl_ms"]}
+        status, answer = self._client.post("extend", body, max(0.05, min(self._ttl / 6, self._until - sent)))
+        valid = answer.get("valid_ms")
+        if status == 410 or _now() >= self._until:
+            self._lose(stop)  # a late answer revives nothing
+        elif status == 200 and isinstance(valid, (int, float)):
+            with self._guard:
+                if not stop.is_set():
+                    self._until = max(self._until, sent + valid / 1000)
+        return status, answer
+
+    def _end(self) -> float:
+        """Stop the renewal, and return when the lease ends; 0 if the lock is lost."""
+        with self._guard:
+            until, self._until = 0.0 if self.lost.is_set() else self._until, 0.0
+            self._stop.set()
+        return until
 
     def _release(self) -> None:
         """Stop the renewal, release the lock, and raise Lost if it did not last until now."""
-        with self._guard:
-            lasted, unknown, until = self.remaining() > 0, False, self._until
-            self._stop.set()
-            self._until = 0.0
+        until, unknown = self._end(), False
+        lasted = until > _now()
         for pause in (0.1, 0.5, 0.0):
             status, answer = self._client.post("release", self._hold, 5)
             if status == 200:
@@ -359,6 +425,8 @@ class Lock:
                 break
             unknown = unknown or status != 503
             time.sleep(pause)
+        if self._spread is not None:  # a server whose answer was lost may keep a place
+            self._give_up(self._spread, 1.0)
         if not lasted:
             raise Lost(f"the lock {self._body['name']!r} was lost before the end of the work")
 
@@ -386,7 +454,7 @@ class Lock:
         self._when_lost = lambda: loop.call_soon_threadsafe(cancel)
         wish = _Wish()
         try:
-            await asyncio.shield(_in_thread(lambda: self._acquire(wish), daemon=True))
+            await _in_thread(lambda: self._acquire(wish), daemon=True)
         except asyncio.CancelledError:
             # The thread goes on until its request ends, and gives up a lock that it gets then.
             self._when_lost = None
@@ -410,6 +478,6 @@ class Lock:
             if task is not None and hasattr(task, "uncancel"):
                 task.uncancel()
         try:
-            await asyncio.shield(_in_thread(self._release, daemon=False))
+            await _in_thread(self._release, daemon=False)
         except Lost as lost:
             raise lost from error

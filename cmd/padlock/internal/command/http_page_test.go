@@ -61,7 +61,10 @@ func TestHTTPPage(t *testing.T) {
 		}
 	}
 	testscript.Run(t, p)
-	for name := range blocks {
+	for name, block := range blocks {
+		if strings.Contains(block, `-d "`) {
+			t.Errorf("%s shows the token to all users of the machine, in the arguments of curl", name)
+		}
 		script, err := os.ReadFile("testdata/api/" + strings.TrimSuffix(name, ".sh") + ".txtar")
 		if err != nil || !strings.Contains(string(script), "block "+name+"\n") {
 			t.Errorf("no script runs %s: %v", name, err)

@@ -99,7 +99,7 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().BoolVar(&set.api, "api", false, "also take locks for programs, by HTTP requests to /v1/")
 	c.Flags().BoolVar(&set.allowBreak, "allow-break", false, "let tokens with the right \"break\" break locks")
 	c.Flags().StringArrayVar(&set.hosts, "allowed-host", nil, "browsers reach the page as `NAME`, for example through a proxy")
-	c.Flags().StringArrayVar(&set.proxies, "trusted-proxy", nil, "believe X-Forwarded-For of the proxy at `ADDRESS`, or of a network such as 10.0.0.0/8")
+	c.Flags().StringArrayVar(&set.proxies, "trusted-proxy", nil, "believe X-Forwarded-For of the proxy at `ADDRESS`, or of a network of proxies: a client in it can choose its address")
 	c.Flags().StringArrayVar(&set.watch, "watch", nil, "also show `NAME` while it is free, or if the store cannot list names")
 	c.Flags().IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "watch renewals and past holds of at most `N` names")
 	c.Flags().BoolVar(&set.insecure, "insecure", false, "allow other addresses without TLS or tokens")

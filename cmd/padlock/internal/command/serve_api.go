@@ -57,7 +57,7 @@ func (set *serving) judgeClients(acc *access) error {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return usage("--trusted-proxy %s: give an IP address, or a network such as 10.0.0.0/8", show(text))
+			return usage("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", show(text))
 		}
 		acc.proxies = append(acc.proxies, network)
 	}
@@ -113,11 +113,15 @@ func (p proxies) client(r *http.Request) *http.Request {
 	from := at.Addr()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && p.trust(from); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		hop := strings.TrimSpace(hops[i])
+		if host, _, err := net.SplitHostPort(hop); err == nil {
+			hop = host // some proxies add the port of the client
+		}
+		client, err := netip.ParseAddr(strings.Trim(hop, "[]"))
 		if err != nil {
 			break
 		}
-		from = hop
+		from = client
 	}
 	behind := *r
 	behind.RemoteAddr = net.JoinHostPort(from.String(), "0")

@@ -28,6 +28,12 @@ func (c *clock) stuck() bool {
 	return last.server()-first.server() < (last.sent-first.got)/2
 }
 
+// wholeSeconds reports whether the server's clock has whole seconds, as that of object storage,
+// which is read from the Date of a reply. Then each fence is such a second and a few counts.
+func (c *clock) wholeSeconds() bool {
+	return !slices.ContainsFunc(c.seen, func(r reading) bool { return r.fence%1_000_000 > 1000 })
+}
+
 const (
 	// offsetLimit is the tolerated difference between the clocks. Clocks that differ more are not
 	// synchronised, or not with the same source.
@@ -42,21 +48,29 @@ const (
 )
 
 func (v *visit) clocks(ctx context.Context, l *padlock.Locker, c *clock) {
+	first := closest(c.seen)
+	if off := c.offset(first) + time.Second/2; c.wholeSeconds() && off.Abs() <= offsetLimit+time.Second/2+first.trip()/2 {
+		v.good("clock", "the server's clock has whole seconds, and those of this machine's")
+		return
+	}
 	if c.stuck() {
 		v.problem("clock", "the fences of "+v.Name+" are ahead of the server's clock",
 			"that clock was set back, or another store's was ahead: as far as it was set, leases last longer than they were asked for",
 			"have the server's clock kept by NTP, slewed and never set while locks are held")
 		return
 	}
-	first := closest(c.seen)
 	v.offset(c, first)
 	v.drift(ctx, l, c, first)
 }
 
+// offset returns by how much a reading is ahead of this machine's clock.
+func (c *clock) offset(r reading) time.Duration {
+	return r.server() - time.Duration(c.base.UnixNano()) - (r.sent+r.got)/2
+}
+
 // offset compares the server's clock with the clock of this machine.
 func (v *visit) offset(c *clock, r reading) {
-	local := time.Duration(c.base.UnixNano()) + (r.sent+r.got)/2
-	off, give := r.server()-local, r.trip()/2
+	off, give := c.offset(r), r.trip()/2
 	seen := fmt.Sprintf("the server's clock is %s, give or take %v", ahead(off), tidy(give))
 	switch {
 	case off.Abs()-give > offsetLimit:

@@ -173,6 +173,7 @@ type skewed struct {
 	stuck uint64        // if not 0, each fence is one more than the last, from here on
 	trip  time.Duration // the duration of an acquire
 	count *uint64
+	grain bool // the clock has whole seconds
 }
 
 func (s skewed) Guarantees() driver.Guarantees {
@@ -190,6 +191,10 @@ func (s skewed) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if s.stuck > 0 {
 		*s.count++
 		g.Fence = s.stuck + *s.count
+	}
+	if s.grain {
+		*s.count++
+		g.Fence += *s.count - g.Fence%1_000_000
 	}
 	<-time.After(s.trip / 2)
 	return g, err
@@ -214,6 +219,8 @@ func TestClocks(t *testing.T) {
 		"as ntpd":       {skewed{trip: time.Millisecond, rate: 0.0005}, "drift", Good, "runs 0.050", ""},
 		"not told":      {skewed{trip: 100 * time.Millisecond, rate: 0.0005}, "drift", Unknown, "give or take", ""},
 		"was set back":  {skewed{trip: time.Millisecond, stuck: 1 << 51, count: new(uint64)}, "clock", Problem, "are ahead of the server's clock", ""},
+		"seconds":       {skewed{trip: 30 * time.Millisecond, grain: true, count: new(uint64)}, "clock", Good, "whole seconds", ""},
+		"late seconds":  {skewed{trip: 30 * time.Millisecond, off: 5 * time.Second, grain: true, count: new(uint64)}, "clock", Problem, "ahead", ""},
 		"near":          {skewed{trip: time.Millisecond}, "round-trip", Good, "1ms usually, 1ms at worst", ""},
 		"too far":       {skewed{trip: time.Second}, "round-trip", Problem, "with a TTL of 30s", ""},
 		"held up, then": {skewed{trip: 400 * time.Millisecond}, "round-trip", Good, "400ms", ""},

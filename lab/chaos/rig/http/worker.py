@@ -242,8 +242,8 @@ if KIND != "shell":
 
     if KIND == "python-late":  # a mutant for a test of the soak
 
-        def begin(lock, token, sent, answer, begin=padlock_client.Lock._begin):
-            begin(lock, token, padlock_client._now(), answer)
+        def begin(lock, wish, sent, begin=padlock_client.Lock._begin):
+            begin(lock, wish, padlock_client._now())
 
         padlock_client.Lock._begin = begin
 

@@ -1,0 +1,130 @@
+"""Tests that need no server."""
+
+import contextlib
+import os
+import socket
+import sys
+import time
+import types
+import unittest
+from unittest import mock
+
+import padlock_client
+from padlock_client import Client, Lock, Lost, Refused, Unavailable
+
+
+class Scripted(Client):
+    """A client whose acquires get the given answers in turn; an exception is raised instead."""
+
+    def __init__(self, *answers) -> None:
+        super().__init__("http://nowhere.invalid")
+        self.answers = list(answers)
+        self.seen: list = []
+
+    def post(self, path, body, timeout, at=None):
+        self.seen.append((path, body))
+        if path != "acquire":
+            return 200, {"outcome": "released", "valid_ms": body.get("ttl_ms", 0)}
+        answer = self.answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer[0], {"token": body["token"], "fence": 1, "valid_ms": body["ttl_ms"], **answer[1]}
+
+    def tokens(self, of: str) -> set:
+        return {body["token"] for path, body in self.seen if path == of}
+
+
+class ClockTest(unittest.TestCase):
+    """The clock counts the time for which the machine sleeps, if the system has such a one."""
+
+    def asleep(self, platform: str, **clocks: int) -> float:
+        """The time after an hour of sleep, during which only CLOCK_BOOTTIME and the like go on."""
+        counts = {0: 3600.0, 1: 0.0}
+        fake = types.SimpleNamespace(clock_gettime=lambda clock: counts[clock], monotonic=lambda: 0.0, **clocks)
+        with mock.patch.object(padlock_client, "time", fake), mock.patch.object(sys, "platform", platform):
+            lock = Client("http://nowhere.invalid").lock("a")
+            lock._until = 30.0
+            self.assertEqual(max(0.0, 30.0 - padlock_client._now()), lock.remaining())
+            return padlock_client._now()
+
+    def test_clock_counts_sleep(self) -> None:
+        self.assertEqual(3600.0, self.asleep("linux", CLOCK_BOOTTIME=0, CLOCK_MONOTONIC_RAW=1))
+        self.assertEqual(3600.0, self.asleep("darwin", CLOCK_MONOTONIC_RAW=0, CLOCK_UPTIME_RAW=1))
+        self.assertEqual(0.0, self.asleep("freebsd14", CLOCK_MONOTONIC_RAW=1))
+
+
+class InterruptedTest(unittest.TestCase):
+    """An exception of a signal handler ends the wait, and leaves no place and no lock."""
+
+    def test_while_waiting(self) -> None:
+        for first in ((202, {"retry_ms": 1}), (429, {"retry_ms": 1}), None):
+            client = Scripted(*([first] if first else []), KeyboardInterrupt())
+            with self.subTest(first=first), self.assertRaises(KeyboardInterrupt):
+                with client.lock("a", wait=60):
+                    self.fail("nobody granted that")
+            self.assertEqual(client.tokens("acquire"), client.tokens("release"), first)
+
+    def test_after_the_grant(self) -> None:
+        client, begin = Scripted((200, {"slot": 3})), Lock._begin
+
+        def interrupted(lock, *args) -> None:
+            begin(lock, *args)
+            raise KeyboardInterrupt
+
+        lock = client.lock("a", slots=4)
+        with mock.patch.object(Lock, "_begin", interrupted), self.assertRaises(KeyboardInterrupt):
+            with lock:
+                self.fail("interrupted")
+        self.assertEqual({3}, {body.get("slot") for path, body in client.seen if path == "release"})
+        self.assertEqual(client.tokens("acquire"), client.tokens("release"))
+        self.assertTrue(lock._stop.is_set(), "SAFETY: it would be renewed until the process ends")
+        self.assertEqual(0.0, lock.remaining())
+
+
+class MethodsTest(unittest.TestCase):
+    def test_without_with(self) -> None:
+        client = Scripted((200, {}))
+        lock = client.lock("a")
+        for too_early in (lock.release, lock.extend):
+            self.assertRaises(Lost, too_early)
+        self.assertEqual([], client.seen)
+        self.assertIs(lock, lock.acquire())
+        self.assertTrue(lock.locked())
+        lock._until -= 10
+        self.assertGreater(lock.extend(), 25)
+        lock.release()
+        self.assertFalse(lock.locked())
+        self.assertEqual(["acquire", "extend", "release"], [path for path, _ in client.seen])
+
+    def test_not_extended(self) -> None:
+        client = Scripted((200, {}))
+        for status, error in ((503, Unavailable), (0, Unavailable), (403, Refused), (410, Lost)):
+            client.answers = [(200, {})]
+            with self.assertRaises(Lost) if error is Lost else contextlib.nullcontext():
+                with client.lock("a") as lock, mock.patch.object(client, "post", return_value=(status, {})):
+                    self.assertRaises(error, lock.extend)
+                    self.assertEqual(error is not Lost, lock.locked())
+
+
+class LabelTest(unittest.TestCase):
+    def test_names_the_process(self) -> None:
+        here = f"{socket.gethostname()}/{os.getpid()}"
+        for label, want in (("", here), ("nightly", "nightly " + here), ("é" * 128, "é" * 128)):
+            client = Scripted((200, {}))
+            with client.lock("a", label=label):
+                self.assertEqual(want, client.seen[0][1]["label"])
+
+
+class PauseTest(unittest.TestCase):
+    def test_too_many(self) -> None:
+        client = Scripted(*[(429, {"retry_ms": 2000})] * 3, (200, {}))
+        with mock.patch.object(time, "sleep") as sleep:
+            with client.lock("a", wait=60):
+                pauses = [call.args[0] for call in sleep.call_args_list]
+        self.assertEqual(3, len(pauses))
+        for pause in pauses:
+            self.assertTrue(1.0 <= pause <= 2.0, pauses)
+
+
+if __name__ == "__main__":
+    unittest.main()
