@@ -41,9 +41,9 @@
 //   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it, or
 //   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
-// The caller never sends a spent token to Acquire, Wait or Convert. Only a composite store may send
-// it to a member at which it has not released it. If an Acquire arrives after a Release of its
-// token that found nothing, the store may refuse it with ErrLost.
+// The caller never sends a spent token to Acquire, Wait or Convert. A composite store is the caller
+// of its members. If an Acquire arrives after a Release of its token that found nothing, the store
+// may refuse it with ErrLost.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
