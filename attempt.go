@@ -338,8 +338,8 @@ func (a *attempt) giveUpToken() {
 	a.cleanUp, a.unsure = false, false
 }
 
-// cleanUpOf returns the clean-up of what the requests of this attempt may have taken: the lock on
-// name, or any permit of it.
+// cleanUpOf returns the clean-up that releases the lock on name, or any permit of it, if a request
+// of this attempt has taken it.
 func (a *attempt) cleanUpOf(name string) cleanUp {
 	what := cleanUp{name: name, token: a.request.Token, acquire: true, events: a.events}
 	if _, any := a.taker.(*anyPermit); any && name == a.request.Name {

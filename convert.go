@@ -154,24 +154,6 @@ func (h *hold) beginConversion(ctx context.Context) error {
 	return nil
 }
 
-// lockSettled waits until no Promote or Demote of h is under way, so that its mode is known, and
-// locks mu.
-func (h *hold) lockSettled(ctx context.Context) error {
-	for {
-		h.locker.mu.Lock()
-		other := h.converting
-		if other == nil {
-			return nil
-		}
-		h.locker.unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 func (h *hold) endConversion() {
 	h.locker.mu.Lock()
 	defer h.locker.unlock()

@@ -297,6 +297,24 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 	return Key{h.name, h.token, store, h.shared}, nil
 }
 
+// lockSettled waits until no Promote or Demote of h is under way, so that its mode is known, and
+// locks mu.
+func (h *hold) lockSettled(ctx context.Context) error {
+	for {
+		h.locker.mu.Lock()
+		other := h.converting
+		if other == nil {
+			return nil
+		}
+		h.locker.unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // unwatched reports whether export has taken h out of the heap: h is not renewed, and there is
 // neither an observer nor a context that ends with it. Otherwise a server that exports each lock
 // would keep all of them in memory until their leases end. The caller holds mu.

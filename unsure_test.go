@@ -36,8 +36,8 @@ func TestTokenOfASharedLock(t *testing.T) {
 	})
 }
 
-// The first request for a lock arrives after the lock that its repetition got was released. What it
-// takes is released too.
+// The first request for a lock arrives after the lock that its repetition got was released. The lock
+// that it takes is released too.
 func TestFirstRequestArrivesAfterTheRelease(t *testing.T) {
 	for _, op := range []string{"acquire", "slot"} {
 		t.Run(op, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testFirstRequestLate(t, op) }) })

@@ -109,7 +109,7 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/repeat-shorter",
-		clause: "A repeat of Acquire never shortens a lease, and neither does an Extend, whichever process sends them, and whoever made the lease as long as it is.",
+		clause: "A repeat of Acquire never shortens a lease, and neither does an Extend, whichever process sends them or made the lease as long as it is.",
 		about:  "Store.Acquire Store.Extend Request.TTL",
 		needs:  []need{lapses},
 		f:      repeatShorter,
@@ -200,7 +200,9 @@ func repeatShorter(c *check) {
 	for _, units := range []int{4, 4, 2, 2} {
 		r := c.brief(c.newName(), units)
 		r.Detached = c.g.Detached
-		all = append(all, c.take(c.a, r, "of a free name"))
+		l := c.take(c.a, r, "of a free name")
+		c.checkLease(l.grant, r.TTL, "Acquire")
+		all = append(all, l)
 	}
 	again := func(l *lease, cl *client) {
 		r := l.req
@@ -215,7 +217,8 @@ func repeatShorter(c *check) {
 		if err != nil {
 			c.failBefore(l.liveUntil, "Extend of a live hold was refused: %v", err)
 		}
-		if g.Fence = l.grant.Fence; units > 1 {
+		if units > 1 {
+			c.checkLease(g, c.units(units), "Extend")
 			l.setEnd(c, g, sent)
 		}
 	}

@@ -47,7 +47,7 @@ func TestWaitSpendsTheToken(t *testing.T) {
 		<-w.gaveUp
 		c[2].now().Release(t.Context(), "n", other.Token, 0)
 		if _, err := open().Acquire(t.Context(), request("n")); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("SAFETY: a second caller gets the name beside a live hold: %v", err)
+			t.Errorf("SAFETY: a second caller gets the name during a live hold: %v", err)
 		}
 		wantLive(t, s, r)
 	})
