@@ -19,6 +19,7 @@ type attempt struct {
 	gate bool // takes the gate of a name with slots; see permitCall
 
 	standIn bool // waits for a call with Token; see takeWithToken
+	last    bool // does not repeat a request without a reply
 
 	request driver.Request
 	taker   taker // sends the request
@@ -106,6 +107,7 @@ func (a *attempt) prepare(name string) error {
 	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
 	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
 	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
+	h.standIn = a.standIn
 	h.lasting = set.holdAtLeast != 0
 	a.h = h
 	if a.taker == nil {
@@ -197,7 +199,7 @@ func (a *attempt) tryStore(sentAt driver.Instant) error {
 		if !definite(err) {
 			a.noteUnsure()
 		}
-		if i == len(retryAfter) || a.l.sleep(a.ctx, retryAfter[i]) != nil {
+		if i == len(retryAfter) || a.last || a.l.sleep(a.ctx, retryAfter[i]) != nil {
 			return err
 		}
 		if errors.Is(err, driver.ErrSpent) {
@@ -226,6 +228,8 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	case l.closed:
 		err = errClosedMeanwhile
 	case err != nil:
+	case g.Shared && !a.request.Shared && a.replaces == nil:
+		err = errSharedToken
 	case !l.renewer.recordGrant(a.h, sent, now, g, a.set.maxHold):
 		err = errTooLate
 	default:
@@ -255,6 +259,10 @@ func (a *attempt) settle(now driver.Instant) {
 			a.h.batch = l.newBatch(now)
 		}
 	}
+	if a.unsure && a.set.token == nil {
+		late := a.cleanUpOf(a.request.Name)
+		a.h.late = &late
+	}
 	if a.place != nil {
 		a.line.held, a.line.holder = nil, a.h
 		a.leaveLineLocked()
@@ -267,6 +275,7 @@ func (a *attempt) settle(now driver.Instant) {
 var (
 	errTooLate         = errors.New("the lease was over before the reply came")
 	errClosedMeanwhile = fmt.Errorf("%w meanwhile", ErrClosed)
+	errSharedToken     = fmt.Errorf("%w: the token has a shared lock on this name, and cannot take it without Shared", ErrInvalid)
 )
 
 // done ends the attempt. err is nil if it has the lock.
@@ -324,13 +333,19 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // does not: a repeat of the call, perhaps in another process, may have the lock now.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp && a.set.token == nil {
-		what := cleanUp{name: a.h.name, token: a.request.Token, acquire: true, events: a.events}
-		if _, any := a.taker.(*anyPermit); any && a.h.name == a.request.Name {
-			what.permits = a.set.slots
-		}
-		a.l.cleaner.add(what, max(a.set.ttl, a.set.holdAtLeast))
+		a.l.cleaner.add(a.cleanUpOf(a.h.name), max(a.set.ttl, a.set.holdAtLeast))
 	}
 	a.cleanUp, a.unsure = false, false
+}
+
+// cleanUpOf returns the clean-up that releases the lock on name, or any permit of it, if a request
+// of this attempt has taken it.
+func (a *attempt) cleanUpOf(name string) cleanUp {
+	what := cleanUp{name: name, token: a.request.Token, acquire: true, events: a.events}
+	if _, any := a.taker.(*anyPermit); any && name == a.request.Name {
+		what.permits = a.set.slots
+	}
+	return what
 }
 
 // newToken returns the first token of the attempt. The caller holds mu.

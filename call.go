@@ -29,6 +29,7 @@ type call struct {
 	events  *eventQueue    // nil if there is no observer
 	noted   bool           // EventContended was noted
 	timeout bool           // the time of Wait is over
+	silent  bool           // the wait ended while the store gave no reply
 }
 
 // checkToken finds the errors in the option Token.
@@ -199,7 +200,7 @@ func (c *call) tolerates(err error, askedAt driver.Instant, downSince *driver.In
 //   - the error of the context, if the context has ended;
 //   - trouble, which is the last error of the store, or nil.
 func (c *call) waitEnded(held, cause, trouble error) error {
-	c.timeout = cause == errWaitOver
+	c.timeout, c.silent = cause == errWaitOver, trouble != nil
 	err := held
 	switch {
 	case c.ctx.Err() != nil:

@@ -66,6 +66,19 @@ func (c *cleaner) add(what cleanUp, lease time.Duration) {
 	c.startJob(job{cleanUp: what, since: now, until: now.Add(lease)})
 }
 
+// addLate releases once more, a little later, what a request may take that was repeated because its
+// reply was lost: the request may still be on its way, and the lock was released. The caller holds
+// mu.
+func (c *cleaner) addLate(what cleanUp, lease time.Duration) {
+	if c.stopped || c.late >= maxCleanUps {
+		return
+	}
+	c.open++
+	now := c.l.clock.Now()
+	what.events = nil
+	c.askAgain(job{cleanUp: what, since: now, until: now.Add(lease + lateRequestDelay)})
+}
+
 // startJob hands j to a worker. The caller holds mu.
 func (c *cleaner) startJob(j job) {
 	c.jobs = append(c.jobs, j)

@@ -18,7 +18,8 @@ import (
 //
 // If ctx ends during Close, or has ended before, Close goes on for up to one more second. That is
 // enough to release every lock if the store replies. If locks or clean-ups are left after that
-// second, Close returns the error of ctx. These locks end with their leases.
+// second, Close returns the error of ctx. These locks end with their leases. If the store waits for
+// servers that are silent, it closes in the background.
 //
 // A second Close waits until the first Close is done, and returns the same result. If the ctx of
 // the second Close ends first, the second Close returns the error of that ctx, and the first Close
@@ -65,14 +66,37 @@ func (l *Locker) close(ctx context.Context) error {
 	err = errors.Join(err, l.cleaner.awaitJobs(ctx))
 	l.renewer.stop(ctx)
 	if !l.cfg.keepStore {
-		err = errors.Join(err, l.store.Close())
+		err = errors.Join(err, l.closeStore(ctx))
 	}
 	return err
+}
+
+// closeStore closes the store, which may wait for servers that are silent. If ctx ends meanwhile,
+// the store has storeGrace left, and then goes on in the background.
+func (l *Locker) closeStore(ctx context.Context) error {
+	closed := make(chan error, 1)
+	go func() { closed <- l.store.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-ctx.Done():
+	}
+	over := time.NewTimer(storeGrace)
+	defer over.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-over.C:
+		return context.Cause(ctx)
+	}
 }
 
 // closeGrace is how long Close goes on after its context has ended. Programs often call Close with
 // a context that the shutdown signal has already ended.
 const closeGrace = time.Second
+
+// storeGrace is how long the store may then take to close its connections.
+const storeGrace = 100 * time.Millisecond
 
 // withGrace returns a context that ends closeGrace later than ctx. Its cause is the error of ctx.
 func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
@@ -136,7 +160,7 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 	for range min(len(held), maxRenewers) {
 		go func() {
 			for i := next.Add(1); i <= int64(len(held)) && ctx.Err() == nil; i = next.Add(1) {
-				errs <- held[i-1].giveUp(ctx, nil)
+				errs <- held[i-1].endByClose(ctx)
 			}
 		}()
 	}
@@ -149,6 +173,16 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 			left := fmt.Errorf("%d locks were not released and end with their leases: %w", len(held)-i, context.Cause(ctx))
 			return errors.Join(err, left)
 		}
+	}
+	return err
+}
+
+// endByClose releases h. A stand-in may be lost because the caller's token has just replaced it.
+// The call with Token reports what became of the lock.
+func (h *hold) endByClose(ctx context.Context) error {
+	err := h.giveUp(ctx, nil)
+	if h.standIn && errors.Is(err, ErrLost) {
+		return nil
 	}
 	return err
 }

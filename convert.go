@@ -142,27 +142,16 @@ var errExported = fmt.Errorf("%w: the lock was exported and keeps its mode", Err
 // beginConversion waits until no other Promote or Demote of h is under way, and then marks h as
 // converting.
 func (h *hold) beginConversion(ctx context.Context) error {
-	for {
-		h.locker.mu.Lock()
-		if h.exported {
-			h.locker.unlock()
-			return errExported
-		}
-		other := h.converting
-		if other == nil {
-			h.converting = make(chan struct{})
-			h.locker.unlist(h)
-		}
-		h.locker.unlock()
-		if other == nil {
-			return nil
-		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := h.lockSettled(ctx); err != nil {
+		return err
 	}
+	defer h.locker.unlock()
+	if h.exported {
+		return errExported
+	}
+	h.converting = make(chan struct{})
+	h.locker.unlist(h)
+	return nil
 }
 
 func (h *hold) endConversion() {

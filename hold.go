@@ -29,7 +29,7 @@ import (
 //	lease or HoldAtMost ends   It becomes over, with ErrLost or ErrMaxHold.
 //	loss in the store       It becomes over, with ErrLost or ErrExpired.
 //	Export                  It stays held. Conversions that begin later fail.
-//	Promote, Demote         It stays held. A second conversion waits for the first.
+//	Promote, Demote         It stays held. A second conversion, and Export, wait for the first.
 //	the Lock is garbage     It stays held. Observers get EventForgotten.
 //
 // Release first waits for a renewal under way, so that no renewal is sent after the release. During
@@ -75,10 +75,13 @@ type hold struct {
 	// usable is the instant at which Context ends, or 0 if h is over.
 	usable atomic.Int64
 
+	late *cleanUp // a request for h may still be on its way; nil if none is
+
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
 	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
 	lasting   bool // taken with HoldAtLeast
+	standIn   bool // of a call with Token; see takeWithToken
 	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
 
 	// Guarded by locker.mu.
@@ -274,7 +277,9 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 		return Key{}, failed(OpExport, h.name, err)
 	}
 	store := h.locker.storeID(ctx)
-	h.locker.mu.Lock()
+	if err := h.lockSettled(ctx); err != nil {
+		return Key{}, failed(OpExport, h.name, err)
+	}
 	defer h.locker.unlock()
 	switch {
 	case h.cause != nil:
@@ -290,6 +295,24 @@ func (h *hold) export(ctx context.Context) (Key, error) {
 		h.locker.renewer.heap.remove(h)
 	}
 	return Key{h.name, h.token, store, h.shared}, nil
+}
+
+// lockSettled waits until no Promote or Demote of h is under way, so that its mode is known, and
+// locks mu.
+func (h *hold) lockSettled(ctx context.Context) error {
+	for {
+		h.locker.mu.Lock()
+		other := h.converting
+		if other == nil {
+			return nil
+		}
+		h.locker.unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // unwatched reports whether export has taken h out of the heap: h is not renewed, and there is

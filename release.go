@@ -157,6 +157,9 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		h.announceRelease(err, p.by)
 	}
 	l.mu.Lock()
+	if h.late != nil && l.clock.Now().Sub(h.grantedAt) < driver.MaxSilence {
+		l.cleaner.addLate(*h.late, h.ttl)
+	}
 	l.attemptOver()
 	l.mu.Unlock()
 	return err

@@ -16,7 +16,8 @@ import (
 // otherwise the error is ErrInvalid. It is a secret, as a [Key] is: every program that knows it can
 // take or release the lock. Calls with the same token are one caller. They do not exclude each
 // other, and the first Release ends the lock for all of them. The same token with another name is
-// another lock. Each Locker that has the lock renews it.
+// another lock. Each Locker that has the lock renews it. A call without [Shared] returns ErrInvalid
+// if the token has a shared lock.
 //
 // The caller may repeat a call with the same token after any error. In particular:
 //
@@ -66,8 +67,8 @@ var errTokenOfSeveral = fmt.Errorf("%w: Token and several names cannot be combin
 //	asking     The name is held.              The call is waiting, or refused if it does not wait.
 //	asking     There is another error.        The call is refused.
 //	waiting    The stand-in gets the lock.    The call is replacing.
-//	waiting    The time of Wait is over.      The caller's token makes a last try: a repeat of this
-//	                                          call may have got the lock meanwhile.
+//	waiting    The time of Wait is over.      If the store replies, the caller's token makes a last
+//	                                          try: a repeat of this call may have got the lock.
 //	waiting    There is another error.        The call is refused.
 //	replacing  The store replaces the token.  The call is done.
 //	replacing  The stand-in's lock is lost.   The call is waiting.
@@ -95,13 +96,15 @@ func (c *call) takeWithToken(name string) (*hold, error) {
 			if waited.standBack(err) {
 				continue
 			}
-		case w.timeout:
+		case w.timeout && !w.silent:
 			var last error
 			c.timeout = true
 			if h, last = c.tryToken(name, nil, NoHandOver); last == nil {
 				return h, nil
 			}
 			unsure = unsure || errors.Is(last, ErrUncertain)
+		default:
+			c.timeout = w.timeout
 		}
 		if err != nil && unsure {
 			err = withUncertain(err)
@@ -113,7 +116,7 @@ func (c *call) takeWithToken(name string) (*hold, error) {
 // tryToken makes one try with the caller's token. If standIn is not nil, the caller's token
 // replaces that of the stand-in.
 func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
-	a := &attempt{call: *c, by: by}
+	a := &attempt{call: *c, by: by, last: c.timeout}
 	a.set.wait, a.replaces = 0, standIn
 	h, err := a.take(name)
 	c.noted = a.noted

@@ -41,9 +41,9 @@
 //   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it, or
 //   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
-// The caller never sends a spent token to Acquire, Wait or Convert. Only a composite store may send
-// it to a member at which it has not released it. If an Acquire arrives after a Release of its
-// token that found nothing, the store may refuse it with ErrLost.
+// The caller never sends a spent token to Acquire, Wait or Convert. A composite store is the caller
+// of its members. If an Acquire arrives after a Release of its token that found nothing, the store
+// may refuse it with ErrLost.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
@@ -80,10 +80,11 @@ type Store interface {
 	// Acquire makes one try to take r.Name for r.Token. It never queues.
 	//
 	// While the token has a live hold, Acquire is a repeat: the grant has the same fence, and a
-	// full lease that counts from the repeat. The hold keeps its mode. After the lease, and after a
-	// refusal, it is a new try, with a new fence. If holds are bound to a connection, only the same
-	// process can repeat, and the error is ErrUncertain while an earlier connection may hold the
-	// name for this token.
+	// full lease that counts from the repeat. It never shortens the lease. The hold keeps its mode.
+	// If the token has a shared hold, a request that is not Shared gets a Grant that is, or
+	// ErrInvalid. After the lease, and after a refusal, it is a new try, with a new fence. If holds
+	// are bound to a connection, only the same process can repeat, and the error is ErrUncertain
+	// while an earlier connection may hold the name for this token.
 	//
 	// The error is a *HeldError if others hold the name, if it cools down, or if others wait in the
 	// store's queue ahead of this caller. The token then has nothing. A waiter's token claims its
@@ -181,7 +182,7 @@ type Grant struct {
 	TTL time.Duration
 
 	// Shared means that the hold was shared. False means exclusive, or that the store does not
-	// know. Only Extend, and Acquire with Replaces, set it.
+	// know. Only Extend, and an Acquire that repeats or replaces, set it.
 	Shared bool
 
 	// Bound, if not nil, is common to all holds of one connection or session. When that ends, the

@@ -54,15 +54,15 @@ var broken = map[bug]string{
 	demotionMints:        "demote/keeps-fence shared/one-fence",
 	errorBecomesHeld:     "cut/unavailable lost-reply/acquire",
 	everyWaitTakesAPlace: "wait/cooldown-in-time wait/missed-wake-up wait/release-wakes wait/without-a-place",
-	exclusiveLooksShared: "extend/mode shared/told",
+	exclusiveLooksShared: "acquire/repeat-mode extend/mode shared/told",
 	expiredForLost:       "extend/after-taken extend/foreign-token replaces/swap",
 	extendAfterRelease:   "extend/after-release lost-reply/refused",
 	extendAnybody:        "extend/foreign-token tokens/one-name",
 	extendCutsAtLeast:    "atleast/extend",
-	extendDoesNothing:    "extend/abandoned extend/own held/until-moves",
+	extendDoesNothing:    "acquire/repeat-shorter extend/abandoned extend/own held/until-moves",
 	extendKeepsOthers:    "extend/abandoned",
 	extendRevives:        "extend/never-revives shared/own-lease",
-	extendShortens:       "extend/never-shortens",
+	extendShortens:       "acquire/repeat-shorter extend/never-shortens",
 	extendTheTaker:       "extend/after-taken replaces/swap",
 	fenceAboveForAll:     "fence/highest fence/over-restart",
 	fenceAboveIgnored:    "fence/above fence/above-joining fence/highest wait/above",
@@ -149,10 +149,12 @@ var broken = map[bug]string{
 	releaseFreesAllReaders: "acquire/repeat-mode cooldown/with-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
 		"release/one-reader shared/longest-lease shared/one-fence wait/promotion",
 	repeatConverts: "acquire/repeat-mode",
-	repeatIsRefused: "acquire/refused-again acquire/repeat acquire/repeat-full-lease acquire/repeat-mode atleast/repeat fence/above lost-reply/acquire " +
+	repeatIsRefused: "acquire/repeat-shorter acquire/refused-again acquire/repeat acquire/repeat-full-lease acquire/repeat-mode atleast/repeat fence/above lost-reply/acquire " +
 		"raisefence/raises replaces/repeat",
 	repeatKeepsLease:          "acquire/repeat-full-lease",
-	repeatMints:               "acquire/refused-again acquire/repeat fence/above replaces/repeat reserve/fence",
+	repeatModeUntold:          "acquire/repeat-mode",
+	repeatShortens:            "acquire/repeat-shorter",
+	repeatMints:               "acquire/repeat-shorter acquire/refused-again acquire/repeat fence/above replaces/repeat reserve/fence",
 	replacesAndKeeps:          "replaces/atleast replaces/swap",
 	replacesConverts:          "replaces/mode shared/told",
 	replacesForgetsAtLeast:    "replaces/atleast",
@@ -184,10 +186,10 @@ var broken = map[bug]string{
 		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
 	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
 	sameFenceAgain:    "acquire/again-after-expiry",
-	leaseEndsEarly: "acquire/expiry acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter bound/close-keeps " +
+	leaseEndsEarly: "acquire/repeat-shorter acquire/expiry acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter bound/close-keeps " +
 		"extend/after-taken extend/never-shortens extend/own extend/verify fence/over-expiry fence/shared release/after-taken " +
 		"reserve/lapses convert/lengthens convert/never-shortens",
-	grantsHalf:              "acquire/free acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter held/times inspect/held convert/never-shortens",
+	grantsHalf:              "acquire/repeat-shorter acquire/free acquire/repeat-full-lease atleast/extend atleast/first-lease atleast/shorter held/times inspect/held convert/never-shortens",
 	refusedQueues:           "acquire/never-queues",
 	boundUnasked:            "answers/bound",
 	fromForgotten:           "answers/in-process",

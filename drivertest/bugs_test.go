@@ -121,6 +121,8 @@ const (
 	repeatConverts            bug = "a repeat changes the mode"
 	repeatIsRefused           bug = "a repeat is refused: the name is held (by the same token)"
 	repeatKeepsLease          bug = "a repeat does not renew the lease"
+	repeatModeUntold          bug = "a repeat does not tell that the hold is shared"
+	repeatShortens            bug = "a repeat shortens the lease"
 	repeatMints               bug = "a repeat has a new fence"
 	replacesAndKeeps          bug = "a swap leaves the old token in"
 	replacesConverts          bug = "a swap changes the mode"

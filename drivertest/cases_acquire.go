@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
@@ -107,24 +108,27 @@ var acquireCases = []testCase{
 		},
 	},
 	{
+		name:   "acquire/repeat-shorter",
+		clause: "A repeat of Acquire never shortens a lease, and neither does an Extend, whichever process sends them or made the lease as long as it is.",
+		about:  "Store.Acquire Store.Extend Request.TTL",
+		needs:  []need{lapses},
+		f:      repeatShorter,
+	},
+	{
 		name:   "acquire/repeat-mode",
-		clause: "A repeat of Acquire leaves the hold in the mode that was asked for the first time.",
-		about:  "Store.Acquire Request.Shared",
+		clause: "A repeat of Acquire leaves the hold in the mode that was asked for the first time. If it asks for an exclusive hold and has a shared one, the Grant says so, or the error is ErrInvalid.",
+		about:  "Store.Acquire Request.Shared Grant.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			c.releaseFreely(c.readToo(c.b, l))
-			again := l.req
-			again.Shared = false
-			c.acquireAgain(l, again)
+			c.repeatInMode(l, false)
 			other := c.take(c.b, c.readRequest(l.req.Name), "to read while there is a reader that asked again for an exclusive hold")
 			c.releaseFreely(l)
 			c.releaseFreely(other)
 
 			x := c.takeSoon(c.a, c.request(c.newName()), "of a free name")
-			again = x.req
-			again.Shared = true
-			c.acquireAgain(x, again)
+			c.repeatInMode(x, true)
 			c.mustRefuse(c.b, c.readRequest(x.req.Name), "to read while there is an exclusive hold that was asked for again as shared", x)
 		},
 	},
@@ -171,6 +175,64 @@ var acquireCases = []testCase{
 		about:  "Request.Token",
 		f:      opaqueTokens,
 	},
+}
+
+// repeatInMode repeats the request of l in another mode.
+func (c *check) repeatInMode(l *lease, shared bool) {
+	r := l.req
+	r.Shared = shared
+	g, err := l.cl.Acquire(c.ctx, r)
+	switch {
+	case errors.Is(err, driver.ErrInvalid):
+	case err != nil:
+		c.failBefore(l.liveUntil, "a repeat in another mode: it must be granted, or be ErrInvalid, got: %v", err)
+	case g.Shared == shared:
+		c.errorf("a repeat that asks for another mode (shared: %v) returns a Grant with Shared: %v", shared, g.Shared)
+	}
+}
+
+func repeatShorter(c *check) {
+	other := c.b
+	if c.g.Bound != driver.BoundToNothing && !c.g.Detached { // only the same process can repeat
+		other = c.a
+	}
+	var all []*lease
+	for _, units := range []int{4, 4, 2, 2} {
+		r := c.brief(c.newName(), units)
+		r.Detached = c.g.Detached
+		l := c.take(c.a, r, "of a free name")
+		c.checkLease(l.grant, r.TTL, "Acquire")
+		all = append(all, l)
+	}
+	again := func(l *lease, cl *client) {
+		r := l.req
+		r.TTL = c.units(1)
+		if g, err := cl.Acquire(c.ctx, r); err != nil || g.Fence != l.grant.Fence {
+			c.failBefore(l.liveUntil, "a repeat with a shorter TTL: want the fence %d, got %d, %v", l.grant.Fence, g.Fence, orGranted(err))
+		}
+	}
+	extend := func(l *lease, cl *client, units int) {
+		sent := c.clockTime()
+		g, err := cl.Extend(c.ctx, l.req.Name, l.req.Token, c.units(units))
+		if err != nil {
+			c.failBefore(l.liveUntil, "Extend of a live hold was refused: %v", err)
+		}
+		if units > 1 {
+			c.checkLease(g, c.units(units), "Extend")
+			l.setEnd(c, g, sent)
+		}
+	}
+	again(all[0], other)
+	again(all[1], c.a)
+	extend(all[1], other, 1)
+	extend(all[2], other, 4)
+	again(all[2], c.a)
+	extend(all[3], other, 4)
+	extend(all[3], c.a, 1)
+	c.takenFor(all, c.units(3), "after a repeat with a shorter TTL")
+	for _, l := range all {
+		c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after a repeat with a shorter TTL")
+	}
 }
 
 func opaqueTokens(c *check) {

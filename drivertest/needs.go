@@ -30,6 +30,8 @@ var (
 	connected = promised("holds bound to a connection", func(g *driver.Guarantees) bool { return g.Bound == driver.BoundToConnection })
 	survives  = promised("surviving a restart", func(g *driver.Guarantees) bool { return g.SurvivesRestart == driver.PromiseYes })
 
+	lapses = promised("leases, or detached holds", func(g *driver.Guarantees) bool { return g.Lease || g.Detached })
+
 	repeatsRefused = promised("refused tokens that are not spent", func(g *driver.Guarantees) bool { return !g.RefusedIsSpent })
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })

@@ -437,30 +437,6 @@ func (s *ref) grant(h *hold) driver.Grant {
 	return g
 }
 
-func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
-	if r.AtLeast > 0 && !s.is(repeatForgetsAtLeast) && !(s.is(waiterForgetsAtLeast) && h.reserved) {
-		h.atLeast = later(h.atLeast, s.w.now().Add(r.AtLeast))
-	}
-	switch {
-	case s.is(repeatIsRefused) && !h.reserved:
-		return driver.Grant{}, s.w.heldError(e, r)
-	case s.is(repeatMints):
-		h.fence = s.w.mint(e, 0)
-	case s.is(repeatConverts):
-		h.shared = r.Shared
-	case s.is(claimMints) && h.reserved:
-		h.fence = s.w.mint(e, 0)
-	}
-	if s.w.g.Lease && !(s.is(repeatKeepsLease) && !h.reserved) && !(s.is(claimIsShort) && h.reserved) {
-		h.until = later(h.until, s.w.now().Add(r.TTL))
-	}
-	if h.reserved && !s.w.g.Lease {
-		h.until = time.Time{}
-	}
-	h.reserved = false
-	return s.grant(h), nil
-}
-
 func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 	h := s.w.live(e, r.Replaces)
 	if s.is(replacesAnybody) && len(e.holds) > 0 && e.past[r.Replaces] == 0 {

@@ -88,7 +88,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 			return false, driver.Grant{}, err
 		}
 		g := c.grant(w, h)
-		g.Shared = r.Replaces != "" && h.Shared
+		g.Shared = h.Shared
 		return true, g, nil
 	})
 }

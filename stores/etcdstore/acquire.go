@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -30,6 +31,7 @@ type attempt struct {
 	end      driver.Instant // the hold does not end before
 	revision int64          // of the last change
 	since    time.Time
+	strange  bool // see hold.strange
 }
 
 // Acquire implements driver.Store. If the name is free, Acquire usually sends one transaction.
@@ -43,6 +45,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	defer s.work.Done()
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
+	if r.AtLeast > 0 && r.Replaces == "" {
+		if err := s.lookFirst(ctx, &r); err != nil {
+			return driver.Grant{}, err
+		}
+	}
 	return s.withLeases(ctx, &r, func(a *attempt) error {
 		if r.Replaces == "" {
 			return a.takeFree(ctx)
@@ -51,8 +58,21 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		if err != nil {
 			return err
 		}
-		return a.apply(ctx, st, a.acquireChange)
+		return a.apply(ctx, st, func(st *state) (*change, error) { return a.acquireChange(ctx, st) })
 	})
+}
+
+// lookFirst refuses a request with AtLeast if others keep the caller out. Such a request needs
+// leases of its own, which would stay for that time.
+func (s *Store) lookFirst(ctx context.Context, r *driver.Request) error {
+	a := &attempt{s: s, keys: s.cfg.keysOf(r.Name), r: r, id: idOf(r.Token)}
+	st, err := s.conn.readState(ctx, a.keys, r.Name)
+	if err != nil || !a.isRefused(st) {
+		return err
+	}
+	held := st.heldError(a.id, r.Shared)
+	s.endTimes(ctx, held)
+	return held
 }
 
 // withLeases calls try with an attempt that has the leases it needs. Usually the store has these
@@ -64,6 +84,9 @@ func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*att
 		err := a.prepare(ctx)
 		if err == nil {
 			err = try(a)
+		}
+		if held := (*driver.HeldError)(nil); err == nil && !a.granted || errors.As(err, &held) {
+			a.dropLeases()
 		}
 		if err == nil {
 			return a.grant(), nil
@@ -94,6 +117,29 @@ func (a *attempt) prepare(ctx context.Context) (err error) {
 		a.guard = guard.id
 	}
 	return nil
+}
+
+// dropLeases revokes, in the background, the leases that only this attempt has. It used none of
+// them.
+func (a *attempt) dropLeases() {
+	var own []clientv3.LeaseID
+	if a.guard != 0 {
+		own = append(own, a.guard)
+	}
+	if a.lease != nil && a.lease.alone {
+		own = append(own, a.lease.id)
+	}
+	if len(own) == 0 {
+		return
+	}
+	s := a.s
+	s.work.Go(func() {
+		ctx, cancel := s.conn.limits.limit(context.WithoutCancel(s.conn.ctx))
+		defer cancel()
+		for _, id := range own {
+			s.conn.revoke(ctx, id)
+		}
+	})
 }
 
 // addHold adds the operations that make a hold with the given key.
@@ -142,7 +188,7 @@ func (a *attempt) takeFree(ctx context.Context) error {
 		a.entry.modified = reply.Header.Revision
 		return nil
 	}
-	return a.apply(ctx, stateOf(a.keys, a.r.Name, reply), a.acquireChange)
+	return a.apply(ctx, stateOf(a.keys, a.r.Name, reply), func(st *state) (*change, error) { return a.acquireChange(ctx, st) })
 }
 
 // isRefused reports whether the caller has no hold and cannot be granted one now.
@@ -154,7 +200,7 @@ func (a *attempt) isRefused(st *state) bool {
 func (a *attempt) apply(ctx context.Context, st *state, makeChange func(*state) (*change, error)) error {
 	revision, err := a.s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
 		// Forget an earlier decision, which was not carried out.
-		a.granted, a.ownPlace, a.next, a.end, a.entry = false, keyVersion{}, "", a.lease.end, entry{}
+		a.granted, a.strange, a.ownPlace, a.next, a.end, a.entry = false, false, keyVersion{}, "", a.lease.end, entry{}
 		return makeChange(st)
 	})
 	a.revision = revision
@@ -172,9 +218,9 @@ func (a *attempt) apply(ctx context.Context, st *state, makeChange func(*state) 
 
 // acquireChange returns the change with which Acquire gets the hold. It returns an error if others
 // keep the caller out.
-func (a *attempt) acquireChange(st *state) (*change, error) {
+func (a *attempt) acquireChange(ctx context.Context, st *state) (*change, error) {
 	if e := st.liveHold(a.id); e != nil {
-		return a.keepHold(st, e), nil
+		return a.keepHold(ctx, st, e)
 	}
 	if a.r.Replaces != "" {
 		return a.replace(st)
@@ -210,7 +256,11 @@ func (a *attempt) takeName(st *state) (*change, error) {
 // full lease, unless the hold's lease lasts long enough. If the previous holder's Release passed
 // the name on to this hold, the change also deletes the place in the queue that the previous hold
 // kept.
-func (a *attempt) keepHold(st *state, e *entry) *change {
+func (a *attempt) keepHold(ctx context.Context, st *state, e *entry) (*change, error) {
+	lease, err := a.leaseFor(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	a.entry, a.granted = *e, true
 	todo := &change{}
 	todo.requireEntry(e)
@@ -224,14 +274,12 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 			a.next = h.next
 		}
 	}
-	if h != nil && h.modified.Load() == e.modified && h.endsAt() >= a.sent.Add(max(a.r.TTL, a.r.AtLeast)) {
-		a.end = h.endsAt()
-	} else {
-		todo.ops = append(todo.ops, putKey(e.key, e.value, a.lease.id))
+	if lease != e.lease {
+		todo.ops = append(todo.ops, putKey(e.key, e.value, lease))
 		a.entry.modified = 0
 		if a.ownPlace.key != "" {
 			todo.requireEntry(place)
-			todo.ops = append(todo.ops, putKey(place.key, place.value, a.lease.id))
+			todo.ops = append(todo.ops, putKey(place.key, place.value, lease))
 			a.ownPlace.modified = 0
 		}
 	}
@@ -243,7 +291,37 @@ func (a *attempt) keepHold(st *state, e *entry) *change {
 	if a.guard != 0 {
 		a.atLeast(todo, e.kind)
 	}
-	return todo
+	return todo, nil
+}
+
+// leaseFor returns the lease that the hold e of the caller gets, and sets a.end to its end. It is
+// the present one if that lasts long enough, and never one that ends earlier.
+func (a *attempt) leaseFor(ctx context.Context, e *entry) (clientv3.LeaseID, error) {
+	long := a.sent.Add(max(a.r.TTL, a.r.AtLeast))
+	if h := a.s.holds.find(a.r.Name, a.id); h != nil && !h.strange.Load() && h.modified.Load() == e.modified {
+		if a.end = h.endsAt(); a.end >= long {
+			return e.lease, nil
+		}
+		a.end = a.lease.end
+		return a.lease.id, nil
+	}
+	now := a.s.cfg.clock.Now()
+	left, err := a.s.conn.timeLeft(ctx, e.lease)
+	if err != nil {
+		return 0, err
+	}
+	if a.end = now.Add(left); a.end >= long {
+		a.strange = true
+		return e.lease, nil
+	}
+	l := a.lease
+	if latest := a.end.Add(time.Second); l.end < latest { // timeLeft rounds down
+		if l, err = a.s.leases.forHold(ctx, latest.Sub(now)); err != nil {
+			return 0, err
+		}
+	}
+	a.end = l.end
+	return l.id, nil
 }
 
 // replace returns the change that hands a hold over to the caller's token. The hold keeps its key
@@ -280,6 +358,7 @@ func (a *attempt) grant() driver.Grant {
 	h := &hold{name: a.r.Name, id: a.id, key: a.entry.key, fence: a.entry.Fence, reader: a.entry.kind == shared,
 		ownPlace: a.ownPlace, next: a.next, since: a.sent, seen: a.sent, end: a.end, extended: a.sent}
 	h.modified.Store(a.entry.modified)
+	h.strange.Store(a.strange)
 	a.s.holds.remember(h)
-	return driver.Grant{Fence: h.fence, TTL: h.end.Sub(a.sent), Shared: a.r.Replaces != "" && h.reader}
+	return driver.Grant{Fence: h.fence, TTL: h.end.Sub(a.sent), Shared: h.reader}
 }

@@ -277,6 +277,13 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 	return clientv3.LeaseID(reply.ID), reply.TTL, nil
 }
 
+// revoke ends a lease. It ignores errors, because the lease also ends by itself.
+func (c *connection) revoke(ctx context.Context, id clientv3.LeaseID) {
+	if client, err := c.getClient(ctx); err == nil {
+		_, _ = client.Revoke(ctx, id)
+	}
+}
+
 // keepAlive renews a lease, and returns its new length in seconds. If the lease is gone,
 // isLeaseGone recognises the error. keepAlive sends one request. The method KeepAliveOnce of
 // clientv3 would repeat the request without a pause while the server is down.
@@ -305,15 +312,16 @@ func (c *connection) keepAlive(ctx context.Context, id clientv3.LeaseID) (int64,
 	return reply.TTL, nil
 }
 
-// timeLeft returns the remaining time of a lease, or 0 if that is not known.
-func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) time.Duration {
+// timeLeft returns the remaining time of a lease in whole seconds, rounded down, or 0 if the lease
+// is gone or not known.
+func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) (time.Duration, error) {
 	client, err := c.getClient(ctx)
 	if err != nil || id == 0 {
-		return 0
+		return 0, err
 	}
 	reply, err := clientv3.RetryLeaseClient(client.Client).LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: int64(id)})
-	if c.checkReply(client, reply.GetHeader(), err) != nil {
-		return 0
+	if err = c.checkReply(client, reply.GetHeader(), err); err != nil {
+		return 0, failure(ctx, err, false)
 	}
-	return time.Duration(max(0, reply.TTL)) * time.Second
+	return time.Duration(max(0, reply.TTL)) * time.Second, nil
 }

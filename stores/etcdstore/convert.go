@@ -46,12 +46,14 @@ func (a *attempt) convert(ctx context.Context) error {
 			return nil, a.whyLost(st)
 		}
 		if (e.kind == shared) == a.r.Shared {
-			todo := a.keepHold(st, e)
-			st.deleteIntent(todo, a.id)
-			return todo, nil
+			todo, err := a.keepHold(ctx, st, e)
+			if err == nil {
+				st.deleteIntent(todo, a.id)
+			}
+			return todo, err
 		}
 		if a.r.Shared {
-			return a.changeMode(st, e, shared, e.Fence), nil
+			return a.changeMode(ctx, st, e, shared, e.Fence)
 		}
 		if refused = st.conflict(a.id); refused != nil {
 			return a.intend(ctx, st, e, refused)
@@ -60,9 +62,11 @@ func (a *attempt) convert(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		todo := a.changeMode(st, e, exclusive, fence)
-		todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
-		return todo, nil
+		todo, err := a.changeMode(ctx, st, e, exclusive, fence)
+		if err == nil {
+			todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
+		}
+		return todo, err
 	})
 	if err == nil && refused != nil {
 		if held, ok := refused.(*driver.HeldError); ok {
@@ -95,7 +99,11 @@ func (st *state) conflict(id string) error {
 }
 
 // changeMode returns the change that makes an exclusive hold shared, or a shared hold exclusive.
-func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *change {
+func (a *attempt) changeMode(ctx context.Context, st *state, e *entry, mode kind, fence uint64) (*change, error) {
+	lease, err := a.leaseFor(ctx, e)
+	if err != nil {
+		return nil, err
+	}
 	todo := &change{}
 	todo.requireEntry(e)
 	a.granted = true
@@ -104,13 +112,13 @@ func (a *attempt) changeMode(st *state, e *entry, mode kind, fence uint64) *chan
 		a.entry.key = st.freeKey(shared, a.s.id)
 	}
 	st.deleteOthers(todo, a.id)
-	todo.ops = append(todo.ops, deleteKey(e.key), putKey(a.entry.key, a.entry.text(), a.lease.id))
+	todo.ops = append(todo.ops, deleteKey(e.key), putKey(a.entry.key, a.entry.text(), lease))
 	for i := range st.entries {
 		if g := &st.entries[i]; g.Follows == a.id {
 			todo.ops = append(todo.ops, deleteKey(g.key), putKey(st.key(coolingOf(mode), g.part), g.value, g.lease))
 		}
 	}
-	return todo
+	return todo, nil
 }
 
 // intend is the first step of a promotion that has to wait for other readers. The change that it

@@ -68,16 +68,32 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 	return g, nil
 }
 
-// renew extends the lease of the hold's group. A hold without a group joins one first.
+// renew extends the lease of the hold's group. A hold without a group joins one first. If that
+// shows that another store has moved the hold, the hold joins again.
 func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
+	for again := h.strange.Load(); ; again = true {
+		if err := s.renewOnce(ctx, h, ttl); err != nil || again || !h.strange.Load() {
+			return err
+		}
+	}
+}
+
+func (s *Store) renewOnce(ctx context.Context, h *hold, ttl time.Duration) error {
 	length := seconds(ttl)
-	g := h.noteExtend(s.cfg.clock.Now())
+	now := s.cfg.clock.Now()
+	g := h.noteExtend(now)
 	if g != nil && g.length != length {
 		h.leaveGroup()
 		g = nil
 	}
 	var err error
 	if g == nil {
+		if err = s.learnEnd(ctx, h); err != nil || h.endsAt() >= now.Add(ttl) {
+			return err
+		}
+		if h.mayEndAt() > now.Add(time.Duration(length)*time.Second) {
+			length++
+		}
 		if g, err = s.groups.join(ctx, h, length); isNoSpace(err) {
 			return s.renewAlone(ctx, h)
 		}
@@ -89,6 +105,26 @@ func (s *Store) renew(ctx context.Context, h *hold, ttl time.Duration) error {
 		h.leaveGroup()
 	}
 	return err
+}
+
+// learnEnd asks the server when a strange hold ends. The hold must not move to a lease that ends
+// earlier.
+func (s *Store) learnEnd(ctx context.Context, h *hold) error {
+	if !h.strange.Load() {
+		return nil
+	}
+	now := s.cfg.clock.Now()
+	kv, err := s.conn.readHold(ctx, h)
+	if err != nil || kv == nil {
+		return err // if the key is gone, extend calls verify, which finds out why
+	}
+	left, err := s.conn.timeLeft(ctx, clientv3.LeaseID(kv.Lease))
+	if err != nil || left == 0 {
+		return err
+	}
+	h.wroteAt(kv.ModRevision)
+	h.setLease(&lease{from: now, end: now.Add(left)})
+	return nil
 }
 
 // renewAlone renews the current lease of the hold, even if other holds share it. It is for a server
@@ -124,7 +160,10 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	left := h.end.Sub(now)
 	h.mu.Unlock()
 	if left <= 0 { // another store extended the hold, or the hold is about to end
-		left = max(s.conn.timeLeft(ctx, clientv3.LeaseID(kv.Lease)), time.Millisecond)
+		if left, err = s.conn.timeLeft(ctx, clientv3.LeaseID(kv.Lease)); err != nil {
+			return driver.Grant{}, err
+		}
+		left = max(left, time.Millisecond)
 	}
 	return driver.Grant{Fence: h.fencing(), TTL: left, Shared: h.reader}, nil
 }
@@ -163,12 +202,13 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 }
 
 // remember records a hold that was found on the server. It also asks the server when the lease of
-// the hold ends. Extend needs that time: it must not move the hold to a lease that ends earlier.
+// the hold ends.
 func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration) {
 	now := s.cfg.clock.Now()
 	h = &hold{name: name, id: e.ID, key: e.key, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}
 	h.modified.Store(e.modified)
-	if left = s.conn.timeLeft(ctx, e.lease); left > 0 {
+	h.strange.Store(true)
+	if left, _ = s.conn.timeLeft(ctx, e.lease); left > 0 {
 		h.end = now.Add(left)
 	}
 	s.holds.remember(h)

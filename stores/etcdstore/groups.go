@@ -25,7 +25,7 @@ import (
 //	Extend just after a renewal    nothing; the Grant counts from that renewal
 //	Extend when no member is late  the store renews the lease and compares the keys of all members
 //	Extend when a member is late   the members that are not late move to a new lease
-//	a key has another lease        its hold leaves the group; its next Extend finds out why
+//	a key has another lease        its hold leaves the group, and joins one whose lease ends later
 //	Extend when the lease is gone  the group is dissolved; each member finds out about its own key
 //	Release                        the hold leaves the group
 type group struct {
@@ -91,7 +91,7 @@ func (g *groups) join(ctx context.Context, h *hold, length int64) (*group, error
 func (g *groups) enter(h *hold, length int64) (in *group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now, ends := g.clock.Now(), h.endsAt()
+	now, ends := g.clock.Now(), h.mayEndAt()
 	var left []*group
 	for _, n := range g.all[length] {
 		n.mu.Lock()
@@ -292,8 +292,9 @@ func (c *connection) checkAll(ctx context.Context, all []*hold, wantLease client
 	return c.inChunks(ctx, all, wantLease, nil)
 }
 
-// moveAll moves the keys of holds to a lease, with unchanged values. It returns the holds whose
-// keys still exist.
+// moveAll moves the keys of holds to a lease, with unchanged values. It returns the holds that it
+// has moved. A hold that another store has moved meanwhile stays where it is, because its lease may
+// end later.
 func (c *connection) moveAll(ctx context.Context, all []*hold, newLease *lease) ([]*hold, error) {
 	return c.inChunks(ctx, all, 0, newLease)
 }
@@ -311,7 +312,7 @@ func (c *connection) inChunks(ctx context.Context, all []*hold, wantLease client
 
 // checkSome checks the keys of holds in one transaction. If newLease is not nil, the transaction
 // also moves the keys to that lease. If some keys are gone or changed, checkSome repeats the
-// transaction for the other holds. It returns the holds whose keys were found.
+// transaction for the other holds. It returns the holds whose keys are as they should be.
 func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clientv3.LeaseID, newLease *lease) ([]*hold, error) {
 	for all = newest(all); len(all) > 0; {
 		var conds []*pb.Compare
@@ -338,7 +339,11 @@ func (c *connection) checkSome(ctx context.Context, all []*hold, wantLease clien
 		var existing []*hold
 		for i, h := range all {
 			for _, kv := range reply.Responses[i].GetResponseRange().Kvs {
-				if h.isValue(string(kv.Value)) && (wantLease == 0 || clientv3.LeaseID(kv.Lease) == wantLease) {
+				switch {
+				case !h.isValue(string(kv.Value)):
+				case newLease == nil && clientv3.LeaseID(kv.Lease) != wantLease, newLease != nil && kv.ModRevision != h.modified.Load():
+					h.strange.Store(true)
+				default:
 					h.wroteAt(kv.ModRevision)
 					existing = append(existing, h)
 				}

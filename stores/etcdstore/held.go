@@ -71,7 +71,7 @@ func (s *Store) fillUntil(ctx context.Context, holds []driver.Hold) (last time.T
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			if left := s.conn.timeLeft(ctx, clientv3.LeaseID(id)); left > 0 {
+			if left, err := s.conn.timeLeft(ctx, clientv3.LeaseID(id)); err == nil && left > 0 {
 				mu.Lock()
 				defer mu.Unlock()
 				ends[id] = time.Now().Add(left)

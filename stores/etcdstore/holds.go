@@ -32,6 +32,9 @@ type hold struct {
 	stop func() bool
 
 	modified atomic.Int64 // the revision of the last write of the key
+	// strange is true if another store may have moved or extended the hold. The hold may then end
+	// later than this store knows.
+	strange atomic.Bool
 
 	mu       sync.Mutex
 	fence    uint64
@@ -170,6 +173,15 @@ func (n *hold) endsAt() driver.Instant {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.end
+}
+
+// mayEndAt returns the latest time at which the hold ends, as far as the store knows. The server
+// tells how long a lease lasts in whole seconds, rounded down.
+func (n *hold) mayEndAt() driver.Instant {
+	if n.strange.Load() {
+		return n.endsAt().Add(time.Second)
+	}
+	return n.endsAt()
 }
 
 // noteExtend records the time of an Extend, and returns the group of the hold.

@@ -19,9 +19,10 @@ import (
 // seconds get the same lease; see extraSeconds. The store never renews the first lease of a hold.
 // So a hold that nobody extends ends with its first lease.
 type lease struct {
-	id   clientv3.LeaseID
-	from driver.Instant // when the request that made or renewed the lease was sent
-	end  driver.Instant // the earliest time at which the lease may end
+	id    clientv3.LeaseID
+	from  driver.Instant // when the request that made or renewed the lease was sent
+	end   driver.Instant // the earliest time at which the lease may end
+	alone bool           // only one new hold gets it; see extraSeconds
 }
 
 // leases makes and keeps the leases that new holds get.
@@ -56,7 +57,7 @@ func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lease{id, from, from.Add(time.Duration(ttl) * time.Second)}, nil
+	return &lease{id: id, from: from, end: from.Add(time.Duration(ttl) * time.Second)}, nil
 }
 
 // renew renews a lease. If the lease is gone, isLeaseGone recognises the error.
@@ -66,7 +67,7 @@ func (s *leases) renew(ctx context.Context, id clientv3.LeaseID) (*lease, error)
 	if err != nil {
 		return nil, err
 	}
-	return &lease{id, from, from.Add(time.Duration(ttl) * time.Second)}, nil
+	return &lease{id: id, from: from, end: from.Add(time.Duration(ttl) * time.Second)}, nil
 }
 
 // forHold returns a lease for a new hold. From now on, the lease lasts at least for ttl.
@@ -82,9 +83,13 @@ func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error)
 	if l := s.known(length, ttl); l != nil {
 		return l, nil
 	}
-	l, err := s.grant(ctx, length+extraSeconds(length))
+	extra := extraSeconds(length)
+	l, err := s.grant(ctx, length+extra)
 	if err != nil {
 		return nil, err
+	}
+	if l.alone = extra <= 0 && length >= 4; l.alone {
+		return l, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

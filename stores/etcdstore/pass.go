@@ -209,7 +209,7 @@ func (s *Store) fullLease(ctx context.Context, r driver.Request) (driver.Grant, 
 		}
 		return a.apply(ctx, st, func(st *state) (*change, error) {
 			if e := st.liveHold(a.id); e != nil {
-				return a.keepHold(st, e), nil
+				return a.keepHold(ctx, st, e)
 			}
 			return nil, a.whyLost(st)
 		})

@@ -106,9 +106,7 @@ func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 		f.Advice = "no lease was granted: " + err.Error()
 		return f
 	}
-	if client, err := s.conn.getClient(ctx); err == nil {
-		_, _ = client.Revoke(ctx, l.id) // it ends by itself otherwise
-	}
+	s.conn.revoke(ctx, l.id)
 	ttl := l.end.Sub(l.from)
 	f.Value = ttl.String()
 	if ttl > guarantees.MinTTL {

@@ -184,7 +184,7 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 		mine := st.find(waiting, w.id)
 		switch {
 		case st.liveHold(w.id) != nil: // an earlier claim succeeded, but its reply was lost
-			return a.keepHold(st, st.liveHold(w.id)), nil
+			return a.keepHold(ctx, st, st.liveHold(w.id))
 		case mine == nil && w.created != 0:
 			return nil, errPlaceGone
 		case mine != nil:

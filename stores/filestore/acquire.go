@@ -28,7 +28,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return driver.Grant{Fence: h.fence}, nil
+	return driver.Grant{Fence: h.fence, Shared: h.shared}, nil
 }
 
 func (s *Store) check(r *driver.Request) error {

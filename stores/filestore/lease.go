@@ -19,7 +19,7 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 		case err != nil:
 			return driver.Grant{}, err
 		case live && h.reserved == nil: // an earlier Acquire took an ordinary hold with this token
-			return driver.Grant{Fence: h.fence}, nil
+			return driver.Grant{Fence: h.fence, Shared: h.shared}, nil
 		case live:
 			return s.claimLease(f, h, r, b)
 		}

@@ -170,7 +170,7 @@ func (s *state) grant(h *hold) driver.Grant {
 func (s *state) acquireResult(r *driver.Request) (driver.Grant, error) {
 	if h := s.live(r.Token); h != nil {
 		g := s.grant(h)
-		g.Shared = h.Shared && r.Replaces != ""
+		g.Shared = h.Shared
 		return g, nil
 	}
 	full := s.next(r.FenceAbove) >= driver.MaxFence

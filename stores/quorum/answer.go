@@ -54,6 +54,7 @@ type answer struct {
 	outcome  driver.Outcome
 	state    driver.State
 	err      error
+	spent    bool // the member has refused the token, and must not be asked to grant it again
 	fast     bool // the answer came in the first half of the timeout
 	settled  bool // the member has no hold, and no late request can arrive there
 	released bool // the hold may be gone because this process released it

@@ -156,7 +156,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	r := h.request
 	r.Shared = h.isShared()
 	r.AtLeast = s.restAtLeast(h)
-	mayMend := h.live && (!sl.has || sl.otherMode) && h.until.Sub(s.clock.Now()) > patience
+	mayMend := h.live && !sl.spent && (!sl.has || sl.otherMode) && h.until.Sub(s.clock.Now()) > patience
 	convert, fence := sl.has && sl.otherMode, h.fence
 	if mayMend && !convert {
 		sl.noteSending()

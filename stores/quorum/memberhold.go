@@ -12,6 +12,7 @@ type memberHold struct {
 	sent          bool         // a request that may have granted the hold was sent
 	sentBefore    bool         // a request before the present one may have granted the hold
 	has           bool         // the member confirmed the hold in its last answer
+	spent         bool         // the member has refused the token, and must not be asked to grant it again
 	otherMode     bool         // the member may have the hold in the wrong mode
 	settling      *settlement  // a release that is under way or will be repeated
 	mayBeReleased bool         // a release has succeeded, or may have succeeded

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -16,10 +17,10 @@ import (
 // at the others, and returns the hold.
 //
 // About once a second, a waiter in the queue looks whether that member alone is in the way. It may
-// be silent, or have a hold that reached no quorum. Then Wait goes on with the next member, or
-// returns, so that its caller tries. If the members' holds have no lease, or the queue hands over a
-// name that others have at a quorum of the members, Wait waits at all members, and returns when a
-// quorum of them reports that a try may succeed.
+// be silent, or have a hold that reached no quorum. Then Wait returns, so that its caller tries, and
+// the next Wait stands in the queue of another member. If the members' holds have no lease, or the
+// queue hands over a name that others have at a quorum of the members, Wait waits at all members,
+// and returns when a quorum of them reports that a try may succeed.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
@@ -53,7 +54,8 @@ func (s *Store) JoinFirst(name string) bool {
 // hasQueue reports whether Wait may stand in the queue of m. Under [All], every caller asks the
 // first member first, so no other queue is of use.
 func (s *Store) hasQueue(m *member) bool {
-	return s.guarantees.Lease && m.waiter != nil && !m.failing.Load() && (s.rule == Majority || m.index == 0)
+	return s.guarantees.Lease && m.waiter != nil && !m.failing.Load() && (s.rule == Majority || m.index == 0) &&
+		s.clock.Now() >= driver.Instant(m.avoided.Load())
 }
 
 // waitInQueue stands in the queue of the first member that works. The result done is false if Wait
@@ -61,29 +63,26 @@ func (s *Store) hasQueue(m *member) bool {
 func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Grant, done bool, err error) {
 	h := s.addUser(r.Name, r.Token)
 	defer s.removeUser(h)
-	for i, m := range s.members {
-		if s.refuses(s.counted(func(m *member) bool { return m.failing.Load() })) {
-			return g, false, nil
-		}
-		if !s.hasQueue(m) {
-			continue
-		}
-		a := s.queueAt(ctx, h, i, r)
-		switch {
-		case a.verdict == yes && a.grant.TTL > 0:
-			return s.claim(ctx, h, i, r)
-		case ctx.Err() != nil:
-			return g, true, ctx.Err()
-		case s.isClosing():
-			return g, true, driver.ErrClosed
-		case a.verdict == yes:
-			return g, true, nil // the caller tries
-		case a.verdict != never && a.verdict != unsure:
-			return g, false, nil
-		}
-		m.failing.Store(true)
+	i := slices.IndexFunc(s.members, s.hasQueue)
+	if i < 0 || s.refuses(s.counted(func(m *member) bool { return m.failing.Load() })) {
+		return g, false, nil
 	}
-	return g, false, nil
+	a := s.queueAt(ctx, h, i, r)
+	switch {
+	case a.verdict == yes && a.grant.TTL > 0:
+		return s.claim(ctx, h, i, r)
+	case ctx.Err() != nil:
+		return g, true, ctx.Err()
+	case s.isClosing():
+		return g, true, driver.ErrClosed
+	case a.verdict == never || a.verdict == unsure:
+		// The member may release the token at any time from now on, so no member may be asked to
+		// grant it. The caller tries with a new token.
+		s.members[i].failing.Store(true)
+		s.members[i].avoided.Store(int64(s.clock.Now().Add(waitLimit)))
+		return g, true, nil
+	}
+	return g, a.verdict == yes, nil // if it is true, the caller tries
 }
 
 func (s *Store) isClosing() bool {

@@ -178,6 +178,8 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	m.failing.Store(a.verdict == never || a.verdict == unsure)
 	s.mu.Lock()
 	t.h.members[i].noteAnswer(a.verdict)
+	a.spent = a.verdict == held && m.g.RefusedIsSpent
+	t.h.members[i].spent = a.spent
 	if a.verdict == held && isLeft && isOwn(a.err, &t.r) {
 		a.verdict, a.err = leftover, errLeftover
 	}
@@ -397,7 +399,7 @@ func (t *try) askable() (n int) {
 }
 
 func (a *answer) askable() bool {
-	return a.verdict == held && !isFirm(a.err) || a.verdict == leftover || a.verdict == unsure && a.fast
+	return !a.spent && (a.verdict == held && !isFirm(a.err) || a.verdict == leftover || a.verdict == unsure && a.fast)
 }
 
 func (t *try) worthAsking(now time.Time) bool {

@@ -22,7 +22,7 @@ if e then
   put(r)
   add(token, was, til)
   finish()
-  return granted(r, til)
+  return granted(r, til, was)
 end
 if old ~= '' then
   local oe, r = live(old), record(old)
