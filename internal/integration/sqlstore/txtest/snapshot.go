@@ -24,9 +24,10 @@ const (
 	atOnce  moment = "LockTx during the commit"
 )
 
-// runSnapshots tests what a transaction sees after LockTx: all that transactions have committed
+// RunSnapshots tests what a transaction sees after LockTx: all that transactions have committed
 // which had checked an earlier lock, even if that lock ended before they did.
-func runSnapshots(t *testing.T, h Harness, a, b Process) {
+func RunSnapshots(t *testing.T, h Harness) {
+	a, b := h.Start(t), h.Start(t)
 	if _, err := a.DB.ExecContext(t.Context(), "CREATE TABLE notes (name varchar(200) NOT NULL, author varchar(9) NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}
