@@ -111,7 +111,7 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 // tx is a *sql.Tx or a [Tx]; see CheckTx. Call LockTx at the start of the transaction. With the
 // isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as they were at its first read.
 // Another process may have held the lock after that read, or have committed a transaction with
-// CheckTx, and changed data that tx does not see. LockTx then fails, also if that read was a LockTx
+// CheckTx, and changed data that tx does not see. LockTx then fails, even if that read was a LockTx
 // of another name. Roll back, and begin a new transaction.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
