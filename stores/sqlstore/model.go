@@ -24,6 +24,10 @@ type state struct {
 	// free is when the name became free for the first waiter in the queue. It is 0 if that waiter
 	// cannot take the name yet.
 	free decide.Time
+	// cleared is the fence of the name when LockTx last found it free. No transaction had the name
+	// then. If the fence is still the same, nobody has got the name since, and so no transaction
+	// that has called CheckTx has written anything since.
+	cleared uint64
 }
 
 // A place is the entry of one waiter in the queue. The waiter has to renew its place from time to

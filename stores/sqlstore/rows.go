@@ -25,6 +25,8 @@ type moreColumn struct {
 	Free   decide.Time   `json:"free,omitempty"`
 	Cool   decide.Time   `json:"cool,omitempty"`
 	Cooled driver.Holder `json:"cooled,omitzero"`
+
+	Cleared uint64 `json:"cleared,omitempty"`
 }
 
 // A rowHold is a hold in the column "more".
@@ -67,6 +69,8 @@ func (s *state) moreOf(others []decide.Hold) moreColumn {
 		Free:   s.free,
 		Cool:   s.Cool,
 		Cooled: s.Cooled,
+
+		Cleared: s.cleared,
 	}
 }
 
@@ -81,7 +85,7 @@ func (s *state) addMore(m *moreColumn) {
 	s.Taken = each(m.Lost, func(token opaque) string { return string(token) })
 	s.Spent = each(m.Spent, func(p rowToken) decide.Spent { return decide.Spent{Token: string(p.Token), Until: p.Until} })
 	s.Intent = decide.Intent{Token: string(m.Intent.Token), Until: m.Intent.Until}
-	s.queue, s.free, s.Cool, s.Cooled = m.Queue, m.Free, m.Cool, m.Cooled
+	s.queue, s.free, s.Cool, s.Cooled, s.cleared = m.Queue, m.Free, m.Cool, m.Cooled, m.Cleared
 }
 
 // scan reads the state of a name from one row of a result. The row may begin with other columns.

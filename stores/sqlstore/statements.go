@@ -54,7 +54,9 @@ import (
 // has been granted since the transaction took its snapshot, a transaction that is REPEATABLE READ
 // or SERIALIZABLE fails.
 //
-// LockTx writes to the grant row so that a transaction that works on an older snapshot fails.
+// LockTx writes to the grant row so that a transaction that works on an older snapshot fails. If
+// the name was granted since the last LockTx, it first writes to both rows as a grant does; see
+// clearName.
 
 // statements holds the SQL texts of one store. They are made once.
 type statements struct {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,8 +110,9 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 //
 // tx is a *sql.Tx or a [Tx]; see CheckTx. Call LockTx at the start of the transaction. With the
 // isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as they were at its first read.
-// Another process may have held the lock after that read, and changed data that tx does not see.
-// LockTx then fails.
+// Another process may have held the lock after that read, or have committed a transaction with
+// CheckTx, and changed data that tx does not see. LockTx then fails, even if that read was a LockTx
+// of another name. Roll back, and begin a new transaction.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
@@ -135,29 +137,24 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	return fmt.Errorf("lock in a transaction: %w", err)
 }
 
-// lockRow does the work of LockTx on PostgreSQL and MySQL.
-//
-// It first looks at the name on another connection. If the name is taken, lockRow refuses it, and
-// locks nothing in tx. If leases have ended, it marks them there as lost. It cannot do that in tx,
-// because renewals and waiters would have to wait until tx ends.
+// lockRow does the work of LockTx on PostgreSQL and MySQL. It looks, writes and waits on other
+// connections. In tx it locks the row, and reads nothing before it has the lock.
 func (s *Store) lockRow(ctx context.Context, tx Tx, name string) error {
-	st, now, err := s.peekForTx(ctx, name)
-	if err != nil {
-		return failure(ctx, err, false)
+	if err := s.clearName(ctx, name); err != nil {
+		return err
 	}
-	lapsed := st.lapse(now) < now
-	st.trim(now)
-	if !st.isFree(now) {
-		return st.refuseTx(now)
-	}
-	if lapsed {
-		if err := s.markLapsed(ctx, name); err != nil {
-			return err
+	st, now, err := s.pinAlone(ctx, tx, name)
+	for try := 2; err == errSkipped && try < 5 && s.retryPause(ctx, try); try++ { // Inspect locks the row too, for a moment
+		kept, failed := s.rows.isKept(ctx, name)
+		if failed != nil {
+			return failure(ctx, failed, false)
+		}
+		if !kept {
+			st, now, err = s.pinAlone(ctx, tx, name)
 		}
 	}
-	st, now, err = s.pinAlone(ctx, tx, name)
-	for try := 0; errors.Is(err, errPinned) && try < 3 && s.retryPause(ctx, try+2); try++ {
-		st, now, err = s.pinAlone(ctx, tx, name) // Inspect locks the row too, for a moment
+	if err == errSkipped {
+		err = s.whyNoRow(ctx, tx, name)
 	}
 	if errors.Is(err, errPinned) {
 		return (&state{}).lockedByTx()
@@ -165,12 +162,47 @@ func (s *Store) lockRow(ctx context.Context, tx Tx, name string) error {
 	if err != nil {
 		return err
 	}
-	now = st.lapse(now) // a lease that has ended since the first look is not marked, so it still counts
 	st.trim(now)
-	if !st.isFree(now) {
+	if !st.isFree(now) || st.cleared != st.Fence { // somebody has got the name since clearName
 		return st.refuseTx(now)
 	}
 	return nil
+}
+
+// clearName refuses a name that is taken, or that a transaction keeps. If the name was granted
+// since it was last cleared, clearName writes to both of its rows as a grant does, and grants
+// nothing. So a transaction whose snapshot is older fails in pinAlone, and a later snapshot has all
+// that the holders before, and their transactions, have committed.
+//
+// Holders whose leases have ended get driver.ErrLost from then on.
+func (s *Store) clearName(ctx context.Context, name string) error {
+	for try := 0; ; try++ {
+		st, now, err := s.peekForTx(ctx, name)
+		if err != nil {
+			return failure(ctx, err, false)
+		}
+		st.trim(now)
+		switch {
+		case !st.isFree(now):
+			return st.refuseTx(now)
+		case st.cleared == st.Fence:
+			return nil
+		}
+		st.DropLapsed(at(now))
+		st.cleared = st.Fence
+		saved, err := s.rows.saveState(ctx, name, st, true)
+		switch {
+		case saved:
+			return nil
+		case errors.Is(err, errRowLocked) && try >= 3:
+			return st.lockedByTx()
+		case err != nil && !errors.Is(err, errRowLocked) && judge(err) != again:
+			return failure(ctx, err, false)
+		}
+		if !s.retryPause(ctx, try+2) {
+			return failure(ctx, cmp.Or(err, errBusy), false)
+		}
+	}
 }
 
 // lockFile does the work of LockTx on SQLite, which has only one writer.
@@ -197,21 +229,6 @@ func (s *Store) lockFile(ctx context.Context, tx Tx, name string) error {
 	}
 	_, err = tx.Exec(ctx, s.rows.sql.save, append(values, []byte(name), st.version)...)
 	return failure(ctx, err, false)
-}
-
-// markLapsed records that LockTx has taken the name after leases of it have ended. Extend and
-// Release of their holders return driver.ErrLost from then on.
-//
-// If another transaction keeps the name, markLapsed does nothing, because LockTx will not get it.
-func (s *Store) markLapsed(ctx context.Context, name string) error {
-	if kept, err := s.rows.isKept(ctx, name); kept || err != nil {
-		return failure(ctx, err, false)
-	}
-	_, _, _, err := s.changeRow(ctx, name, func(st *state, now decide.Time) result {
-		st.DropLapsed(at(now))
-		return result{write: true, quiet: true}
-	})
-	return err
 }
 
 // lapse returns a time just before the first of the leases and reservations ended that have ended.

@@ -58,6 +58,9 @@ var (
 	errNoRow = errors.New("there is no row for the name")
 	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
 
+	// errSkipped means that a statement has locked no row; see whyNoRow.
+	errSkipped = errors.New("no row was locked")
+
 	// errPinned means that another transaction has locked the row.
 	errPinned = errors.New("another transaction has locked the row")
 )
@@ -80,13 +83,18 @@ func (s *Store) pinShared(ctx context.Context, tx Tx, name string) (st *state, n
 	default:
 		st, now, err = s.pinFile(ctx, tx, name)
 	}
+	if err == errSkipped {
+		err = s.whyNoRow(ctx, tx, name)
+	}
 	if errors.Is(err, errNoRow) {
 		return &state{}, 0, nil
 	}
 	return st, now, err
 }
 
-// pinAlone is like pinShared, and also keeps other transactions from getting the name.
+// pinAlone is like pinShared, and also keeps other transactions from getting the name. If it has
+// locked nothing, it returns errSkipped, and has read nothing in the transaction: a read fixes what
+// the transaction sees.
 func (s *Store) pinAlone(ctx context.Context, tx Tx, name string) (st *state, now decide.Time, err error) {
 	if s.engine == PostgreSQL {
 		st, now, err = s.pinBoth(ctx, tx, name, s.rows.sql.tx.own)
@@ -100,9 +108,11 @@ func (s *Store) pinAlone(ctx context.Context, tx Tx, name string) (st *state, no
 		return nil, 0, s.staleError(ctx, err)
 	}
 	if s.engine == MySQL {
-		return s.loadCurrent(ctx, tx, name)
+		if _, st, now, err = scan(tx.QueryRow(ctx, s.rows.sql.load, []byte(name))); errors.Is(err, sql.ErrNoRows) {
+			return nil, 0, errStale
+		}
 	}
-	return st, now, nil
+	return st, now, failure(ctx, err, false)
 }
 
 // pinBoth locks the two rows of a name on PostgreSQL and returns the state in them.
@@ -111,7 +121,7 @@ func (s *Store) pinBoth(ctx context.Context, tx Tx, name, lockText string) (*sta
 	_, st, now, err := scan(tx.QueryRow(ctx, lockText, []byte(name)), &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, 0, s.whyNoRow(ctx, tx, name)
+		return nil, 0, errSkipped
 	case err != nil:
 		return nil, 0, s.staleError(ctx, err)
 	}
@@ -147,7 +157,7 @@ func (s *Store) pinGrant(ctx context.Context, tx Tx, name, lockText string) erro
 	err := tx.QueryRow(ctx, lockText, []byte(name)).Scan(&is.fence, &is.locked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return s.whyNoRow(ctx, tx, name)
+		return errSkipped
 	case err != nil:
 		return s.staleError(ctx, err)
 	}
@@ -204,35 +214,6 @@ func (s *Store) staleError(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", errStale, err)
 	}
 	return failure(ctx, err, false)
-}
-
-// loadCurrent reads the state of a name in a transaction of MySQL. It returns errStale if the
-// transaction does not see the current version of the lock's row.
-//
-// To find out, loadCurrent compares the version with the one that another connection sees. At READ
-// COMMITTED, they may differ because the holder has just written to the row. The transaction then
-// sees another version at the next read. A REPEATABLE READ or SERIALIZABLE transaction sees the
-// same old version at each read.
-func (s *Store) loadCurrent(ctx context.Context, tx Tx, name string) (*state, decide.Time, error) {
-	for last := int64(-1); ; {
-		_, st, now, err := scan(tx.QueryRow(ctx, s.rows.sql.load, []byte(name)))
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return nil, 0, errStale
-		case err != nil:
-			return nil, 0, failure(ctx, err, false)
-		}
-		is, _, err := s.rows.peekState(ctx, name)
-		switch {
-		case err != nil:
-			return nil, 0, failure(ctx, err, false)
-		case is.version == st.version:
-			return st, now, nil
-		case st.version == last:
-			return nil, 0, errStale
-		}
-		last = st.version
-	}
 }
 
 // peekForTx reads the state of a name on a connection of the store, before a transaction locks its

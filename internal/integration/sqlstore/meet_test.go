@@ -31,7 +31,8 @@ func meetings(e sqlstore.Engine, start func(t *testing.T) *party) txtest.Harness
 	return h
 }
 
-// TestMeetings: no two of Acquire, CheckTx and LockTx give one name to two processes.
+// TestMeetings: no two of Acquire, CheckTx and LockTx give one name to two processes, and LockTx
+// gives it to no transaction with an old snapshot.
 func TestMeetings(t *testing.T) {
 	t.Parallel()
 	for name, start := range databases {
@@ -39,6 +40,7 @@ func TestMeetings(t *testing.T) {
 			t.Parallel()
 			d := start(t)
 			txtest.Run(t, meetings(d.engine, d.party))
+			txtest.RunSnapshots(t, meetings(d.engine, d.party))
 		})
 	}
 	t.Run("pgbouncer", func(t *testing.T) {

@@ -155,12 +155,16 @@ func (c *clerk) inTransaction(ctx context.Context, series int, author string) (n
 
 func nameOfSeries(series int) string { return "invoices " + strconv.Itoa(series) }
 
+// levels are the isolation levels of the transactions that write invoices. The default of MariaDB
+// is REPEATABLE READ.
+var levels = []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelRepeatableRead}
+
 // write begins a transaction and secures the lock in it. Then it writes the invoice with the next
 // number.
 func (c *clerk) write(ctx context.Context, series int, author string, slow bool, secure func(*sql.Tx) error) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: levels[rand.IntN(len(levels))]})
 	if err != nil {
 		return 0, err
 	}
