@@ -43,7 +43,7 @@
 //
 // The caller never sends a spent token to Acquire, Wait or Convert. Only a composite store may send
 // it to a member at which it has not released it. If an Acquire arrives after a Release of its
-// token that found nothing, the store may refuse it with ErrLost.
+// token, the store may refuse it with ErrLost.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].
