@@ -164,6 +164,7 @@ func (m *model) extend(token string, ttl time.Duration) error {
 
 func (m *model) release(token string, keep time.Duration) driver.Outcome {
 	a := m.about(token)
+	a.spent = m.end(decide.SpentFor)
 	lapsed, overtaken := a.until <= m.now.At, a.fence < m.top
 	switch had := a.has; {
 	case had && (!a.reserved || !lapsed):
@@ -186,7 +187,7 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 		a.taken--
 		return driver.OutcomeTaken
 	default:
-		a.has, a.spent = false, m.end(decide.SpentFor)
+		a.has = false
 		if had && !overtaken {
 			return driver.OutcomeExpired
 		}
