@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 func main() {
 	ctx := context.Background()
-	store, err := open.FromEnv(ctx) // files of this user; for servers see open.Schemes
+	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{"localhost:6379"}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -22,6 +22,6 @@ func main() {
 	}
 	err = padlock.New(store).Do(ctx, "nightly-report", report, padlock.Wait(time.Second))
 	if err != nil {
-		log.Fatal(err) // padlock.ErrHeld names the holder
+		log.Fatal(err) // lock is held by web-3:4127 since 02:15:04
 	}
 }
