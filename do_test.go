@@ -34,7 +34,7 @@ func TestDo(t *testing.T) {
 		}
 		if err := l.Do(t.Context(), "job", func(ctx context.Context) error {
 			if f, _ := padlock.FenceFrom(ctx); f <= fence {
-				t.Errorf("fence %d after %d", f, fence)
+				t.Errorf("SAFETY: fence %d after %d", f, fence)
 			}
 			return nil
 		}); err != nil {

@@ -104,7 +104,7 @@ func TestPassingOn(t *testing.T) {
 			}
 			next := w.lock(t)
 			if next.Fence() <= fence {
-				t.Errorf("waiter %d has fence %d after %d", i, next.Fence(), fence)
+				t.Errorf("SAFETY: waiter %d has fence %d after %d", i, next.Fence(), fence)
 			}
 			if err := h.Check(t.Context()); !errors.Is(err, padlock.ErrReleased) {
 				t.Errorf("Check of a lock that was passed on: %v", err)
@@ -168,7 +168,7 @@ func TestPassingOnLetsOthersBefore(t *testing.T) {
 		fence := other.lock(t)
 		release(t, fence)
 		if h := here.lock(t); h.Fence() <= fence.Fence() {
-			t.Error("the fence fell")
+			t.Error("SAFETY: the fence fell")
 		} else {
 			release(t, h)
 		}
@@ -454,10 +454,10 @@ func TestStormOfPassingOn(t *testing.T) {
 						h, err := lockers[i%2].Acquire(ctx, "job")
 						if err == nil {
 							if !mu.TryLock() {
-								t.Error("two hold the lock")
+								t.Error("SAFETY: two hold the lock")
 							} else {
 								if h.Fence() <= last {
-									t.Errorf("fence %d after %d", h.Fence(), last)
+									t.Errorf("SAFETY: fence %d after %d", h.Fence(), last)
 								}
 								last = h.Fence()
 								mu.Unlock()

@@ -66,7 +66,7 @@ func TestRenewalWithoutALease(t *testing.T) {
 					}
 					next := acquire(t, other, "job")
 					if k.Remaining() > 0 {
-						t.Error("two have the lock")
+						t.Error("SAFETY: two have the lock")
 					}
 					if _, err := l.ExtendKey(t.Context(), travel(t, next), time.Second); !errors.Is(err, padlock.ErrUncertain) {
 						t.Errorf("ExtendKey: %v", err)

@@ -45,7 +45,7 @@ func TestPassingLocally(t *testing.T) {
 		for i, w := range all {
 			next := pass(t, h, w)
 			if next.Fence() <= h.Fence() || (i+1)%10 != 0 && next.Fence() != h.Fence()+1 {
-				t.Errorf("holder %d has fence %d after %d", i+1, next.Fence(), h.Fence())
+				t.Errorf("SAFETY: holder %d has fence %d after %d", i+1, next.Fence(), h.Fence())
 			}
 			for what, err := range map[string]error{
 				"Check":  h.Check(t.Context()),
@@ -99,7 +99,7 @@ func TestOthersAfterABatch(t *testing.T) {
 		all[4].cancel()
 		release(t, h)
 		if h = acquire(t, elsewhere, "job"); h.Fence() <= first {
-			t.Error("the fence fell")
+			t.Error("SAFETY: the fence fell")
 		}
 		release(t, h)
 	})
@@ -253,7 +253,7 @@ func TestNoBlockOfFences(t *testing.T) {
 					before := h.Fence()
 					release(t, h)
 					if h = w.lock(t); h.Fence() <= before {
-						t.Error("the fence fell")
+						t.Error("SAFETY: the fence fell")
 					}
 				}
 				release(t, h)
@@ -311,7 +311,7 @@ func TestPassingLocallyInAQuorum(t *testing.T) {
 			release(t, h)
 			next := w.lock(t)
 			if next.Fence() <= h.Fence() {
-				t.Errorf("holder %d has fence %d after %d", i+1, next.Fence(), h.Fence())
+				t.Errorf("SAFETY: holder %d has fence %d after %d", i+1, next.Fence(), h.Fence())
 			}
 			if err := next.Check(t.Context()); err != nil {
 				t.Error(err)

@@ -197,7 +197,7 @@ func TestFenceAbove(t *testing.T) {
 	release(t, h)
 	next := acquire(t, l, "job")
 	if next.Fence() <= h.Fence() {
-		t.Errorf("fence %d after %d", next.Fence(), h.Fence())
+		t.Errorf("SAFETY: fence %d after %d", next.Fence(), h.Fence())
 	}
 	release(t, next)
 }

@@ -33,7 +33,7 @@ func TestRenewalKeepsALockForHours(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h2.Fence() <= h.Fence() {
-			t.Fatalf("fence %d after %d", h2.Fence(), h.Fence())
+			t.Fatalf("SAFETY: fence %d after %d", h2.Fence(), h.Fence())
 		}
 		for _, l := range []*padlock.Locker{l, other} {
 			if err := l.Close(context.Background()); err != nil {

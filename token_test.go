@@ -72,7 +72,7 @@ func TestTokenAfterRefusal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again.Fence() <= k.Fence() {
-			t.Errorf("the fence is %d after %d", again.Fence(), k.Fence())
+			t.Errorf("SAFETY: the fence is %d after %d", again.Fence(), k.Fence())
 		}
 		wantRepeat(t, s, "job", again)
 		release(t, again)
@@ -317,7 +317,7 @@ func TestTokenIsNotPassedOn(t *testing.T) {
 					t.Errorf("the next holder has the token %q, %v", key.Token(), err)
 				}
 				if k.Fence() <= mine.Fence() {
-					t.Errorf("fence %d after %d", k.Fence(), mine.Fence())
+					t.Errorf("SAFETY: fence %d after %d", k.Fence(), mine.Fence())
 				}
 				release(t, k)
 				first := acquire(t, l, "job")

@@ -228,7 +228,7 @@ func (x *torture) enter(h *padlock.Lock) {
 	defer x.mu.Unlock()
 	for _, other := range x.holders[name] {
 		if !(shared && other.Shared()) && other.Remaining() > 0 && h.Remaining() > 0 {
-			x.t.Errorf("two hold %q: fences %d and %d", name, other.Fence(), fence)
+			x.t.Errorf("SAFETY: two hold %q: fences %d and %d", name, other.Fence(), fence)
 		}
 	}
 	x.holders[name] = append(x.holders[name], h)
@@ -236,7 +236,7 @@ func (x *torture) enter(h *padlock.Lock) {
 		return
 	}
 	if fence <= x.fences[name] {
-		x.t.Errorf("%q: fence %d after %d", name, fence, x.fences[name])
+		x.t.Errorf("SAFETY: %q: fence %d after %d", name, fence, x.fences[name])
 	}
 	x.fences[name] = fence
 }

@@ -193,10 +193,10 @@ func TestRegisterUnderLoad(t *testing.T) {
 				f := i/10 + rand.Uint64N(20) + 1
 				r.Do(t.Context(), "a", f, func() error {
 					if now := running.Add(1<<32 + f); now != (now>>32)*(1<<32+f) {
-						t.Errorf("a write with fence %d runs at the same time as another", f)
+						t.Errorf("SAFETY: a write with fence %d runs at the same time as another", f)
 					}
 					if before := last.Swap(f); before > f {
-						t.Errorf("a write with fence %d after %d", f, before)
+						t.Errorf("SAFETY: a write with fence %d after %d", f, before)
 					}
 					wrote.Add(1)
 					running.Add(^(1<<32 + f - 1))

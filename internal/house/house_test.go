@@ -18,6 +18,7 @@ func TestHouse(t *testing.T) {
 	for name, check := range map[string]func(*houseFile) []string{
 		"arrows":           checkArrows,
 		"no sleep":         checkSleep,
+		"safety":           checkSafety,
 		"short functions":  checkFuncLength,
 		"short files":      checkFileLength,
 		"documented":       checkDocs,

@@ -96,7 +96,7 @@ func TestReplaces(t *testing.T) {
 	first := send(t, a, "/v1/acquire", body(one)).want(t, "acquire", 200)
 	next := send(t, a, "/v1/acquire", body(two, `"replaces":"`+one+`"`)).want(t, "replaces", 200)
 	if next.number("fence") <= first.number("fence") {
-		t.Errorf("fence %d after %d", next.number("fence"), first.number("fence"))
+		t.Errorf("SAFETY: fence %d after %d", next.number("fence"), first.number("fence"))
 	}
 	again := send(t, a, "/v1/acquire", body(two, `"replaces":"`+one+`"`)).want(t, "the repeat", 200)
 	if again.number("fence") != next.number("fence") {

@@ -287,13 +287,13 @@ func TestClocksWithPHP(t *testing.T) {
 			usable := sent.Add(g.TTL) // it counts from a moment after sent
 			<-time.After(usable.Sub(sent) - 10*time.Second)
 			if early := p.save("job", 10*time.Second); early != (ahead > 10*time.Second) {
-				t.Errorf("PHP's clock is %v ahead: PHP has the lock 10 s before the holder's end: %v", ahead, early)
+				t.Errorf("SAFETY: PHP's clock is %v ahead: PHP has the lock 10 s before the holder's end: %v", ahead, early)
 			} else if early {
 				return
 			}
 			<-time.After(time.Until(usable) - time.Millisecond)
 			if p.save("job", 10*time.Second) {
-				t.Errorf("PHP's clock is %v ahead: PHP has the lock before the holder's end", ahead)
+				t.Errorf("SAFETY: PHP's clock is %v ahead: PHP has the lock before the holder's end", ahead)
 			}
 			<-time.After(4 * skew)
 			if !p.save("job", 10*time.Second) {

@@ -53,7 +53,7 @@ func TestLostRecord(t *testing.T) {
 			}
 			release(t, s, "job", "us", driver.OutcomeReleased)
 			if next := take(t, other, request("job", "them")); next.Fence <= first.Fence {
-				t.Errorf("%s: fences went from %d to %d", what, first.Fence, next.Fence)
+				t.Errorf("SAFETY: %s: fences went from %d to %d", what, first.Fence, next.Fence)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func TestClockSetBack(t *testing.T) {
 	s.config.wall = func() time.Time { return time.Now().Add(-24 * time.Hour) }
 	second := take(t, s, request("job", "us"))
 	if second.Fence != first.Fence+1 {
-		t.Errorf("fences went from %d to %d", first.Fence, second.Fence)
+		t.Errorf("SAFETY: fences went from %d to %d", first.Fence, second.Fence)
 	}
 	if _, err := s.Release(patience(t), "job", "us", time.Minute); err != nil {
 		t.Fatal(err)

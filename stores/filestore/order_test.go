@@ -65,7 +65,7 @@ func TestOrderOverProcesses(t *testing.T) {
 	for i, c := range children {
 		fence := fenceOf(t, c.expect("fence"))
 		if fence <= last || s.waitingAt(pathOf(s, "job")) != n-1-i {
-			t.Errorf("waiter %d has fence %d after %d, and %d wait", i, fence, last, s.waitingAt(pathOf(s, "job")))
+			t.Errorf("SAFETY: waiter %d has fence %d after %d, and %d wait", i, fence, last, s.waitingAt(pathOf(s, "job")))
 		}
 		last = fence
 		c.end()
@@ -243,7 +243,7 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	waitingIs(t, s, 1)
 	release(t, other, "job", "them", driver.OutcomeReleased)
 	if fence := fenceOf(t, c.expect("fence")); fence <= g.Fence {
-		t.Errorf("fences went from %d to %d", g.Fence, fence)
+		t.Errorf("SAFETY: fences went from %d to %d", g.Fence, fence)
 	}
 	c.end()
 }

@@ -102,7 +102,7 @@ func TestKillFreesAtOnce(t *testing.T) {
 		}
 		c.kill() // returns when the process is gone
 		if g := take(t, s, request("job", "us")); g.Fence <= fence {
-			t.Errorf("%s: fences went from %d to %d", script, fence, g.Fence)
+			t.Errorf("SAFETY: %s: fences went from %d to %d", script, fence, g.Fence)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func TestRepeatAfterLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := take(t, s, request("job", "us")); after.Fence <= before.Fence {
-		t.Errorf("fences went from %d to %d", before.Fence, after.Fence)
+		t.Errorf("SAFETY: fences went from %d to %d", before.Fence, after.Fence)
 	}
 }
 
@@ -260,7 +260,7 @@ func contend(t *testing.T, s *Store, token string, last *atomic.Uint64, losses *
 		later := last.Load() > g.Fence
 		_, err = s.Extend(ctx, "job", token, 0)
 		if later && err == nil {
-			t.Errorf("a hold with fence %d is called live after a grant with fence %d", g.Fence, last.Load())
+			t.Errorf("SAFETY: a hold with fence %d is called live after a grant with fence %d", g.Fence, last.Load())
 		}
 		if errors.Is(err, driver.ErrLost) {
 			losses.Add(1)

@@ -450,7 +450,7 @@ func TestUnclaimedReservationLapses(t *testing.T) {
 	refused(t, s, request("job", "next"))
 	(<-clock.lapse)()
 	if n := wait(t, s, request("job", "next")).get(t); n.Fence <= g.Fence {
-		t.Errorf("fences went from %d to %d", g.Fence, n.Fence)
+		t.Errorf("SAFETY: fences went from %d to %d", g.Fence, n.Fence)
 	}
 	release(t, s, "job", "us", driver.OutcomeGone)
 }

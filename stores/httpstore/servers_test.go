@@ -46,10 +46,10 @@ func TestServersAreKilledInTurn(t *testing.T) {
 					continue
 				}
 				if inside.Add(1) != 1 {
-					t.Error("two holders")
+					t.Error("SAFETY: two holders")
 				}
 				if before := last.Swap(int64(lock.Fence())); before >= int64(lock.Fence()) {
-					t.Errorf("fence %d after %d", lock.Fence(), before)
+					t.Errorf("SAFETY: fence %d after %d", lock.Fence(), before)
 				}
 				turns[i].Add(1)
 				inside.Add(-1)

@@ -67,7 +67,7 @@ func TestClientGo(t *testing.T) {
 	}
 	p, says := startCandidate(t, server.URL)
 	if !heard(says, "", 20*time.Second) {
-		t.Fatal("client-go leads while padlock holds")
+		t.Fatal("SAFETY: client-go leads while padlock holds")
 	}
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)

@@ -192,7 +192,7 @@ func TestPadlockKeepsLeadersOut(t *testing.T) {
 			last = g.Fence
 			for range 20 {
 				if c.try() {
-					t.Fatal("client-go leads while padlock holds")
+					t.Fatal("SAFETY: client-go leads while padlock holds")
 				}
 				<-time.After(10 * time.Second)
 				if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
@@ -333,7 +333,7 @@ func TestTwoRenewalsInOneSecond(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.try() {
-			t.Fatal("client-go leads while padlock holds")
+			t.Fatal("SAFETY: client-go leads while padlock holds")
 		}
 		<-time.After(900 * time.Millisecond)
 		start := time.Now()

@@ -171,7 +171,7 @@ func TestFencesAheadOfTheClock(t *testing.T) {
 			t.Errorf("%d fences are remembered that the clock has overtaken", n)
 		}
 		if got := take("name 7", 0); got <= hour+2 {
-			t.Errorf("two hours later the fence is %d, and was %d", got, hour+2)
+			t.Errorf("SAFETY: two hours later the fence is %d, and was %d", got, hour+2)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func TestBesideSymfony(t *testing.T) {
 	release(t, php, two, 0) // deletes the document
 	second := take(t, own, one)
 	if second.Fence <= first.Fence {
-		t.Errorf("fence %d after %d and a deletion", second.Fence, first.Fence)
+		t.Errorf("SAFETY: fence %d after %d and a deletion", second.Fence, first.Fence)
 	}
 	release(t, own, one, time.Minute)
 	refused(t, php, two) // a cool-down
@@ -89,7 +89,7 @@ func TestBesideSymfony(t *testing.T) {
 	adopts := request("job", "three")
 	adopts.Replaces = "two"
 	if g := take(t, own, adopts); g.Fence <= second.Fence {
-		t.Errorf("a hold that PHP had gets fence %d after %d", g.Fence, second.Fence)
+		t.Errorf("SAFETY: a hold that PHP had gets fence %d after %d", g.Fence, second.Fence)
 	}
 	if _, err := php.Extend(t.Context(), "job", "two", time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("PHP's hold after it was adopted: %v", err)
@@ -177,7 +177,7 @@ func TestPHPBesideTheDefaultLayout(t *testing.T) {
 	refused(t, s, request("job", "two"))
 	p.Ask("yes", "release job")
 	if g := take(t, s, request("job", "three")); g.Fence <= first.Fence {
-		t.Errorf("fence %d after %d and PHP's deletion", g.Fence, first.Fence)
+		t.Errorf("SAFETY: fence %d after %d and PHP's deletion", g.Fence, first.Fence)
 	}
 	reader := request("reads", "one")
 	reader.Shared = true

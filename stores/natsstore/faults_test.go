@@ -68,7 +68,7 @@ func lostPut(t *testing.T, c *counter, srv *server.Server, rawURL, name string, 
 		return fmt.Errorf("Release: %v, %w", out, err)
 	}
 	if n := take(t, store, request(r.Name)); n.Fence <= g.Fence {
-		t.Errorf("effect=%v: the next fence is %d, after %d", effect, n.Fence, g.Fence)
+		t.Errorf("SAFETY: effect=%v: the next fence is %d, after %d", effect, n.Fence, g.Fence)
 	}
 	if _, writes, _ := c.take(); writes != 4 {
 		return fmt.Errorf("four calls have written %d times", writes)
@@ -102,7 +102,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the holder, after the bucket was made anew: %v", err)
 	}
 	if n := take(t, store, request("job")); n.Fence <= g.Fence {
-		t.Errorf("the fence is %d, after %d", n.Fence, g.Fence)
+		t.Errorf("SAFETY: the fence is %d, after %d", n.Fence, g.Fence)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestFailover(t *testing.T) {
 	server.Eventually(t, func() error {
 		e, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL)
 		if err == nil && e.Fence != g.Fence {
-			t.Errorf("the fence was %d, and is %d", g.Fence, e.Fence)
+			t.Errorf("SAFETY: the fence was %d, and is %d", g.Fence, e.Fence)
 		}
 		return err
 	})
@@ -210,7 +210,7 @@ func TestDeletedValue(t *testing.T) {
 		}
 		take(t, store, request(name))
 		if _, err := store.Acquire(t.Context(), request(name)); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("%s: two holders: %v", name, err)
+			t.Errorf("SAFETY: %s: two holders: %v", name, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestUnrelatedBackendKilled(t *testing.T) {
 	}
 	awaitEnd(t, g.Bound)
 	if _, later := untilGranted(t, b, "job"); later.Fence <= g.Fence {
-		t.Errorf("the fence was %d, and is %d after the crash", g.Fence, later.Fence)
+		t.Errorf("SAFETY: the fence was %d, and is %d after the crash", g.Fence, later.Fence)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestPrune(t *testing.T) {
 	}
 	for name, last := range fences {
 		if g := take(t, other, request(name)); g.Fence <= last {
-			t.Fatalf("%s: fence %d after %d", name, g.Fence, last)
+			t.Fatalf("SAFETY: %s: fence %d after %d", name, g.Fence, last)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestPruneUnderLoad(t *testing.T) {
 						return
 					}
 					if g.Fence <= last[i] {
-						t.Errorf("fence %d after %d", g.Fence, last[i])
+						t.Errorf("SAFETY: fence %d after %d", g.Fence, last[i])
 					}
 					last[i] = g.Fence
 					release(t, s, r)

@@ -20,7 +20,7 @@ func TestRaiseFenceWithoutARow(t *testing.T) {
 	}
 	release(t, s, r)
 	if g := take(t, s, request("job")); g.Fence <= raised {
-		t.Errorf("fence %d after %d", g.Fence, raised)
+		t.Errorf("SAFETY: fence %d after %d", g.Fence, raised)
 	}
 }
 

@@ -196,7 +196,7 @@ func TestSearchPath(t *testing.T) {
 		}
 		g := take(t, s, r)
 		if last > 0 && g.Fence <= last {
-			t.Errorf("user %s: fence %d after %d", user, g.Fence, last)
+			t.Errorf("SAFETY: user %s: fence %d after %d", user, g.Fence, last)
 		}
 		last = g.Fence
 		release(t, s, r)

@@ -235,7 +235,7 @@ func TestSplitVotes(t *testing.T) {
 					case err == nil && winner < 0:
 						winner = i
 					case err == nil:
-						t.Fatalf("round %d: both %d and %d have it", round, winner, i)
+						t.Fatalf("SAFETY: round %d: both %d and %d have it", round, winner, i)
 					case !errors.Is(err, driver.ErrHeld):
 						t.Fatal(err)
 					}

@@ -85,7 +85,7 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 			c[i%3].restart()
 			again, err := a.Extend(t.Context(), r.Name, r.Token, r.TTL)
 			if err != nil || again.Fence != g.Fence {
-				t.Fatalf("after restart %d: %v, fence %d, was %d", i+1, err, again.Fence, g.Fence)
+				t.Fatalf("SAFETY: after restart %d: %v, fence %d, was %d", i+1, err, again.Fence, g.Fence)
 			}
 			pass(time.Second)
 			wantHolders(t, c, "n", 1, 2, 3)

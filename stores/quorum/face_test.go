@@ -37,7 +37,7 @@ func TestLockOutlivesItsMembers(t *testing.T) {
 			}
 		}
 		if err := lock.Check(t.Context()); err != nil || lock.Fence() != fence {
-			t.Errorf("after an hour: %v, fence %d, was %d", err, lock.Fence(), fence)
+			t.Errorf("SAFETY: after an hour: %v, fence %d, was %d", err, lock.Fence(), fence)
 		}
 		if _, err := b.TryAcquire(t.Context(), "n"); !errors.Is(err, padlock.ErrHeld) {
 			t.Errorf("beside it: %v", err)

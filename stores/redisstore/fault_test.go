@@ -106,14 +106,14 @@ func TestClientKill(t *testing.T) {
 				for ctx.Err() == nil {
 					hold(ctx, t, s, "job", func(fence uint64) {
 						if !inside.TryLock() {
-							t.Error("two hold the lock")
+							t.Error("SAFETY: two hold the lock")
 							return
 						}
 						if holds++; holds >= enough && time.Since(began) > 2*time.Second {
 							cancel()
 						}
 						if fence <= last {
-							t.Errorf("fence %d comes after %d", fence, last)
+							t.Errorf("SAFETY: fence %d comes after %d", fence, last)
 						}
 						last = fence
 						inside.Unlock()

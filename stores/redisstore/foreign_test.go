@@ -62,7 +62,7 @@ func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, in
 		if n == 1 {
 			longest = max(longest, time.Since(began))
 			if !inside.TryLock() {
-				t.Error("PHP has the lock at the same time as another program")
+				t.Error("SAFETY: PHP has the lock at the same time as another program")
 				return longest
 			}
 			work()
@@ -109,7 +109,7 @@ func TestForeignPoller(t *testing.T) {
 				for ctx.Err() == nil {
 					hold(ctx, t, s, "job", func(uint64) {
 						if !inside.TryLock() {
-							t.Error("two hold the lock")
+							t.Error("SAFETY: two hold the lock")
 							return
 						}
 						pause(ctx, 5*time.Millisecond)

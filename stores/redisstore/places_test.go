@@ -127,7 +127,7 @@ func waitAndTake(t *testing.T, open func(ctx context.Context) (driver.Store, err
 	w := waits(t, stores[1], "job")
 	free(t, stores[0], r)
 	if g, _ := w.got(); g.Fence <= first.Fence {
-		t.Errorf("fence %d comes after %d", g.Fence, first.Fence)
+		t.Errorf("SAFETY: fence %d comes after %d", g.Fence, first.Fence)
 	}
 	free(t, stores[1], w.r)
 }

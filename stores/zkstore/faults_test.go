@@ -239,7 +239,7 @@ func promoteDemote(t testing.TB, s *zkstore.Store, name string) {
 		whileUncertain(t, "Convert", func() (err error) { g, err = s.Convert(t.Context(), r); return err })
 	}
 	if g.Fence <= before {
-		t.Errorf("the fence was %d, and is %d after the promotion", before, g.Fence)
+		t.Errorf("SAFETY: the fence was %d, and is %d after the promotion", before, g.Fence)
 	}
 	surelyRelease(t, s, r)
 }
@@ -262,7 +262,7 @@ func raiseAndBreak(t testing.TB, s *zkstore.Store, name string) {
 	var st driver.State
 	whileUncertain(t, "Inspect", func() (err error) { st, err = s.Inspect(t.Context(), name); return err })
 	if st.Fence != g.Fence+1000 {
-		t.Errorf("the fence was raised to %d, and is %d", g.Fence+1000, st.Fence)
+		t.Errorf("SAFETY: the fence was raised to %d, and is %d", g.Fence+1000, st.Fence)
 	}
 	if _, err := s.Break(t.Context(), name, st.Fence); errors.Is(err, driver.ErrLost) {
 		t.Errorf("Break: %v", err)

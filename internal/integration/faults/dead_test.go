@@ -160,7 +160,7 @@ func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 		other.TTL = ttl
 		_, err := b.Acquire(t.Context(), other)
 		if err == nil && time.Now().Before(until) {
-			t.Fatalf("granted before %v, while somebody holds it", until)
+			t.Fatalf("SAFETY: granted before %v, while somebody holds it", until)
 		}
 		return err == nil
 	})

@@ -21,7 +21,7 @@ type site struct {
 
 func (s *site) visit(fence uint64) {
 	if !s.inside.TryLock() {
-		s.t.Error("two hold the lock")
+		s.t.Error("SAFETY: two hold the lock")
 		return
 	}
 	defer s.inside.Unlock()

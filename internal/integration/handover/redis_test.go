@@ -75,10 +75,10 @@ func (y *yard) once(l *padlock.Locker) bool {
 	}
 	until := validUntil(h)
 	if other := y.inside.Swap(h); other != nil && valid(other) && valid(h) {
-		y.t.Error("two hold the lock")
+		y.t.Error("SAFETY: two hold the lock")
 	}
 	if last := y.highest.Swap(h.Fence()); h.Fence() <= last && valid(h) {
-		y.t.Errorf("fence %d after %d", h.Fence(), last)
+		y.t.Errorf("SAFETY: fence %d after %d", h.Fence(), last)
 	}
 	if err := y.seen.Check(name, h.Fence()); err != nil && valid(h) {
 		y.t.Error(err)

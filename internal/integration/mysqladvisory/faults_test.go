@@ -40,7 +40,7 @@ func TestKilledConnection(t *testing.T) {
 				t.Errorf("Extend: %v", err)
 			}
 			if _, later := eventually(t, b, "job"); later.Fence <= g.Fence {
-				t.Errorf("the fence was %d, and is %d after the kill", g.Fence, later.Fence)
+				t.Errorf("SAFETY: the fence was %d, and is %d after the kill", g.Fence, later.Fence)
 			}
 			if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
 				t.Errorf("Release: %v, %v", out, err)
@@ -298,7 +298,7 @@ func TestWaitersBehindTheEighth(t *testing.T) {
 	release(t, a, last)
 	for range more {
 		if name := <-got; name != last.Name {
-			t.Errorf("a waiter for %q had its turn, which is held", name)
+			t.Errorf("SAFETY: a waiter for %q had its turn, which is held", name)
 		}
 	}
 	if n := waiting(t, dsn); n != eight {

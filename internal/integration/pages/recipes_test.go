@@ -86,7 +86,7 @@ func TestTenLinesBehindAPooler(t *testing.T) {
 			return nil
 		})
 		if err != nil || both != c.both {
-			t.Errorf("%v; both have the lock: %v, want %v", err, both, c.both)
+			t.Errorf("SAFETY: %v; both have the lock: %v, want %v", err, both, c.both)
 		}
 	}
 }

@@ -258,7 +258,7 @@ func (s site) skupper1646(t *testing.T) {
 		wg.Go(func() {
 			err := e.Run(ctx, func(lead context.Context) error {
 				if leading.Add(1) != 1 {
-					t.Error("there are two leaders")
+					t.Error("SAFETY: there are two leaders")
 				}
 				<-lead.Done()
 				leading.Add(-1)

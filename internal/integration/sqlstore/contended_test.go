@@ -295,7 +295,7 @@ func (h handOver) run(t *testing.T, a, b *party, name string) (late bool) {
 		}
 		noError(t, g.err)
 		if g.g.Fence <= above {
-			t.Errorf("%s got fence %d after %d", g.waiter, g.g.Fence, above)
+			t.Errorf("SAFETY: %s got fence %d after %d", g.waiter, g.g.Fence, above)
 		}
 		have[g.waiter] = g
 	}
@@ -337,7 +337,7 @@ func handOverUnderATransaction(t *testing.T, d contest) {
 	next := <-got
 	noError(t, next.err)
 	if next.g.Fence <= g.Fence {
-		t.Errorf("fence %d after %d", next.g.Fence, g.Fence)
+		t.Errorf("SAFETY: fence %d after %d", next.g.Fence, g.Fence)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestTablesDropped(t *testing.T) {
 				g, err := p.store.Acquire(t.Context(), driver.Request{Name: "name", Token: what, TTL: time.Minute})
 				noError(t, err)
 				if g.Fence <= last {
-					t.Errorf("%s: fence %d after %d", what, g.Fence, last)
+					t.Errorf("SAFETY: %s: fence %d after %d", what, g.Fence, last)
 				}
 				last = g.Fence
 				out, err := p.store.Release(t.Context(), "name", what, 0)

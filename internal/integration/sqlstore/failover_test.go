@@ -165,7 +165,7 @@ func TestFailover(t *testing.T) {
 	}
 	g, err := get(t, other, "advisory", "second")
 	if err != nil || g.Fence <= bound.Fence {
-		t.Errorf("an advisory lock on the new primary: fence %d after %d, %v", g.Fence, bound.Fence, err)
+		t.Errorf("SAFETY: an advisory lock on the new primary: fence %d after %d, %v", g.Fence, bound.Fence, err)
 	}
 	for name, fence := range fences {
 		if _, err := get(t, b, name, "second"); !errors.Is(err, driver.ErrHeld) {
@@ -212,7 +212,7 @@ func TestAsynchronousFailover(t *testing.T) {
 	}
 	second, err := get(t, b, "new", "second")
 	if err != nil || second.Fence <= first.Fence {
-		t.Errorf("a lock that the standby did not know: fence %d after %d, %v", second.Fence, first.Fence, err)
+		t.Errorf("SAFETY: a lock that the standby did not know: fence %d after %d, %v", second.Fence, first.Fence, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

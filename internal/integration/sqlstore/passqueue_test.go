@@ -68,7 +68,7 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 			return of.wasLate(t, "%s got the name with fence %d, want %s", one.waiter, one.g.Fence, want)
 		}
 		if one.g.Fence <= fence {
-			t.Fatalf("%s got fence %d after %d", want, one.g.Fence, fence)
+			t.Fatalf("SAFETY: %s got fence %d after %d", want, one.g.Fence, fence)
 		}
 		fence, released = one.g.Fence, time.Now()
 		_, err = of.store.Release(t.Context(), name, one.token, 0)

@@ -135,7 +135,7 @@ func pruneSome(t *testing.T, p *party) {
 	}
 	for _, name := range []string{"free", "dead holder", "ahead of the clock"} {
 		if g := p.take(t, name, driver.Request{}); g.Fence <= old[name] {
-			t.Errorf("%s: fence %d after %d", name, g.Fence, old[name])
+			t.Errorf("SAFETY: %s: fence %d after %d", name, g.Fence, old[name])
 		}
 		p.giveBack(t, name, 0)
 	}
@@ -209,10 +209,10 @@ func useOften(t *testing.T, p *party, name string, rounds int) {
 			return
 		}
 		if _, twice := inside.LoadOrStore(key, true); twice {
-			t.Errorf("%s has two holders", name)
+			t.Errorf("SAFETY: %s has two holders", name)
 		}
 		if last, ok := highest.Swap(key, lock.Fence()); ok && lock.Fence() <= last.(uint64) {
-			t.Errorf("%s: fence %d after %d", name, lock.Fence(), last)
+			t.Errorf("SAFETY: %s: fence %d after %d", name, lock.Fence(), last)
 		}
 		inside.Delete(key)
 		if err := lock.Release(); err != nil {

@@ -300,7 +300,7 @@ func noWait(t *testing.T, a, b *party) {
 			t.Errorf("%s while a transaction has checked the lock: %v", what, err)
 		}
 		if l, err := b.locker.TryAcquire(ctx, "no wait"); err == nil {
-			t.Errorf("after %s the name was granted before the end of the transaction (fence %d)", what, l.Fence())
+			t.Errorf("SAFETY: after %s the name was granted before the end of the transaction (fence %d)", what, l.Fence())
 		}
 		noError(t, tx.Commit())
 		lock.Release()
