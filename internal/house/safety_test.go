@@ -11,7 +11,7 @@ import (
 var (
 	unsafe = regexp.MustCompile(`(?i)\btwo (hold|have|owners|leaders|holders)\b|both (hold|have|lead) |leads while|` +
 		`granted (too early|before)|fences? (%d|went|fell|comes) (comes )?(after|from)|the fence fell`)
-	harmless = regexp.MustCompile(`(?i)adopted|promoted|demoted|forgotten|broken with|Break of|after the hand-over|` +
+	harmless = regexp.MustCompile(`(?i)of the two owners|adopted|promoted|demoted|forgotten|broken with|Break of|after the hand-over|` +
 		`after promotion|a permit that two have|with one fence|which %d members`)
 )
 
