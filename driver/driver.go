@@ -42,8 +42,8 @@
 //   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
 // The caller never sends a spent token to Acquire, Wait or Convert. A composite store is the caller
-// of its members. If an Acquire arrives after a Release of its token, the store may refuse it with
-// ErrLost.
+// of its members. If an Acquire arrives after a Release of its token that found nothing, the store
+// may refuse it with ErrLost.
 //
 // If the outcome of an Acquire is unknown, the caller may repeat it with the same token, unless the
 // error was [ErrSpent].

@@ -24,7 +24,7 @@
 //	 somebody came since
 //	been taken away      new try            ErrLost     ErrLost     Taken, once
 //	been released        ErrLost for a      ErrLost     ErrLost     Gone
-//	                     minute
+//	 without a hold      minute
 //	nothing              new try            ErrLost     ErrLost     Gone
 package decide
 
@@ -93,19 +93,17 @@ type Intent struct {
 	Until Time   `json:"until,omitempty"`
 }
 
-// A Spent token was released. An Acquire that was sent before the release may still be on its way,
-// and must not be granted. If Had is true, the token had something when it was released, so one
-// request of it had arrived.
+// A Spent token was released without having a hold. An Acquire that was sent before the release may
+// still be on its way, and must not be granted.
 type Spent struct {
 	Token string `json:"token"`
 	Until Time   `json:"until"`
-	Had   bool   `json:"had,omitempty"`
 }
 
 // SpentFor is how long a spent token is refused. A request arrives within this time or never.
 const SpentFor = time.Minute
 
-const maxTaken, maxSpent = 16, 16
+const maxTaken = 16
 
 // Trim removes what has ended and says nothing any more, and shortens what would last longer than
 // it ever may, in case that the clock of the store was set back. It keeps lapsed holds, but no
@@ -308,16 +306,13 @@ func (s *State) Extend(token string, ttl time.Duration, now Now) (*Hold, error) 
 	return h, err
 }
 
-// Release ends what token has. keep is the cool-down that follows. The state changes in any case:
-// the token is spent from now on, and is the last one in the list.
+// Release ends what token has. keep is the cool-down that follows. The state changes in any case: a
+// token that has nothing is spent from now on.
 func (s *State) Release(token string, keep time.Duration, now Now) driver.Outcome {
 	i := slices.IndexFunc(s.Holds, func(h Hold) bool { return h.Token == token })
 	if i < 0 {
-		out := s.releaseNothing(token)
-		s.spend(token, out != driver.OutcomeGone, now)
-		return out
+		return s.releaseNothing(token, now)
 	}
-	s.spend(token, true, now)
 	h := s.Holds[i]
 	s.Holds = slices.Delete(s.Holds, i, i+1)
 	if s.Intent.Token == token {
@@ -339,30 +334,18 @@ func (s *State) Release(token string, keep time.Duration, now Now) driver.Outcom
 	return driver.OutcomeReleased
 }
 
-func (s *State) releaseNothing(token string) driver.Outcome {
+func (s *State) releaseNothing(token string, now Now) driver.Outcome {
 	if i := slices.Index(s.Taken, token); i >= 0 {
 		s.Taken = slices.Delete(s.Taken, i, i+1)
 		return driver.OutcomeTaken
 	}
+	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Token == token })
+	s.Spent = append(s.Spent, Spent{token, now.end(SpentFor)})
 	// The waiter may have used its reservation without a claim.
 	if slices.ContainsFunc(s.unclaimed, func(h Hold) bool { return h.Token == token && !s.overtaken(&h) }) {
 		return driver.OutcomeExpired
 	}
 	return driver.OutcomeGone
-}
-
-// spend adds a token to the list of spent ones. If the list is full, one that had something gives
-// way, because a late request is less likely.
-func (s *State) spend(token string, had bool, now Now) {
-	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool {
-		had = had || p.Token == token && p.Had // a second release finds nothing
-		return p.Token == token
-	})
-	for len(s.Spent) >= maxSpent {
-		i := max(0, slices.IndexFunc(s.Spent, func(p Spent) bool { return p.Had }))
-		s.Spent = slices.Delete(s.Spent, i, i+1)
-	}
-	s.Spent = append(s.Spent, Spent{token, now.end(SpentFor), had})
 }
 
 // Convert changes the mode of a live hold to that of r. If changed is true, the state has changed,

@@ -89,12 +89,6 @@ func TestTable(t *testing.T) {
 			}
 			return s
 		}, 3, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeTaken},
-		{"been released with a hold", func(t *testing.T) *decide.State {
-			s := &decide.State{}
-			must(t, s, "a", false, at(1))
-			s.Release("a", 0, at(1))
-			return s
-		}, 2, driver.ErrLost, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 		{"been released without a hold", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			s.Release("a", 0, at(1))
@@ -219,28 +213,6 @@ func TestBounds(t *testing.T) {
 	}
 	if i := slices.IndexFunc(s.Spent, func(p decide.Spent) bool { return p.Until.Sub(at(1).At) > time.Minute }); i >= 0 {
 		t.Errorf("a spent token lasts until %v", s.Spent[i].Until)
-	}
-}
-
-// The list of spent tokens is short. A token that had nothing stays in it, because its request is
-// still on the way, and a second release says nothing else about a token.
-func TestSpentIsBounded(t *testing.T) {
-	s := &decide.State{}
-	s.Release("lost request", 0, at(1))
-	for i := range 100 {
-		token := "t" + strconv.Itoa(i)
-		must(t, s, token, false, at(2))
-		s.Release(token, 0, at(2))
-		s.Release(token, 0, at(2))
-	}
-	if len(s.Spent) != 16 || s.Spent[0].Token != "lost request" || s.Spent[15] != (decide.Spent{Token: "t99", Until: at(62).At, Had: true}) {
-		t.Errorf("%d spent: %+v", len(s.Spent), s.Spent)
-	}
-	for i := range 100 {
-		s.Release("u"+strconv.Itoa(i), 0, at(2))
-	}
-	if len(s.Spent) != 16 {
-		t.Errorf("%d spent", len(s.Spent))
 	}
 }
 

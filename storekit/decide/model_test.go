@@ -164,7 +164,6 @@ func (m *model) extend(token string, ttl time.Duration) error {
 
 func (m *model) release(token string, keep time.Duration) driver.Outcome {
 	a := m.about(token)
-	a.spent = m.end(decide.SpentFor)
 	lapsed, overtaken := a.until <= m.now.At, a.fence < m.top
 	switch had := a.has; {
 	case had && (!a.reserved || !lapsed):
@@ -187,7 +186,7 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 		a.taken--
 		return driver.OutcomeTaken
 	default:
-		a.has = false
+		a.has, a.spent = false, m.end(decide.SpentFor)
 		if had && !overtaken {
 			return driver.OutcomeExpired
 		}

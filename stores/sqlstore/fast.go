@@ -49,9 +49,9 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
 	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), ttl.Microseconds(), least, least, string(holder)}
 	if t.sql.acquire == "" {
-		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), spentMark(r.Token), []byte(r.Name)))
+		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), []byte(r.Name)))
 	} else {
-		err = t.queryRow(ctx, text, append(args, []byte(fromToken), spentMark(r.Token), []byte(r.Name))...).Scan(&g.Fence)
+		err = t.queryRow(ctx, text, append(args, []byte(fromToken), []byte(r.Name))...).Scan(&g.Fence)
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
@@ -117,7 +117,7 @@ func (t *table) prolong(ctx context.Context, name, token string, micros int64) (
 // dropHold releases a live exclusive hold, or a reservation, in one statement. ok is false if there
 // is no such hold or if somebody waits for the name.
 func (t *table) dropHold(ctx context.Context, name, token string) (ok bool, err error) {
-	ok, err = changed(t.exec(ctx, t.sql.release, []byte{}, spentMark(token), []byte(name), []byte(token)))
+	ok, err = changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
 	if changedNothing(err) {
 		return false, nil
 	}

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -66,7 +64,7 @@ func (s *state) moreOf(others []decide.Hold) moreColumn {
 		}),
 		Queue:  s.queue,
 		Lost:   each(s.Taken, func(token string) opaque { return opaque(token) }),
-		Spent:  each(slices.DeleteFunc(slices.Clone(s.Spent), hadSomething), func(p decide.Spent) rowToken { return rowToken{opaque(p.Token), p.Until} }),
+		Spent:  each(s.Spent, func(p decide.Spent) rowToken { return rowToken{opaque(p.Token), p.Until} }),
 		Intent: rowToken{opaque(s.Intent.Token), s.Intent.Until},
 		Free:   s.free,
 		Cool:   s.Cool,
@@ -75,23 +73,6 @@ func (s *state) moreOf(others []decide.Hold) moreColumn {
 		Cleared: s.cleared,
 	}
 }
-
-func hadSomething(p decide.Spent) bool { return p.Had }
-
-// lastHeld returns the token of the hold that was released last, as the column "holder" keeps it,
-// and when it was released.
-func (s *state) lastHeld() (mark string, at decide.Time) {
-	for _, p := range s.Spent {
-		if p.Had {
-			mark, at = spentMark(p.Token), p.Until.Add(-decide.SpentFor)
-		}
-	}
-	return mark, at
-}
-
-// spentMark is what the column "holder" has if the name is free, about the token that was released
-// last.
-func spentMark(token string) string { return base64.RawStdEncoding.EncodeToString([]byte(token)) }
 
 // addMore adds the contents of the column "more" to the state.
 func (s *state) addMore(m *moreColumn) {
@@ -131,9 +112,6 @@ func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string
 		return "", nil, 0, err
 	}
 	s.addMore(&m)
-	if last, err := base64.RawStdEncoding.DecodeString(holder); err == nil && len(token) == 0 && len(last) > 0 {
-		s.Spent = append(s.Spent, decide.Spent{Token: string(last), Until: h.Since.Add(decide.SpentFor), Had: true})
-	}
 	return string(rawName), s, now, nil
 }
 
@@ -150,10 +128,8 @@ func decode(text string, into any) error {
 // values returns the values of the columns, in the order in which setClause lists the columns.
 func (s *state) values() ([]any, error) {
 	h, others := s.exclusive()
-	mark := ""
 	if h == nil {
 		h = &decide.Hold{}
-		mark, h.Since = s.lastHeld()
 	}
 	rest, err := asciiJSON(s.moreOf(others))
 	if err != nil {
@@ -166,7 +142,6 @@ func (s *state) values() ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	holder += mark
 	reserved := 0
 	if h.Reserved {
 		reserved = 1

@@ -143,7 +143,6 @@ func (s *state) release(token string, keep time.Duration, now decide.Time) drive
 	s.queue = slices.DeleteFunc(s.queue, func(p place) bool { return p.Token == opaque(token) })
 	out := s.Release(token, keep, at(now))
 	if out == driver.OutcomeGone && len(s.queue) < waiters {
-		s.Spent[len(s.Spent)-1].Had = true
 		return driver.OutcomeReleased
 	}
 	return out
@@ -231,9 +230,7 @@ func (s *state) busyUntil() decide.Time {
 		end = max(end, p.Until)
 	}
 	for _, p := range s.Spent {
-		if !p.Had {
-			end = max(end, p.Until)
-		}
+		end = max(end, p.Until)
 	}
 	return end
 }

@@ -240,14 +240,14 @@ func TestCooling(t *testing.T) {
 	s := newScript(t).acquire("a", nil)
 	release := func(keep time.Duration) []reservation {
 		before := s.st.Cool
-		s.st.release(s.st.Holds[0].Token, keep, s.now)
+		s.st.release("a", keep, s.now)
 		s.st.handOver(s.now)
 		return s.st.wakeForCoolDown(before, s.now)
 	}
 	if look := release(time.Second); look != nil {
 		t.Errorf("nobody waits, and %+v has to look", look)
 	}
-	s.passTime(time.Second).acquire("d", nil).joinPushed("b", "c")
+	s.passTime(time.Second).acquire("a", nil).joinPushed("b", "c")
 	look := release(time.Second)
 	if len(look) != 1 || look[0].to.token != "b" || look[0].fence != 0 || look[0].next.token != "c" {
 		t.Errorf("%+v, want that b looks and that c is warned", look)

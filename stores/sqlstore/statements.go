@@ -15,10 +15,10 @@ import (
 //	fence     the highest fence minted for the name
 //	token     the token of the exclusive hold or reservation, or empty
 //	reserved  1 if that token has an unclaimed reservation
-//	since     when the hold began or was released; if the row was never used, when it was made
+//	since     when the hold began; if the row was never used, when the row was made
 //	until     when the lease of the hold ends
 //	least     the name stays taken until this time
-//	holder    the holder of the hold, in JSON; without a hold, the token that was released last
+//	holder    the holder of the hold, in JSON
 //	busy      until this time, a grant also reads the column "more"
 //	more      the rest of the state in JSON, or empty
 //
@@ -142,7 +142,7 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
-	free := "l.token = ? AND l.holder <> ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
+	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
 	live := " AND l.reserved = 0 AND l.until > " + d.now + " AND l.least <= " + d.now
 	switch d {
 	case dialects[PostgreSQL]:
@@ -161,7 +161,7 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
 	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
-	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, reserved = 0, since = " + d.now + ", until = 0, least = 0, holder = ?" +
+	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, reserved = 0, since = 0, until = 0, least = 0, holder = ''" +
 		strings.Replace(mine, " AND reserved = 0", "", 1) + " AND least <= " + d.now + " AND busy <= " + d.now)
 	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
 		", least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now

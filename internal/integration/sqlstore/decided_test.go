@@ -117,21 +117,7 @@ func (tw *twin) randomState(now decide.Time, reserve bool) *decide.State {
 		later(&s.Spent[i].Until)
 	}
 	later(&s.Intent.Until)
-	keptInRow(s)
 	return s
-}
-
-// keptInRow removes the tokens that a row does not keep: of those that had something when they were
-// released, it keeps the last one, while no exclusive hold is in its place.
-func keptInRow(s *decide.State) {
-	taken := slices.ContainsFunc(s.Holds, func(h decide.Hold) bool { return !h.Shared })
-	for i := len(s.Spent) - 1; i >= 0; i-- {
-		if had := s.Spent[i].Had; had && taken {
-			s.Spent = slices.Delete(s.Spent, i, i+1)
-		} else {
-			taken = taken || had
-		}
-	}
 }
 
 // An answer is what a step returns.
@@ -277,7 +263,6 @@ func (tw *twin) sameState(what string) {
 		slices.SortFunc(out, func(a, b decide.Hold) int { return strings.Compare(a.Token, b.Token) })
 		return out
 	}
-	keptInRow(tw.st)
 	same := slices.EqualFunc(live(row()), live(tw.st), func(got, want decide.Hold) bool {
 		return got.Token == want.Token && got.Shared == want.Shared && got.Reserved == want.Reserved && tw.sameFence(got.Fence, want.Fence) &&
 			tw.near(got.Since, want.Since) && tw.near(got.Until, want.Until) && tw.near(got.Least, want.Least)
@@ -400,10 +385,6 @@ func (tw *twin) write(s *decide.State) {
 		more.Lost = append(more.Lost, encoded(token))
 	}
 	for _, p := range s.Spent {
-		if p.Had {
-			own.Since, holder = p.Until.Add(-decide.SpentFor), encoded(p.Token)
-			continue
-		}
 		busy = max(busy, p.Until)
 		more.Spent = append(more.Spent, tokenText{encoded(p.Token), p.Until})
 	}
@@ -433,10 +414,9 @@ func (tw *twin) read() (state func() *decide.State, changed, untouched bool) {
 	var token []byte
 	var rest string
 	var version, reserved int
-	var holder string
 	s := &decide.State{}
-	noError(tw.t, tw.db.QueryRow(tw.query("SELECT version, fence, token, reserved, since, until, least, holder, more FROM padlock_locks WHERE name = ?"), []byte(tw.name)).
-		Scan(&version, &s.Fence, &token, &reserved, &own.Since, &own.Until, &own.Least, &holder, &rest))
+	noError(tw.t, tw.db.QueryRow(tw.query("SELECT version, fence, token, reserved, since, until, least, more FROM padlock_locks WHERE name = ?"), []byte(tw.name)).
+		Scan(&version, &s.Fence, &token, &reserved, &own.Since, &own.Until, &own.Least, &rest))
 	if own.Token, own.Reserved, own.Fence = string(token), reserved != 0, s.Fence; own.Token != "" {
 		s.Holds = append(s.Holds, own)
 	}
@@ -452,9 +432,6 @@ func (tw *twin) read() (state func() *decide.State, changed, untouched bool) {
 	}
 	for _, p := range more.Spent {
 		s.Spent = append(s.Spent, decide.Spent{Token: tw.decoded(p.Token), Until: p.Until})
-	}
-	if own.Token == "" && holder != "" {
-		s.Spent = append(s.Spent, decide.Spent{Token: tw.decoded(holder), Until: own.Since.Add(decide.SpentFor), Had: true})
 	}
 	if more.Intent != nil {
 		s.Intent = decide.Intent{Token: tw.decoded(more.Intent.Token), Until: more.Intent.Until}
