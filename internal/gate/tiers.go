@@ -47,7 +47,7 @@ var plain = []string{
 
 // longest lists the packages that take longest, the longest first.
 var longest = []string{
-	"internal/integration/sqlstore", "stores/redisstore", "stores/etcdstore", "stores/memcachestore", ".",
+	"internal/integration/sqlstore", "stores/redisstore", "stores/etcdstore", "stores/memcachestore", "internal/facetest",
 	"stores/zkstore", "stores/httpstore", "stores/pgadvisory", "cmd/padlock", "lab/chaos/mutants", "lab/chaos/rig",
 }
 

@@ -86,6 +86,7 @@ var arrows []arrowRow
 func arrowTable() []arrowRow {
 	return append(storeRows(),
 		arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
+		arrowRow{dir: "internal/facetest", tests: rootTests}, // the tests of the root from outside
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: append([]string{"open", "storekit", "storekit/overhttp"}, rootTests...)},
 		arrowRow{dir: "internal/server"},

@@ -20,15 +20,10 @@ func TestSystemsPage(t *testing.T) {
 }
 
 // testsOf returns the names that the page uses for the tests of the tree: "session:TestLazy" for a
-// function, "drivertest:acquire/contend" for a case of the suite, and the paths of scripts. The
-// package of the root is "padlock".
+// function, "drivertest:acquire/contend" for a case of the suite, and the paths of scripts.
 func testsOf(files []*houseFile) map[string]bool {
 	all := map[string]bool{}
 	for _, f := range files {
-		place := f.pkg()
-		if place == "." {
-			place = "padlock"
-		}
 		switch {
 		case path.Ext(f.path) == ".txtar":
 			all[f.path] = true
@@ -36,7 +31,7 @@ func testsOf(files []*houseFile) map[string]bool {
 		case f.test():
 			for _, d := range f.ast.Decls {
 				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
-					all[place+":"+fn.Name.Name] = true
+					all[f.pkg()+":"+fn.Name.Name] = true
 				}
 			}
 		case f.pkg() == "drivertest":

@@ -1,0 +1,260 @@
+package facetest
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// travel sends a key as text, as it would go to another process.
+func travel(t *testing.T, h *padlock.Lock) padlock.Key {
+	t.Helper()
+	key, err := h.Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := key.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Trim(string(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+		t.Errorf("the text of a key is no plain word: %q", text)
+	}
+	var arrived padlock.Key
+	if err := arrived.UnmarshalText(text); err != nil {
+		t.Fatal(err)
+	}
+	if arrived != key || arrived.Name() != h.Name() {
+		t.Errorf("%v was sent, %v arrived", key, arrived)
+	}
+	return arrived
+}
+
+func TestAdopt(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		everyKind(t, func(t *testing.T, s padlock.Store) {
+			l := newLocker(t, s)
+			var opts []padlock.Option
+			if shared {
+				opts = append(opts, padlock.Shared())
+			}
+			for _, name := range namesOfAnyKind {
+				h := acquire(t, l, name, opts...)
+				adopted, err := l.Adopt(t.Context(), travel(t, h))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if adopted.Name() != name || adopted.Shared() != shared || adopted.Fence() <= h.Fence() {
+					t.Errorf("adopted %q, shared %v, fence %d after %d", adopted.Name(), adopted.Shared(), adopted.Fence(), h.Fence())
+				}
+				// The exporter learns that it has lost the lock when it asks the store.
+				wantOnly(t, h.Check(t.Context()), "check", padlock.ErrLost)
+				wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
+				wantOnly(t, h.Release(), "release", padlock.ErrLost)
+				if err := adopted.Check(t.Context()); err != nil {
+					t.Errorf("the exporter has hurt the adopter: %v", err)
+				}
+				<-time.After(time.Minute) // renewed
+				release(t, adopted)
+			}
+		})
+	}
+}
+
+// An exported lock works as before until it is adopted; its next renewal shows that.
+func TestExportedLockGoesOnUntilItIsAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l, other := newLocker(t, store), newLocker(t, store.Open())
+		h := acquire(t, l, "job")
+		key := travel(t, h)
+		<-time.After(time.Hour)
+		if h.Remaining() == 0 {
+			t.Fatal("an exported lock is not renewed")
+		}
+		adopted, err := other.Adopt(t.Context(), key, padlock.Label("adopter"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		<-h.Context().Done()
+		if d := time.Since(start); d > 11*time.Second {
+			t.Errorf("the exporter noticed it after %v", d)
+		}
+		wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
+		// A key can be used for one adoption only.
+		_, err = l.Adopt(t.Context(), key)
+		wantOnly(t, err, "adopt", padlock.ErrLost)
+		release(t, adopted)
+		h.Release()
+	})
+}
+
+// Adopt never acquires a name that is free.
+func TestAdoptOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		h := acquire(t, l, "job", padlock.NoRenewal(), padlock.TTL(time.Second))
+		expired := travel(t, h)
+		<-time.After(2 * time.Second)
+		_, err := l.Adopt(t.Context(), expired)
+		wantOnly(t, err, "adopt", padlock.ErrLost)
+		h.Release()
+		h = acquire(t, l, "job")
+		released := travel(t, h)
+		release(t, h)
+		_, err = l.Adopt(t.Context(), released)
+		wantOnly(t, err, "adopt", padlock.ErrLost)
+		_, err = l.Adopt(t.Context(), padlock.Key{})
+		wantOnly(t, err, "adopt", padlock.ErrInvalid)
+		if !free(t, store, "job") {
+			t.Error("an Adopt that failed has taken the lock")
+		}
+		_, err = h.Export(t.Context())
+		wantOnly(t, err, "export", padlock.ErrReleased)
+	})
+}
+
+// The reply to an adoption is lost. The repeated request has the same result.
+func TestAdoptWithoutAReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLocker(t, store)
+		key := travel(t, acquire(t, l, "job"))
+		store.reply("acquire", first(2, lost))
+		adopted, err := l.Adopt(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key = travel(t, adopted)
+		store.reply("acquire", lost)
+		_, err = l.Adopt(t.Context(), key)
+		wantOnly(t, err, "adopt", padlock.ErrUncertain)
+		<-time.After(2 * time.Second)
+		if !free(t, store, "job") {
+			t.Error("an adoption that nobody got is not cleaned up")
+		}
+		adopted.Release()
+	})
+}
+
+func TestBoundStoresRefuseToExport(t *testing.T) {
+	for _, bound := range []driver.Bound{driver.BoundToConnection, driver.BoundToProcess} {
+		key := travel(t, acquire(t, newLocker(t, memstore.New()), "job"))
+		store := newRemote()
+		store.guarantees.Bound = bound
+		l := newLocker(t, store)
+		h := acquire(t, l, "job")
+		_, err := h.Export(t.Context())
+		wantOnly(t, err, "export", errors.ErrUnsupported)
+		_, err = l.Adopt(t.Context(), key)
+		wantOnly(t, err, "adopt", errors.ErrUnsupported)
+		release(t, h)
+	}
+}
+
+// A text that is not a key is refused. The error does not repeat the text, which may be a secret.
+func TestTextsThatAreNoKeys(t *testing.T) {
+	good, err := travel(t, acquire(t, newLocker(t, memstore.New()), "job")).MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"", "padlock1.", "padlock2." + string(good[9:]), string(good[:len(good)-3]), string(good) + "!", string(good[9:]),
+		"padlock1.e30", "padlock1." + strings.Repeat("A", 5000), "padlock1.eyJuIjoiIiwidCI6IngifQ",
+		"padlock1.eyJuIjoiYSJ9", "secret-canary",
+		keyText("job", "__write__"), keyText("job", strings.Repeat("t", driver.MaxToken+1)),
+		keyWord(map[string]any{"n": []byte("job"), "t": "token", "i": "a b"}),
+		keyWord(map[string]any{"n": []byte("job"), "t": "token", "i": strings.Repeat("i", driver.MaxStoreID+1)}),
+	} {
+		var key padlock.Key
+		err := key.UnmarshalText([]byte(text))
+		if !errors.Is(err, padlock.ErrInvalid) || key != (padlock.Key{}) {
+			t.Errorf("%.40q: %v, %v", text, key, err)
+		} else if len(text) > 10 && strings.Contains(err.Error(), text[9:]) {
+			t.Errorf("the error repeats the text: %v", err)
+		}
+	}
+}
+
+// keyText is the text of a key that somebody made up.
+func keyText(name, token string) string {
+	return keyWord(map[string]any{"n": []byte(name), "t": token})
+}
+
+func keyWord(fields map[string]any) string {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return "padlock1." + base64.RawURLEncoding.EncodeToString(body)
+}
+
+func FuzzKey(f *testing.F) {
+	f.Add([]byte("padlock1.eyJuIjoiYm05ciIsInQiOiJ0In0"))
+	f.Add([]byte("padlock1."))
+	f.Add([]byte("padlock2.eyJuIjoiYm05ciIsInQiOiJ0In0"))
+	f.Add([]byte(keyWord(map[string]any{"n": []byte("job"), "t": "token", "s": true, "i": "Store-Id_1"})))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var key padlock.Key
+		if key.UnmarshalText(text) != nil {
+			return
+		}
+		again, err := key.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back padlock.Key
+		if err := back.UnmarshalText(again); err != nil || back != key {
+			t.Errorf("%q became %v, then %v, %v", text, key, back, err)
+		}
+	})
+}
+
+// A key in a struct survives JSON.
+func TestKeyInJSON(t *testing.T) {
+	key := travel(t, acquire(t, newLocker(t, memstore.New()), "job"))
+	type message struct{ Key padlock.Key }
+	text, err := json.Marshal(message{key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got message
+	if err := json.Unmarshal(text, &got); err != nil || got.Key != key {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// All events of a permit have the name that the caller of Acquire gave, even if the permit is
+// adopted.
+func TestEventsOfAnAdoptedPermit(t *testing.T) {
+	rec := &recorder{}
+	l := newLocker(t, memstore.New(), padlock.Observe(padlock.ObserverFunc(rec.on)))
+	key, err := acquire(t, l, "job", padlock.Slots(2)).Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := l.Adopt(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, h)
+	if n := len(rec.all()); n < 6 {
+		t.Errorf("%d events", n)
+	}
+	for _, e := range rec.all() {
+		if e.Name != "job" {
+			t.Errorf("%v of %q", e.Kind, e.Name)
+		}
+	}
+}
