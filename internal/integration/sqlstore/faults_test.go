@@ -39,18 +39,21 @@ func writes() func([]byte) bool {
 	}
 }
 
+// harness cuts connections and loses replies. In tier 2 the server is also killed and stopped.
 func (b *bench) harness() drivertest.Harness {
-	return drivertest.Harness{
+	h := drivertest.Harness{
 		Open: b.open, Slow: true, Parallel: 8,
 		CutConnection: b.Cut,
 		LoseReply:     b.LoseReply(writes()),
-		Restart:       b.srv.Crash,
-		Pause:         b.srv.Freeze,
 	}
+	if server.IsThorough() {
+		h.Restart, h.Pause = b.srv.Crash, b.srv.Freeze
+	}
+	return h
 }
 
 // TestFaults runs the suite with the faults that a server can have: it is killed, stopped or cut
-// off, or its replies are lost.
+// off, or its replies are lost. MariaDB's part of tier 1 is TestContract.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
@@ -61,6 +64,7 @@ func TestFaults(t *testing.T) {
 		drivertest.Run(t, newBench(t, srv, d).harness())
 	})
 	t.Run("mariadb", func(t *testing.T) {
+		server.Thorough(t)
 		t.Parallel()
 		srv := server.MariaDB(t)
 		drivertest.Run(t, newBench(t, srv, database{"mysql", srv.URL() + "?interpolateParams=true", sqlstore.MySQL}).harness())

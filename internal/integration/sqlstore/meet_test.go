@@ -44,6 +44,7 @@ func TestMeetings(t *testing.T) {
 		})
 	}
 	t.Run("pgbouncer", func(t *testing.T) {
+		server.Thorough(t)
 		t.Parallel()
 		pooler := server.PgBouncer(t, server.Postgres(t, server.PostgresOptions{}), "transaction")
 		txtest.Run(t, meetings(sqlstore.PostgreSQL, func(t *testing.T) *party {
