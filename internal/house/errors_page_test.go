@@ -30,12 +30,7 @@ func TestErrorsPage(t *testing.T) {
 	}
 	report(t, checkErrorsPage(all.String(), exportedErrors(files)))
 	page := readText(t, errorsPage)
-	command, flock, found := strings.Cut(page, "Under the name `flock`")
-	if !found {
-		t.Fatal("the page has no statuses of flock(1)")
-	}
-	report(t, checkStatuses(command, append(exitStatuses(files, "cmd/padlock/internal/command"), "0")))
-	report(t, checkStatuses(flock, exitStatuses(files, "cmd/padlock/internal/flockmode")))
+	report(t, checkStatuses(page, append(exitStatuses(files, "cmd/padlock/internal/command"), "0")))
 }
 
 // exportedErrors returns the exported variables Err… of errorPackages, as "padlock.ErrHeld". A name

@@ -103,7 +103,6 @@ func (k *kit) starts(p *plan) *measure.Experiment {
 		k.started(p, flock, "flock", k.file("file"), "true"),
 		k.started(p, empty, k.file("empty")),
 		k.started(p, version, k.file(small), "version"),
-		k.started(p, "padlock flock FILE true", k.file(small), "flock", k.file("file"), "true"),
 		k.started(p, run, k.file(small), "--store", store, "run", "name", "--", "true"),
 		k.started(p, run+", Redis", k.file(small), "--store", k.redis, "run", "name", "--", "true"),
 		k.started(p, "padlock-all run NAME -- true", k.file(all), "--store", store, "run", "name", "--", "true"),

@@ -13,11 +13,8 @@ and nothing stops your work: if the work fits into one command, padlock run is
 safer, because it renews the lock and ends the command when the lock is lost.
 
 In a directory of files, such a lock is kept by padlock run and all other verbs, but
-flock(1), padlock flock and PHP do not see it; the answer of --json lists them as
-"unseen_by". It is never shared, and it ends when the machine restarts. With --keeper
-a small process holds the lock instead, so that all of them see it. Then the lock
-also ends with that process, and the keys work in stores of semaphores and advisory
-locks too. adopt cannot take over such a lock.
+flock(1) and PHP do not see it; the answer of --json lists them as "unseen_by". It is
+never shared, and it ends when the machine restarts.
 
 The key is a secret: it is all that is needed to release the lock. It goes to
 standard output or, with --key-file, into a file that only you can read. That file is
@@ -57,7 +54,6 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
 	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if it is released earlier")
 	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")
-	f.BoolVar(&set.keeper, "keeper", false, "start a process that holds the lock, so that flock(1) and PHP see it")
 	keyFlag(c, &set.keyFile, "write the key to `FILE`, readable by you only, instead of standard output")
 	return c
 }
@@ -69,16 +65,13 @@ func (a *app) acquire(ctx context.Context, set *taking, name string) error {
 	if err := a.urlAsName(name); err != nil {
 		return err
 	}
-	if set.keeper {
-		return a.acquireKept(ctx, set, name)
-	}
 	l, err := a.lasting(ctx, "acquire", name)
 	if err != nil {
 		return err
 	}
 	defer a.close(l)
 	if set.shared && l.Guarantees().Bound != 0 {
-		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s%s, or a store on a server", a.place(), orKeeper(" -s"))
+		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s, or a store on a server", a.place())
 	}
 	place, err := newKeyPlace(set.keyFile)
 	if err != nil {

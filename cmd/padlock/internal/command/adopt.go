@@ -50,9 +50,6 @@ func (a *app) adopt(ctx context.Context, file string, opts []padlock.Option) err
 	if err != nil {
 		return err
 	}
-	if hasKeeper(key) {
-		return fail(exitUsage, "unsupported", key.Name(), "a process keeps %s (padlock acquire --keeper), so nobody can take the lock over", show(key.Name()))
-	}
 	l, err := a.lasting(ctx, "adopt", key.Name())
 	if err != nil {
 		return err

@@ -41,7 +41,6 @@ var examples = map[string]struct {
 	"padlock version":    {before: "jq() { cat; }"},
 	"padlock man":        {before: `man() { cat; }`},
 	"padlock break":      {elsewhere: "the fence is one that somebody read; testdata/redis/break.txtar"},
-	"padlock flock":      {elsewhere: "flock_test.go runs such lines with flock(1), too"},
 	"padlock stores":     {elsewhere: "one asks a server; testdata/script/stores.txtar"},
 	"padlock doctor":     {elsewhere: "they need a server with TLS, and half a minute; testdata/doctor"},
 	"padlock schema":     {elsewhere: "they name servers; testdata/script/schema.txtar"},

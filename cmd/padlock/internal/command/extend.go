@@ -47,13 +47,6 @@ func (a *app) extendCommand() *cobra.Command {
 
 // extendKey extends the lock to which the key belongs, and returns how long the lock is held now.
 func (a *app) extendKey(ctx context.Context, key padlock.Key, ttl time.Duration) (time.Duration, error) {
-	if hasKeeper(key) {
-		if err := a.checkKept(key.Name(), ttl); err != nil { // 0 would ask for the release
-			return 0, err
-		}
-		answer, err := a.askKeeper(key, "extended", keeping{Extend: ttl})
-		return answer.Left, err
-	}
 	l, err := a.lasting(ctx, "extend", key.Name())
 	if err != nil {
 		return 0, err

@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -218,7 +216,6 @@ type handedOver struct {
 	Fence   uint64    `json:"fence,omitempty"`
 	Seconds float64   `json:"seconds"` // remaining time for which the lock is held
 	Until   time.Time `json:"until"`
-	Keeper  int       `json:"keeper,omitempty"` // the process that holds the lock, with --keeper
 
 	// UnseenBy lists the programs that share the store's other locks but do not see this one.
 	UnseenBy []string `json:"unseen_by,omitempty"`
@@ -254,10 +251,10 @@ func (a *app) tellKey(name string, out handedOver, place *keyPlace) error {
 		}
 		out.Key, out.KeyFile = "", place.file
 	}
-	a.remark(name, "%s is locked for %s; padlock extend prolongs that, padlock release ends it%s", show(name),
-		span(time.Duration(out.Seconds*float64(time.Second))), keptBy(out.Keeper))
+	a.remark(name, "%s is locked for %s; padlock extend prolongs that, padlock release ends it", show(name),
+		span(time.Duration(out.Seconds*float64(time.Second))))
 	if len(out.UnseenBy) > 0 && !a.json && isTerminal(os.Stderr) { // standard output may be a pipe
-		a.say(fail(0, "remark", name, "some programs do not see the lock of %s (%s); padlock acquire --keeper takes one that they see",
+		a.say(fail(0, "remark", name, "some programs do not see the lock of %s (%s); they see that of padlock run",
 			show(name), strings.Join(out.UnseenBy, ", ")).note)
 	}
 	switch {
@@ -270,14 +267,6 @@ func (a *app) tellKey(name string, out handedOver, place *keyPlace) error {
 	return err
 }
 
-// keptBy names the process that holds a lock, for the end of a message.
-func keptBy(keeper int) string {
-	if keeper == 0 {
-		return ""
-	}
-	return "; process " + strconv.Itoa(keeper) + " keeps it"
-}
-
 // unseenBy returns the programs that do not see a lock taken by "padlock acquire". Such a lock
 // stays held although no process of its holder is running. These programs see a lock only while a
 // process holds it.
@@ -285,7 +274,7 @@ func unseenBy(l *padlock.Locker) []string {
 	if l.Guarantees().Bound == driver.BoundToNothing {
 		return nil
 	}
-	return []string{"flock(1)", "padlock flock", "PHP"}
+	return []string{"flock(1)", "PHP"}
 }
 
 // lasting opens a store whose locks can outlive this process.
@@ -296,16 +285,7 @@ func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, 
 	}
 	if g := l.Guarantees(); g.Bound != 0 && !g.Detached {
 		a.close(l)
-		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run%s, or a store with leases: %s", a.place(), g.Bound, verb, orKeeper(""), withLeases(ctx))
+		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: %s", a.place(), g.Bound, verb, withLeases(ctx))
 	}
 	return l, nil
-}
-
-// orKeeper returns text for an error message. The text suggests "padlock acquire --keeper" with the
-// given additional flags. It is empty on systems on which --keeper does not work.
-func orKeeper(flags string) string {
-	if runtime.GOOS != keeperSystem {
-		return ""
-	}
-	return ", padlock acquire --keeper" + flags
 }

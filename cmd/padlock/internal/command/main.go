@@ -41,9 +41,6 @@ func smallSchemes() []driver.Scheme {
 func Main(version string) {
 	release = version
 	switched := takeMark()
-	if calledFlock() {
-		os.Exit((&app{stdout: os.Stdout, stderr: os.Stderr}).flock("flock", os.Args[1:]))
-	}
 	os.Exit((&app{stdout: os.Stdout, stderr: os.Stderr, switched: switched}).execute(os.Args[1:]))
 }
 

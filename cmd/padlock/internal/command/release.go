@@ -57,13 +57,11 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return err
 	}
 	name := key.Name()
-	var l *padlock.Locker
-	if !hasKeeper(key) {
-		if l, err = a.lasting(ctx, "release", name); err != nil {
-			return err
-		}
-		defer a.close(l)
+	l, err := a.lasting(ctx, "release", name)
+	if err != nil {
+		return err
 	}
+	defer a.close(l)
 	ctx, stop := interruptible(ctx) // before the file is moved
 	used, err := setAside(file)
 	if err != nil {
@@ -92,13 +90,8 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 	return nil
 }
 
-// releaseKey releases the lock of a key. If a keeper holds the lock, releaseKey sends a request to
-// the keeper. Otherwise it uses the Locker.
+// releaseKey releases the lock of a key.
 func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key, coolDown time.Duration) error {
-	if hasKeeper(key) {
-		_, err := a.askKeeper(key, "released", keeping{CoolDown: coolDown})
-		return err
-	}
 	g := l.Guarantees()
 	err := driver.CheckKeep("CoolDown", coolDown, &g) // the person can choose another time, so the lock is kept
 	if err == nil {

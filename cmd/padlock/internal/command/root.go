@@ -30,7 +30,7 @@ const ownFiles = 5
 
 // execute runs the command line and returns the exit status.
 func (a *app) execute(args []string) int {
-	if err := limits.Descriptors(ownFiles); err != nil && (len(args) == 0 || args[0] != "flock") {
+	if err := limits.Descriptors(ownFiles); err != nil {
 		a.say(note{Event: "system", Message: err.Error(), Exit: exitSystem})
 		return exitSystem
 	}
@@ -126,12 +126,12 @@ does the job, or only one machine, with a store on a server such as Redis.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})
-	addGroup(root, "Work under a lock:", a.runCommand(), a.flockCommand())
+	addGroup(root, "Work under a lock:", a.runCommand())
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
-	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand(), verifyWorkerCommand(), a.keeperCommand())
+	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand(), verifyWorkerCommand())
 	inPadlocksWords(root)
 	return root
 }

@@ -101,7 +101,7 @@ func (set *runFlags) check() error {
 	case set.unlock:
 		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
 	case set.noFork:
-		return usage("-F: padlock stays with the command, to end it if the lock is lost; padlock flock -F does not")
+		return usage("-F: padlock stays with the command, to end it if the lock is lost")
 	}
 	if set.skipOK {
 		set.conflict = 0

@@ -22,9 +22,6 @@ import (
 
 // The commands that scripts run, besides the system's.
 func TestMain(m *testing.M) {
-	if calledFlock() { // flock is not in the map below, because the map's commands hide the system's
-		Main("")
-	}
 	testscript.Main(inProcess{m}, map[string]func(){
 		"padlock":        command,
 		"padlock-all":    commandOfAll,

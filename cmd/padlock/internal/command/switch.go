@@ -57,9 +57,9 @@ func takeMark() bool {
 	return mark == strconv.Itoa(markedProcess())
 }
 
-// storeless are the verbs that use no store. They never switch. The keeper and the worker of
-// verify get their store from the verb that started them, which has switched if it had to.
-var storeless = []string{smallName, "completion", "flock", "help", "key", "man", "version", keeperVerb, workerVerb, cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+// storeless are the verbs that use no store. They never switch. The worker of verify gets its
+// store from the verb that started it, which has switched if it had to.
+var storeless = []string{smallName, "completion", "help", "key", "man", "version", workerVerb, cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
 // chooseProgram switches to padlock-all if the verb needs it. It returns only if this program
 // has what the verb needs, or if the switch has failed.

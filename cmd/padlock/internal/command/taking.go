@@ -8,15 +8,10 @@ type taking struct {
 	wait, ttl, atLeast seconds
 	conflict           exitStatus
 	label, keyFile     string
-	keeper             bool
 }
 
 func (set *taking) options() []padlock.Option {
-	opts := acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast)
-	if !set.keeper {
-		opts = append(opts, padlock.Detached())
-	}
-	return opts
+	return append(acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast), padlock.Detached())
 }
 
 // acquireOptions converts flags into options of Acquire. The commands "padlock run" and "padlock

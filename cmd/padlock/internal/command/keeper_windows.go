@@ -1,5 +1,0 @@
-package command
-
-import "syscall"
-
-func ownSession() *syscall.SysProcAttr { return nil }
