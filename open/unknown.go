@@ -57,7 +57,6 @@ var importables = []importable{
 	{[]string{"az"}, "stores/s3store", "s3store.AzureScheme()"},
 	{[]string{"dynamodb"}, "stores/dynamostore", "dynamostore.Scheme()"},
 	{[]string{"kubernetes"}, "stores/leasestore", "leasestore.Scheme()"},
-	{[]string{"nats"}, "stores/natsstore", "natsstore.Scheme()"},
 	{[]string{"padlock+https", "padlock+http"}, "stores/httpstore", "httpstore.Scheme()"},
 }
 

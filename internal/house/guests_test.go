@@ -61,7 +61,6 @@ var guests = []guest{
 	{"stores/leasestore", "go.yaml.in/yaml/v3", false, "reads the kubeconfig of kubectl, which is YAML; it requires nothing itself"},
 	{"lab", "github.com/johannesboyne/gofakes3", false, "an S3 in memory, for the soak"},
 	{"stores/dynamostore", "github.com/minio/minio-go/v7/pkg/credentials", false, "finds the access key where the tools of AWS find it"},
-	{"stores/natsstore", "github.com/nats-io/nats.go", false, "the client: logins of every kind, watches that outlive a lost connection, the servers of a cluster"},
 	{"stores/zkstore", "github.com/go-zookeeper/zk", false, "the client, in Go alone, which can move its session to another server"},
 	{"stores/sqlstore/drivers", "github.com/go-sql-driver/mysql", false, "the driver for MySQL and MariaDB"},
 	{"stores/sqlstore/drivers", "github.com/jackc/pgx/v5", false, "the driver for PostgreSQL, which can LISTEN"},

@@ -14,7 +14,6 @@ import (
 	"github.com/padlock-go/padlock/stores/leasestore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 	"github.com/padlock-go/padlock/stores/mongostore"
-	"github.com/padlock-go/padlock/stores/natsstore"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/padlock-go/padlock/stores/s3store"
@@ -45,7 +44,6 @@ func Schemes() []driver.Scheme {
 		s3store.AzureScheme(),
 		dynamostore.Scheme(),
 		leasestore.Scheme(),
-		natsstore.Scheme(),
 		httpstore.Scheme(),
 	}
 }

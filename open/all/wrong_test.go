@@ -79,10 +79,6 @@ var moulds = []mould{
 	},
 	{schemes: []string{"kubernetes"}, url: "SCHEME://shop?endpoint=http://127.0.0.1:1&", noHost: true, wrong: []string{"lazy=maybe", "clock=x", "ca-file=/dev/null"}},
 	{
-		schemes: []string{"nats"}, url: "SCHEME://HOST/locks?", several: true,
-		wrong: []string{"lazy=maybe", "tls=maybe", "clock=x", "skew=5", "replicas=0", "replicas=x", "creds="},
-	},
-	{
 		schemes: []string{"padlock+https", "padlock+http"}, url: "SCHEME://HOST?", several: true,
 		wrong: []string{"lazy=maybe", "plaintext=maybe", "token-file=", "cert="},
 	},

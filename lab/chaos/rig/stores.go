@@ -78,7 +78,6 @@ func Rows() []Row {
 		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
 		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
 		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling("kit", etcdMembers)},
-		{"NATS", "restarts that keep the disk", nil, natsServer},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
 		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling("kit", zooKeepers)},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
