@@ -41,7 +41,6 @@ func Schemes() []driver.Scheme {
 		mongostore.Scheme(),
 		s3store.Scheme(),
 		s3store.GoogleScheme(),
-		s3store.AzureScheme(),
 		dynamostore.Scheme(),
 		leasestore.Scheme(),
 		httpstore.Scheme(),

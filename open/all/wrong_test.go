@@ -70,10 +70,6 @@ var moulds = []mould{
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s", "region=eu"},
 	},
 	{
-		schemes: []string{"az"}, url: "SCHEME://container/locks?account=shop&endpoint=http://127.0.0.1:1&", noHost: true,
-		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s", "path-style=maybe", "region=eu"},
-	},
-	{
 		schemes: []string{"dynamodb"}, url: "SCHEME://table/locks?region=eu-west-1&endpoint=http://127.0.0.1:1&", noHost: true,
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s"},
 	},

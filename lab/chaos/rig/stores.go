@@ -88,7 +88,6 @@ func Rows() []Row {
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
 		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
 		{"S3 in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(bucket, "s3://soak/locks?skew=0s&endpoint=http://%s")},
-		{"Azure in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(container, "az://locks/a?account=soak&skew=0s&endpoint=http://%s")},
 		{"DynamoDB in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(table, "dynamodb://soak/locks?skew=0s&endpoint=http://%s")},
 		{"Kubernetes in memory", "a service that is throttled, gets requests twice, or sets its clock", nil, inCloud(leases, "kubernetes://shop/locks?endpoint=http://%s")},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},

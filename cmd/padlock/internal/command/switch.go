@@ -33,7 +33,7 @@ import (
 // onlyInAll are the stores that only padlock-all has, by the schemes of their URLs and of Symfony's
 // DSNs. A test compares the list with package open/all.
 var onlyInAll = []string{
-	"az", "dynamodb", "etcd", "etcds", "gs", "kubernetes", "mariadb", "mariadb+advisory", "mongodb", "mongodb+srv", "mysql", "mysql+advisory",
+	"dynamodb", "etcd", "etcds", "gs", "kubernetes", "mariadb", "mariadb+advisory", "mongodb", "mongodb+srv", "mysql", "mysql+advisory",
 	"mysql2", "mysql2+advisory", "pdo-mysql", "pdo-pgsql", "pgsql", "pgsql+advisory", "postgres", "postgres+advisory", "postgresql",
 	"postgresql+advisory", "s3", "sqlite", "sqlite3", "zk", "zookeeper",
 }
