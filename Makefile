@@ -131,7 +131,7 @@ test-kubernetes: ## The suite of leasestore on an API server of Kubernetes, whic
 	@.ci/test-kubernetes
 
 .PHONY: test-leaderelection
-test-leaderelection: ## The leader election of client-go with the code of docs/adapters.md, and with leasestore
+test-leaderelection: ## The leader election of client-go, together with leasestore
 	@.ci/test-leaderelection
 
 .PHONY: clients

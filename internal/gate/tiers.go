@@ -35,7 +35,7 @@ var plain = []string{
 	"internal/house",
 	"internal/integration/mysqladvisory",
 	"internal/integration/sqlstore",
-	"internal/integration/adapters", // golang-migrate and tusd have races of their own
+	"internal/integration/adapters", // golang-migrate has races of its own
 	"internal/server",
 	"lab/bench/measure", "lab/chaos", "lab/chaos/judge", "lab/plots", "lab/site",
 	"open", "open/all",
