@@ -126,16 +126,12 @@ test-dynalite: ## The suite of dynamostore on dynalite, which npm brings
 test-fake-gcs: ## The suite of s3store on fake-gcs-server, a stand-in for Google Cloud Storage
 	@.ci/test-fake-gcs
 
-.PHONY: test-azurite
-test-azurite: ## The suite of s3store on Azurite, a stand-in for Azure Blob Storage, which npm brings
-	@.ci/test-azurite
-
 .PHONY: test-kubernetes
 test-kubernetes: ## The suite of leasestore on an API server of Kubernetes, which is built from its modules; KUBE_APISERVER=path takes a built one
 	@.ci/test-kubernetes
 
 .PHONY: test-leaderelection
-test-leaderelection: ## The leader election of client-go with the code of docs/adapters.md, and with leasestore
+test-leaderelection: ## The leader election of client-go, together with leasestore
 	@.ci/test-leaderelection
 
 .PHONY: clients

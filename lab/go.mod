@@ -49,7 +49,6 @@ require (
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
-	github.com/padlock-go/padlock/stores/natsstore v0.0.0
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0
@@ -89,12 +88,6 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
-require (
-	github.com/nats-io/nats.go v1.55.0 // indirect
-	github.com/nats-io/nkeys v0.4.16 // indirect
-	github.com/nats-io/nuid v1.0.1 // indirect
-)
-
 replace github.com/padlock-go/padlock => ..
 
 replace github.com/padlock-go/padlock/stores/dynamostore => ../stores/dynamostore
@@ -104,8 +97,6 @@ replace github.com/padlock-go/padlock/stores/leasestore => ../stores/leasestore
 replace github.com/padlock-go/padlock/stores/etcdstore => ../stores/etcdstore
 
 replace github.com/padlock-go/padlock/stores/mongostore => ../stores/mongostore
-
-replace github.com/padlock-go/padlock/stores/natsstore => ../stores/natsstore
 
 replace github.com/padlock-go/padlock/open/all => ../open/all
 

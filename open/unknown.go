@@ -54,10 +54,8 @@ var importables = []importable{
 	{[]string{"mongodb", "mongodb+srv"}, "stores/mongostore", "mongostore.Scheme()"},
 	{[]string{"s3"}, "stores/s3store", "s3store.Scheme()"},
 	{[]string{"gs"}, "stores/s3store", "s3store.GoogleScheme()"},
-	{[]string{"az"}, "stores/s3store", "s3store.AzureScheme()"},
 	{[]string{"dynamodb"}, "stores/dynamostore", "dynamostore.Scheme()"},
 	{[]string{"kubernetes"}, "stores/leasestore", "leasestore.Scheme()"},
-	{[]string{"nats"}, "stores/natsstore", "natsstore.Scheme()"},
 	{[]string{"padlock+https", "padlock+http"}, "stores/httpstore", "httpstore.Scheme()"},
 }
 

@@ -15,7 +15,6 @@ var second = []string{
 	"lab/chaos/mutants",     // broken stores, which the soak has to find
 	"lab/chaos/rig",         // the soak itself
 	"lab/simulation",        // claims about ten thousand processes
-	"stores/natsstore",      // on storekit/register, whose suites are in tier 1; its server is built first
 }
 
 // exceptions lists what second does not stand for: the suite of the contract on databases, and the
@@ -36,12 +35,12 @@ var plain = []string{
 	"internal/house",
 	"internal/integration/mysqladvisory",
 	"internal/integration/sqlstore",
-	"internal/integration/adapters", // golang-migrate and tusd have races of their own
+	"internal/integration/adapters", // golang-migrate has races of its own
 	"internal/server",
 	"lab/bench/measure", "lab/chaos", "lab/chaos/judge", "lab/plots", "lab/site",
 	"open", "open/all",
 	"session/sessiontest", "session/sessiontest/",
-	"stores/dynamostore", "stores/leasestore", "stores/natsstore", "stores/s3store",
+	"stores/dynamostore", "stores/leasestore", "stores/s3store",
 	"stores/quorum",
 }
 

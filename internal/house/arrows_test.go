@@ -181,8 +181,6 @@ func storeRows() []arrowRow {
 			code = append(code, "storekit/advisory", "internal/login")
 		case "stores/mysqladvisory":
 			code = append(code, "storekit/advisory")
-		case "stores/natsstore":
-			code = append(code, "storekit/register")
 		case "stores/leasestore":
 			code = append(code, "storekit/register", "storekit/overhttp")
 		case "stores/httpstore":

@@ -20,7 +20,6 @@ var compiledOnly = map[string]string{
 	"stores/memcachestore":             "a memcached server",
 	"stores/mongostore":                "a MongoDB server",
 	"stores/mysqladvisory":             "a MySQL or MariaDB server",
-	"stores/natsstore":                 "a NATS server",
 	"stores/pgadvisory":                "a PostgreSQL server",
 	"stores/redisstore":                "a Redis server",
 	"stores/s3store":                   "a bucket of S3",

@@ -46,9 +46,6 @@ require (
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
-	github.com/nats-io/nats.go v1.55.0 // indirect
-	github.com/nats-io/nkeys v0.4.16 // indirect
-	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
@@ -70,7 +67,6 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/padlock-go/padlock/lab v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
-	github.com/padlock-go/padlock/stores/natsstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
@@ -88,7 +84,6 @@ replace (
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
 	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
-	github.com/padlock-go/padlock/stores/natsstore => ../../stores/natsstore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
 	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
 	github.com/padlock-go/padlock/stores/zkstore => ../../stores/zkstore

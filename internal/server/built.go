@@ -8,14 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 )
 
-// built builds a server from its module in testdata, unless this machine has it already, and
-// returns its path. The build runs outside of the workspace, because the modules of the workspace
-// need other versions of the same dependencies. The server is always built without -race.
-func built(name string) (string, error) {
+// builtEtcd builds etcd from its module in testdata, unless this machine has it already, and returns
+// its path. The build runs outside of the workspace, because the modules of the workspace need other
+// versions of the same dependencies. The server is always built without -race.
+var builtEtcd = sync.OnceValues(func() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
-	source := filepath.Join(filepath.Dir(file), "testdata", name)
+	source := filepath.Join(filepath.Dir(file), "testdata", "etcd")
 	sum := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
 		text, err := os.ReadFile(filepath.Join(source, name))
@@ -29,7 +30,7 @@ func built(name string) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(cache, "padlock-test-servers")
-	path := filepath.Join(dir, name+"-"+hex.EncodeToString(sum.Sum(nil)[:8]))
+	path := filepath.Join(dir, "etcd-"+hex.EncodeToString(sum.Sum(nil)[:8]))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -45,4 +46,4 @@ func built(name string) (string, error) {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return path, os.Rename(part, path)
-}
+})

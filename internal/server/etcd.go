@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -166,5 +165,3 @@ func etcdBinary(t testing.TB) string {
 	}
 	return path
 }
-
-var builtEtcd = sync.OnceValues(func() (string, error) { return built("etcd") })

@@ -14,7 +14,6 @@ import (
 	"github.com/padlock-go/padlock/stores/leasestore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 	"github.com/padlock-go/padlock/stores/mongostore"
-	"github.com/padlock-go/padlock/stores/natsstore"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/padlock-go/padlock/stores/s3store"
@@ -42,10 +41,8 @@ func Schemes() []driver.Scheme {
 		mongostore.Scheme(),
 		s3store.Scheme(),
 		s3store.GoogleScheme(),
-		s3store.AzureScheme(),
 		dynamostore.Scheme(),
 		leasestore.Scheme(),
-		natsstore.Scheme(),
 		httpstore.Scheme(),
 	}
 }

@@ -124,7 +124,7 @@ func TestErrorsSayWhatToWrite(t *testing.T) {
 		"/var/lib/my locks":                   "write file:///var/lib/my%20locks",
 		`C:\locks`:                            "for a directory on a drive write file:///C:/",
 		"locks":                               "a URL such as file:///var/lib/locks",
-		"nowhere://host":                      "there is no store for nowhere: URLs; there are stores for all:, az:, dynamodb:, etcd:, file:, gs:, kubernetes:, memcached:, memory:, mongodb:, mysql+advisory:, mysql:, nats:, padlock+https:, postgres+advisory:, postgres:, quorum:, redis:, s3:, semaphore:, sqlite:, zookeeper:",
+		"nowhere://host":                      "there is no store for nowhere: URLs; there are stores for all:, dynamodb:, etcd:, file:, gs:, kubernetes:, memcached:, memory:, mongodb:, mysql+advisory:, mysql:, padlock+https:, postgres+advisory:, postgres:, quorum:, redis:, s3:, semaphore:, sqlite:, zookeeper:",
 		"file://host/dir":                     "a file store's URL has no host",
 		"file:///dir?colour=red":              `unknown parameter "colour"`,
 		"memory:?x=y":                         "write memory: or memory:?max-ttl=10m and nothing more",

@@ -28,9 +28,6 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
 	github.com/minio/minio-go/v7 v7.4.1 // indirect
-	github.com/nats-io/nats.go v1.55.0 // indirect
-	github.com/nats-io/nkeys v0.4.16 // indirect
-	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
@@ -63,7 +60,6 @@ require (
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
 	github.com/padlock-go/padlock/stores/leasestore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0
-	github.com/padlock-go/padlock/stores/natsstore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/redis/rueidis v1.0.79 // indirect
@@ -77,7 +73,6 @@ replace (
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
 	github.com/padlock-go/padlock/stores/leasestore => ../../stores/leasestore
 	github.com/padlock-go/padlock/stores/mongostore => ../../stores/mongostore
-	github.com/padlock-go/padlock/stores/natsstore => ../../stores/natsstore
 	github.com/padlock-go/padlock/stores/pgadvisory => ../../stores/pgadvisory
 	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
 	github.com/padlock-go/padlock/stores/zkstore => ../../stores/zkstore

@@ -15,7 +15,7 @@ import (
 var withPasswords = []string{
 	"redis://u@127.0.0.1:1?", "postgres://u@127.0.0.1:1/db?sslmode=disable&", "postgres+advisory://u@127.0.0.1:1/db?sslmode=disable&",
 	"mysql://u@127.0.0.1:1/db?", "mysql+advisory://u@127.0.0.1:1/db?", "etcd://u@127.0.0.1:1?", "zookeeper://u@127.0.0.1:1?",
-	"memcached://u@127.0.0.1:1?", "nats://u@127.0.0.1:1/locks?", "mongodb://u@127.0.0.1:1/db?",
+	"memcached://u@127.0.0.1:1?", "mongodb://u@127.0.0.1:1/db?",
 }
 
 // A password file is read at each connect, so a store that is opened lazily does not need it yet.

@@ -14,7 +14,7 @@ import (
 var packageOf = map[string]string{
 	"memory": "memstore", "file": "filestore", "redis": "redisstore", "postgres": "sqlstore", "mysql": "sqlstore", "sqlite": "sqlstore",
 	"postgres+advisory": "pgadvisory", "mysql+advisory": "mysqladvisory", "semaphore": "semstore", "memcached": "memcachestore",
-	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "gs": "s3store", "az": "s3store", "dynamodb": "dynamostore", "kubernetes": "leasestore", "nats": "natsstore",
+	"zookeeper": "zkstore", "etcd": "etcdstore", "mongodb": "mongostore", "s3": "s3store", "gs": "s3store", "dynamodb": "dynamostore", "kubernetes": "leasestore",
 	"padlock+https": "httpstore",
 }
 
@@ -66,8 +66,8 @@ func TestPageSaysWhatIsPromised(t *testing.T) {
 	for sentence, names := range map[string][2][]string{
 		"All of them but `memcachestore` and `semstore` have [fences](fences.md)": {
 			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.FenceNone })},
-		"(`quorum`, `mongostore`, `s3store`, `dynamostore`, `leasestore`, `natsstore` and `httpstore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
-			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "natsstore", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
+		"(`quorum`, `mongostore`, `s3store`, `dynamostore`, `leasestore` and `httpstore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
+			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
 		"All but these two and `mysqladvisory` can share a lock among readers": {
 			{"memcachestore", "mysqladvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},
 	} {

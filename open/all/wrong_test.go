@@ -70,18 +70,10 @@ var moulds = []mould{
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s", "region=eu"},
 	},
 	{
-		schemes: []string{"az"}, url: "SCHEME://container/locks?account=shop&endpoint=http://127.0.0.1:1&", noHost: true,
-		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s", "path-style=maybe", "region=eu"},
-	},
-	{
 		schemes: []string{"dynamodb"}, url: "SCHEME://table/locks?region=eu-west-1&endpoint=http://127.0.0.1:1&", noHost: true,
 		wrong: []string{"lazy=maybe", "skew=5", "skew=-1s"},
 	},
 	{schemes: []string{"kubernetes"}, url: "SCHEME://shop?endpoint=http://127.0.0.1:1&", noHost: true, wrong: []string{"lazy=maybe", "clock=x", "ca-file=/dev/null"}},
-	{
-		schemes: []string{"nats"}, url: "SCHEME://HOST/locks?", several: true,
-		wrong: []string{"lazy=maybe", "tls=maybe", "clock=x", "skew=5", "replicas=0", "replicas=x", "creds="},
-	},
 	{
 		schemes: []string{"padlock+https", "padlock+http"}, url: "SCHEME://HOST?", several: true,
 		wrong: []string{"lazy=maybe", "plaintext=maybe", "token-file=", "cert="},

@@ -130,7 +130,7 @@ func TestUnsent(t *testing.T) {
 	}
 }
 
-// A key may stand in the query, as a shared access signature of Azure does. No error shows it.
+// A key may stand in the query. No error shows it.
 func TestSecretInQuery(t *testing.T) {
 	c, _ := start(t)
 	c.Sign = func(q *http.Request, _ []byte) error { q.URL.RawQuery += "&sig=canary"; return nil }

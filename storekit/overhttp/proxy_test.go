@@ -26,7 +26,7 @@ func TestMetadataWithoutProxy(t *testing.T) {
 	for text, want := range map[string]bool{
 		"http://bucket.example/x":                         true,
 		"http://10.0.0.1/x":                               true,
-		"http://169.254.169.254/metadata/identity":        false,
+		"http://169.254.169.254/latest/meta-data":         false,
 		"http://169.254.170.2/v2/credentials":             false,
 		"http://[fe80::1]/latest":                         false,
 		"http://metadata.google.internal/computeMetadata": false,

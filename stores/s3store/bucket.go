@@ -29,19 +29,15 @@ func (b *bucket) versionOf(r *overhttp.Reply) string {
 }
 
 // onlyIf returns the headers of a PUT that is carried out only if the object has the version.
-// Without no-store, caches may keep replies about a public object of Google or Azure.
+// Without no-store, caches may keep replies about a public object of Google.
 func (b *bucket) onlyIf(version string) map[string]string {
-	header := overhttp.IfMatch(version)
-	switch b.service {
-	case ServiceGoogle:
-		if version == "" {
-			version = "0" // there is no object
-		}
-		header = map[string]string{"X-Goog-If-Generation-Match": version, "Cache-Control": "no-store"}
-	case ServiceAzure:
-		header["X-Ms-Blob-Type"], header["X-Ms-Blob-Cache-Control"] = "BlockBlob", "no-store"
+	if b.service != ServiceGoogle {
+		return overhttp.IfMatch(version)
 	}
-	return header
+	if version == "" {
+		version = "0" // there is no object
+	}
+	return map[string]string{"X-Goog-If-Generation-Match": version, "Cache-Control": "no-store"}
 }
 
 // Get reads an object, and the Date of the reply.
@@ -71,16 +67,14 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, version strin
 		return err
 	}
 	switch code := codeOf(r); {
-	case (r.Status == http.StatusOK || r.Status == http.StatusCreated) && b.versionOf(r) != "" && len(r.Body) == 0:
+	case r.Status == http.StatusOK && b.versionOf(r) != "" && len(r.Body) == 0:
 		return nil
 	case r.Status < 300: // a page has a body, and may have an ETag
 		return fmt.Errorf("%w: %s", driver.ErrUncertain, foreign(r))
-	case r.Status == http.StatusPreconditionFailed && (b.service != ServiceAzure || code == "ConditionNotMet"):
-		return register.ErrChanged // if a program has a lease on an object, Azure answers 412 to every PUT
+	case r.Status == http.StatusPreconditionFailed:
+		return register.ErrChanged
 	case r.Status == http.StatusConflict && (code == "ConditionalRequestConflict" || code == "OperationAborted"):
 		return register.ErrChanged // another write is under way; this one was not carried out
-	case r.Status == http.StatusConflict && code == "BlobAlreadyExists":
-		return register.ErrChanged
 	case absent(r):
 		return register.ErrChanged // somebody has deleted the object
 	}
@@ -90,16 +84,12 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, version strin
 // absent reports whether there is no object. Other replies have the same status if there is no
 // bucket.
 func absent(r *overhttp.Reply) bool {
-	code := codeOf(r)
-	return r.Status == http.StatusNotFound && (code == "NoSuchKey" || code == "BlobNotFound")
+	return r.Status == http.StatusNotFound && codeOf(r) == "NoSuchKey"
 }
 
 // Names lists the objects whose keys begin with prefix.
 func (b *bucket) Names(ctx context.Context, prefix string) (keys []string, err error) {
-	query, mark := url.Values{"list-type": {"2"}, "prefix": {prefix}}, "continuation-token"
-	if b.service == ServiceAzure {
-		query, mark = url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {prefix}}, "marker"
-	}
+	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
 	for {
 		r, err := b.Read(ctx, overhttp.Request{Query: query})
 		if err != nil {
@@ -110,30 +100,20 @@ func (b *bucket) Names(ctx context.Context, prefix string) (keys []string, err e
 			Contents              []struct{ Key string }
 			IsTruncated           bool
 			NextContinuationToken string
-
-			Blobs      []string `xml:"Blobs>Blob>Name"` // of Azure
-			NextMarker string
 		}
 		if r.Status != http.StatusOK {
 			return nil, refused(r)
 		}
-		if err := xml.Unmarshal(r.Body, &page); err != nil || page.XMLName.Local != "ListBucketResult" && page.XMLName.Local != "EnumerationResults" {
+		if err := xml.Unmarshal(r.Body, &page); err != nil || page.XMLName.Local != "ListBucketResult" {
 			return nil, fmt.Errorf("%w: the list cannot be read: %s", driver.ErrUnavailable, foreign(r))
 		}
 		for _, c := range page.Contents {
 			keys = append(keys, c.Key)
 		}
-		keys = append(keys, page.Blobs...)
-		next := page.NextContinuationToken
-		if b.service == ServiceAzure {
-			next = page.NextMarker
-		} else if !page.IsTruncated {
-			next = ""
-		}
-		if next == "" {
+		if !page.IsTruncated || page.NextContinuationToken == "" {
 			return keys, nil
 		}
-		query.Set(mark, next)
+		query.Set("continuation-token", page.NextContinuationToken)
 	}
 }
 

@@ -28,23 +28,3 @@ func Example() {
 		log.Print(err)
 	}
 }
-
-// The account's key or an identity comes from the environment, as with the tools of Azure.
-func Example_azure() {
-	ctx := context.Background()
-	store, err := s3store.Open(ctx, s3store.Config{Service: s3store.ServiceAzure, Account: "shop", Bucket: "locks"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	locker := padlock.New(store)
-	defer locker.Close(ctx)
-
-	err = locker.Do(ctx, "nightly-report", func(ctx context.Context) error {
-		fence, _ := padlock.FenceFrom(ctx)
-		fmt.Println("write the report with fence", fence)
-		return nil // ctx ends if the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}

@@ -10,11 +10,7 @@ import (
 
 // Through opens the store of a URL lazily, and sends its requests through transport.
 func Through(ctx context.Context, u *url.URL, transport http.RoundTripper) (*register.Store, error) {
-	k, service := &kind, ServiceS3
-	if u.Scheme == azure.Name {
-		k, service = &azure, ServiceAzure
-	}
-	t, err := k.Read(u)
+	t, err := kind.Read(u)
 	if err != nil {
 		return nil, err
 	}
@@ -22,6 +18,6 @@ func Through(ctx context.Context, u *url.URL, transport http.RoundTripper) (*reg
 	if err != nil {
 		return nil, err
 	}
-	c.Service, c.Transport = service, transport
+	c.Transport = transport
 	return Open(ctx, c, register.Lazy())
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
-// inMemory runs a test over the services of Amazon, Google and Azure in memory, in time that costs
-// nothing.
+// inMemory runs a test over the services of Amazon and Google in memory, in time that costs nothing.
 func inMemory(t *testing.T, f func(t *testing.T, s *service)) {
-	for kind, name := range []string{"s3", "gs", "az"} {
+	for kind, name := range []string{"s3", "gs"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newService(s3store.Service(kind))
@@ -56,7 +55,6 @@ func disturbances() map[string]answering {
 		all[fmt.Sprint("500, effect=", effect)] = say(500, "InternalError", effect)
 	}
 	all["409"] = say(409, "ConditionalRequestConflict", false)
-	all["409 of Azure"] = say(409, "BlobAlreadyExists", false)
 	return all
 }
 
@@ -165,11 +163,7 @@ func TestLateEffect(t *testing.T) {
 		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
 			t.Errorf("the clean-up: %v, %v", out, err)
 		}
-		want := http.StatusPreconditionFailed
-		if s.kind == s3store.ServiceAzure {
-			want = http.StatusConflict
-		}
-		if code := (<-sent)().Code; code != want {
+		if code := (<-sent)().Code; code != http.StatusPreconditionFailed {
 			t.Errorf("the late PUT is answered %d", code)
 		}
 		if _, err := other.Acquire(t.Context(), request("job")); err != nil {

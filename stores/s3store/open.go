@@ -43,31 +43,6 @@ var google = register.Kind{
 	},
 }
 
-// azure is the kind of stores in Azure Blob Storage.
-var azure = register.Kind{
-	Options: inContainer(options("az", `"0x800000000000000"`)), // an ETag is made of a time
-	Help:    "a container of Azure Blob Storage",
-	Example: "az://container/locks",
-	Login:   "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY",
-	Params:  []string{"account", "path-style"},
-	Type:    &bucket{},
-	Connect: func(t *register.Target) (register.Register, error) {
-		c, err := config(t)
-		if err != nil {
-			return nil, err
-		}
-		c.Service = ServiceAzure
-		return connect(c, &t.Options)
-	},
-}
-
-// inContainer returns the options of a store in Azure.
-func inContainer(o register.Options) register.Options {
-	o.Keys, o.SurvivesFailover = &azureKeys, driver.PromisePartly
-	o.Notes = []string{"If the account fails over to another region, the last writes may be missing there, and with them holds."}
-	return o
-}
-
 // options returns what all services promise. No object has the version noVersion.
 func options(scheme, noVersion string) register.Options {
 	return register.Options{
@@ -83,33 +58,25 @@ func Scheme() driver.Scheme { return kind.Scheme() }
 // GoogleScheme describes the URLs of Google Cloud Storage for package open.
 func GoogleScheme() driver.Scheme { return google.Scheme() }
 
-// AzureScheme describes the URLs of Azure Blob Storage for package open.
-func AzureScheme() driver.Scheme { return azure.Scheme() }
-
 // FromURL opens the store that a URL names:
 //
 //	s3://BUCKET[/PREFIX]
 //	gs://BUCKET[/PREFIX]
-//	az://CONTAINER[/PREFIX]
 //
 // A PREFIX without a slash at its end gets one. The access key, and what the URL does not say, come
-// from where the tools of AWS, Google or Azure find them. The URL may have these parameters:
+// from where the tools of AWS or Google find them. The URL may have these parameters:
 //
 //	region=NAME     Config.Region; s3 only
-//	account=NAME    Config.Account; az only
 //	endpoint=URL    Config.Endpoint
-//	path-style=no   Config.HostStyle; not gs
+//	path-style=no   Config.HostStyle; s3 only
 //	skew=DURATION   register.Skew
 //	lazy=yes        register.Lazy
 //
 // For any other parameter FromURL returns driver.ErrInvalid. opts are applied after the parameters
 // of the URL. ctx bounds only the opening.
 func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*register.Store, error) {
-	switch u.Scheme {
-	case google.Name:
+	if u.Scheme == google.Name {
 		return google.FromURL(ctx, u, opts...)
-	case azure.Name:
-		return azure.FromURL(ctx, u, opts...)
 	}
 	return kind.FromURL(ctx, u, opts...)
 }
@@ -118,11 +85,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 // refuses a write whose condition is not met.
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
-	switch c.Service {
-	case ServiceGoogle:
+	if c.Service == ServiceGoogle {
 		t.Options = google.Options
-	case ServiceAzure:
-		t.Options = azure.Options
 	}
 	for _, set := range opts {
 		if set != nil {
@@ -138,7 +102,7 @@ func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Sto
 
 // config returns what a URL says.
 func config(t *register.Target) (Config, error) {
-	c := Config{Bucket: t.URL.Host, Prefix: t.Path, Region: t.Params["region"], Account: t.Params["account"]}
+	c := Config{Bucket: t.URL.Host, Prefix: t.Path, Region: t.Params["region"]}
 	switch t.Params["path-style"] {
 	case "no":
 		c.HostStyle = true

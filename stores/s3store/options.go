@@ -27,20 +27,16 @@ type Service int
 const (
 	ServiceS3     Service = iota // Amazon S3, or a service that speaks like it
 	ServiceGoogle                // Google Cloud Storage
-	ServiceAzure                 // Azure Blob Storage
 )
 
 // Config has the place of the locks and the credentials. Only Bucket is required. Open returns
 // driver.ErrInvalid for a wrong field. An empty field is filled from where the tools of the service
 // look: for Amazon, the environment and the files in ~/.aws.
 type Config struct {
-	// Bucket is the name of the bucket; with ServiceAzure, of the container.
+	// Bucket is the name of the bucket.
 	Bucket string
-	// Service is where the bucket is. Region is used for ServiceS3 only, and HostStyle not for
-	// ServiceGoogle.
+	// Service is where the bucket is. Region and HostStyle are used for ServiceS3 only.
 	Service Service
-	// Account is the storage account of the container. It is used for ServiceAzure only.
-	Account string
 	// Prefix is the beginning of the keys of all objects, such as "locks/". Only letters,
 	// digits and the characters - _ . / are allowed. As in a URL, it gets a slash at its end if
 	// it has none.
@@ -49,16 +45,14 @@ type Config struct {
 	Region string
 	// Endpoint is the URL of another service than the usual one, such as http://localhost:9000.
 	Endpoint string
-	// HostStyle puts the bucket into the host name; with ServiceAzure, the account. It matters
-	// only with an Endpoint, where the bucket or the account is a part of the path otherwise.
+	// HostStyle puts the bucket into the host name. It matters only with an Endpoint, where the
+	// bucket is a part of the path otherwise.
 	HostStyle bool
 	// Credentials returns the access key for a request. session is empty for a lasting key.
 	// Credentials is called often, so it should remember its results. With ServiceGoogle, the key
-	// is an HMAC key. With ServiceAzure, secret is the key of the account, or session is a shared
-	// access signature; if both are empty, Token is asked.
+	// is an HMAC key.
 	Credentials func(ctx context.Context) (id, secret, session string, err error)
-	// Token returns an access token of Google or Azure for a request. It matters only without
-	// Credentials. Token is called often, so it should remember its results.
+	// Token returns an access token of Google for a request. It matters only without Credentials. Token is called often, so it should remember its results.
 	Token func(ctx context.Context) (string, error)
 	// Transport sends the requests. It must not repeat a PUT that may have arrived.
 	Transport http.RoundTripper
@@ -88,19 +82,13 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 		c.Prefix += "/" // as in a URL: both must name the same objects
 	}
 	o.Prefix, o.Where = c.Prefix, base.String() // prefixes of a bucket fail together
-	usual := c.Endpoint == "" || c.Endpoint == googleEndpoint
-	if c.Service == ServiceAzure {
-		usual = azureHost.MatchString(base.Host)
-	}
-	if !usual {
+	if c.Endpoint != "" && c.Endpoint != googleEndpoint {
 		o.SurvivesRestart, o.SurvivesFailover = driver.PromisePartly, driver.PromisePartly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an object that it has acknowledged, and a reader must see the last write at once."}
 	}
 	b := &bucket{Client: overhttp.New(base, c.Transport), prefix: c.Prefix, service: c.Service}
 	client := &http.Client{Transport: b.HTTP.Transport}
 	switch {
-	case c.Service == ServiceAzure:
-		c.signAzure(b.Client, client)
 	case c.Service == ServiceGoogle && c.Credentials == nil:
 		signGoogle(b.Client, c.Token, client)
 	case c.Credentials == nil:
@@ -130,7 +118,7 @@ func (c *Config) sign(q *http.Request, body []byte) error {
 // complete checks the configuration, and takes what is missing from the environment.
 func (c *Config) complete() (base *url.URL, err error) {
 	switch {
-	case c.Service < ServiceS3 || c.Service > ServiceAzure:
+	case c.Service < ServiceS3 || c.Service > ServiceGoogle:
 		return nil, storekit.Invalidf("the service %d is not known", c.Service)
 	case c.Service == ServiceGoogle && (!googleForm.MatchString(c.Bucket) || strings.Contains(c.Bucket, "..")):
 		return nil, storekit.Invalidf("the bucket: it has at least 3 lower-case letters, digits, dots, hyphens and underscores")
@@ -139,12 +127,9 @@ func (c *Config) complete() (base *url.URL, err error) {
 	case !prefixForm.MatchString(c.Prefix):
 		return nil, storekit.Invalidf("the prefix: it is a path such as shop/locks/, of letters, digits and the characters - _ .")
 	}
-	switch c.Service {
-	case ServiceGoogle:
+	if c.Service == ServiceGoogle {
 		first(&c.Endpoint, googleEndpoint)
 		return c.inPath()
-	case ServiceAzure:
-		return c.inAzure()
 	}
 	first(&c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	first(&c.Region, aws.Region())

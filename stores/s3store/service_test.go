@@ -15,19 +15,13 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
 
-const (
-	theBucket  = "padlock-test"
-	theAccount = "shop"
-	theKey     = "aHVudGVyMg==" // of the account
-)
+const theBucket = "padlock-test"
 
-// A service is gofakes3, or a fake of Azure, behind front ends. Each store has a front end of its
-// own.
+// A service is gofakes3 behind front ends. Each store has a front end of its own.
 type service struct {
 	kind    s3store.Service
 	mu      sync.Mutex
@@ -60,10 +54,7 @@ func (s *service) empty() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects = gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
-	switch s.kind {
-	case s3store.ServiceAzure:
-		s.objects = fakes.NewAzure(theAccount, theBucket)
-	case s3store.ServiceGoogle:
+	if s.kind == s3store.ServiceGoogle {
 		s.objects = &generations{Handler: s.objects, of: map[string]int{}, last: 1_700_000_000_000_000}
 	}
 }
@@ -282,8 +273,6 @@ func say(status int, code string, effect bool) func(http.ResponseWriter, func() 
 
 func key(context.Context) (id, secret, session string, err error) { return "AKID", "secret", "", nil }
 
-func accountKey(context.Context) (id, secret, session string, err error) { return "", theKey, "", nil }
-
 func token(context.Context) (string, error) { return "the-token", nil }
 
 // openOn opens a store on a front end of its own.
@@ -293,15 +282,12 @@ func (s *service) openOn(ctx context.Context, skew time.Duration, opts ...regist
 		s.disturb(f)
 	}
 	c := s3store.Config{
-		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://localhost", Service: s.kind, Account: theAccount,
+		Bucket: theBucket, Prefix: "locks/", Endpoint: "http://localhost", Service: s.kind,
 		Transport: &http.Transport{DialContext: f.dial, DisableCompression: true},
 	}
-	switch s.kind {
-	case s3store.ServiceGoogle:
+	if s.kind == s3store.ServiceGoogle {
 		c.Token = token
-	case s3store.ServiceAzure:
-		c.Credentials = accountKey
-	default:
+	} else {
 		c.Credentials = key
 	}
 	store, err := s3store.Open(ctx, c, append([]register.Option{register.Skew(skew)}, opts...)...)

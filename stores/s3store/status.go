@@ -19,29 +19,7 @@ const fewestDays = 7
 
 // Status asks the service about the bucket; see driver.Reporter.
 func (b *bucket) Status(ctx context.Context) ([]driver.Finding, error) {
-	if b.service == ServiceAzure {
-		return []driver.Finding{b.versions(ctx)}, nil
-	}
 	return []driver.Finding{b.versioning(ctx), b.lifecycle(ctx)}, nil
-}
-
-// versions says whether a container of Azure keeps old versions. Azure shows that only in the reply
-// to a write: an object that was written before the setting was made has no version. So it writes
-// the record of the store once more.
-func (b *bucket) versions(ctx context.Context) driver.Finding {
-	key := b.prefix + "%padlock"
-	r, err := b.Read(ctx, overhttp.Request{Path: key})
-	if err != nil || r.Status != http.StatusOK {
-		return versioned(driver.Unknown)
-	}
-	r, err = b.Do(ctx, overhttp.Request{Method: http.MethodPut, Path: key, Header: b.onlyIf(b.versionOf(r)), Body: r.Body})
-	if err != nil || r.Status != http.StatusCreated {
-		return versioned(driver.Unknown)
-	}
-	if r.Header.Get("X-Ms-Version-Id") == "" {
-		return versioned("off")
-	}
-	return versioned("enabled")
 }
 
 // setting reads a setting of the bucket. It returns nil if the setting cannot be read.
@@ -54,18 +32,14 @@ func (b *bucket) setting(ctx context.Context, name string) *overhttp.Reply {
 }
 
 func (b *bucket) versioning(ctx context.Context) driver.Finding {
+	f := driver.Finding{Name: "versioning", Value: driver.Unknown}
 	r := b.setting(ctx, "versioning")
 	var v struct{ Status string }
 	if r == nil || xml.Unmarshal(r.Body, &v) != nil {
-		return versioned(driver.Unknown)
+		return f
 	}
-	value := strings.ToLower(v.Status)
-	first(&value, "off")
-	return versioned(value)
-}
-
-func versioned(value string) driver.Finding {
-	f := driver.Finding{Name: "versioning", Value: value}
+	f.Value = strings.ToLower(v.Status)
+	first(&f.Value, "off")
 	if f.Value == "enabled" {
 		f.Advice = "each renewal keeps an old version of the record, which costs storage: take a bucket without versions, or add a rule that deletes old versions after a day"
 	}

@@ -21,7 +21,7 @@ import (
 // roles are what a process of a test can be.
 var roles = map[string]func(p *process) error{
 	"certmagic": obtainCertificate, "gocron": runScheduler, "cron": runCron, "http": serveShop, "goose": runMigrations,
-	"watermill": handleMessages, "migrate": runMigrate, "atlas": runAtlas, "tusd": runTusd, "grpc": serveCalls,
+	"watermill": handleMessages, "migrate": runMigrate, "grpc": serveCalls,
 }
 
 // process is a child of a test. It reads a line from the test for each thing that it does, and

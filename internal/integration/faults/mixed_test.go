@@ -135,7 +135,6 @@ func TestFencesOfMembers(t *testing.T) {
 		"file": "file://" + t.TempDir(), "sqlite": "sqlite://" + filepath.Join(t.TempDir(), "locks.db"), "memory": "memory:", "semaphore": "semaphore:?hash=xxh128",
 		"s3":         "s3://bucket/prefix?region=here&endpoint=http://" + nowhere,
 		"gs":         "gs://bucket/prefix?endpoint=http://" + nowhere,
-		"az":         "az://container/prefix?account=shop&endpoint=http://" + nowhere,
 		"dynamodb":   "dynamodb://table/prefix?region=here&endpoint=http://" + nowhere,
 		"kubernetes": "kubernetes://shop?endpoint=http://" + nowhere,
 	}

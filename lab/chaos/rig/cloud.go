@@ -29,15 +29,13 @@ func bucket() (http.Handler, error) {
 
 func table() (http.Handler, error) { return fakes.NewDynamoDB("soak"), nil }
 
-func container() (http.Handler, error) { return fakes.NewAzure("soak", "locks"), nil }
-
 func leases() (http.Handler, error) { return fakes.NewKubernetes(), nil }
 
 // inCloud returns the row of a store in a service of a cloud, which this process keeps in memory.
 // The URL has the address of the service in the place of its verb.
 func inCloud(service func() (http.Handler, error), rawURL string) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
-		for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_KEY"} {
+		for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 			if err := os.Setenv(name, "soak"); err != nil { // for the workers, too
 				return nil, err
 			}

@@ -33,13 +33,13 @@ import (
 // onlyInAll are the stores that only padlock-all has, by the schemes of their URLs and of Symfony's
 // DSNs. A test compares the list with package open/all.
 var onlyInAll = []string{
-	"az", "dynamodb", "etcd", "etcds", "gs", "kubernetes", "mariadb", "mariadb+advisory", "mongodb", "mongodb+srv", "mysql", "mysql+advisory",
-	"mysql2", "mysql2+advisory", "nats", "pdo-mysql", "pdo-pgsql", "pgsql", "pgsql+advisory", "postgres", "postgres+advisory", "postgresql",
+	"dynamodb", "etcd", "etcds", "gs", "kubernetes", "mariadb", "mariadb+advisory", "mongodb", "mongodb+srv", "mysql", "mysql+advisory",
+	"mysql2", "mysql2+advisory", "pdo-mysql", "pdo-pgsql", "pgsql", "pgsql+advisory", "postgres", "postgres+advisory", "postgresql",
 	"postgresql+advisory", "s3", "sqlite", "sqlite3", "zk", "zookeeper",
 }
 
 // listOfOthers names the stores that only padlock-all has, for help texts.
-const listOfOthers = "PostgreSQL, MySQL, SQLite, etcd, ZooKeeper, NATS, MongoDB, S3, DynamoDB and Kubernetes"
+const listOfOthers = "PostgreSQL, MySQL, SQLite, etcd, ZooKeeper, MongoDB, S3, DynamoDB and Kubernetes"
 
 // markVariable marks a program that padlock has started in its own place. Its value is the id of a
 // process: on Unix, the one that the two programs share. Without the mark, two copies of padlock
