@@ -194,7 +194,7 @@ var broken = map[bug]string{
 	boundUnasked:            "answers/bound",
 	fromForgotten:           "answers/in-process",
 	inProcessReserves:       "reserve/in-process",
-	leaseUntold:             "answers/lease extend/own",
+	leaseUntold:             "acquire/repeat-shorter answers/lease extend/own",
 	leaseRoundedToNone:      "answers/lease",
 	atLeastIsTheLease:       "atleast/shorter",
 	closeKeepsBound:         "bound/close-ends",

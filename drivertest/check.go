@@ -217,9 +217,17 @@ func (c *check) isSilent() bool {
 // place returns the file and line to report for a failure. That is the line of the test case, in a
 // file cases_….go, and not a line of a helper that the case called. Helpers are methods of check.
 // In a goroutine that runs only helpers, place returns the line of the outermost helper.
-func place() string {
-	pc, helper := make([]uintptr, 32), "the suite itself"
-	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
+func place() string { return placeIn(callers()) }
+
+// callers returns what placeIn needs. Most calls fail nothing, and names of lines are expensive.
+func callers() []uintptr {
+	pc := make([]uintptr, 32)
+	return pc[:runtime.Callers(2, pc)]
+}
+
+func placeIn(callers []uintptr) string {
+	helper := "the suite itself"
+	frames := runtime.CallersFrames(callers)
 	for {
 		f, more := frames.Next()
 		if base := filepath.Base(f.File); strings.HasPrefix(base, "cases_") {

@@ -38,15 +38,16 @@ const inTime = "Every method except Wait returns within MaxSilence, even if ctx 
 
 // pending is a call that has not returned yet.
 type pending struct {
-	op, at string
-	began  time.Time
-	looks  int // how often awaitCase has seen it
+	op    string
+	at    []uintptr // for place
+	began time.Time
+	looks int // how often awaitCase has seen it
 }
 
 // begin is called at the beginning of every method but Wait. The function that it returns is called
 // at the end.
 func (cl *client) begin(op string, err *error) (end func()) {
-	c, p := cl.c, &pending{op: op, at: place(), began: time.Now()}
+	c, p := cl.c, &pending{op: op, at: callers(), began: time.Now()}
 	c.noteProgress()
 	c.mu.Lock()
 	defer c.mu.Unlock()

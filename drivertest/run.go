@@ -222,7 +222,7 @@ func (c *check) silentCall() *pending {
 
 // endSilent ends the case because the call p takes too long. It does not wait long for the case.
 func (c *check) endSilent(p *pending, done <-chan struct{}) {
-	c.fail(Failure{c.k.name, inTime, fmt.Sprintf("%s has not returned after %v", p.op, 2*driver.MaxSilence), p.at})
+	c.fail(Failure{c.k.name, inTime, fmt.Sprintf("%s has not returned after %v", p.op, 2*driver.MaxSilence), placeIn(p.at)})
 	c.mu.Lock()
 	c.over, c.silent = true, true
 	c.mu.Unlock()

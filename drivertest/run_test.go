@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // TestRun runs the suite as the author of a store does, with a real clock, and with files that
 // carry holds, which are impossible in a bubble.
 func TestRun(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	w := newWorld("")
 	h := w.harness()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
 	"github.com/padlock-go/padlock/session/phpsession"
@@ -15,6 +16,7 @@ import (
 // With lock_expire, PHP checks its lock before it writes, and so it writes nothing. Without
 // lock_expire, PHP writes the whole session.
 func TestPHPLooksAtItsLock(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ locks, want string }{
 		"lock_expire":            {patientLocks, "null"},

@@ -77,6 +77,7 @@ func TestLockNames(t *testing.T) {
 
 // TestPHPOnACluster: the lock and the session are in different slots of the cluster.
 func TestPHPOnACluster(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	o := clientOption(server.Redis(t, server.RedisOptions{Cluster: true}).Addr())
 	m, err := phpsession.New(newRedis(t, dial(t, o)).Blobs(), newLocker(t, o, redissession.PHPLocks()...),

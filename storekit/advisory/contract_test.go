@@ -29,10 +29,11 @@ func open(srv *server) *store {
 
 // The kit keeps the contract on a server without faults of its own, with connections that are cut
 // and replies that are lost. After a lost reply, the session goes on until it is settled.
-func TestContract(t *testing.T) {
-	t.Parallel()
+func TestContract(t *testing.T) { synctest.Test(t, contract) }
+
+func contract(t *testing.T) {
 	srv := newServer()
-	drivertest.Run(t, drivertest.Harness{
+	for _, f := range drivertest.Check(drivertest.Harness{
 		Open:      func(context.Context) (driver.Store, error) { return open(srv), nil },
 		Anonymous: true,
 		Slow:      true,
@@ -47,7 +48,10 @@ func TestContract(t *testing.T) {
 			d.loses = true
 			return nil
 		},
-	})
+		Logf: t.Logf,
+	}) {
+		t.Error(f)
+	}
 }
 
 func request(name string) driver.Request {

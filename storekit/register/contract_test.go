@@ -22,29 +22,28 @@ var clocks = map[string]register.Clock{
 
 // The store passes the suite with each clock, over front ends whose clocks differ by Skew.
 func TestContract(t *testing.T) {
-	for name, clock := range clocks {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newShelf(clock)
-			var fronts sync.Map // by store
-			frontOf := func(store driver.Store) *front {
-				f, _ := fronts.Load(store)
-				return f.(*front)
-			}
-			drivertest.Run(t, drivertest.Harness{
-				Open: func(context.Context) (driver.Store, error) {
-					store, f := openOn(s)
-					fronts.Store(store, f)
-					return store, nil
-				},
-				LoseReply:     func(store driver.Store) error { frontOf(store).next(lost(true)); return nil },
-				CutConnection: func(store driver.Store) error { frontOf(store).cut(); return nil },
-				Pause:         func() (func() error, error) { return s.pause(), nil },
-				SkewClock:     s.setClock,
-				Restart:       func(keepData bool) error { return s.restart(keepData) },
-			})
-		})
-	}
+	perClock(t, func(t *testing.T, s *shelf) {
+		var fronts sync.Map // by store
+		frontOf := func(store driver.Store) *front {
+			f, _ := fronts.Load(store)
+			return f.(*front)
+		}
+		for _, f := range drivertest.Check(drivertest.Harness{
+			Open: func(context.Context) (driver.Store, error) {
+				store, f := openOn(s)
+				fronts.Store(store, f)
+				return store, nil
+			},
+			LoseReply:     func(store driver.Store) error { frontOf(store).next(lost(true)); return nil },
+			CutConnection: func(store driver.Store) error { frontOf(store).cut(); return nil },
+			Pause:         func() (func() error, error) { return s.pause(), nil },
+			SkewClock:     s.setClock,
+			Restart:       func(keepData bool) error { return s.restart(keepData) },
+			Logf:          t.Logf,
+		}) {
+			t.Error(f)
+		}
+	})
 }
 
 // A record is written as a whole, so it does not grow with each token that is released without a

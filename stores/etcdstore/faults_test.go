@@ -49,6 +49,7 @@ func addresses(members []*server.Server) (all []string) {
 
 // TestLeaderKilled is T-E2: a hold and a waiter outlive the leader, and the fence rises.
 func TestLeaderKilled(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	members := server.EtcdCluster(t, 3)
 	holder, other := mustOpen(t, addresses(members)), mustOpen(t, addresses(members))
@@ -224,7 +225,11 @@ func TestIsHolderOfReaders(t *testing.T) {
 		}
 		return reply.Succeeded
 	}
-	for round := range 20 {
+	rounds := 5
+	if server.IsThorough() {
+		rounds = 20
+	}
+	for round := range rounds {
 		name := fmt.Sprint("job ", round)
 		var fence uint64
 		for _, token := range []string{"one", "two", "three"} {

@@ -10,17 +10,12 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-func harness() drivertest.Harness {
-	first := memstore.New()
-	return drivertest.Harness{Open: func(context.Context) (driver.Store, error) { return first.Open(), nil }}
-}
-
-func TestContract(t *testing.T) { drivertest.Run(t, harness()) }
-
 // In a bubble, hours of leases take no time.
-func TestContractInABubble(t *testing.T) {
+func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, f := range drivertest.Check(harness()) {
+		first := memstore.New()
+		open := func(context.Context) (driver.Store, error) { return first.Open(), nil }
+		for _, f := range drivertest.Check(drivertest.Harness{Open: open, Logf: t.Logf}) {
 			t.Error(f)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	tiers "github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
@@ -271,9 +272,9 @@ func model(t *testing.T, seed uint64, rule quorum.Rule, members int) map[string]
 }
 
 func TestModel(t *testing.T) {
-	seeds := uint64(40)
-	if testing.Short() {
-		seeds = 5
+	seeds := uint64(10)
+	if tiers.IsThorough() {
+		seeds = 40
 	}
 	total := make(map[string]int)
 	for seed := range seeds {

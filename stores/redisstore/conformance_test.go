@@ -10,7 +10,8 @@ import (
 )
 
 // TestContract checks every layout against the contract of package driver, with restarts, pauses
-// and broken connections.
+// and broken connections. The first tier runs all cases of the layouts that other programs share, and
+// of the others, which have the same scripts, the cases with faults.
 func TestContract(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -37,6 +38,7 @@ func TestContract(t *testing.T) {
 			}
 			if row.name != "set" && row.name != "string" {
 				h.Restart, h.Pause = nil, nil // these take long, and the layouts are the same
+				h.Alone = !server.IsThorough()
 			}
 			if h.Anonymous = row.name == "plain string"; !h.Anonymous {
 				h.Foreign = func(name string) (func() error, error) {

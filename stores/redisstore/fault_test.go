@@ -91,6 +91,7 @@ func TestFlushAll(t *testing.T) {
 // TestClientKill cuts all connections again and again under load: no two holds overlap, and no key
 // is left behind.
 func TestClientKill(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	var inside sync.Mutex

@@ -165,6 +165,7 @@ func TestPollersLeaveRoom(t *testing.T) {
 // TestTryAfterALongHold: a single try gets a free name right after a hold that was long enough for
 // a gap.
 func TestTryAfterALongHold(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for name, opts := range map[string][]redisstore.Option{

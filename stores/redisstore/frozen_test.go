@@ -74,6 +74,7 @@ func TestSentinelFrozen(t *testing.T) {
 // store has another subscription for these names. Without them, the only sign is a waiter that
 // missed the message about its hand-over.
 func TestClusterFrozen(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for login, rights := range map[string]string{"sharded": "+@all", "plain": "+@all -ssubscribe -spublish"} {
 		t.Run(login, func(t *testing.T) {

@@ -234,6 +234,7 @@ func finding(found []driver.Finding, name string) driver.Finding {
 // TestGuardSeesWhatComesInBetween: the server restarts between the check and the reply to a
 // request.
 func TestGuardSeesWhatComesInBetween(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	p := server.NewProxy(t, srv.Addr())

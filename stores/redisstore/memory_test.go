@@ -210,6 +210,7 @@ func (m *memory) endsBeside(keep time.Duration) {
 // TestMemoryIsShortFor holds two locks while the server has no memory. The Locker renews each of
 // them twice, and both can be extended and released.
 func TestMemoryIsShortFor(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for name, opts := range layouts {
 		t.Run(name, func(t *testing.T) {

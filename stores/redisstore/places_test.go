@@ -235,6 +235,7 @@ func noticeAfter(t *testing.T, watch *server.Server, d time.Duration) {
 
 // TestSentinel fails over: fences go on growing, even if locks are lost (T-R5).
 func TestSentinel(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	primary, _, watch := sentinel(t)
 	open := fromURL("redis+sentinel://" + watch.Addr() + "/main")

@@ -125,6 +125,7 @@ func TestMessagesWithoutShards(t *testing.T) {
 // TestSlotMoves moves the slot of a channel to another primary, and then the slots of a name,
 // while a waiter waits.
 func TestSlotMoves(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()

@@ -126,6 +126,7 @@ func lapsed(g driver.Grant) bool {
 
 // TestFirstComeFirstServed lets fifty processes wait for one name.
 func TestFirstComeFirstServed(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
@@ -200,6 +201,9 @@ func TestDeadWaiters(t *testing.T) {
 		age    time.Duration
 	}{{"killed", false, 0}, {"frozen", true, 0}, {"frozen for long", true, 800 * time.Millisecond}} {
 		t.Run(row.name, func(t *testing.T) {
+			if row.frozen {
+				server.Thorough(t)
+			}
 			t.Parallel()
 			srv := server.Redis(t, server.RedisOptions{})
 			first := opened(t, srv.Addr())

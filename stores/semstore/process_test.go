@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func TestKillFreesAtOnce(t *testing.T) {
@@ -136,11 +137,15 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 // new one. When all waiters have given up, no semaphore remains.
 func TestCancelledWaitsLeaveNoSemaphore(t *testing.T) {
 	name := unique(t, "")
+	rounds := 200
+	if server.IsThorough() {
+		rounds = 1000
+	}
 	var all sync.WaitGroup
 	for i := range 8 {
 		s := open(t, MD5)
 		all.Go(func() {
-			for j := range 1000 {
+			for j := range rounds {
 				r := request(name, fmt.Sprint(i, " ", j))
 				ctx, cancel := context.WithTimeout(context.Background(), rand.N(300*time.Microsecond))
 				if _, err := s.Wait(ctx, r, true); err == nil {
@@ -160,6 +165,7 @@ func TestCancelledWaitsLeaveNoSemaphore(t *testing.T) {
 // Processes that open, await, take and give back locks are killed at any moment. The semaphores
 // that they leave are free at once, and the next release removes them.
 func TestKilledAtAnyMoment(t *testing.T) {
+	server.Thorough(t)
 	names := []string{unique(t, "a"), unique(t, "b")}
 	var all sync.WaitGroup
 	for range 40 {

@@ -69,6 +69,7 @@ func otherPrograms(t *testing.T, srv *server.Server) {
 }
 
 func contractWithoutFences(t *testing.T, srv *server.Server) {
+	server.Thorough(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
 			return openStore(ctx, srv.Addr(), zkstore.NoFences(), zkstore.Root("/plain/locks"))

@@ -14,6 +14,7 @@ import (
 )
 
 func contractInSymfonysLayout(t *testing.T, srv *server.Server) {
+	server.Thorough(t)
 	foreign := rawConn(t, srv.Addr())
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
