@@ -9,7 +9,7 @@ import (
 
 // A lock goes down through these files. Each of them calls only files that stand below it:
 //
-//	do.go, claim.go           the methods that use those of the next line
+//	do.go                     the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
 //	token.go                  a call with a token of the caller that may wait
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,12 @@ func (e *HeldError) Foreign() bool {
 		}
 	}
 	return false
+}
+
+// Cooling reports whether nothing but a cool-down keeps the name: the last holder has released it
+// with CoolDown or HoldAtLeast, and nobody is at work.
+func (e *HeldError) Cooling() bool {
+	return len(e.Holds) > 0 && !slices.ContainsFunc(e.Holds, func(h Hold) bool { return !h.Cooling })
 }
 
 // RetryAfter returns the time until the planned end of the holds or cool-down, or of the first

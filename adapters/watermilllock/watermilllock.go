@@ -21,37 +21,11 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/padlock-go/padlock"
 )
 
-// The beginnings of the names of locks.
-const (
-	SeenPrefix = "seen:" // of Seen
-	OncePrefix = "once:" // of Once
-)
-
-// Seen returns a repository for watermill's middleware.Deduplicator, which then drops a message
-// that any server has got less than window ago. Each message costs one request. window is from 100
-// ms to 24 h.
-//
-// The Deduplicator counts a message as seen before its handler runs. If the handler fails,
-// watermill delivers the message again, and the Deduplicator drops it: the message is lost. Use
-// Seen for messages that may get lost, and [Once] for all others.
-func Seen(l *padlock.Locker, window time.Duration) middleware.ExpiringKeyRepository {
-	return seen{l, window}
-}
-
-type seen struct {
-	locker *padlock.Locker
-	window time.Duration
-}
-
-// IsDuplicate implements middleware.ExpiringKeyRepository. It reports whether the key was seen.
-func (s seen) IsDuplicate(ctx context.Context, key string) (bool, error) {
-	first, err := s.locker.Claim(ctx, SeenPrefix+key, s.window)
-	return !first && err == nil, err
-}
+// OncePrefix is the beginning of the names of locks of Once.
+const OncePrefix = "once:"
 
 // Once returns a middleware that drops a message whose handler has succeeded less than window ago,
 // on any server. key returns what the copies of a message have in common. If it is "", the message
@@ -85,10 +59,11 @@ func Once(l *padlock.Locker, key func(*message.Message) string, window time.Dura
 				return nil, wrong
 			}
 			lock, err := l.TryAcquire(m.Context(), OncePrefix+name, opts...)
-			if wasHandled(err) {
-				return nil, nil
-			}
-			if err != nil {
+			var held *padlock.HeldError
+			switch {
+			case errors.As(err, &held) && held.Cooling():
+				return nil, nil // it was handled
+			case err != nil:
 				return nil, err
 			}
 			defer lock.Release() // after a panic
@@ -114,13 +89,6 @@ func checkWindow(g padlock.Guarantees, window time.Duration) error {
 		return fmt.Errorf("%w: watermilllock: the window of Once is %v, allowed are %v to %v", padlock.ErrInvalid, window, low, high)
 	}
 	return nil
-}
-
-// wasHandled reports whether the name is taken by nothing but the cool-down that follows a success.
-func wasHandled(err error) bool {
-	var held *padlock.HeldError
-	return errors.As(err, &held) && len(held.Holds) > 0 &&
-		!slices.ContainsFunc(held.Holds, func(h padlock.Hold) bool { return !h.Cooling })
 }
 
 // OneAtATime returns a middleware that handles one message of a key at a time, on all servers. If

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/adapters/watermilllock"
 	"github.com/padlock-go/padlock/padlocktest"
@@ -32,70 +31,26 @@ func twoServers(t *testing.T) (a, b *padlock.Locker, script *padlocktest.Script)
 	return a, b, script
 }
 
-func dedup(l *padlock.Locker) message.HandlerMiddleware {
-	d := &middleware.Deduplicator{
-		KeyFactory: func(m *message.Message) (string, error) { return m.UUID, nil },
-		Repository: watermilllock.Seen(l, time.Minute), Timeout: time.Second,
-	}
-	return d.Middleware
-}
-
-func TestSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b, script := twoServers(t)
-		handled := 0
-		h := func(*message.Message) ([]*message.Message, error) { handled++; return nil, nil }
-		onA, onB := dedup(a)(h), dedup(b)(h)
-		for _, f := range []message.HandlerFunc{onA, onB, onA} {
-			if err := deliver(f, "1"); err != nil {
-				t.Error(err)
-			}
-		}
-		if handled != 1 {
-			t.Errorf("handled %d times", handled)
-		}
-		<-time.After(time.Minute + time.Second)
-		if deliver(onB, "1"); handled != 2 {
-			t.Error("a message counts as seen for longer than the window")
-		}
-		script.Fail(padlocktest.Acquire, 1, padlock.ErrUnavailable)
-		if err := deliver(onA, "2"); !errors.Is(err, padlock.ErrUnavailable) || handled != 2 {
-			t.Errorf("%v, handled %d times", err, handled)
-		}
-	})
-}
-
-// watermill's Deduplicator loses a message whose handler fails, with every repository. Once does
-// not.
+// A message whose handler has failed is handled again. watermill's Deduplicator would drop it.
 func TestAFailedMessageComesAgain(t *testing.T) {
-	for what, c := range map[string]struct {
-		middleware func(*padlock.Locker) message.HandlerMiddleware
-		tries      int
-	}{
-		"upstream": {dedup, 1},
-		"once":     {func(l *padlock.Locker) message.HandlerMiddleware { return watermilllock.Once(l, byUUID, time.Minute) }, 2},
-	} {
-		t.Run(what, func(t *testing.T) {
-			a, b, _ := twoServers(t)
-			tries := 0
-			h := func(*message.Message) ([]*message.Message, error) {
-				if tries++; tries == 1 {
-					return nil, errors.New("the database is away")
-				}
-				return nil, nil
-			}
-			if err := deliver(c.middleware(a)(h), "1"); err == nil {
-				t.Error("the error of the handler is gone")
-			}
-			for range 3 {
-				if err := deliver(c.middleware(b)(h), "1"); err != nil {
-					t.Error(err)
-				}
-			}
-			if tries != c.tries {
-				t.Errorf("%d tries, want %d", tries, c.tries)
-			}
-		})
+	a, b, _ := twoServers(t)
+	tries := 0
+	h := func(*message.Message) ([]*message.Message, error) {
+		if tries++; tries == 1 {
+			return nil, errors.New("the database is away")
+		}
+		return nil, nil
+	}
+	if err := deliver(watermilllock.Once(a, byUUID, time.Minute)(h), "1"); err == nil {
+		t.Error("the error of the handler is gone")
+	}
+	for range 3 {
+		if err := deliver(watermilllock.Once(b, byUUID, time.Minute)(h), "1"); err != nil {
+			t.Error(err)
+		}
+	}
+	if tries != 2 {
+		t.Errorf("%d tries, want 2", tries)
 	}
 }
 

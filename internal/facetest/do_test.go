@@ -194,3 +194,27 @@ func TestNestedLockAfterTheOuterEnded(t *testing.T) {
 		h.Release()
 	})
 }
+
+// TryDo runs its function or returns ErrHeld at once.
+func TestTryDo(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		ran, start := 0, time.Now()
+		opts := make([]padlock.Option, 1, 8)
+		opts[0] = padlock.Wait(time.Hour)
+		do := func() error {
+			return l.TryDo(t.Context(), "job", func(ctx context.Context) error { ran++; return nil }, opts...)
+		}
+		if err := do(); err != nil {
+			t.Error(err)
+		}
+		k := acquire(t, l, "job")
+		wantOnly(t, do(), "acquire", padlock.ErrHeld)
+		if release(t, k); ran != 1 || time.Since(start) > time.Second {
+			t.Errorf("it ran %d times, after %v", ran, time.Since(start))
+		}
+		if opts[:2][1] != nil {
+			t.Error("TryDo has written into the caller's options")
+		}
+	})
+}

@@ -12,25 +12,33 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// A message queue delivers some messages twice. Each is handled once.
-func ExampleLocker_Claim() {
+// A message queue delivers some messages twice. Each is handled once, and again after a failure.
+func ExampleHeldError_cooling() {
 	locker := padlock.New(memstore.New())
 	defer locker.Close(ctx)
 
-	for _, message := range []string{"welcome 7", "invoice 42", "welcome 7"} {
-		first, err := locker.Claim(ctx, "handled:"+message, time.Hour)
+	handle := func(message string, work error) {
+		lock, err := locker.TryAcquire(ctx, "message:"+message)
+		var held *padlock.HeldError
 		switch {
-		case err != nil:
-			fmt.Println(err) // the store is away: let the queue deliver the message again
-		case first:
-			fmt.Println("handled", message)
-		default:
+		case errors.As(err, &held) && held.Cooling():
 			fmt.Println(message, "was handled before")
+		case err != nil:
+			fmt.Println(err) // another worker is at it, or the store is away: let the message come again
+		case work != nil:
+			fmt.Println(message, "has failed:", work)
+			lock.Release() // the next delivery may begin at once
+		default:
+			fmt.Println(message, "is handled")
+			lock.Release(padlock.CoolDown(time.Hour)) // for an hour, nobody handles it again
 		}
 	}
+	handle("welcome 7", errors.New("no network"))
+	handle("welcome 7", nil)
+	handle("welcome 7", nil)
 	// Output:
-	// handled welcome 7
-	// handled invoice 42
+	// welcome 7 has failed: no network
+	// welcome 7 is handled
 	// welcome 7 was handled before
 }
 
