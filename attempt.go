@@ -255,9 +255,6 @@ func (a *attempt) settle(now driver.Instant) {
 	}
 	if l.handover.holders != nil && !a.h.shared && !a.standIn {
 		l.handover.holders[a.h.name] = a.h
-		if l.cfg.passMost > 0 && a.h.batch == nil && a.replaces == nil && a.set.token == nil { // an adopted lock may still have to be held for the time of HoldAtLeast
-			a.h.batch = l.newBatch(now)
-		}
 	}
 	if a.unsure && a.set.token == nil {
 		late := a.cleanUpOf(a.request.Name)

@@ -231,13 +231,11 @@ const (
 	// HandOverByRelease: the request that released the lock also granted it to a waiter of the same
 	// Locker.
 	HandOverByRelease
-	// HandOverInMemory: the lock was passed on by PassLocally, without a request to the store.
-	HandOverInMemory
 )
 
-var handOverNames = [...]string{"none", "queue", "release", "memory"}
+var handOverNames = [...]string{"none", "queue", "release"}
 
-// String returns "none", "queue", "release" or "memory".
+// String returns "none", "queue" or "release".
 func (h HandOver) String() string { return nameOf("HandOver", int(h), handOverNames[:]) }
 
 // Event is something that happened to a lock, for metrics, traces and logs. A later version may add

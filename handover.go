@@ -16,20 +16,16 @@ type passed struct {
 }
 
 // passOn tries to pass the lock of h on to the waiter of t. The release of h calls passOn after it
-// has ended the context of h. Without the release, h would be usable until usableUntil.
-func (h *hold) passOn(ctx context.Context, t *turn, usableUntil driver.Instant) passed {
+// has ended the context of h.
+func (h *hold) passOn(ctx context.Context, t *turn) passed {
 	l := h.locker
-	asked, done := h.passLocally(ctx, t, usableUntil)
-	if done {
-		return passed{done: true, out: driver.OutcomeReleased, by: HandOverInMemory}
-	}
 	ended := ctx.Err() != nil // without mu, since ctx may be the context of a lock
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
-	if passer == nil || asked > 0 || t.gone || l.closed || r.Shared || ended {
+	if t.gone || l.closed || r.Shared || ended {
 		l.passingOver(t, turnCalled)
 		l.unlock()
-		return passed{asked: asked}
+		return passed{}
 	}
 	l.unlock()
 	sent := l.clock.Now()
@@ -67,70 +63,4 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	l.passingOver(t, newState)
 	l.unlock()
 	return by
-}
-
-// passLocally tries to give the lock of h to the waiter of t in memory. The store keeps its hold,
-// with the same lease. The waiter gets the next fence of the batch. done reports whether the waiter
-// got the lock. requests is 1 if a request to reserve fences failed, and otherwise 0.
-func (h *hold) passLocally(ctx context.Context, t *turn, usableUntil driver.Instant) (requests int, done bool) {
-	l := h.locker
-	l.mu.Lock()
-	b, raiser := h.batch, l.handover.raiser
-	if !h.leavesTo(t, usableUntil) {
-		l.unlock()
-		return 0, false
-	}
-	if !b.reserved && h.fence != 0 {
-		b.left = int(min(uint64(b.left), driver.MaxFence-1-h.fence))
-	}
-	if !b.reserved && h.fence != 0 && b.left > 0 {
-		last := h.fence + uint64(b.left)
-		l.unlock()
-		err := raiser.RaiseFence(ctx, h.name, h.token, last)
-		l.mu.Lock()
-		if err != nil {
-			b.left, requests = 0, 1
-		}
-	}
-	b.reserved = true
-	if !h.leavesTo(t, usableUntil) { // this may have changed while mu was not held
-		l.unlock()
-		return requests, false
-	}
-	h.handHoldTo(t, usableUntil)
-	l.unlock()
-	return 0, true
-}
-
-// leavesTo reports whether the waiter of t may take over the lock of h now. At least half of the
-// lease must be left. The caller holds mu.
-func (h *hold) leavesTo(t *turn, usableUntil driver.Instant) bool {
-	l := h.locker
-	now := l.clock.Now()
-	return h.batch.hasRoom(now) && !t.gone && !l.closed && t.a.canTakeOver(h) && usableUntil.Sub(now) >= h.ttl/2
-}
-
-// handHoldTo gives the lock of h to the waiter of t. The hold in the store stays the same. If a
-// renewal of h was planned, the new holder renews at the planned time. If the release of h
-// cancelled a renewal, the new holder renews at once. The caller holds mu.
-func (h *hold) handHoldTo(t *turn, usableUntil driver.Instant) {
-	l, n := h.locker, t.a.h
-	h.batch.left--
-	n.batch, n.token = h.batch, h.token
-	if n.fence = h.fence; h.fence != 0 {
-		n.fence++
-	}
-	now := l.clock.Now()
-	n.grantedAt, n.maxHoldAt = now, farFuture
-	n.usable.Store(int64(usableUntil))
-	if n.renewAt = h.renewAt; n.renewAt == farFuture {
-		n.renewAt = now
-	}
-	l.renewer.plan(n)
-	if h.bond != nil {
-		l.renewer.watch(n, h.bond.Context)
-	}
-	t.a.by = HandOverInMemory
-	t.a.settle(now)
-	l.passingOver(t, turnGiven)
 }

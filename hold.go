@@ -102,7 +102,6 @@ type hold struct {
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	renewing     *renewal
-	batch        *batch        // shared by the holders that pass the lock on in memory; nil without PassLocally
 	converting   chan struct{} // closed when a Promote or Demote ends; nil if none is running
 
 	convertedAt   driver.Instant // when the mode last changed

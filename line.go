@@ -63,8 +63,8 @@ const (
 	// Release cannot pass the lock on, the turn that it has chosen gets this state too (passOn,
 	// passedTo). If the waiter gives up, the next turn is parked or called.
 	turnCalled
-	// turnGiven: the waiter has the lock, which was passed on (passedTo, handHoldTo). If the waiter
-	// gave up in the meantime, it releases the lock, unless Close does so.
+	// turnGiven: the waiter has the lock, which was passed on (passedTo). If the waiter gave up in the
+	// meantime, it releases the lock, unless Close does so.
 	turnGiven
 	// turnQueued: the lock went to another process, and the waiter has a place in the store's queue
 	// (passedTo). The waiter waits there, with the same token. If it gives up, it begins a
@@ -135,9 +135,9 @@ func (q *queue) callHead() {
 }
 
 // A Release may give the lock directly to the first waiter in the line of its Locker. One request
-// then releases the lock and grants it again (driver.Passer). With PassLocally no request is
-// needed. So if the present holder is of this Locker, the first waiter is parked: it waits for such
-// a Release. It joins the store's queue only if the lock is not released soon.
+// then releases the lock and grants it again (driver.Passer). So if the present holder is of this
+// Locker, the first waiter is parked: it waits for such a Release. It joins the store's queue only
+// if the lock is not released soon.
 
 // parkFor is how long the head of a line is parked before it joins the store's queue. That is long
 // enough for several hand-overs in this process. It is also short enough: if waiters of other
@@ -146,9 +146,8 @@ const parkFor = 2 * time.Millisecond
 
 // handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
-	passer  driver.Passer      // nil if the store cannot pass locks on
-	raiser  driver.FenceRaiser // reserves fences for PassLocally; nil if the store cannot reserve fences
-	holders map[string]*hold   // the exclusive holds, by name; nil if this Locker never passes locks on
+	passer  driver.Passer    // nil if the store cannot pass locks on
+	holders map[string]*hold // the exclusive holds, by name; nil if this Locker never passes locks on
 }
 
 func (l *Locker) initHandover() {
@@ -156,8 +155,7 @@ func (l *Locker) initHandover() {
 		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
-	l.handover.raiser, _ = driver.As[driver.FenceRaiser](l.store)
-	if l.handover.passer != nil || l.cfg.passMost > 0 {
+	if l.handover.passer != nil {
 		l.handover.holders = make(map[string]*hold)
 	}
 }
@@ -236,16 +234,10 @@ func (l *Locker) parkHead(q *queue) bool {
 		q.held, q.holder = nil, h
 	}
 	now := l.clock.Now()
-	switch {
-	case !h.mayPassOn():
-		return false
-	case h.batch.hasRoom(now) && a.canTakeOver(h):
-		q.askAt = h.batch.until
-	case l.handover.passer != nil && !a.request.Shared:
-		q.askAt = now.Add(parkFor)
-	default:
+	if !h.mayPassOn() || a.request.Shared {
 		return false
 	}
+	q.askAt = now.Add(parkFor)
 	q.line[0].state = turnParked
 	l.setAlarm(q, now)
 	return true
@@ -278,34 +270,4 @@ func (l *Locker) setAlarm(q *queue, now driver.Instant) {
 			q.callHead()
 		}
 	})
-}
-
-// A batch belongs to a lock that is passed on in memory (PassLocally). The store keeps one hold for
-// the lock, and several holders of this Locker use it one after the other. Locker.mu guards the
-// batch.
-type batch struct {
-	until    driver.Instant // after this moment the hold is not passed on any more
-	left     int            // how many more times the hold may be passed on
-	reserved bool           // the fences of the batch are reserved in the store
-}
-
-// hasRoom reports whether the hold may be passed on once more.
-func (b *batch) hasRoom(now driver.Instant) bool { return b != nil && b.left > 0 && now < b.until }
-
-// newBatch returns a batch for a lock that the store has just granted to a Locker with PassLocally.
-// It returns nil if the store cannot reserve fences.
-func (l *Locker) newBatch(now driver.Instant) *batch {
-	if l.handover.raiser == nil && l.guarantees.Fence != driver.FenceNone {
-		return nil
-	}
-	return &batch{until: now.Add(l.cfg.passFor), left: l.cfg.passMost - 1}
-}
-
-// canTakeOver reports whether the lock of h may be passed on to this attempt in memory. The store
-// keeps its record of h unchanged. So h and the attempt must have the same TTL and label, and the
-// attempt must not need anything that only the store can grant.
-func (a *attempt) canTakeOver(h *hold) bool {
-	n := a.h
-	return !n.shared && !n.detached && !a.standIn && n.ttl == h.ttl && n.label == h.label && n.plan == 0 && h.plan == 0 &&
-		a.set.holdAtLeast == 0 && a.set.fenceAbove <= h.fence
 }

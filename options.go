@@ -60,9 +60,6 @@ type config struct {
 	clock      driver.Clock
 	maxWaiters int
 	keepStore  bool // Close leaves the store open
-	passes     bool // PassLocally is given
-	passMost   int  // 0 without PassLocally
-	passFor    time.Duration
 }
 
 type releaseSettings struct{ coolDown time.Duration }
@@ -223,43 +220,13 @@ func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.ma
 // The default is driver.SystemClock, which nil stands for too.
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
-// PassLocally lets the holders of this Locker pass a lock on in memory. That costs a microsecond
-// instead of a round trip to the store. The first holder gets the lock from the store, and up to n
-// holders have it in a row. When the duration d has passed since the grant, the lock is not passed
-// on any more. The next Release then releases it in the store. Waiters of other processes have to
-// wait until then.
-//
-// Each holder has its own Lock, with a fence above those of the holders before it. The fences come
-// from a block of n, and the store never grants a fence of that block again.
-//
-// Other processes see all these holders as one hold. So a waiter gets the lock in memory only if it
-// asks for an exclusive lock with the same TTL and Label, and without HoldAtMost, NoRenewal or
-// HoldAtLeast. A lock is released in the store, and not passed on, in these cases:
-//
-//   - The lock has a cool-down.
-//   - Export, File, Promote or Demote was called on the Lock.
-//   - Less than half of the lease is left.
-//
-// The store knows only the fence of the first holder. CheckTx of sqlstore and IsHolder of etcdstore
-// take the locks of the other holders for lost. So do not use PassLocally together with them.
-//
-// The number n is from 2 to 100,000, and d is above 0 and at most an hour; otherwise each Acquire
-// returns ErrInvalid. Without PassLocally, each holder gets the lock from the store. PassLocally
-// has no effect on a store in this process, whose hand-over is just as cheap. It also has no effect
-// on a store that has fences but cannot reserve them (driver.FenceRaiser).
-func PassLocally(n int, d time.Duration) LockerOption {
-	return lockerOption(func(c *config) { c.passes, c.passMost, c.passFor = true, n, d })
-}
-
-// check returns the error in the parameters of MaxWaiters and PassLocally, or nil.
+// check returns the error in the parameter of MaxWaiters, or nil.
 func (c *config) check() error {
 	switch {
 	case c.defaults.token != nil:
 		return errTokenOfAll
 	case c.maxWaiters < 0:
 		return fmt.Errorf("%w: MaxWaiters is %d, 0 or more is allowed", ErrInvalid, c.maxWaiters)
-	case c.passes && (c.passMost < 2 || c.passMost > 100_000 || c.passFor <= 0 || c.passFor > time.Hour):
-		return fmt.Errorf("%w: PassLocally is %d, %v; 2 to 100000 and up to 1h0m0s are allowed", ErrInvalid, c.passMost, c.passFor)
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	}
 	var p passed
 	if next != nil {
-		p = h.passOn(ctx, next, usable)
+		p = h.passOn(ctx, next)
 	}
 	out, unsure, again, err := p.out, p.unsure, false, error(nil)
 	if !p.done {

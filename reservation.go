@@ -65,7 +65,7 @@ func (a *attempt) mayUse(g *driver.Grant) bool {
 	l, r := a.l, &a.request
 	return g.From != 0 && g.Fence != 0 && !l.guarantees.InProcess && l.guarantees.Bound == driver.BoundToNothing &&
 		!r.Shared && a.set.holdAtLeast == 0 && r.Holder.Plan == 0 && r.FenceAbove == 0 && r.TTL > driver.MaxReservation &&
-		l.cfg.passMost == 0 && !a.part && a.h.coolDown == 0
+		!a.part && a.h.coolDown == 0
 }
 
 // useReservation takes the lock that g reserves, and sends no claim. If too little time of the

@@ -12,8 +12,7 @@
 //   - [Waiter]: the store wakes waiters. Without it the caller polls.
 //   - [Admin]: people see who holds a name, and can end a hold.
 //   - [Converter]: a shared hold becomes exclusive, or an exclusive hold shared.
-//   - [FenceRaiser]: quorums with fences, and locks that are passed on inside a process without a
-//     request.
+//   - [FenceRaiser]: quorums with fences.
 //   - [SlotTaker]: a caller takes any permit of n in one step.
 //   - [BatchExtender]: one request renews many leases.
 //   - [Passer]: one request passes a lock on inside a process.

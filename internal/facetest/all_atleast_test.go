@@ -11,62 +11,28 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// With HoldAtLeast, AcquireAll takes its locks without a minimum time at first. Even so, it takes
-// over no lock in memory: the store would keep the token of the earlier holder.
-func TestAcquireAllWithHoldAtLeastTakesOverNothingInMemory(t *testing.T) {
+// A lock with HoldAtLeast is not passed on, even if AcquireAll took it.
+func TestAcquireAllWithHoldAtLeastPassesNothingOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
-		l := newLocker(t, s, padlock.PassLocally(10, time.Minute))
-		h := acquire(t, l, "job")
-		done := make(chan error, 1)
-		go func() {
-			all, err := l.AcquireAll(context.Background(), []string{"job"}, padlock.HoldAtLeast(time.Minute))
-			if err == nil {
-				err = all.Release()
-			}
-			done <- err
-		}()
-		synctest.Wait()
-		release(t, h)
-		if err := <-done; err != nil {
+		l := newLocker(t, s)
+		all, err := l.AcquireAll(t.Context(), []string{"job"}, padlock.HoldAtLeast(time.Minute))
+		if err != nil {
 			t.Fatal(err)
 		}
-		other := newLocker(t, connect(s.Store))
-		if _, err := other.TryAcquire(t.Context(), "job"); !errors.Is(err, padlock.ErrHeld) {
-			t.Errorf("before the minimum time is over: %v", err)
+		began := time.Now()
+		w := wait(t, l)
+		if err := all.Release(); err != nil {
+			t.Error(err)
 		}
-		<-time.After(time.Minute)
-		release(t, acquire(t, other, "job", padlock.Wait(0)))
+		release(t, w.lock(t))
+		if waited := time.Since(began); waited < time.Minute {
+			t.Errorf("the next caller had the lock after %v", waited)
+		}
+		if n := s.requests()["pass"]; n != 0 {
+			t.Errorf("%d requests to pass the lock on", n)
+		}
 	})
-}
-
-// A lock with HoldAtLeast is not passed on, neither in memory nor by the store, even if AcquireAll
-// took it.
-func TestAcquireAllWithHoldAtLeastPassesNothingOn(t *testing.T) {
-	for name, opts := range map[string][]padlock.LockerOption{"by the store": nil, "in memory": {padlock.PassLocally(10, time.Minute)}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := relay{newRemote()}
-				l := newLocker(t, s, opts...)
-				all, err := l.AcquireAll(t.Context(), []string{"job"}, padlock.HoldAtLeast(time.Minute))
-				if err != nil {
-					t.Fatal(err)
-				}
-				began := time.Now()
-				w := wait(t, l)
-				if err := all.Release(); err != nil {
-					t.Error(err)
-				}
-				release(t, w.lock(t))
-				if waited := time.Since(began); waited < time.Minute {
-					t.Errorf("the next caller had the lock after %v", waited)
-				}
-				if n := s.requests()["pass"]; n != 0 {
-					t.Errorf("%d requests to pass the lock on", n)
-				}
-			})
-		})
-	}
 }
 
 // Close ends the context of a function of DoAll, even if Close is called between the last lock and

@@ -231,42 +231,37 @@ func TestGivingUpBeforeALostReply(t *testing.T) {
 func TestGivenToWhoGivesUp(t *testing.T) {
 	server.Thorough(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // a woken goroutine runs later than the one that wakes it
-	for name, opts := range map[string][]padlock.LockerOption{
-		"by the store": nil,
-		"locally":      {padlock.PassLocally(5, time.Minute)},
-	} {
-		given := 0
-		for range 50 {
-			s := relay{newRemote()}
-			other := connect(s.Store)
-			l := padlock.New(s, opts...)
-			h := acquire(t, l, "job")
-			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan error)
-			go func() {
-				_, err := l.Acquire(ctx, "job")
-				done <- err
-			}()
-			for l.Stats().Waiting == 0 {
-				runtime.Gosched()
-			}
-			runtime.Gosched() // after this the goroutine is parked
-			cancel()
-			release(t, h)
-			if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, padlock.ErrUncertain) {
-				t.Fatalf("%s: who gave up: %v", name, err)
-			}
-			if l.Stats().Acquired == 2 {
-				given++
-			}
-			closeMeanwhile(t, l)
-			if !free(t, other, "job") {
-				t.Fatalf("%s: the name is not free after Close", name)
-			}
+	given := 0
+	for range 50 {
+		s := relay{newRemote()}
+		other := connect(s.Store)
+		l := padlock.New(s)
+		h := acquire(t, l, "job")
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() {
+			_, err := l.Acquire(ctx, "job")
+			done <- err
+		}()
+		for l.Stats().Waiting == 0 {
+			runtime.Gosched()
 		}
-		if given == 0 {
-			t.Errorf("%s: in none of 50 rounds a goroutine that gave up got the lock", name)
+		runtime.Gosched() // after this the goroutine is parked
+		cancel()
+		release(t, h)
+		if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, padlock.ErrUncertain) {
+			t.Fatalf("who gave up: %v", err)
 		}
+		if l.Stats().Acquired == 2 {
+			given++
+		}
+		closeMeanwhile(t, l)
+		if !free(t, other, "job") {
+			t.Fatal("the name is not free after Close")
+		}
+	}
+	if given == 0 {
+		t.Error("in none of 50 rounds a goroutine that gave up got the lock")
 	}
 }
 
@@ -388,7 +383,7 @@ func TestNotPassedOn(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := relay{newRemote()}
-				l := newLocker(t, s, padlock.PassLocally(100, time.Minute))
+				l := newLocker(t, s)
 				h := acquire(t, l, "job", c.holder...)
 				w := wait(t, l, c.waiter...)
 				c.release(t, h)
@@ -407,7 +402,7 @@ func TestNotPassedOn(t *testing.T) {
 func TestParkedBehindALostLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
-		l := newLocker(t, s, padlock.PassLocally(100, time.Hour))
+		l := newLocker(t, s)
 		h := acquire(t, l, "job", padlock.TTL(10*time.Second))
 		w := wait(t, l, padlock.TTL(10*time.Second))
 		if _, err := l.Break(t.Context(), "job", h.Fence()); !errors.Is(err, errors.ErrUnsupported) {
@@ -437,52 +432,45 @@ func TestParkedBehindALostLock(t *testing.T) {
 // Thousands of goroutines come, give up and go while locks are passed on. Two of them never hold
 // the same name, fences grow, and no lock is left.
 func TestStormOfPassingOn(t *testing.T) {
-	for name, opts := range map[string][]padlock.LockerOption{
-		"by the store": nil,
-		"locally":      {padlock.PassLocally(5, 10*time.Millisecond)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := relay{newRemote()}
-			lockers := []*padlock.Locker{newLocker(t, s, opts...), newLocker(t, relay{connect(s.Store)}, opts...)}
-			var mu sync.Mutex
-			var last uint64
-			var wg sync.WaitGroup
-			for i := range 200 {
-				wg.Go(func() {
-					for j := range 10 {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(i*j)%40)*time.Millisecond)
-						h, err := lockers[i%2].Acquire(ctx, "job")
-						if err == nil {
-							if !mu.TryLock() {
-								t.Error("SAFETY: two hold the lock")
-							} else {
-								if h.Fence() <= last {
-									t.Errorf("SAFETY: fence %d after %d", h.Fence(), last)
-								}
-								last = h.Fence()
-								mu.Unlock()
-							}
-							release(t, h)
+	s := relay{newRemote()}
+	lockers := []*padlock.Locker{newLocker(t, s), newLocker(t, relay{connect(s.Store)})}
+	var mu sync.Mutex
+	var last uint64
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			for j := range 10 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(i*j)%40)*time.Millisecond)
+				h, err := lockers[i%2].Acquire(ctx, "job")
+				if err == nil {
+					if !mu.TryLock() {
+						t.Error("SAFETY: two hold the lock")
+					} else {
+						if h.Fence() <= last {
+							t.Errorf("SAFETY: fence %d after %d", h.Fence(), last)
 						}
-						cancel()
+						last = h.Fence()
+						mu.Unlock()
 					}
-				})
-			}
-			wg.Wait()
-			for _, l := range lockers {
-				h := acquire(t, l, "job")
-				release(t, h)
-				if st := l.Stats(); st.Held != 0 || st.Waiting != 0 || st.Lost != 0 {
-					t.Errorf("%+v", st)
+					release(t, h)
 				}
+				cancel()
 			}
 		})
+	}
+	wg.Wait()
+	for _, l := range lockers {
+		h := acquire(t, l, "job")
+		release(t, h)
+		if st := l.Stats(); st.Held != 0 || st.Waiting != 0 || st.Lost != 0 {
+			t.Errorf("%+v", st)
+		}
 	}
 }
 
 func TestStoreOfThisProcessPassesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLocker(t, memstore.New(), padlock.PassLocally(10, time.Minute))
+		l := newLocker(t, memstore.New())
 		h := acquire(t, l, "job")
 		w := wait(t, l)
 		release(t, h)

@@ -119,12 +119,12 @@ func TestConversionAtTheEndOfALock(t *testing.T) {
 }
 
 // A lock with HoldAtLeast is adopted and released. The name stays taken, although another caller of
-// this process waits for it, and the Locker passes locks on in memory.
+// this process waits for it.
 func TestAdoptedLockKeepsHoldAtLeast(t *testing.T) {
 	const atLeast = 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s := relay{newRemote()}
-		l := newLocker(t, s, padlock.PassLocally(10, time.Minute))
+		l := newLocker(t, s)
 		start := time.Now()
 		key, err := acquire(t, newLocker(t, connect(s.Store)), "job", padlock.HoldAtLeast(atLeast)).Export(t.Context())
 		if err != nil {

@@ -40,7 +40,6 @@ func (c *slowContext) Err() error {
 // turn gets.
 type answer struct {
 	what           string
-	locally        bool    // the request is the one that reserves fences, not Pass
 	request, reply trouble // nil: none
 	crowd          bool    // a waiter of another process stands in the store's queue
 	takes          time.Duration
@@ -55,9 +54,6 @@ var answers = []answer{
 	{what: "lost reply", reply: lost, becomes: "unsure"},
 	{what: "lost reply, refused", reply: lost, crowd: true, becomes: "unsure"},
 	{what: "granted too late", takes: padlock.DefaultTTL, becomes: "unsure"},
-	{what: "locally", locally: true, becomes: "given"},
-	{what: "locally, lost reply", locally: true, reply: lost, becomes: "called"},
-	{what: "locally, late", locally: true, takes: padlock.DefaultTTL / 2, becomes: "given"},
 }
 
 // The behaviour of the waiter while its turn is passing: it stays; it gives up; or it gives up and
@@ -103,20 +99,15 @@ type passing struct {
 func newPassing(t *testing.T, a answer, does string) *passing {
 	p := &passing{answer: a, does: does, s: relay{newRemote()}, ctx: newSlowContext(), here: make(chan struct{}), done: make(chan struct{})}
 	p.server = p.s.Store.Open()
-	opts := []padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(p.rec.on))}
-	op := "pass"
-	if p.locally {
-		op, opts = "raise", append(opts, padlock.PassLocally(5, time.Hour))
-	}
-	p.l = padlock.New(p.s, opts...)
-	p.s.request(op, func(ctx context.Context, n int) error {
+	p.l = padlock.New(p.s, padlock.Observe(padlock.ObserverFunc(p.rec.on)))
+	p.s.request("pass", func(ctx context.Context, n int) error {
 		if p.answer.request == nil {
 			return nil
 		}
 		<-p.here
 		return p.answer.request(ctx, n)
 	})
-	p.s.reply(op, func(ctx context.Context, n int) error {
+	p.s.reply("pass", func(ctx context.Context, n int) error {
 		<-p.here
 		if p.answer.reply == nil {
 			return nil
@@ -150,7 +141,7 @@ func (p *passing) run(t *testing.T, closing string) {
 	released, closed := make(chan error, 1), make(chan error, 1)
 	go func() { released <- h.Release() }()
 	synctest.Wait()
-	if n := p.s.requests(); n["pass"]+n["raise"] != 1 {
+	if n := p.s.requests(); n["pass"] != 1 {
 		t.Fatalf("the turn is not passing: %v", n)
 	}
 	if p.does == givesUp || p.does == givesUpLate {
@@ -210,7 +201,7 @@ func (p *passing) check(t *testing.T, closing string) {
 		t.Errorf("the waiter's error is %v", p.err)
 	}
 	// The waiter knows that the outcome is uncertain if the answer came before it left.
-	granted := p.becomes == "given" && !p.locally && closing == ", Close before"
+	granted := p.becomes == "given" && closing == ", Close before"
 	doubt := p.does == givesUpLate && (p.becomes == "unsure" || granted)
 	if doubt != errors.Is(p.err, padlock.ErrUncertain) {
 		t.Errorf("the waiter's error is %v", p.err)
@@ -229,7 +220,7 @@ func (p *passing) giveBack(t *testing.T) {
 	checkNothingLeft(t, p.server)
 	want := 0
 	if p.becomes == "unsure" || p.becomes == "given" && p.does == givesUpLate ||
-		p.becomes == "given" && (p.does == givesUp || p.does == giveUpByWait) && !p.locally {
+		p.becomes == "given" && (p.does == givesUp || p.does == giveUpByWait) {
 		want = 1
 	}
 	if n := p.l.Stats().Uncertain; n != uint64(want) {

@@ -342,7 +342,7 @@ func TestNamesOfValuesOutOfRange(t *testing.T) {
 	for want, got := range map[string]string{
 		"Mode(7)": padlock.Mode(7).String(), "Outcome(-1)": padlock.Outcome(-1).String(), "HandOver(9)": padlock.HandOver(9).String(),
 		"EventKind(99)": padlock.EventKind(99).String(), "shared": padlock.ModeShared.String(),
-		"error": padlock.OutcomeError.String(), "memory": padlock.HandOverInMemory.String(), "clean-up dropped": padlock.EventDropped.String(),
+		"error": padlock.OutcomeError.String(), "release": padlock.HandOverByRelease.String(), "clean-up dropped": padlock.EventDropped.String(),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -83,7 +83,7 @@ func TestMessagesOfParameters(t *testing.T) {
 	}
 }
 
-// A negative number of waiters is an error of every call, as with PassLocally.
+// A negative number of waiters is an error of every call.
 func TestMaxWaitersBelowZero(t *testing.T) {
 	l := newLocker(t, memstore.New(), padlock.MaxWaiters(-1))
 	_, err := l.Acquire(t.Context(), "job")

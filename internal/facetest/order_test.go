@@ -20,9 +20,6 @@ func TestHandOvers(t *testing.T) {
 	for want, make := range map[padlock.HandOver]func(padlock.LockerOption) *padlock.Locker{
 		padlock.HandOverByQueue:   func(o padlock.LockerOption) *padlock.Locker { return padlock.New(memstore.New(), o) },
 		padlock.HandOverByRelease: func(o padlock.LockerOption) *padlock.Locker { return padlock.New(relay{newRemote()}, o) },
-		padlock.HandOverInMemory: func(o padlock.LockerOption) *padlock.Locker {
-			return padlock.New(relay{newRemote()}, o, padlock.PassLocally(1000, time.Hour))
-		},
 	} {
 		t.Run(want.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,7 +74,7 @@ func TestOrderOfEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var rec tracer
-				l := newLocker(t, s(), padlock.Observe(&rec), padlock.PassLocally(50, time.Second))
+				l := newLocker(t, s(), padlock.Observe(&rec))
 				var all sync.WaitGroup
 				for range 8 {
 					all.Go(func() {

@@ -26,16 +26,15 @@ const (
 	useAtLeast
 	useCoolDown
 	useMaxHold
-	useLocally
 	useExport
 	useDetached
 	useElection
 	useObserver
-	allFeatures = 13
+	allFeatures = 12
 )
 
 var featureNames = [allFeatures]string{
-	"Acquire", "Slots", "AcquireAll", "Shared", "Promote, Demote", "HoldAtLeast", "CoolDown", "HoldAtMost", "PassLocally",
+	"Acquire", "Slots", "AcquireAll", "Shared", "Promote, Demote", "HoldAtLeast", "CoolDown", "HoldAtMost",
 	"Export, Adopt", "Detached", "election", "observer",
 }
 

@@ -96,10 +96,6 @@ func (x *pairModel) open() *process {
 		p.features |= useObserver
 		opts = append(opts, padlock.Observe(x))
 	}
-	if x.n(2) == 0 && x.kind.server != inProcess {
-		p.features |= useLocally
-		opts = append(opts, padlock.PassLocally(4, 20*time.Millisecond))
-	}
 	switch x.kind.server {
 	case bareServer:
 		c := x.connect()
@@ -236,7 +232,7 @@ func (x *pairModel) waitShortly() {
 				if err == nil {
 					k.Release()
 				} else {
-					x.meetAll(shortWaits, func(other *use) bool { return other.features&^(useObserver|useLocally) != 0 && other.names[0] == name })
+					x.meetAll(shortWaits, func(other *use) bool { return other.features&^useObserver != 0 && other.names[0] == name })
 				}
 				x.end(u)
 			}

@@ -49,10 +49,10 @@ func handedOver(t *testing.T, l *padlock.Locker, r reserving, opts ...padlock.Op
 }
 
 // inReservation runs f in a bubble with a Locker that waits at a server with reservations.
-func inReservation(t *testing.T, late time.Duration, f func(t *testing.T, l *padlock.Locker, r reserving), opts ...padlock.LockerOption) {
+func inReservation(t *testing.T, late time.Duration, f func(t *testing.T, l *padlock.Locker, r reserving)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reserving{connect(memstore.New()), late}
-		f(t, newLocker(t, r, opts...), r)
+		f(t, newLocker(t, r), r)
 	})
 }
 
@@ -123,7 +123,6 @@ func TestClaimBeforeUse(t *testing.T) {
 	one := func(o padlock.Option) []padlock.Option { return []padlock.Option{o} }
 	for what, c := range map[string]struct {
 		opts []padlock.Option
-		of   []padlock.LockerOption
 		late time.Duration
 	}{
 		"a short TTL":    {opts: one(padlock.TTL(driver.MaxReservation))},
@@ -132,7 +131,6 @@ func TestClaimBeforeUse(t *testing.T) {
 		"NoRenewal":      {opts: one(padlock.NoRenewal())},
 		"Shared":         {opts: one(padlock.Shared())},
 		"CoolDown":       {opts: one(padlock.CoolDown(time.Second))},
-		"PassLocally":    {of: []padlock.LockerOption{padlock.PassLocally(4, time.Second)}},
 		"a late message": {late: driver.MaxReservation - 30*time.Millisecond},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -142,7 +140,7 @@ func TestClaimBeforeUse(t *testing.T) {
 					t.Errorf("%d requests, want a try and a claim", sent)
 				}
 				release(t, h)
-			}, c.of...)
+			})
 		})
 	}
 }

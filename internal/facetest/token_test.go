@@ -302,33 +302,31 @@ func TestTokenWaitsTwice(t *testing.T) {
 // A lock that is passed on has a token of the Locker's own, and not that of the last holder.
 func TestTokenIsNotPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, opts := range [][]padlock.LockerOption{nil, {padlock.PassLocally(100, time.Minute)}} {
-			s := newRemote()
-			l := newLocker(t, relay{s}, opts...)
-			for range 3 {
-				mine := acquire(t, l, "job", padlock.Token(myToken))
-				next := make(chan *padlock.Lock)
-				go func() { next <- acquire(t, l, "job") }()
-				synctest.Wait()
-				release(t, mine)
-				k := <-next
-				key, err := k.Export(t.Context())
-				if err != nil || key.Token() == myToken {
-					t.Errorf("the next holder has the token %q, %v", key.Token(), err)
-				}
-				if k.Fence() <= mine.Fence() {
-					t.Errorf("SAFETY: fence %d after %d", k.Fence(), mine.Fence())
-				}
-				release(t, k)
-				first := acquire(t, l, "job")
-				mineNext := make(chan *padlock.Lock)
-				go func() { mineNext <- acquire(t, l, "job", padlock.Token(myToken)) }()
-				synctest.Wait()
-				release(t, first)
-				mine = <-mineNext
-				wantRepeat(t, s, "job", mine)
-				release(t, mine)
+		s := newRemote()
+		l := newLocker(t, relay{s})
+		for range 3 {
+			mine := acquire(t, l, "job", padlock.Token(myToken))
+			next := make(chan *padlock.Lock)
+			go func() { next <- acquire(t, l, "job") }()
+			synctest.Wait()
+			release(t, mine)
+			k := <-next
+			key, err := k.Export(t.Context())
+			if err != nil || key.Token() == myToken {
+				t.Errorf("the next holder has the token %q, %v", key.Token(), err)
 			}
+			if k.Fence() <= mine.Fence() {
+				t.Errorf("SAFETY: fence %d after %d", k.Fence(), mine.Fence())
+			}
+			release(t, k)
+			first := acquire(t, l, "job")
+			mineNext := make(chan *padlock.Lock)
+			go func() { mineNext <- acquire(t, l, "job", padlock.Token(myToken)) }()
+			synctest.Wait()
+			release(t, first)
+			mine = <-mineNext
+			wantRepeat(t, s, "job", mine)
+			release(t, mine)
 		}
 	})
 }

@@ -18,16 +18,13 @@ import (
 // of a hundred requests and replies; now and then a Locker is closed under them. No two hold a
 // name, fences grow, nobody waits for a lock that nobody has, and nothing is left.
 func TestTorture(t *testing.T) {
-	locally := []padlock.LockerOption{padlock.PassLocally(4, 20*time.Millisecond)}
 	for name, kind := range map[string]struct {
 		able bool
 		opts []padlock.LockerOption
 	}{
-		"by the store":                {},
-		"locally":                     {false, locally},
-		"with every ability":          {true, nil},
-		"locally, with every ability": {true, locally},
-		"observed":                    {true, []padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}},
+		"by the store":       {},
+		"with every ability": {true, nil},
+		"observed":           {true, []padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 4 {

@@ -148,17 +148,10 @@ func (o *order) runShared(ctx context.Context, store driver.Store, monitors []mo
 	o.closeLocker(main, locker, seen)
 }
 
-// batchFor is a limit for PassLocally. While other processes wait, a process may pass a lock from
-// goroutine to goroutine for at most this time.
-const batchFor = 20 * time.Millisecond
-
 // locker makes a Locker. The observer is nil if the worker has none.
 func (o *order) locker(store driver.Store) (*padlock.Locker, *observer) {
 	var opts []padlock.LockerOption
 	var seen *observer
-	if o.Load.passes(o.Worker) {
-		opts = append(opts, padlock.PassLocally(o.Load.Batch, batchFor))
-	}
 	if o.Load.observed(o.Worker) {
 		seen = &observer{}
 		opts = append(opts, padlock.Observe(seen))

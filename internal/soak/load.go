@@ -36,9 +36,7 @@ type Load struct {
 	Long             int  // how many goroutines of each process wait for long, one after the other has the name
 	Detached         int  // share of turns with the option Detached
 	Observed         bool // whether every second process has an Observer
-	// If Batch is greater than 1, every second process uses PassLocally. Batch is the number of
-	// holders after which the store gets the lock back.
-	Batch int
+	Batch            int  // 0: older workers know with it that no lock is passed on in memory
 }
 
 // DefaultLoad returns the load for the soak of all stores.
@@ -48,7 +46,7 @@ func DefaultLoad() Load {
 		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
 		MinHold: time.Millisecond, MaxHold: 6 * time.Millisecond, Wait: 3 * time.Second,
 		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
-		Cool: 1, AtLeast: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond, Batch: 4,
+		Cool: 1, AtLeast: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond,
 		Slots: 4, Several: 2, Elections: 1, Short: 6, Long: 1, Detached: 5, Observed: true,
 	}
 }
@@ -62,9 +60,7 @@ const crowds = 2
 
 func crowdName(prefix string, i int) string { return fmt.Sprintf("%scrowd:%d", prefix, i) }
 
-// passes reports whether a worker uses PassLocally, and observed whether it has an Observer. Of
-// four workers, one has neither, one has both, and two have one of them.
-func (l *Load) passes(worker int) bool   { return l.Batch > 1 && worker%2 == 1 }
+// observed reports whether a worker has an Observer. Of four workers, two have one.
 func (l *Load) observed(worker int) bool { return l.Observed && (worker%4 == 1 || worker%4 == 2) }
 
 // fitTo returns the load without the features that the store does not have.

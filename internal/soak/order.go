@@ -7,9 +7,7 @@ import (
 )
 
 // A waiter must get the lock before every waiter that came at least minHeadStart later. A waiter
-// with a smaller head start may be overtaken, because its request may be delayed on the way. Also,
-// a process with PassLocally may pass the lock to its own goroutines first. That takes much less
-// time than minHeadStart.
+// with a smaller head start may be overtaken, because its request may be delayed on the way.
 const minHeadStart = 300 * time.Millisecond
 
 // checkKept checks the invariant I9: nobody else gets the name during a cool-down or the time of

@@ -22,19 +22,18 @@ const (
 
 // Features of padlock: the rows of the table of pairs.
 const (
-	plain       = "Acquire"
-	slots       = "Slots"
-	several     = "AcquireAll"
-	sharedLock  = "Shared"
-	conversion  = "Promote and Demote"
-	atLeast     = "HoldAtLeast"
-	coolDown    = "CoolDown"
-	maxHold     = "HoldAtMost"
-	passLocally = "PassLocally"
-	handOff     = "Export and Adopt"
-	detached    = "Detached"
-	leading     = "election"
-	observed    = "observer"
+	plain      = "Acquire"
+	slots      = "Slots"
+	several    = "AcquireAll"
+	sharedLock = "Shared"
+	conversion = "Promote and Demote"
+	atLeast    = "HoldAtLeast"
+	coolDown   = "CoolDown"
+	maxHold    = "HoldAtMost"
+	handOff    = "Export and Adopt"
+	detached   = "Detached"
+	leading    = "election"
+	observed   = "observer"
 	// CheckTx and LockTx are used by programs of their own, which log them as Used.
 	CheckTx = "CheckTx"
 	LockTx  = "LockTx"
@@ -42,7 +41,7 @@ const (
 
 var (
 	// Features are all features of the table of pairs, and Classes all classes of faults.
-	Features = []string{plain, slots, several, sharedLock, conversion, atLeast, coolDown, maxHold, passLocally, handOff, detached, leading, observed, CheckTx, LockTx}
+	Features = []string{plain, slots, several, sharedLock, conversion, atLeast, coolDown, maxHold, handOff, detached, leading, observed, CheckTx, LockTx}
 	Classes  = []string{LostRequest, LostReply, Silence, Kill, Stop, Restart, ClockStep, ShortWaits}
 )
 
@@ -64,7 +63,6 @@ func (w *worker) with(t *turn) string {
 	add(t.atLeast > 0, atLeast)
 	add(t.limit > 0, maxHold)
 	add(t.detached, detached)
-	add(w.passes, passLocally)
 	add(w.observed, observed)
 	return strings.Join(list, ",")
 }

@@ -22,12 +22,12 @@ type worker struct {
 	holds   int64 // number of ids given out
 	first   int64
 
-	passes, observed bool // the Locker has PassLocally, or an Observer
+	observed bool // the Locker has an Observer
 }
 
 // newWorker makes goroutine g of process id.
 func newWorker(o *order, g int, monitor monitorAPI, l *padlock.Locker) *worker {
-	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life, passes: o.Load.passes(o.Worker), observed: o.Load.observed(o.Worker)}
+	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life, observed: o.Load.observed(o.Worker)}
 	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
 	source := rand.NewPCG(o.Seed, uint64(w.first))
 	load := o.Load

@@ -118,7 +118,7 @@ var charts = []chart{
 		file: "redis-drain-one.svg", title: "Redis, waiters of one process take one lock in turn",
 		axis: sinceFirstRelease, log: true, series: waiters("one client for all"),
 		rows: []string{
-			"limit-pubsub-tcp", "padlock/locally", "padlock-string/locally", "padlock", "padlock-string",
+			"limit-pubsub-tcp", "padlock", "padlock-string",
 			"rueidislock-1key-noloop",
 		},
 		further: commands("one client for all"),

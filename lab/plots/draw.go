@@ -235,8 +235,6 @@ var rowNames = map[string]string{
 	"padlock-string":          "padlock, layout=string",
 	"padlock-nofence":         "padlock, no fences",
 	"padlock-string-nofence":  "padlock, layout=string, no fences",
-	"padlock/locally":         "padlock, PassLocally",
-	"padlock-string/locally":  "padlock, layout=string, PassLocally",
 	"redislock-lin10":         "redislock, polls every 10 ms",
 	"rueidislock-1key":        "rueidislock, one key",
 	"rueidislock-3key":        "rueidislock, three keys",

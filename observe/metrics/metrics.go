@@ -137,7 +137,7 @@ func (m *Metrics) seriesOf(store, name string) *series {
 const (
 	modes     = int(padlock.ModeShared) + 1
 	outcomes  = int(padlock.OutcomeError) + 1
-	handOvers = int(padlock.HandOverInMemory) + 1
+	handOvers = int(padlock.HandOverByRelease) + 1
 )
 
 // series are the figures of one place.

@@ -245,8 +245,7 @@ type Holding interface {
 // Its comparisons stay true when the lock is renewed. If this store does not know a hold with the
 // name and the fence of the lock, the comparisons are never true. After a Promote or a Demote, call
 // IsHolder again. If this process has several shared locks on the name, they have the same fence.
-// The comparisons are then true as long as it has one of these locks. Do not use IsHolder together
-// with padlock.PassLocally, which passes a lock on without telling the store.
+// The comparisons are then true as long as it has one of these locks.
 //
 // Do not send the transaction with a client of clientv3/namespace. Such a client puts its prefix in
 // front of the keys of the comparisons, so they are never true.

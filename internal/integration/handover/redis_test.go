@@ -31,7 +31,6 @@ type yard struct {
 	seen    fence.Register
 	inside  atomic.Pointer[padlock.Lock] // of the caller that uses the lock
 	highest atomic.Uint64
-	turns   atomic.Int64
 	late    atomic.Int64 // how many holds were lost because the machine stood still
 }
 
@@ -48,13 +47,13 @@ func everyLayout(t *testing.T, f func(y *yard)) {
 }
 
 // process is what another process would have: a client and a Locker of its own.
-func (y *yard) process(opts ...padlock.LockerOption) *padlock.Locker {
+func (y *yard) process() *padlock.Locker {
 	y.t.Helper()
 	s, err := redisstore.Open(y.ctx, redisstore.Config{Addrs: []string{y.addr}, Dial: server.PatientDial}, y.layout...)
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	l := padlock.New(s, opts...)
+	l := padlock.New(s)
 	y.t.Cleanup(func() {
 		if err := l.Close(context.Background()); err != nil {
 			y.t.Errorf("Close: %v", err)
@@ -83,7 +82,6 @@ func (y *yard) once(l *padlock.Locker) bool {
 	if err := y.seen.Check(name, h.Fence()); err != nil && valid(h) {
 		y.t.Error(err)
 	}
-	y.turns.Add(1)
 	y.inside.CompareAndSwap(h, nil)
 	return y.release(h, until)
 }
@@ -130,43 +128,6 @@ func (y *yard) busy(l *padlock.Locker, n int, turns *atomic.Int64) (stop func())
 	}
 }
 
-// Another process that waits gets its turn after n holds, including the first of the batch.
-func TestOthersHaveTheirTurnAfterABatch(t *testing.T) {
-	const batch, goroutines = 50, 120
-	everyLayout(t, func(y *yard) {
-		here, other := y.process(padlock.PassLocally(batch, time.Hour)), y.process()
-		first, err := here.Acquire(y.ctx, name)
-		if err != nil {
-			y.t.Fatal(err)
-		}
-		var all sync.WaitGroup
-		for range goroutines {
-			all.Go(func() { y.once(here) })
-		}
-		y.until(func() bool { return here.Stats().Waiting == goroutines })
-		all.Go(func() {
-			h, err := other.Acquire(y.ctx, name)
-			if err != nil {
-				y.t.Error(err)
-				return
-			}
-			until := validUntil(h)
-			if n := y.turns.Load(); n != batch-1 && valid(h) {
-				y.t.Errorf("the other process had its turn after %d holds, want the %d that follow the first", n, batch-1)
-			}
-			y.release(h, until)
-		})
-		y.until(func() bool {
-			s, err := other.Inspect(y.ctx, name)
-			return err == nil && s.Waiters == 1 // the other process; ours wait for the batch
-		})
-		if err := first.Release(); err != nil {
-			y.t.Error(err)
-		}
-		all.Wait()
-	})
-}
-
 // until polls until yes returns true.
 func (y *yard) until(yes func() bool) {
 	y.t.Helper()
@@ -178,62 +139,16 @@ func (y *yard) until(yes func() bool) {
 	}
 }
 
-// A batch of 100,000 holds ends when its time is over.
-func TestOthersHaveTheirTurnInTime(t *testing.T) {
-	everyLayout(t, func(y *yard) {
-		here, other := y.process(padlock.PassLocally(100_000, 20*time.Millisecond)), y.process()
-		var turns atomic.Int64
-		stop := y.busy(here, 8, &turns)
-		defer stop()
-		for range 10 {
-			if !y.once(other) {
-				y.t.Fatal("no turn")
-			}
-		}
-	})
-}
-
-// Four processes share a name. One has a single goroutine, one hands the lock over between its
-// goroutines by one request, and two use PassLocally. All make progress.
+// Four processes share a name. One has a single goroutine, and the others hand the lock over
+// between their goroutines by one request. All make progress.
 func TestProcessesGetOn(t *testing.T) {
 	everyLayout(t, func(y *yard) {
 		var all [4]atomic.Int64
-		for i, l := range []*padlock.Locker{
-			y.process(), y.process(), y.process(padlock.PassLocally(20, 5*time.Millisecond)), y.process(padlock.PassLocally(5, time.Second)),
-		} {
-			defer y.busy(l, 1+3*i, &all[i])()
+		for i := range all {
+			defer y.busy(y.process(), 1+3*i, &all[i])()
 		}
 		for i := range all {
 			y.until(func() bool { return all[i].Load() >= 30 })
-		}
-	})
-}
-
-// The server remembers the end of a block of fences: after a release no client gets a fence of the
-// block again.
-func TestBlockIsRemembered(t *testing.T) {
-	everyLayout(t, func(y *yard) {
-		here, other := y.process(padlock.PassLocally(100_000, time.Hour)), y.process()
-		first, err := here.Acquire(y.ctx, name)
-		if err != nil {
-			y.t.Fatal(err)
-		}
-		done := make(chan bool)
-		go func() { done <- y.once(here) }()
-		y.until(func() bool { return here.Stats().Waiting > 0 })
-		if err := first.Release(); err != nil {
-			y.t.Error(err)
-		}
-		if !<-done {
-			y.t.Fatal("no turn")
-		}
-		h, err := other.Acquire(y.ctx, name)
-		if err != nil {
-			y.t.Fatal(err)
-		}
-		defer h.Release() // whether it is still held does not matter
-		if block := first.Fence() + 99_999; h.Fence() <= block {
-			y.t.Errorf("a block up to %d, and then fence %d", block, h.Fence())
 		}
 	})
 }

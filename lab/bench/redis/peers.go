@@ -128,20 +128,14 @@ func openRueidis(s site) (*trial.Client, error) {
 
 // Several variants of padlock are measured, and each variant has its own row. A lock is PHP's
 // sorted set or a plain string, with or without fences. Some rows use the store directly, without
-// package padlock. Some other rows use PassLocally.
+// package padlock.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"
 	oursString        = "padlock-string"
 	oursStringNoFence = "padlock-string-nofence"
 	byDriver          = "/driver"
-	locally           = "/locally" // with PassLocally
 )
-
-// The rows with PassLocally use these limits. A process passes the lock from one of its callers to
-// the next for at most batchTime, and at most batchSize times. Then other processes can get the
-// lock.
-const batchSize, batchTime = 256, 10 * time.Millisecond
 
 // padlocks returns the rows of padlock. The rows without fences show what fences cost. They are
 // only in the tables of an uncontended lock.
@@ -170,9 +164,6 @@ func padlocks(r *rig) (rows []trial.Peer) {
 		}
 		row(byDriver, alone|oneDrain|eachDrain, func(s *redisstore.Store) *trial.Client { return trial.Driver(s) })
 		row("", allOfThem, func(s *redisstore.Store) *trial.Client { return trial.Face(s) })
-		row(locally, oneDrain|steadily, func(s *redisstore.Store) *trial.Client {
-			return trial.Face(s, padlock.PassLocally(batchSize, batchTime))
-		})
 	}
 	return rows
 }

@@ -117,7 +117,6 @@ func (b *bench) drain(n int, ownClients bool) *measure.Experiment {
 			continue
 		}
 		most(row, "total_ms", limitHop, 2)
-		most(row+locally, "total_ms", limitHop, 0.2)
 	}
 	return e
 }

@@ -50,7 +50,7 @@ var connectionsFor = map[string]int{"latency": 0, "script flush": 1, "memory ful
 func impatient(l *soak.Load) {
 	l.Hot, l.Warm, l.ToHot, l.Own, l.Cancel = 1, 8, 30, 30, 40
 	l.MinTTL, l.MaxTTL = time.Second, 2*time.Second
-	l.HandOff, l.Pause, l.Batch = 0, 0, 0
+	l.HandOff, l.Pause = 0, 0
 }
 
 var received = regexp.MustCompile(`total_connections_received:(\d+)`)
