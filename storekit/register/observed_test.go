@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
@@ -82,6 +83,10 @@ func TestDeadReader(t *testing.T) {
 // No process takes a name before the leases of its readers have ended, in whichever order others
 // renew and look, and if a part of the processes has an older padlock.
 func TestNoObserverIsEarly(t *testing.T) {
+	rounds := 100
+	if server.IsThorough() {
+		rounds = 400
+	}
 	for _, olderOnes := range []int{0, 1, 4} {
 		t.Run(fmt.Sprint(olderOnes, " older"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,7 +105,7 @@ func TestNoObserverIsEarly(t *testing.T) {
 					defer store.Close()
 					all.Go(func() {
 						p := observer{t, store, rand.New(rand.NewPCG(7, uint64(i))), &mu, ends, &writers}
-						for range 400 {
+						for range rounds {
 							p.live()
 						}
 					})

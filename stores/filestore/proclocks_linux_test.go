@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A line that two reads show is one exclusive lock. Two equal lines of readers are two locks.
@@ -22,6 +24,7 @@ func TestLinesThatAreReadTwice(t *testing.T) {
 // The kernel's list is longer than a page, and locks of other files come and go. A reader may be
 // missing from one text of the list, or appear twice in it. Inspect and List show each reader once.
 func TestLongList(t *testing.T) {
+	server.Thorough(t)
 	s := open(t, t.TempDir())
 	const readers = 100
 	for i := range readers {

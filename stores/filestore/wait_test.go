@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // waiting is a Wait that is under way.
@@ -215,6 +216,7 @@ func threadCount(t testing.TB) int {
 // A thousand waiters wait for a thousand names. The store keeps fewer spare descriptors than that.
 // One goroutine receives the kernel's notices.
 func TestThousandWaitersOfAThousandNames(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	const n = 1000
 	s := open(t, t.TempDir())

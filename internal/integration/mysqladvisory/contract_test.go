@@ -33,6 +33,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractWithoutFences(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	dsn := database(t, shared(t))
 	drivertest.Run(t, drivertest.Harness{
@@ -48,6 +49,7 @@ func TestContractWithoutFences(t *testing.T) {
 // The locks of Symfony's layout belong to the whole server, and programs other than padlock take
 // them.
 func TestContractOfSymfonysLayout(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	srv := shared(t)
 	dsn, db := database(t, srv), admin(t, srv)
@@ -109,6 +111,7 @@ func changesLock(request []byte) bool {
 // replies are lost. A restart without data loses the table of fences, which the store makes again.
 // A pool that does not give the store its sockets passes the suite as well as a URL.
 func TestFaults(t *testing.T) {
+	server.Thorough(t)
 	t.Parallel()
 	for name, start := range map[string]func(context.Context, string) (driver.Store, error){
 		"url": func(ctx context.Context, dsn string) (driver.Store, error) {
