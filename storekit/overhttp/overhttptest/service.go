@@ -29,6 +29,9 @@ type Service struct {
 	Skew time.Duration
 	// Kind says what kind a request is, for Next and Counts; nil means its method.
 	Kind func(r *http.Request) string
+	// Notices says that the service notices when a client has given up a request, or its connection
+	// is cut: then the context of the request ends. Other services carry the request out.
+	Notices bool
 
 	mu      sync.Mutex
 	handler http.Handler
@@ -55,7 +58,7 @@ func Start(handler http.Handler) *Service {
 }
 
 // Stop ends the service, and the contexts of the requests that the handler has not answered yet.
-// Nothing else ends them: a service does not notice at once that a client has given up a request.
+// Unless Notices is set, nothing else ends them.
 func (s *Service) Stop() {
 	s.stop()
 	for _, f := range s.fronts {
@@ -243,7 +246,11 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.service.mu.Unlock()
 	carryOut := func() *httptest.ResponseRecorder {
 		out := httptest.NewRecorder()
-		again := r.Clone(f.service.ctx)
+		ctx := f.service.ctx
+		if f.service.Notices {
+			ctx = r.Context()
+		}
+		again := r.Clone(ctx)
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(out, again)
 		return out
