@@ -63,7 +63,7 @@ func (s *Service) Stop() {
 	s.stop()
 	for _, f := range s.fronts {
 		f.Cut()
-		close(f.conns)
+		close(f.over)
 		f.http.Close()
 	}
 	close(s.starts)
@@ -161,6 +161,7 @@ type Front struct {
 
 	service *Service
 	conns   chan net.Conn
+	over    chan struct{} // closed when the service ends
 	http    *http.Server
 
 	mu    sync.Mutex
@@ -181,7 +182,7 @@ type fault struct {
 func (s *Service) Front() *Front {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &Front{service: s, Ahead: time.Duration(len(s.fronts)%2) * s.Skew, conns: make(chan net.Conn), fault: map[string]fault{}}
+	f := &Front{service: s, Ahead: time.Duration(len(s.fronts)%2) * s.Skew, conns: make(chan net.Conn), over: make(chan struct{}), fault: map[string]fault{}}
 	f.http = &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}
 	s.starts <- func() { f.http.Serve(listener{f}) }
 	s.fronts = append(s.fronts, f)
@@ -196,7 +197,11 @@ func (f *Front) Transport() *http.Transport {
 
 func (f *Front) dial(context.Context, string, string) (net.Conn, error) {
 	here, there := net.Pipe()
-	f.conns <- there
+	select {
+	case f.conns <- there:
+	case <-f.over:
+		return nil, net.ErrClosed
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open = append(f.open, there)
@@ -312,11 +317,12 @@ func Say(status int, body string, effect bool) Answer {
 type listener struct{ *Front }
 
 func (l listener) Accept() (net.Conn, error) {
-	c, ok := <-l.conns
-	if !ok {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.over:
 		return nil, net.ErrClosed
 	}
-	return c, nil
 }
 
 func (l listener) Close() error   { return nil }
