@@ -18,6 +18,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/padlockweb"
+	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -81,6 +82,31 @@ func TestUnknownIsNotFree(t *testing.T) {
 	}
 	if a := s.get("api/locks"); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, `"names":[]`) {
 		t.Errorf("/api/locks is %d: %s", a.StatusCode, a.text)
+	}
+}
+
+// unlisted is a store with so many names that a list of them takes too long.
+type unlisted struct{ *memstore.Store }
+
+func (unlisted) List(context.Context, string) ([]driver.State, error) {
+	return nil, driver.ErrUnavailable
+}
+
+// A server is ready while its store can be read, even if the names cannot be listed in time.
+func TestReadyWithoutAList(t *testing.T) {
+	store := unlisted{memstore.New()}
+	l := padlock.New(store)
+	defer l.Close(t.Context())
+	watch := sampler.New(l)
+	if _, err := watch.Sample(t.Context()); err == nil {
+		t.Fatal("the list was read")
+	}
+	w := padlockweb.Handler(l, padlockweb.ReadWithoutToken(), padlockweb.Sampler(watch))
+	defer w.Close()
+	got := httptest.NewRecorder()
+	w.ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if got.Code != http.StatusOK {
+		t.Errorf("/readyz is %d", got.Code)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/remote"
@@ -31,6 +32,10 @@ type Web struct {
 	readingJobs chan struct{}                   // contains a token while jobs reads
 	found       kept[searchKey, []sampler.Name] // see search
 	searching   chan struct{}                   // contains a token while a search is under way
+
+	look   sync.Mutex // guards the next two fields; see isReady
+	looked time.Time
+	ready  bool
 
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
@@ -150,10 +155,26 @@ const maxBody = 16 << 10
 
 // serveReady tells load balancers and monitors whether the store can be read.
 func (w *Web) serveReady(rw http.ResponseWriter, r *http.Request) {
-	s := w.snapshot(r.Context())
-	if s.Taken.IsZero() || s.Err != nil {
+	if !w.isReady(r.Context()) {
 		plain(rw, http.StatusServiceUnavailable, "the store cannot be read")
 		return
 	}
 	plain(rw, http.StatusOK, "ok")
+}
+
+// isReady reports whether the last sample has succeeded, or else whether one name can be read: with
+// many names, a sample may need longer than it has. It reads once a second at most.
+func (w *Web) isReady(ctx context.Context) bool {
+	if s := w.sampler.Snapshot(); !s.Taken.IsZero() && s.Err == nil {
+		return true
+	}
+	w.look.Lock()
+	defer w.look.Unlock()
+	if time.Since(w.looked) >= time.Second {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), firstPatience)
+		defer cancel()
+		_, err := w.locker.Inspect(ctx, "readyz")
+		w.ready, w.looked = err == nil, time.Now()
+	}
+	return w.ready
 }

@@ -141,8 +141,9 @@ func change[T any](c *call, decide decision[T]) (value T, err error) {
 		case errors.Is(err, ErrChanged) && w != nil && n == 0:
 			continue
 		case errors.Is(err, ErrChanged):
-			if w = nil; refused.lasts(version) {
-				return value, c.lost(fmt.Errorf("%w: the service returns a value, and refuses for %v to replace it, as if it had another version", driver.ErrUnavailable, maxRequest))
+			w = nil
+			if err := refused.judge(version); err != nil {
+				return value, c.lost(err)
 			}
 		case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain):
 			return value, c.lost(err)
@@ -166,19 +167,34 @@ func ifNil[T any](v T, err error) (T, error) {
 	return v, nil
 }
 
+// maxRefused is how long the Puts of a call may be refused because others write the record.
+const maxRefused = 30 * time.Second
+
 // A contradiction is a version that Get returns and Put refuses. It may last for a moment, if Get
 // reads from a server that is behind.
 type contradiction struct {
 	version string
 	since   time.Time
+	first   time.Time // when Put refused a version of this call for the first time
 }
 
-// lasts reports whether Put has refused this version, and no other one, for maxRequest.
-func (r *contradiction) lasts(version string) bool {
-	if r.since.IsZero() || r.version != version {
-		*r = contradiction{version, time.Now()}
+// judge returns an error if Put has refused this version, and no other one, for maxRequest, or all
+// versions for maxRefused: every call must end.
+func (r *contradiction) judge(version string) error {
+	now := time.Now()
+	if r.since.IsZero() {
+		r.first = now
 	}
-	return time.Since(r.since) > maxRequest
+	if r.since.IsZero() || r.version != version {
+		r.version, r.since = version, now
+	}
+	switch {
+	case now.Sub(r.since) > maxRequest:
+		return fmt.Errorf("%w: the service returns a value, and refuses for %v to replace it, as if it had another version", driver.ErrUnavailable, maxRequest)
+	case now.Sub(r.first) > maxRefused:
+		return fmt.Errorf("%w: for %v, somebody else has written the record before each write", driver.ErrUnavailable, maxRefused)
+	}
+	return nil
 }
 
 // lost returns the error of a call that ends without a success. After an unknown outcome that is

@@ -378,6 +378,8 @@ func TestOpen(t *testing.T) {
 			{name: "honest", r: s.open()},
 			{name: "careless", r: careless{s.open()}, want: driver.ErrInvalid},
 			{name: "careless, lazily", r: careless{s.open()}, lazy: true},
+			{name: "checks, then writes", r: slow{s.open()}, want: driver.ErrInvalid},
+			{name: "checks, then writes, lazily", r: slow{s.open()}, lazy: true},
 			{name: "skew", r: s.open(), skew: time.Hour, want: driver.ErrInvalid},
 		} {
 			o := register.Options{Name: "shelf", Clock: s.clock, NoVersion: "-1"}
@@ -410,6 +412,17 @@ func (c careless) Put(ctx context.Context, name string, data []byte, _ string) e
 		return err
 	}
 	return c.front.Put(ctx, name, data, v.Version)
+}
+
+// slow is a service that checks a condition, and writes a moment later.
+type slow struct{ *front }
+
+func (s slow) Put(ctx context.Context, name string, data []byte, version string) error {
+	if s.value(name).Version != version {
+		return register.ErrChanged
+	}
+	<-time.After(5 * time.Millisecond)
+	return careless{s.front}.Put(ctx, name, data, version)
 }
 
 // hasty is a service that ends each watch at once, without a change.

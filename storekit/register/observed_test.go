@@ -198,3 +198,36 @@ func (p observer) gone(r driver.Request) {
 	defer p.mu.Unlock()
 	delete(p.ends, r.Token)
 }
+
+// A reader that is dead keeps nobody out for longer than its lease, although new processes read
+// again and again: each of them sees the dead one for the first time, and writes that down.
+func TestDeadReaderAmongNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(register.Clock{Observed: true})
+		writer := openObserved(s.open())
+		defer writer.Close()
+		read := func() (*register.Store, driver.Request) {
+			reader, r := openObserved(s.open()), request("job")
+			r.Shared, r.TTL = true, 2*time.Second
+			if _, err := reader.Acquire(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			return reader, r
+		}
+		dead, _ := read()
+		defer dead.Close()
+		for began := time.Now(); time.Since(began) < 15*time.Second; {
+			reader, r := read()
+			<-time.After(100 * time.Millisecond)
+			if out, err := reader.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeReleased {
+				t.Fatal(out, err)
+			}
+			reader.Close()
+			if _, err := writer.Acquire(t.Context(), request("job")); err == nil {
+				return
+			}
+			<-time.After(900 * time.Millisecond)
+		}
+		t.Error("the writer has nothing after 15 s")
+	})
+}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -14,8 +13,11 @@ import (
 
 // Open makes a store of a register, and closes the register if there is an error. Unless the store
 // is lazy, Open asks the service for something, so that wrong settings show at once. If
-// Options.NoVersion is set, it checks with three Puts that the service refuses a Put whose
-// condition is not met. It repeats a Put with an unknown outcome for two seconds.
+// Options.NoVersion is set, it checks that the service refuses a Put whose condition is not met, and
+// that of two Puts of one version that are sent at once, at most one is carried out. That finds a
+// service that knows no conditions, and most of the time one that checks a condition and writes
+// later. Status sends more Puts at once, and several times. Open repeats a Put with an unknown
+// outcome for storekit.Patience.
 func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error) {
 	s := New(r, o)
 	var err error
@@ -25,57 +27,13 @@ func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error)
 	case o.MaxKey > 0 && len(o.Prefix) > o.MaxKey/2:
 		err = storekit.Invalidf("the prefix is longer than %d bytes", o.MaxKey/2)
 	case !lazy:
-		err = s.checkService(ctx)
+		_, err = s.checkService(ctx, storekit.Patience, 1, 2)
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
-}
-
-// errCareless is the error of a service that does not know conditional writes.
-var errCareless = storekit.Invalidf("the service carries out a write whose condition is not met: it cannot keep locks")
-
-// checkService returns errCareless if the service carries out a Put whose condition is not met, as
-// services do that do not know conditional writes. Any other error is driver.ErrInvalid if the
-// register says so, and otherwise driver.ErrUnavailable.
-func (s *Store) checkService(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, storekit.Patience/2)
-	defer cancel()
-	data, _, err := (&view{record: record{ID: rand.Text()}}).encode(s.opts.Clock.Observed)
-	if err != nil {
-		return err
-	}
-	tries := []string{"", "", s.opts.NoVersion} // the first one may make the record of the store
-	if s.opts.NoVersion == "" {
-		tries = nil
-		_, err = s.r.Get(limited, s.opts.key(""))
-	}
-	made := false
-	for n, late := 0, 0; n < len(tries); {
-		if err = s.r.Put(limited, s.opts.key(""), data, tries[n]); err == nil && (made || n == 2) {
-			return errCareless
-		}
-		made = made || err == nil
-		if err == nil || errors.Is(err, ErrChanged) {
-			n, err = n+1, nil
-			continue
-		}
-		refused := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
-		if late++; refused || !storekit.Sleep(limited, mathrand.N(50*time.Millisecond<<min(late, 4))) {
-			break // other processes may write the record just now, so a reply that says nothing is usual
-		}
-	}
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, driver.ErrInvalid):
-		return err
-	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, err)
 }
 
 // StoreID returns the number in the record of the store, and makes that record if there is none;
@@ -142,12 +100,15 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if s.closed.Load() {
 		return nil, driver.ErrClosed
 	}
-	conditions := driver.Finding{Name: "conditional writes", Value: "refused if the condition is not met"}
-	switch err := s.checkService(ctx); {
+	const rounds, each = 12, 8
+	conditions := driver.Finding{Name: "conditional writes"}
+	switch passed, err := s.checkService(ctx, storekit.Patience/2, rounds, each); {
 	case errors.Is(err, errCareless):
 		conditions.Value, conditions.Advice = "carried out although the condition is not met", "two processes can hold one lock: keep the locks in another service"
 	case err != nil:
 		return nil, err
+	default:
+		conditions.Value = fmt.Sprintf("refused if the condition is not met, also when %d were sent at once, %d times", each, passed)
 	}
 	ctx, cancel := context.WithTimeout(ctx, storekit.Patience/2)
 	defer cancel()

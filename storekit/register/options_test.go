@@ -188,3 +188,40 @@ func TestLateEnds(t *testing.T) {
 		}
 	})
 }
+
+// A distant is a service whose Gets take a moment.
+type distant struct{ *front }
+
+func (d distant) Get(ctx context.Context, name string) (register.Value, error) {
+	<-time.After(60 * time.Millisecond)
+	return d.front.Get(ctx, name)
+}
+
+// A list of many names that are free asks for several at once, in time for whoever looks.
+func TestListOfManyNames(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		store, _ := openOn(s)
+		defer store.Close()
+		for n := range 200 {
+			r := request(fmt.Sprintf("job-%03d", n))
+			if _, err := store.Acquire(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			if n%100 == 0 {
+				continue // two are held
+			}
+			if _, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far := register.New(distant{s.open()}, register.Options{Name: "shelf", Clock: s.clock})
+		defer far.Close()
+		began := time.Now()
+		if all, err := far.List(t.Context(), "job-"); err != nil || len(all) != 2 {
+			t.Errorf("List: %+v, %v", all, err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

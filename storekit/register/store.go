@@ -243,7 +243,11 @@ func (c *call) report(w *view) driver.State {
 	return state
 }
 
-// List reads the names that are in use; see driver.Admin. It sends a Get for each name.
+// maxLooks is how many Gets List sends at the same time.
+const maxLooks = 16
+
+// List reads the names that are in use; see driver.Admin. It sends a Get for each name that has a
+// value, thus for each that was ever locked.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
 	l, ok := s.r.(Lister)
 	if !ok {
@@ -263,24 +267,59 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if some != nil && !errors.Is(some, errors.ErrUnsupported) {
 		return nil, c.unavailable(some)
 	}
-	var all []driver.State
+	var names []string
 	for _, key := range keys {
-		name, ours := s.opts.name(key)
-		if !ours {
-			continue
-		}
-		if c, err = s.begin(ctx, name); err != nil {
-			return all, err
-		}
-		w, err := c.get()
-		if errors.Is(err, errForeign) {
-			continue
-		} else if err != nil {
-			return all, err
-		}
-		if !w.Idle(w.now) {
-			all = append(all, c.report(w))
+		if name, ours := s.opts.name(key); ours {
+			names = append(names, name)
 		}
 	}
-	return all, some
+	all, err := s.inUse(ctx, names)
+	return all, cmp.Or(err, some)
+}
+
+// inUse returns the states of those of the names that are in use, as far as the service tells them.
+func (s *Store) inUse(ctx context.Context, names []string) (all []driver.State, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	states, errs := make([]*driver.State, len(names)), make([]error, len(names))
+	looks := make(chan struct{}, maxLooks)
+	var looking sync.WaitGroup
+	for i, name := range names {
+		looks <- struct{}{}
+		looking.Go(func() {
+			defer func() { <-looks }()
+			if states[i], errs[i] = s.inspectUsed(ctx, name); errs[i] != nil {
+				cancel() // the first error is that of the list
+			}
+		})
+	}
+	looking.Wait()
+	for i, state := range states {
+		if state != nil {
+			all = append(all, *state)
+		}
+		if errs[i] != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			err = errs[i]
+		}
+	}
+	return all, err
+}
+
+// inspectUsed returns the state of a name, or nil if the name is free, or the value is not ours.
+func (s *Store) inspectUsed(ctx context.Context, name string) (*driver.State, error) {
+	c, err := s.begin(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.get()
+	switch {
+	case errors.Is(err, errForeign):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case w.Idle(w.now):
+		return nil, nil
+	}
+	state := c.report(w)
+	return &state, nil
 }

@@ -227,3 +227,33 @@ func overtaken(t *testing.T, other *register.Store, next driver.Request) func(ap
 		return errCut
 	}
 }
+
+// A racer is a service in which somebody else writes before each Put.
+type racer struct{ *front }
+
+func (r racer) Put(ctx context.Context, name string, data []byte, version string) error {
+	now := r.value(name)
+	if err := r.apply(name, string(now.Data), now.Version); err != nil {
+		return err
+	}
+	return r.front.Put(ctx, name, data, version)
+}
+
+// A call whose every write comes too late ends.
+func TestOvertakenWithoutEnd(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		store, _ := openOn(s)
+		defer store.Close()
+		r := request("job")
+		if _, err := store.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		late := register.New(racer{s.open()}, register.Options{Name: "shelf", Clock: s.clock})
+		defer late.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if _, err := late.Release(ctx, r.Name, r.Token, 0); !errors.Is(err, driver.ErrUnavailable) || ctx.Err() != nil {
+			t.Errorf("Release: %v", err)
+		}
+	})
+}

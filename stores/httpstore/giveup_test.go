@@ -11,9 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/observe/padlockapi"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/stores/httpstore"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -126,50 +128,59 @@ func TestGiveUpAtEveryServer(t *testing.T) {
 	free(t, memory)
 }
 
-// A process that gives up many waits at once does not send as many releases at once.
+// A process that gives up many waits at once does not send as many releases at once. Each gets its
+// turn at a server that is slow, and one release is enough for each.
 func TestManyGiveUp(t *testing.T) {
-	t.Parallel()
-	const waits = 200
-	memory := memstore.New()
-	api := padlockapi.Handler(memory.Open(), padlockapi.Authorize(all))
-	t.Cleanup(func() { api.Close() })
-	var asked, now, most atomic.Int32
-	store := lazily(t, at(t, func(w http.ResponseWriter, r *http.Request) {
-		if isFor(r, "acquire") {
-			asked.Add(1)
-		} else {
-			defer now.Add(-1)
-			for n := now.Add(1); n > most.Load(); {
-				most.Store(n)
+	const waits = 320
+	synctest.Test(t, func(t *testing.T) {
+		memory := memstore.New()
+		api := padlockapi.Handler(memory.Open(), padlockapi.Authorize(all))
+		defer api.Close()
+		var releases, now, most atomic.Int32
+		s := overhttptest.Start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if isFor(r, "release") {
+				releases.Add(1)
+				defer now.Add(-1)
+				for n := now.Add(1); n > most.Load(); {
+					most.Store(n)
+				}
+				<-time.After(time.Second)
 			}
-			<-time.After(10 * time.Millisecond)
+			api.ServeHTTP(w, r)
+		}))
+		defer func() {
+			s.Stop()
+			<-time.After(time.Minute) // requests that are still in the handler end
+		}()
+		s.Notices = true
+		store, err := httpstore.Open(t.Context(), httpstore.Config{Servers: []string{"http://127.0.0.1"}, Transport: s.Front().Transport()}, httpstore.Lazy())
+		if err != nil {
+			t.Fatal(err)
 		}
-		api.ServeHTTP(w, r)
-	}))
-	if _, err := memory.Acquire(t.Context(), request("name", one)); err != nil {
-		t.Fatal(err)
-	}
-	ctx, giveUp := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	for i := range waits {
-		all.Go(func() {
-			if g, err := store.Wait(ctx, request("name", fmt.Sprintf("%032x", 1000+i)), true); !errors.Is(err, context.Canceled) {
-				t.Errorf("Wait: %+v, %v", g, err)
-			}
-		})
-	}
-	for end := time.Now().Add(time.Minute); asked.Load() < waits; <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d waits have reached the server", asked.Load(), waits)
+		defer store.Close()
+		if _, err := memory.Acquire(t.Context(), request("name", one)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	giveUp()
-	all.Wait()
-	if _, err := memory.Release(t.Context(), "name", one, 0); err != nil {
-		t.Fatal(err)
-	}
-	free(t, memory)
-	if most.Load() > 32 {
-		t.Errorf("%d releases at once, want at most 32", most.Load())
-	}
+		ctx, giveUp := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range waits {
+			all.Go(func() {
+				if g, err := store.Wait(ctx, request("name", fmt.Sprintf("%032x", 1000+i)), true); !errors.Is(err, context.Canceled) {
+					t.Errorf("Wait: %+v, %v", g, err)
+				}
+			})
+		}
+		synctest.Wait()
+		giveUp()
+		all.Wait()
+		<-time.After(waits / 32 * time.Second)
+		synctest.Wait()
+		if _, err := memory.Release(t.Context(), "name", one, 0); err != nil {
+			t.Fatal(err)
+		}
+		free(t, memory)
+		if releases.Load() != waits || most.Load() > 32 {
+			t.Errorf("%d releases of %d waits, %d at once, want at most 32", releases.Load(), waits, most.Load())
+		}
+	})
 }

@@ -27,9 +27,8 @@ type server struct {
 	leaving chan struct{} // an element for each place that is being given up
 }
 
-// leave gives up the place, and the lock that the token may have got. A request may arrive after
-// the release. So leave releases again until the request is over, and once more if it, or an
-// earlier one, got no answer. Any of the servers may have the place, so every one must answer.
+// leave gives up the place, and the lock that the token may have got. Any of the servers may have
+// the place, so every one must answer. A silent one holds up none of the others.
 func (p *poller) leave() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
@@ -39,70 +38,77 @@ func (p *poller) leave() {
 	if err != nil {
 		return // there is no name that JSON cannot have
 	}
-	more, missing := 1, p.s.servers
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		over := false
-		select {
-		case <-p.over:
-			over = true
-		default:
+	var all sync.WaitGroup
+	for _, server := range p.s.servers {
+		all.Go(func() { p.leaveAt(ctx, server, text) })
+	}
+	all.Wait()
+}
+
+// leaveAt gives up the place at one server. The request of the wait may arrive after the release,
+// or may have got the lock. So leaveAt releases again once that request is over, unless its answer
+// says that the token has nothing. If the request, or an earlier one, got no answer, leaveAt
+// releases once more. At the end of ctx, the place ends with the grace of the server, and a hold
+// with its lease.
+func (p *poller) leaveAt(ctx context.Context, to server, text []byte) {
+	more := 1
+	for pause := 20 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+		over := p.isOver()
+		left := to.release(ctx, text)
+		if left {
+			pause = time.Second // if the token has got the lock, its request is over before
 		}
-		if missing = releaseAt(ctx, missing, text); !over {
-			missing = p.s.servers
-		} else if len(missing) == 0 {
+		if left && over {
 			if p.answered && !p.spread || more == 0 {
 				return
 			}
 			more--
-			missing, pause = p.s.servers, time.Second
 		}
-		if ctx.Err() != nil {
-			return // the place ends with the grace of the server, and a hold with its lease
+		p.rest(ctx, pause, over)
+		if left && p.isOver() && p.spent && !p.spread {
+			return
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-p.notYet(over):
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
 	}
 }
 
-// releaseAt sends a release to all servers at the same time, so that a silent one holds up none of
-// the others. It returns those that have not answered within the patience of a call.
-func releaseAt(ctx context.Context, servers []server, text []byte) (missing []server) {
+// rest waits for about a pause, but no longer than until the last request is over.
+func (p *poller) rest(ctx context.Context, pause time.Duration, over bool) {
+	end := p.over
+	if over {
+		end = nil
+	}
+	timer := time.NewTimer(pause/2 + rand.N(pause))
+	defer timer.Stop()
+	select {
+	case <-end:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// release sends a release, and reports whether the server has carried it out. The patience of a
+// call begins when the server may be asked: while many places are given up, each gets its turn.
+func (to server) release(ctx context.Context, text []byte) bool {
+	select {
+	case to.leaving <- struct{}{}:
+		defer func() { <-to.leaving }()
+	case <-ctx.Done():
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, storekit.Patience)
 	defer cancel()
-	answered := make([]bool, len(servers))
-	var wg sync.WaitGroup
-	for i, server := range servers {
-		wg.Go(func() {
-			select {
-			case server.leaving <- struct{}{}:
-				defer func() { <-server.leaving }()
-			case <-ctx.Done():
-				return
-			}
-			a, err := send(ctx, server, "release", text)
-			answered[i] = err == nil && a.status < http.StatusInternalServerError
-		})
-	}
-	wg.Wait()
-	for i, server := range servers {
-		if !answered[i] {
-			missing = append(missing, server)
-		}
-	}
-	return missing
+	a, err := send(ctx, to, "release", text)
+	return err == nil && a.status < http.StatusInternalServerError
 }
 
-// notYet returns the channel that closes when the last request is over, or nil if it is.
-func (p *poller) notYet(over bool) <-chan struct{} {
-	if over {
-		return nil
+// isOver reports whether the last request is over.
+func (p *poller) isOver() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
 	}
-	return p.over
 }
 
 // spreadTime is how long a server may keep a place after its request was lost: until it notices

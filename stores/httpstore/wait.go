@@ -97,6 +97,7 @@ type poller struct {
 
 	over     chan struct{} // closed when the last request is over
 	answered bool          // whether it was answered
+	spent    bool          // whether the answer says that the token has neither a place nor the lock
 }
 
 // wait asks again and again with the same token, which keeps its place. A zero Grant means that a
@@ -164,6 +165,7 @@ func (p *poller) ask(ctx context.Context) (*answer, error) {
 		defer close(over)
 		got, failed = p.s.ask(ctx, p.life, "acquire", p.body, time.Duration(p.body.Wait)*time.Millisecond)
 		p.answered = failed == nil
+		p.spent = p.answered && got.problem().Error == "lost"
 	})
 	select {
 	case <-over:

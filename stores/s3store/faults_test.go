@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,6 +240,47 @@ func TestServiceWithoutConditions(t *testing.T) {
 	}
 }
 
+// A service that checks the condition of a write, and writes a moment later, is not taken. If it is
+// opened lazily, padlock doctor finds it. The check of gofakes3 holds no lock either.
+func TestServiceThatChecksFirst(t *testing.T) {
+	inMemory(t, func(t *testing.T, s *service) {
+		honest := s.objects
+		s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPut {
+				honest.ServeHTTP(w, r)
+				return
+			}
+			now, look := httptest.NewRecorder(), r.Clone(r.Context())
+			look.Method, look.Header, look.Body = http.MethodGet, http.Header{"Authorization": r.Header["Authorization"]}, http.NoBody
+			honest.ServeHTTP(now, look)
+			version, wanted := now.Header().Get("ETag"), r.Header.Get("If-Match")
+			if s.kind == s3store.ServiceGoogle {
+				version, wanted = now.Header().Get("X-Goog-Generation"), strings.TrimPrefix(r.Header.Get("X-Goog-If-Generation-Match"), "0")
+			}
+			if now.Code != http.StatusOK {
+				version = ""
+			}
+			if version != wanted {
+				say(http.StatusPreconditionFailed, map[bool]string{true: "ConditionNotMet", false: "PreconditionFailed"}[s.kind == s3store.ServiceAzure], false)(w, nil)
+				return
+			}
+			<-time.After(5 * time.Millisecond)
+			for _, header := range []string{"If-Match", "If-None-Match", "X-Goog-If-Generation-Match"} {
+				r.Header.Del(header)
+			}
+			honest.ServeHTTP(w, r)
+		})
+		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("Open: %v", err)
+		}
+		lazy, _ := s.open(t, register.Lazy())
+		defer lazy.Close()
+		if f := finding(t, lazy, "conditional writes"); f.Advice == "" {
+			t.Errorf("%+v", f)
+		}
+	})
+}
+
 func finding(t *testing.T, store *register.Store, name string) driver.Finding {
 	t.Helper()
 	all, err := store.Status(t.Context())
@@ -284,7 +326,7 @@ func TestOpenWhileBusy(t *testing.T) {
 		}
 		s.disturb = func(f *front) { f.next("PUT", 1000, say(403, "AccessDenied", false)) }
 		s.requests()
-		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) || s.requests()["PUT"] != 1 {
+		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) || s.requests()["PUT"] != 4 {
 			t.Errorf("without the right: %v", err)
 		}
 	})

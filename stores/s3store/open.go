@@ -81,8 +81,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 	return kind.FromURL(ctx, u, opts...)
 }
 
-// Open opens a store. Unless the store is lazy, Open checks with three requests that the service
-// refuses a write whose condition is not met.
+// Open opens a store. Unless the store is lazy, Open checks that the service refuses a write whose
+// condition is not met, also if two are sent at once; see register.Open.
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
 	if c.Service == ServiceGoogle {

@@ -133,6 +133,7 @@ type front struct {
 	*service
 	ahead time.Duration // by how much its clock is ahead
 	conns chan net.Conn
+	over  chan struct{} // closed when the service ends
 	http  *http.Server
 
 	mu    sync.Mutex
@@ -150,7 +151,7 @@ type fault struct {
 func (s *service) newFront(skew time.Duration) *front {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &front{service: s, ahead: time.Duration(len(s.all)%2) * skew, conns: make(chan net.Conn), fault: map[string]fault{}}
+	f := &front{service: s, ahead: time.Duration(len(s.all)%2) * skew, conns: make(chan net.Conn), over: make(chan struct{}), fault: map[string]fault{}}
 	f.http = &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}
 	s.starts <- func() { f.http.Serve(f) }
 	s.all = append(s.all, f)
@@ -158,11 +159,12 @@ func (s *service) newFront(skew time.Duration) *front {
 }
 
 func (f *front) Accept() (net.Conn, error) {
-	c, ok := <-f.conns
-	if !ok {
+	select {
+	case c := <-f.conns:
+		return c, nil
+	case <-f.over:
 		return nil, net.ErrClosed
 	}
-	return c, nil
 }
 
 func (f *front) Close() error   { return nil }
@@ -172,7 +174,7 @@ func (f *front) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 func (s *service) stop() {
 	for _, f := range s.all {
 		f.cut()
-		close(f.conns)
+		close(f.over)
 		f.http.Close()
 	}
 	close(s.starts)
@@ -180,7 +182,11 @@ func (s *service) stop() {
 
 func (f *front) dial(context.Context, string, string) (net.Conn, error) {
 	here, there := net.Pipe()
-	f.conns <- there
+	select {
+	case f.conns <- there:
+	case <-f.over:
+		return nil, net.ErrClosed
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open = append(f.open, there)

@@ -29,6 +29,9 @@ type Service struct {
 	Skew time.Duration
 	// Kind says what kind a request is, for Next and Counts; nil means its method.
 	Kind func(r *http.Request) string
+	// Notices says that the service notices when a client has given up a request, or its connection
+	// is cut: then the context of the request ends. Other services carry the request out.
+	Notices bool
 
 	mu      sync.Mutex
 	handler http.Handler
@@ -55,12 +58,12 @@ func Start(handler http.Handler) *Service {
 }
 
 // Stop ends the service, and the contexts of the requests that the handler has not answered yet.
-// Nothing else ends them: a service does not notice at once that a client has given up a request.
+// Unless Notices is set, nothing else ends them.
 func (s *Service) Stop() {
 	s.stop()
 	for _, f := range s.fronts {
 		f.Cut()
-		close(f.conns)
+		close(f.over)
 		f.http.Close()
 	}
 	close(s.starts)
@@ -158,6 +161,7 @@ type Front struct {
 
 	service *Service
 	conns   chan net.Conn
+	over    chan struct{} // closed when the service ends
 	http    *http.Server
 
 	mu    sync.Mutex
@@ -178,7 +182,7 @@ type fault struct {
 func (s *Service) Front() *Front {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &Front{service: s, Ahead: time.Duration(len(s.fronts)%2) * s.Skew, conns: make(chan net.Conn), fault: map[string]fault{}}
+	f := &Front{service: s, Ahead: time.Duration(len(s.fronts)%2) * s.Skew, conns: make(chan net.Conn), over: make(chan struct{}), fault: map[string]fault{}}
 	f.http = &http.Server{Handler: f, ErrorLog: log.New(io.Discard, "", 0)}
 	s.starts <- func() { f.http.Serve(listener{f}) }
 	s.fronts = append(s.fronts, f)
@@ -193,7 +197,11 @@ func (f *Front) Transport() *http.Transport {
 
 func (f *Front) dial(context.Context, string, string) (net.Conn, error) {
 	here, there := net.Pipe()
-	f.conns <- there
+	select {
+	case f.conns <- there:
+	case <-f.over:
+		return nil, net.ErrClosed
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open = append(f.open, there)
@@ -243,7 +251,11 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.service.mu.Unlock()
 	carryOut := func() *httptest.ResponseRecorder {
 		out := httptest.NewRecorder()
-		again := r.Clone(f.service.ctx)
+		ctx := f.service.ctx
+		if f.service.Notices {
+			ctx = r.Context()
+		}
+		again := r.Clone(ctx)
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		handler.ServeHTTP(out, again)
 		return out
@@ -305,11 +317,12 @@ func Say(status int, body string, effect bool) Answer {
 type listener struct{ *Front }
 
 func (l listener) Accept() (net.Conn, error) {
-	c, ok := <-l.conns
-	if !ok {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.over:
 		return nil, net.ErrClosed
 	}
-	return c, nil
 }
 
 func (l listener) Close() error   { return nil }
