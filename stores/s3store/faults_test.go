@@ -261,7 +261,7 @@ func TestServiceThatChecksFirst(t *testing.T) {
 				version = ""
 			}
 			if version != wanted {
-				say(http.StatusPreconditionFailed, map[bool]string{true: "ConditionNotMet", false: "PreconditionFailed"}[s.kind == s3store.ServiceAzure], false)(w, nil)
+				say(http.StatusPreconditionFailed, "PreconditionFailed", false)(w, nil)
 				return
 			}
 			<-time.After(5 * time.Millisecond)
