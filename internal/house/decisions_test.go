@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// The page about the design stays short, because the decisions have pages of their own. Each of
-// these is about one decision, and the index names it by its title.
+// The page about the design stays short, because the decisions have pages of their own: a page for
+// each subject, a heading for each decision.
 const (
 	decisionsDir     = "docs/decisions"
 	maxDesignWords   = 2600
+	maxDecisions     = 20 // pages
 	maxDecisionWords = 200
 )
 
@@ -29,7 +30,10 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-var indexLine = regexp.MustCompile(`(?m)^- \[((?:[^\]]|\n)+)\]\(([^)\s]+)\)$`)
+var (
+	indexLine = regexp.MustCompile(`(?m)^- \[([^\]]+)\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^##+ (.*)$`)
+)
 
 // checkDecisions compares the index of the decisions with their pages.
 func checkDecisions(pages map[string]string) []string {
@@ -39,24 +43,22 @@ func checkDecisions(pages map[string]string) []string {
 	}
 	listed := map[string]string{}
 	for _, m := range indexLine.FindAllStringSubmatch(pages["README.md"], -1) {
-		title := strings.Join(strings.Fields(m[1]), " ")
 		if listed[m[2]] != "" {
 			say("README.md: %s is listed twice", m[2])
 		}
-		if listed[m[2]] = title; pages[m[2]] == "" {
+		if listed[m[2]] = m[1]; pages[m[2]] == "" {
 			say("README.md: %s does not exist", m[2])
 		}
+	}
+	if len(pages) > maxDecisions+1 {
+		say("README.md: %d pages; %d are enough: a decision is a heading on the page of its subject", len(pages)-1, maxDecisions)
 	}
 	for name, page := range pages {
 		if name == "README.md" {
 			continue
 		}
-		first, _, _ := strings.Cut(page, "\n")
-		title, ok := strings.CutPrefix(first, "# ")
-		if n := len(strings.Fields(page)); n > maxDecisionWords {
-			say("%s: %d words; a decision needs at most %d", name, n, maxDecisionWords)
-		}
-		switch {
+		first, rest, _ := strings.Cut(page, "\n")
+		switch title, ok := strings.CutPrefix(first, "# "); {
 		case !ok:
 			say("%s: the first line is no title", name)
 		case listed[name] == "":
@@ -64,20 +66,33 @@ func checkDecisions(pages map[string]string) []string {
 		case listed[name] != title:
 			say("README.md: the title of %s is %q", name, title)
 		}
+		texts, titles := heading.Split(rest, -1)[1:], heading.FindAllStringSubmatch(rest, -1)
+		for i, text := range texts {
+			if n := len(strings.Fields(text)); n > maxDecisionWords {
+				say("%s: %d words under %q; a decision needs at most %d", name, n, titles[i][1], maxDecisionWords)
+			}
+		}
 	}
 	return found
 }
 
 func TestDecisionsBite(t *testing.T) {
 	pages := func(index, page string) map[string]string {
-		return map[string]string{"README.md": "# Decisions\n\n" + index, "a-b.md": page}
+		return map[string]string{"README.md": "# Decisions\n\n" + index, "a.md": page}
 	}
-	good := "# A lock is\nRejected: a door.\n"
-	expect(t, checkDecisions(pages("- [A lock\n  is](a-b.md)\n", "# A lock is\n\nRejected: a door.\n")), "")
-	expect(t, checkDecisions(pages("- [A lock](a-b.md)\n", good)), `the title of a-b.md is "A lock is"`)
-	expect(t, checkDecisions(pages("", good)), "no line for a-b.md")
-	expect(t, checkDecisions(pages("- [A lock is](a-b.md)\n- [A lock is](a-b.md)\n", good)), "a-b.md is listed twice")
-	expect(t, checkDecisions(pages("- [A lock is](a-b.md)\n- [C](c.md)\n", good)), "c.md does not exist")
-	expect(t, checkDecisions(pages("- [A lock is](a-b.md)\n", "A lock is\n")), "the first line is no title")
-	expect(t, checkDecisions(pages("- [A lock is](a-b.md)\n", good+strings.Repeat("word ", 200))), "a decision needs at most 200")
+	good := "# Locks\n\n## A lock is\n\nRejected: a door.\n"
+	expect(t, checkDecisions(pages("- [Locks](a.md): doors\n", good)), "")
+	expect(t, checkDecisions(pages("- [A lock](a.md)\n", good)), `the title of a.md is "Locks"`)
+	expect(t, checkDecisions(pages("", good)), "no line for a.md")
+	expect(t, checkDecisions(pages("- [Locks](a.md)\n- [Locks](a.md)\n", good)), "a.md is listed twice")
+	expect(t, checkDecisions(pages("- [Locks](a.md)\n- [C](c.md)\n", good)), "c.md does not exist")
+	expect(t, checkDecisions(pages("- [Locks](a.md)\n", "A lock is\n")), "the first line is no title")
+	expect(t, checkDecisions(pages("- [Locks](a.md)\n", good+strings.Repeat("word ", 200))), `under "A lock is"; a decision needs at most 200`)
+	many := pages("- [Locks](a.md)\n", good)
+	for i := range maxDecisions {
+		name := fmt.Sprintf("b%d.md", i)
+		many[name] = good
+		many["README.md"] += "- [Locks](" + name + ")\n"
+	}
+	expect(t, checkDecisions(many), "21 pages; 20 are enough")
 }

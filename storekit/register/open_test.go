@@ -1,0 +1,96 @@
+package register_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/register"
+)
+
+// The id of a store comes with its data.
+func TestStoreID(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		a, f := openOn(s)
+		defer a.Close()
+		b, _ := openOn(s)
+		defer b.Close()
+		f.next(lost(true))
+		id, err := a.StoreID(t.Context())
+		if err != nil || id == "" {
+			t.Fatal(id, err)
+		}
+		if other, err := b.StoreID(t.Context()); err != nil || other != id {
+			t.Errorf("another process has the id %q, not %q: %v", other, id, err)
+		}
+		s.restart(false)
+		if anew, err := b.StoreID(t.Context()); err != nil || anew == id {
+			t.Errorf("the id %q was lost with the data, and is %q again: %v", id, anew, err)
+		}
+		if states, err := a.List(t.Context(), ""); err != nil || len(states) != 0 {
+			t.Errorf("List: %v, %v", states, err)
+		}
+	})
+}
+
+// Open takes no service that carries out a Put whose condition is not met, and no impossible skew.
+func TestOpen(t *testing.T) {
+	perClock(t, func(t *testing.T, s *shelf) {
+		for _, c := range []struct {
+			name string
+			r    register.Register
+			skew time.Duration
+			lazy bool
+			want error
+		}{
+			{name: "honest", r: s.open()},
+			{name: "careless", r: careless{s.open()}, want: driver.ErrInvalid},
+			{name: "careless, lazily", r: careless{s.open()}, lazy: true},
+			{name: "checks, then writes", r: slow{s.open()}, want: driver.ErrInvalid},
+			{name: "checks, then writes, lazily", r: slow{s.open()}, lazy: true},
+			{name: "skew", r: s.open(), skew: time.Hour, want: driver.ErrInvalid},
+		} {
+			o := register.Options{Name: "shelf", Clock: s.clock, NoVersion: "-1"}
+			o.Clock.Skew = max(o.Clock.Skew, c.skew)
+			store, err := register.Open(t.Context(), c.r, o, c.lazy)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("%s: %v, want %v", c.name, err, c.want)
+			}
+			if err == nil {
+				if found, err := store.Status(t.Context()); err != nil || (found[0].Advice != "") != c.lazy {
+					t.Errorf("%s: %+v, %v", c.name, found, err)
+				}
+				store.Close()
+			}
+		}
+		f := s.open()
+		f.cut()
+		if _, err := register.Open(t.Context(), f, register.Options{Name: "shelf", Clock: s.clock}, false); !errors.Is(err, driver.ErrUnavailable) || !f.closed {
+			t.Errorf("a service that is down: %v, closed=%v", err, f.closed)
+		}
+	})
+}
+
+// careless is a service that ignores conditions.
+type careless struct{ *front }
+
+func (c careless) Put(ctx context.Context, name string, data []byte, _ string) error {
+	v, err := c.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.front.Put(ctx, name, data, v.Version)
+}
+
+// slow is a service that checks a condition, and writes a moment later.
+type slow struct{ *front }
+
+func (s slow) Put(ctx context.Context, name string, data []byte, version string) error {
+	if s.value(name).Version != version {
+		return register.ErrChanged
+	}
+	<-time.After(5 * time.Millisecond)
+	return careless{s.front}.Put(ctx, name, data, version)
+}
