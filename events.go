@@ -63,9 +63,7 @@ const (
 	// long the lock was held.
 	EventReleased
 	// EventForgotten: a Lock was garbage-collected without Release or Export. The lock stays
-	// held and renewed until its HoldAtMost or Locker.Close. If a Locker takes more than a
-	// thousand locks in a second, it watches up to 128 Locks together. Their events come when
-	// all of these Locks are garbage.
+	// held and renewed until its HoldAtMost or Locker.Close.
 	EventForgotten
 	// EventUncertain: a request to acquire or release a lock got no reply. If a lock may be left in
 	// the store, the Locker releases it in the background.

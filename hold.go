@@ -85,24 +85,24 @@ type hold struct {
 	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
 
 	// Guarded by locker.mu.
-	shared       bool
-	exported     bool
-	unfinished   bool          // AcquireAll or DoAll is setting its minimum time; see setMinimum
-	unclaimed    bool          // a reservation that has not been claimed yet; see reservation.go
-	timedOut     bool          // h is over because the time of its lease is over
-	cutOff       bool          // the last renewal was cancelled by the Release of another hold
-	index        int32         // in the renewer's heap; -1 if h is not in the heap
-	cleanupGroup *cleanupGroup // nil if the caller's Lock is not watched
-	bond         *bond         // nil if the store has no Grant.Bound
-	fence        uint64
-	grantedAt    driver.Instant
-	maxHoldAt    driver.Instant // farFuture if there is no HoldAtMost
-	renewAt      driver.Instant // farFuture if h is not renewed, or if a renewal is under way
-	cause        error          // why h is over; nil if it is not over
-	ctx          context.Context
-	cancel       context.CancelCauseFunc
-	renewing     *renewal
-	converting   chan struct{} // closed when a Promote or Demote ends; nil if none is running
+	shared     bool
+	exported   bool
+	unfinished bool     // AcquireAll or DoAll is setting its minimum time; see setMinimum
+	unclaimed  bool     // a reservation that has not been claimed yet; see reservation.go
+	timedOut   bool     // h is over because the time of its lease is over
+	cutOff     bool     // the last renewal was cancelled by the Release of another hold
+	index      int32    // in the renewer's heap; -1 if h is not in the heap
+	watched    *watched // nil if the caller's Lock is not watched
+	bond       *bond    // nil if the store has no Grant.Bound
+	fence      uint64
+	grantedAt  driver.Instant
+	maxHoldAt  driver.Instant // farFuture if there is no HoldAtMost
+	renewAt    driver.Instant // farFuture if h is not renewed, or if a renewal is under way
+	cause      error          // why h is over; nil if it is not over
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	renewing   *renewal
+	converting chan struct{} // closed when a Promote or Demote ends; nil if none is running
 
 	convertedAt   driver.Instant // when the mode last changed
 	demotionUntil driver.Instant // until then, a demotion without a reply may arrive at the store

@@ -60,7 +60,6 @@ type Locker struct {
 	handover      handoverState
 	renewer       renewer
 	cleaner       cleaner
-	cleanupGroups cleanupGroups
 }
 
 // New returns a Locker. It owns store: Close closes the store too, unless KeepStoreOpen is given.

@@ -141,7 +141,7 @@ func (l *Locker) endHold(h *hold, why error) {
 		l.stats.lost++
 	}
 	if h.events != nil {
-		h.leaveCleanupGroup()
+		h.leaveWatch()
 		h.noteEnd(why)
 	}
 	h.usable.Store(0)
