@@ -140,7 +140,7 @@ func (r *run) end(e event) {
 			r.failed = append(r.failed, t)
 		}
 	}
-	if top && e.Elapsed >= 3 {
+	if strings.Count(e.Test, "/") < 2 && e.Elapsed >= 3 {
 		r.slow[t] = e.Elapsed
 	}
 	delete(r.lines, t)

@@ -90,28 +90,29 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: append([]string{"open", "storekit", "storekit/overhttp"}, rootTests...)},
 		arrowRow{dir: "internal/server"},
-		arrowRow{dir: "storekit", code: []string{"driver"}},                                                                                 // what most stores need besides their server
-		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},                                         // a store over locks that end with their connection
-		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                                                       // the decision about one lock
-		arrowRow{dir: "storekit/register", code: []string{"driver", "storekit", "storekit/decide", "storekit/storeurl"}, tests: storeTests}, // a store over compare-and-set
-		arrowRow{dir: "storekit/overhttp", code: []string{"driver", "storekit"}, tests: storeTests},                                         // requests to services over HTTP
-		arrowRow{dir: "storekit/aws"},                                                                                                       // the signature of AWS
-		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest"}},                                        // front ends that misbehave
-		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                                                        // the URLs of the stores
-		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                                                         // storekit's functions for sqlstore, until sqlstore imports storekit
-		arrowRow{dir: "internal/login"},                                                                                                     // hides users and passwords in errors, for the stores in databases
-		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},                                                  // the URLs and connections of redisstore and redissession
+		arrowRow{dir: "storekit", code: []string{"driver"}},                                         // what most stores need besides their server
+		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests}, // a store over locks that end with their connection
+		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},               // the decision about one lock
+		arrowRow{dir: "storekit/register", code: []string{"driver", "internal/reads", "storekit", "storekit/decide", "storekit/storeurl"}, tests: storeTests}, // a store over compare-and-set
+		arrowRow{dir: "storekit/overhttp", code: []string{"driver", "storekit"}, tests: storeTests},                                                           // requests to services over HTTP
+		arrowRow{dir: "storekit/aws"}, // the signature of AWS
+		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest"}}, // front ends that misbehave
+		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                 // the URLs of the stores
+		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                  // storekit's functions for sqlstore, until sqlstore imports storekit
+		arrowRow{dir: "internal/login"},                                                              // hides users and passwords in errors, for the stores in databases
+		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},           // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/remote"},
+		arrowRow{dir: "internal/reads"},                                                                    // counts what a list costs, for the sampler
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: rootTests},
 		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver", "internal/remote"}, tests: rootTests},
-		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group"}, tests: rootTests},
+		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group", "internal/reads"}, tests: rootTests},
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},

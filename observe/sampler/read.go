@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/reads"
 )
 
 // A reading has the replies of the store in one sample. The keys of its maps are the names that the
@@ -16,6 +17,7 @@ type reading struct {
 	incomplete error             // the reason why names may be missing
 	err        error             // the reason why there is no reading
 	calls      int
+	gets       int // requests by which the store has read names one by one
 }
 
 // isComplete reports whether the store has answered every question.
@@ -32,7 +34,9 @@ const maxAbsent = 100
 // held, so read asks for it separately.
 func read(ctx context.Context, l *padlock.Locker, set *settings, held []string) reading {
 	r := reading{states: map[string]padlock.State{}, unknown: map[string]string{}, calls: 1}
-	states, err := l.List(ctx, set.prefix)
+	counting, gets := reads.Count(ctx)
+	states, err := l.List(counting, set.prefix)
+	r.gets = int(gets.Load())
 	switch {
 	case err == nil:
 	case errors.Is(err, errors.ErrUnsupported), len(states) > 0:

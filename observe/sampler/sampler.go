@@ -125,19 +125,24 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 // maxInterval is the longest interval to which the Sampler slows down by itself.
 const maxInterval = time.Minute
 
+// perGet is the time between two requests that read a single name each. Such a store is a service
+// that asks for money for each request: a month of this rate costs some two dollars.
+const perGet = time.Second / 2
+
 // cost computes the interval until the next sample, and what samples cost the store. Samples may
 // take at most a tenth of the time, and may read at most maxRate names in a second. A failure does
 // not make the interval longer, and a single slow sample does not either, so that a recovery is
-// seen soon.
+// seen soon. But requests for single names always do.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
 	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
 	if c.Interval = max(s.set.interval, s.set.interval+took); r.err == nil { // the sum may overflow
 		c.Interval = max(c.Interval, min(slow, maxInterval))
 	}
+	c.Interval = max(c.Interval, min(time.Duration(r.gets)*perGet, maxInterval))
 	if r.err == nil {
 		s.took = took
 	}
-	c.Requests = float64(c.Calls+c.Names) / c.Interval.Seconds()
+	c.Requests = float64(c.Calls+max(c.Names, r.gets)) / c.Interval.Seconds()
 	return c
 }

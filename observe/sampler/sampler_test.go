@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/reads"
 	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -233,4 +234,32 @@ func TestRunAndNext(t *testing.T) {
 			t.Errorf("Next returned %v", err)
 		}
 	})
+}
+
+// priced is a store that reads each name by a request.
+type priced struct {
+	*memstore.Store
+	names int
+	err   error
+}
+
+func (p priced) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	reads.Add(ctx, p.names)
+	all, err := p.Store.List(ctx, prefix)
+	return all, errors.Join(err, p.err)
+}
+
+// A store that needs a request for each name is sampled less often, also while samples fail, and
+// the cost tells the requests.
+func TestRequestsForSingleNames(t *testing.T) {
+	for _, err := range []error{nil, driver.ErrUnavailable} {
+		for names, want := range map[int]time.Duration{1: time.Second, 60: 30 * time.Second, 600: time.Minute} {
+			l := padlock.New(priced{memstore.New(), names, err})
+			s, _ := sampler.New(l).Sample(t.Context())
+			if c := s.Cost; c.Interval < want || c.Interval > want+time.Second || c.Requests < float64(names)/c.Interval.Seconds() {
+				t.Errorf("%d names, %v: %+v, want an interval of %v", names, err, c, want)
+			}
+			l.Close(t.Context())
+		}
+	}
 }

@@ -197,6 +197,7 @@ type Cost struct {
 
 	// Requests estimates how many requests the sampler sends in a second. It counts one request for
 	// each call of List or Inspect, and one for each name. A store in a database needs fewer. Redis
-	// needs one more for each thousand keys that it has.
+	// needs one more for each thousand keys that it has. A store of a service such as S3 reads each
+	// name that was ever locked by a request, which counts here.
 	Requests float64
 }

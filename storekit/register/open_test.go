@@ -83,14 +83,3 @@ func (c careless) Put(ctx context.Context, name string, data []byte, _ string) e
 	}
 	return c.front.Put(ctx, name, data, v.Version)
 }
-
-// slow is a service that checks a condition, and writes a moment later.
-type slow struct{ *front }
-
-func (s slow) Put(ctx context.Context, name string, data []byte, version string) error {
-	if s.value(name).Version != version {
-		return register.ErrChanged
-	}
-	<-time.After(5 * time.Millisecond)
-	return careless{s.front}.Put(ctx, name, data, version)
-}

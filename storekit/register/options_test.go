@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/reads"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
@@ -217,11 +218,23 @@ func TestListOfManyNames(t *testing.T) {
 		far := register.New(distant{s.open()}, register.Options{Name: "shelf", Clock: s.clock})
 		defer far.Close()
 		began := time.Now()
-		if all, err := far.List(t.Context(), "job-"); err != nil || len(all) != 2 {
-			t.Errorf("List: %+v, %v", all, err)
+		ctx, gets := reads.Count(t.Context())
+		if all, err := far.List(ctx, "job-"); err != nil || len(all) != 2 || gets.Load() != 200 {
+			t.Errorf("List: %+v, %v, of %d names", all, err, gets.Load())
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// slow is a service that checks a condition, and writes a moment later.
+type slow struct{ *front }
+
+func (s slow) Put(ctx context.Context, name string, data []byte, version string) error {
+	if s.value(name).Version != version {
+		return register.ErrChanged
+	}
+	<-time.After(5 * time.Millisecond)
+	return careless{s.front}.Put(ctx, name, data, version)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/reads"
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
@@ -273,6 +274,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			names = append(names, name)
 		}
 	}
+	reads.Add(ctx, len(names))
 	all, err := s.inUse(ctx, names)
 	return all, cmp.Or(err, some)
 }
