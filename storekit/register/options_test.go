@@ -236,5 +236,5 @@ func (s slow) Put(ctx context.Context, name string, data []byte, version string)
 		return register.ErrChanged
 	}
 	<-time.After(5 * time.Millisecond)
-	return careless{s.front}.Put(ctx, name, data, version)
+	return careless(s).Put(ctx, name, data, version)
 }
