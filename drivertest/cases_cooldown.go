@@ -33,13 +33,13 @@ var coolDownCases = []testCase{
 	{
 		name:   "cooldown/told",
 		clause: "Nobody holds a name that cools down: its Hold has Cooling set, and Until is when the name will be free.",
-		about:  "Hold.Cooling Hold.Until HeldError.Until",
+		about:  "Hold.Cooling Hold.Until HeldError.Until HeldError.Cooling",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, c.long())
 			held := c.mustRefuse(c.b, c.request(l.req.Name), "during a cool-down")
-			if len(held.Holds) != 1 || !held.Holds[0].Cooling {
+			if len(held.Holds) != 1 || !held.Cooling() {
 				c.failf("the name cools down, but HeldError has %+v", held.Holds)
 			}
 			c.wantTime("Hold.Until", held.Holds[0].Until, c.long())

@@ -41,7 +41,7 @@ func MariaDBSpec(o MariaDBOptions) Spec {
 			if err := os.Mkdir(p.Path("tmp"), 0o700); err != nil {
 				return err
 			}
-			args := append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"}, o.Args...)
+			args := []string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", smallLog}
 			return fromTemplate(ctx, p, args, func() error {
 				return p.Run(ctx, "mariadb-install-db", asRoot(append(args, "--datadir="+p.Path("data"), "--tmpdir="+p.Path("tmp"))...)...)
 			})
@@ -52,12 +52,15 @@ func MariaDBSpec(o MariaDBOptions) Spec {
 		// corrupted, in a soak.
 		Args: func(p Place) []string {
 			return asRoot(append([]string{"--no-defaults", "--datadir=" + p.Path("data"), "--tmpdir=" + p.Path("tmp"), "--port=" + strconv.Itoa(p.Port), "--bind-address=127.0.0.1",
-				"--socket=" + p.Path("s.sock"), "--pid-file=" + p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", "--innodb-use-native-aio=OFF", "--max-connections=300"}, o.Args...)...)
+				"--socket=" + p.Path("s.sock"), "--pid-file=" + p.Path("pid"), "--innodb-flush-log-at-trx-commit=2", smallLog, "--innodb-use-native-aio=OFF", "--max-connections=300"}, o.Args...)...)
 		},
 		Ready: mariaReady,
 		URL:   func(p Place) string { return "root@tcp(" + p.Addr() + ")/mysql" },
 	}
 }
+
+// smallLog keeps the log of a new server at a tenth of what it is without. Each server gets a copy.
+const smallLog = "--innodb-log-file-size=8M"
 
 // asRoot adds an argument that lets a program of MariaDB run as root, if the test runs as root.
 func asRoot(args ...string) []string {

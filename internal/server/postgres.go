@@ -88,7 +88,7 @@ func initdb(ctx context.Context, p Place) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync"}
+	args := []string{"-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale", "C", "--no-sync", "--wal-segsize=1"}
 	return fromTemplate(ctx, p, args, func() error { return p.Run(ctx, binary, append(args, "-D", p.Path("data"))...) })
 }
 

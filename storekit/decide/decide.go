@@ -103,7 +103,10 @@ type Spent struct {
 // SpentFor is how long a spent token is refused. A request arrives within this time or never.
 const SpentFor = time.Minute
 
-const maxTaken = 16
+// maxTokens is how many tokens Taken and Spent have. A store may write them with each change, and
+// many waits can be given up within SpentFor. A token that was pushed out may be granted to a
+// request that arrives after the release: then the name is held by nobody until that lease ends.
+const maxTokens = 16
 
 // Trim removes what has ended and says nothing any more, and shortens what would last longer than
 // it ever may, in case that the clock of the store was set back. It keeps lapsed holds, but no
@@ -198,7 +201,7 @@ func (s *State) drop(gone func(Hold) bool) {
 		}
 		return false
 	})
-	s.Taken = s.Taken[max(0, len(s.Taken)-maxTaken):]
+	s.Taken = s.Taken[max(0, len(s.Taken)-maxTokens):]
 }
 
 // extend moves the end of h to at least ttl from now. If least is above 0, the name stays taken for
@@ -341,6 +344,7 @@ func (s *State) releaseNothing(token string, now Now) driver.Outcome {
 	}
 	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Token == token })
 	s.Spent = append(s.Spent, Spent{token, now.end(SpentFor)})
+	s.Spent = s.Spent[max(0, len(s.Spent)-maxTokens):]
 	// The waiter may have used its reservation without a claim.
 	if slices.ContainsFunc(s.unclaimed, func(h Hold) bool { return h.Token == token && !s.overtaken(&h) }) {
 		return driver.OutcomeExpired

@@ -199,6 +199,12 @@ func TestBounds(t *testing.T) {
 	if len(s.Taken) > 16 || len(s.Spent) > 4 || len(s.Holds) != 1 {
 		t.Errorf("%d taken, %d spent, %d holds", len(s.Taken), len(s.Spent), len(s.Holds))
 	}
+	for i := range 100 { // within a minute, as many waits that are given up do
+		s.Release("v"+strconv.Itoa(i), 0, at(2000))
+	}
+	if n := len(s.Spent); n != 16 || s.Spent[n-1].Token != "v99" {
+		t.Errorf("%d spent tokens: %+v", n, s.Spent)
+	}
 	s = &decide.State{}
 	must(t, s, "a", true, at(1000))
 	must(t, s, "b", true, at(1000))

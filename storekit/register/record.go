@@ -73,15 +73,11 @@ func (s *Store) now(v Value) decide.Now {
 	return decide.Now{At: decide.Time(at), Slack: s.opts.Clock.Grain + s.opts.Clock.Skew, Wall: at}
 }
 
-// maxSpent is how many spent tokens a record has, which is written as a whole each time.
-const maxSpent = 16
-
 // encode returns the data for the next Put, and the number by which the record is recognised. The
 // view is of no use afterwards.
 func (w *view) encode(observed bool) (data []byte, nonce string, err error) {
 	r := w.record
 	r.Format, r.Nonce = format, rand.Text()
-	r.Spent = r.Spent[max(0, len(r.Spent)-maxSpent):]
 	if observed {
 		r.mark()
 		r.shift(-w.now.At)
