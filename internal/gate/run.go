@@ -38,9 +38,7 @@ func flags(race string) []string {
 	if race == "" {
 		return nil
 	}
-	// go test strips what debuggers need anyway; SQLite compiles in three quarters of the time
-	// without it.
-	return []string{race, "-gcflags=all=-dwarf=false"}
+	return []string{race}
 }
 
 // compile fills the cache of the compiler, so that no compiler takes the processors away from tests

@@ -43,6 +43,7 @@ var plain = []string{
 	"session/sessiontest", "session/sessiontest/",
 	"stores/dynamostore", "stores/leasestore", "stores/s3store",
 	"stores/quorum",
+	"stores/sqlstore/drivers/sqlite",
 }
 
 // longest lists the packages that take longest, the longest first.
