@@ -268,12 +268,12 @@ func (r *Redis) write(ctx context.Context, s *rueidis.Lua, keys, args []string) 
 // repeatable runs a script that changes nothing. The server, or a proxy before it, may have closed
 // an idle connection, and the client may notice that only when it uses the connection. So if a
 // connection breaks, the script runs again, on a new connection. The client needs a moment until it
-// replaces the broken connection, so there are several tries within 15 ms.
+// replaces the broken connection, so there are several tries within an eighth of a second.
 func (r *Redis) repeatable(ctx context.Context, s *rueidis.Lua, keys []string) rueidis.RedisResult {
 	for pause := time.Millisecond; ; pause *= 2 {
 		res := r.write(ctx, s, keys, nil)
 		err := res.NonRedisError()
-		if err == nil || unsent(err) || errors.Is(err, errNoReply) || ctxError(ctx) != nil || pause > 8*time.Millisecond {
+		if err == nil || unsent(err) || errors.Is(err, errNoReply) || ctxError(ctx) != nil || pause > 64*time.Millisecond {
 			return res
 		}
 		<-time.After(pause)

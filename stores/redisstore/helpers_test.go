@@ -27,18 +27,6 @@ func patient(addr string) redisstore.Config {
 	return c
 }
 
-// reach opens a store. If it fails and took as long as a store waits for a silent server, the
-// machine may have stood still, so reach tries again.
-func reach(ctx context.Context, c redisstore.Config, opts ...redisstore.Option) (*redisstore.Store, error) {
-	for try := 1; ; try++ {
-		began := time.Now()
-		s, err := redisstore.Open(ctx, c, opts...)
-		if err == nil || try == 3 || time.Since(began) < time.Second {
-			return s, err
-		}
-	}
-}
-
 // single returns the settings of a plain client for one server.
 func single(addr string) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
@@ -85,7 +73,7 @@ func opened(t testing.TB, addr string, opts ...redisstore.Option) *redisstore.St
 
 func openedAt(t testing.TB, c redisstore.Config, opts ...redisstore.Option) *redisstore.Store {
 	t.Helper()
-	s, err := reach(t.Context(), c, fresh(opts)...)
+	s, err := redisstore.Open(t.Context(), c, fresh(opts)...)
 	if err != nil {
 		t.Fatal(err)
 	}
