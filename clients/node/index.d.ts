@@ -31,7 +31,7 @@ export interface LockOptions {
   signal?: AbortSignal;
 }
 
-/** Work under a lock. The signal aborts with Lost when the lock is lost. */
+/** Work under a lock. The signal aborts with LostError when the lock is lost. */
 export type Work<T> = (signal: AbortSignal, lock: Lock) => T | PromiseLike<T>;
 
 /** A client of one server, or of several servers of the same store. */
@@ -39,9 +39,18 @@ export class Client {
   constructor(urls: string | URL | Array<string | URL>, options?: ClientOptions);
   /** Takes a lock. Release it, or declare it with `await using`. */
   lock(name: string, options?: LockOptions): Promise<Lock>;
-  /** Runs work under a lock. It throws Lost if the lock did not last until the end of the work. */
+  /** Runs work under a lock. It throws LostError if the lock did not last until the end of the work. */
   withLock<T>(name: string, work: Work<T>): Promise<T>;
   withLock<T>(name: string, options: LockOptions, work: Work<T>): Promise<T>;
+  /** Tells who has the name. It may be outdated when it arrives. */
+  status(name: string, options?: { slot?: number }): Promise<Answer>;
+  /**
+   * Ends the holds of the name while it has this fence of status(), and returns the new fence. The
+   * work under the lock does not end: it finds out at its next renewal. HeldError means that the
+   * name has another fence by now, and that nothing was broken. After UnavailableError, look again:
+   * the lock may be broken.
+   */
+  breakLock(name: string, fence: number, options?: { slot?: number; reason?: string }): Promise<number>;
 }
 
 /** One hold on a name, renewed in the background until it is released or lost. */
@@ -52,13 +61,13 @@ export class Lock implements AsyncDisposable {
   readonly fence: number;
   /** The number of the permit, with the option slots. */
   readonly slot: number | undefined;
-  /** Aborts with Lost when the lock is lost. Its `aborted` reads the clock. */
+  /** Aborts with LostError when the lock is lost. Its `aborted` reads the clock. */
   readonly signal: AbortSignal;
   /** The milliseconds for which the lock is valid without a renewal; 0 if it is over. */
   remaining(): number;
-  /** Throws Lost if the lock is lost. It sends no request. */
+  /** Throws LostError if the lock is lost. It sends no request. */
   check(): void;
-  /** Releases the lock, and throws Lost if it did not last until now. */
+  /** Releases the lock, and throws LostError if it did not last until now. */
   release(options?: { keepMs?: number }): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -68,6 +77,7 @@ export interface Answer {
   error?: string;
   detail?: string;
   retry_ms?: number;
+  fence?: number;
   waiters?: number;
   holders?: Array<{
     host?: string;
@@ -89,14 +99,17 @@ export class PadlockError extends Error {
   readonly answer: Answer;
 }
 
-/** Another client has the lock, now or at the end of the wait. */
-export class Held extends PadlockError {}
+/** Another client has the lock. */
+export class HeldError extends PadlockError {}
+
+/** The wait ended, and another client still has the lock. */
+export class WaitTimeoutError extends HeldError {}
 
 /** The lock did not last until the end of the work: part of the work was not protected. */
-export class Lost extends PadlockError {}
+export class LostError extends PadlockError {}
 
 /** The servers or their store did not answer in time. The lock was given up. */
-export class Unavailable extends PadlockError {}
+export class UnavailableError extends PadlockError {}
 
 /** The server refused the request: it is wrong, or a right is missing. */
-export class Refused extends PadlockError {}
+export class RefusedError extends PadlockError {}

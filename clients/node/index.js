@@ -12,4 +12,11 @@
  */
 export { Client } from "./lib/client.js";
 export { Lock } from "./lib/lock.js";
-export { Held, Lost, PadlockError, Refused, Unavailable } from "./lib/errors.js";
+export {
+  HeldError,
+  LostError,
+  PadlockError,
+  RefusedError,
+  UnavailableError,
+  WaitTimeoutError,
+} from "./lib/errors.js";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import os from "node:os";
 
 import { now, sleep } from "./clock.js";
-import { Held, Refused, Unavailable } from "./errors.js";
+import { HeldError, RefusedError, UnavailableError, WaitTimeoutError } from "./errors.js";
 import { Lock } from "./lock.js";
 
 const LONGEST_POLL = 25_000; // the server answers 202 after that
@@ -10,6 +10,7 @@ const SHORTER_POLL = 10_000; // with several servers, a silent one is found soon
 const MAX_LABEL = 256; // bytes that every store keeps
 const RELEASE_TIMEOUT = 5_000;
 const HELD = "is held by another client; waitMs waits for it";
+const WAITED = "is held by another client, also at the end of the wait";
 
 /**
  * Takes a lock for a token. Each answer leads to one step:
@@ -51,46 +52,47 @@ export async function acquire(servers, name, options, patience) {
       const lock = new Lock(servers, { name, token: wish.token, ttlMs, sent, answer, signal, patience, leave });
       if (lock.remaining() > 0) return lock;
     }
-    await next(wish, at, status, answer, { end, patience });
+    await next(wish, at, status, answer, { end, patience, waits: waitMs > 0 });
   }
 }
 
 /** Prepares the next request after one without a lock, or throws. */
-async function next(wish, at, status, answer, { end, patience }) {
+async function next(wish, at, status, answer, { end, patience, waits }) {
   const left = end - now();
   const fail = async (Kind, text) => {
     const given = giveUp(wish, answer);
     if (wish.silent === 0) await given; // servers that are silent now would only delay the error
     throw new Kind(`padlock: the lock ${JSON.stringify(wish.name)} ${text}`, answer);
   };
+  const held = () => (waits ? fail(WaitTimeoutError, WAITED) : fail(HeldError, HELD));
   const why = answer.detail ?? (status > 0 ? `the status is ${status}` : "no server answers");
   if ((status >= 300 && status < 500 && ![409, 410, 429].includes(status)) || status === 501) {
     if (!wish.known) wish.asked.clear();
-    await fail(Refused, `was refused: ${why}`);
+    await fail(RefusedError, `was refused: ${why}`);
   }
   switch (status) {
     case 202:
       wish.silent = 0;
-      if (left <= 0) await fail(Held, HELD);
+      if (left <= 0) await held();
       return;
     case 409:
     case 410:
       if (wish.known) giveUp(wish, {}); // a request without an answer may still be carried out
       wish.asked.clear();
-      if (left <= 0 && status === 409) await fail(Held, HELD);
-      if (left <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
+      if (left <= 0 && status === 409) await held();
+      if (left <= 0) await fail(UnavailableError, `cannot be taken: ${why}`);
       wish.token = newToken();
       wish.known = wish.lost = false;
       wish.silent = 0;
       break;
     case 429:
       wish.servers.passOver(at);
-      if (left <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
+      if (left <= 0) await fail(UnavailableError, `cannot be taken: ${why}`);
       break;
     default: // also a lock that came too late
       wish.silent++;
       wish.servers.passOver(at);
-      if (left + patience <= 0) await fail(Unavailable, `cannot be taken: ${why}`);
+      if (left + patience <= 0) await fail(UnavailableError, `cannot be taken: ${why}`);
       if (wish.silent % wish.servers.count !== 0) return; // another server may answer at once
   }
   await sleep(pause(wish, answer, left), wish.signal);

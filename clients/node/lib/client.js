@@ -1,5 +1,8 @@
 import { acquire } from "./acquire.js";
+import { HeldError, RefusedError, UnavailableError } from "./errors.js";
 import { Servers } from "./servers.js";
+
+const ASK_TIMEOUT = 20_000;
 
 /** A client of one server, or of several servers of the same store. */
 export class Client {
@@ -36,5 +39,27 @@ export class Client {
     }
     if (failure) throw failure.error;
     return result;
+  }
+
+  /** Tells who has the name. It may be outdated when it arrives. */
+  status(name, { slot } = {}) {
+    return this.#ask("status", { name, slot });
+  }
+
+  /** Ends the holds of the name while it has this fence of status(), and returns the new fence. */
+  async breakLock(name, fence, { slot, reason = "" } = {}) {
+    const answer = await this.#ask("break", { name, slot, fence, reason });
+    return answer.fence;
+  }
+
+  async #ask(path, body) {
+    const at = this.#servers.current;
+    const { status, answer } = await this.#servers.post(at, path, body, { timeout: ASK_TIMEOUT });
+    if (status === 200) return answer;
+    const refused = status >= 300 && status < 500 && status !== 429;
+    if (!refused) this.#servers.passOver(at);
+    const Kind = status === 409 ? HeldError : refused || status === 501 ? RefusedError : UnavailableError;
+    const why = answer.detail ?? (status > 0 ? `the status is ${status}` : "no server answers");
+    throw new Kind(`padlock: the lock ${JSON.stringify(body.name)}: ${why}`, answer);
   }
 }

@@ -7,14 +7,17 @@ export class PadlockError extends Error {
   }
 }
 
-/** Another client has the lock, now or at the end of the wait. */
-export class Held extends PadlockError {}
+/** Another client has the lock. */
+export class HeldError extends PadlockError {}
+
+/** The wait ended, and another client still has the lock. */
+export class WaitTimeoutError extends HeldError {}
 
 /** The lock did not last until the end of the work: part of the work was not protected. */
-export class Lost extends PadlockError {}
+export class LostError extends PadlockError {}
 
 /** The servers or their store did not answer in time. The lock was given up. */
-export class Unavailable extends PadlockError {}
+export class UnavailableError extends PadlockError {}
 
 /** The server refused the request: it is wrong, or a right is missing. */
-export class Refused extends PadlockError {}
+export class RefusedError extends PadlockError {}

@@ -1,5 +1,5 @@
 import { now, sleep } from "./clock.js";
-import { Lost } from "./errors.js";
+import { LostError } from "./errors.js";
 
 // How often the clock is read at least: after a suspension of the machine, timers are late.
 const LOOK_EVERY = 1000;
@@ -52,7 +52,7 @@ export class Lock {
     this.#arm();
   }
 
-  /** Aborts with Lost when the lock is lost. Its `aborted` reads the clock. */
+  /** Aborts with LostError when the lock is lost. Its `aborted` reads the clock. */
   get signal() {
     return this.#controller.signal;
   }
@@ -63,13 +63,13 @@ export class Lock {
     return this.#isOver() ? 0 : this.#until - now();
   }
 
-  /** Throws Lost if the lock is lost. It sends no request. */
+  /** Throws LostError if the lock is lost. It sends no request. */
   check() {
     if (this.remaining() > 0) return;
-    throw this.#loss ?? new Lost(`padlock: the lock ${JSON.stringify(this.name)} was released`);
+    throw this.#loss ?? new LostError(`padlock: the lock ${JSON.stringify(this.name)} was released`);
   }
 
-  /** Releases the lock, and throws Lost if it did not last until now. */
+  /** Releases the lock, and throws LostError if it did not last until now. */
   release({ keepMs = 0 } = {}) {
     if (!this.#released) {
       this.#look();
@@ -121,7 +121,7 @@ export class Lock {
   }
 
   #lost(why) {
-    return new Lost(`padlock: the lock ${JSON.stringify(this.name)} was lost: ${why}`);
+    return new LostError(`padlock: the lock ${JSON.stringify(this.name)} was lost: ${why}`);
   }
 
   #end() {

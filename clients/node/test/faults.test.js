@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { after as atEnd, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { Client, Lost, Refused, Unavailable } from "../index.js";
+import { Client, LostError, RefusedError, UnavailableError } from "../index.js";
 import { now } from "../lib/clock.js";
 import { after, ask, newName, proxy, Server, until } from "./kit.js";
 
@@ -35,9 +35,9 @@ test("a lock that nobody can extend ends, and its late answers revive nothing", 
   const way = await proxy(t, () => url, (path) => (path === "extend" ? "hang" : "pass"));
   const lock = await new Client(way.url).lock(newName(), { ttlMs: 6000 });
   if (!lock.signal.aborted) await once(lock.signal, "abort");
-  assert(lock.signal.reason instanceof Lost);
+  assert(lock.signal.reason instanceof LostError);
   await until(() => way.of("extend").length > 0, "an extend was carried out");
-  await assert.rejects(lock.release(), Lost);
+  await assert.rejects(lock.release(), LostError);
 });
 
 test("the signal tells the truth while the event loop is busy", async (t) => {
@@ -49,7 +49,7 @@ test("the signal tells the truth while the event loop is busy", async (t) => {
   for (const end = now() + 1200; now() < end; );
   assert.equal(signal.aborted, true);
   assert.equal(told, true);
-  assert.throws(() => signal.throwIfAborted(), Lost);
+  assert.throws(() => signal.throwIfAborted(), LostError);
 });
 
 test("a lock of which nothing is known is given up at every server", async (t) => {
@@ -62,7 +62,7 @@ test("a lock of which nothing is known is given up at every server", async (t) =
       await proxy(t, () => url, (path) => (path === "acquire" ? "lose" : "pass")),
     ];
     const client = new Client(ways.map((way) => way.url), { patienceMs });
-    await assert.rejects(client.lock(name), Unavailable);
+    await assert.rejects(client.lock(name), UnavailableError);
     if (ways.every((way) => way.asked.length > 0)) break; // otherwise the first one was too slow
   }
   await until(() => ways.every((way) => way.of("release").length > 1), "two releases at each server");
@@ -130,8 +130,8 @@ test("after a pause of the process, the signal has ended before the work asks it
   // The lease of the paused client runs out, and another client gets the lock.
   const other = await new Client(url).lock(name, { waitMs: 100_000 });
   child.kill("SIGCONT");
-  assert.equal((await lines.next()).value, "stopped by Lost");
-  assert.equal((await lines.next()).value, "rejected with Lost");
+  assert.equal((await lines.next()).value, "stopped by LostError");
+  assert.equal((await lines.next()).value, "rejected with LostError");
   other.check();
   await other.release();
 });
@@ -159,16 +159,16 @@ test("valid_ms counts from the moment of sending", async (t) => {
 test("answers that no server of padlock sends are no locks", async (t) => {
   const grant = { token: "MINE", fence: 1, valid_ms: 30000 };
   const answers = {
-    page: [200, "<html>log in</html>", Unavailable],
-    foreign: [200, JSON.stringify({ ...grant, token: "another-0123456789" }), Unavailable],
-    endless: [200, JSON.stringify({ ...grant, valid_ms: "soon" }), Unavailable],
-    big: [200, JSON.stringify({ ...grant, more: "x".repeat(2 << 20) }), Unavailable],
-    accepted: [202, "{}", Unavailable],
-    never: [202, JSON.stringify({ retry_ms: null }), Unavailable],
-    empty: [204, "", Unavailable],
-    proxy: [502, "<html>bad gateway</html>", Unavailable],
-    over: [410, JSON.stringify({ error: "expired" }), Unavailable], // the lease was over before the answer
-    redirect: [307, "", Refused],
+    page: [200, "<html>log in</html>", UnavailableError],
+    foreign: [200, JSON.stringify({ ...grant, token: "another-0123456789" }), UnavailableError],
+    endless: [200, JSON.stringify({ ...grant, valid_ms: "soon" }), UnavailableError],
+    big: [200, JSON.stringify({ ...grant, more: "x".repeat(2 << 20) }), UnavailableError],
+    accepted: [202, "{}", UnavailableError],
+    never: [202, JSON.stringify({ retry_ms: null }), UnavailableError],
+    empty: [204, "", UnavailableError],
+    proxy: [502, "<html>bad gateway</html>", UnavailableError],
+    over: [410, JSON.stringify({ error: "expired" }), UnavailableError], // the lease was over before the answer
+    redirect: [307, "", RefusedError],
   };
   const fake = http.createServer(async (request, reply) => {
     const parts = [];
@@ -184,7 +184,7 @@ test("answers that no server of padlock sends are no locks", async (t) => {
     fake.close();
   });
   for (const [path, [, , Kind]] of Object.entries(answers)) {
-    const patienceMs = Kind === Refused ? 10_000 : 1; // a refusal ends it at once
+    const patienceMs = Kind === RefusedError ? 10_000 : 1; // a refusal ends it at once
     const client = new Client(`http://127.0.0.1:${fake.address().port}/${path}`, { patienceMs });
     await assert.rejects(client.lock(newName()), Kind, path);
   }
@@ -218,7 +218,7 @@ test("a refusal gives up what an earlier answer may have left", async (t) => {
       if (path === "release") return [200, { outcome: "released" }];
       return [first, [202, { retry_ms: 1 }], [403, {}]][count - 1];
     });
-    await assert.rejects(new Client(server.url).lock("a", { waitMs: 60_000 }), Refused);
+    await assert.rejects(new Client(server.url).lock("a", { waitMs: 60_000 }), RefusedError);
     await until(() => server.of("release").length === 2, "two releases");
     assert.equal(server.of("release")[0].token, server.of("acquire")[0].token);
   }
@@ -262,7 +262,7 @@ test("a release in time has protected the work", async (t) => {
     let lock;
     do lock = await new Client(server.url).lock("a", { ttlMs: 2000 });
     while (lock.remaining() < 1000); // this process may have stood still
-    if (lost) await assert.rejects(lock.release(), Lost);
+    if (lost) await assert.rejects(lock.release(), LostError);
     else await lock.release();
   }
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after as atEnd, test } from "node:test";
 
-import { Client, Held, Lost, Refused, Unavailable } from "../index.js";
+import { Client, HeldError, LostError, RefusedError, UnavailableError, WaitTimeoutError } from "../index.js";
 import { after, ask, newName, proxy, Server, until } from "./kit.js";
 
 const { url } = await Server.start({ after: atEnd });
@@ -35,11 +35,11 @@ test("a lock that is held is refused, with its holder, and fences grow", async (
   const name = newName();
   const first = await client.lock(name, { label: "first" });
   await assert.rejects(client.lock(name), (error) => {
-    assert(error instanceof Held);
+    assert(error instanceof HeldError && !(error instanceof WaitTimeoutError));
     assert.match(error.answer.holders[0].label, /^first/);
     return true;
   });
-  await assert.rejects(client.lock(name, { waitMs: 200 }), Held);
+  await assert.rejects(client.lock(name, { waitMs: 200 }), WaitTimeoutError);
   await first.release();
   const second = await client.lock(name, { fenceAbove: first.fence + 1000 });
   assert(second.fence > first.fence + 1000);
@@ -64,13 +64,13 @@ test("the signal ends the work when the lock is lost", async (t) => {
     const { token } = way.of("acquire")[0].sent;
     assert.equal((await ask(url, "release", { name, token })).answer.outcome, "released");
     if (!signal.aborted) await once(signal, "abort");
-    assert(signal.reason instanceof Lost);
-    assert.throws(() => lock.check(), Lost);
+    assert(signal.reason instanceof LostError);
+    assert.throws(() => lock.check(), LostError);
     assert.equal(lock.remaining(), 0);
     throw new Error("interrupted");
   });
   await assert.rejects(work, (error) => {
-    assert(error instanceof Lost);
+    assert(error instanceof LostError);
     assert.equal(error.cause.message, "interrupted");
     return true;
   });
@@ -81,8 +81,8 @@ test("a loss that only the release sees is an error too", async (t) => {
   const name = newName();
   const lock = await new Client(way.url).lock(name);
   await ask(url, "release", { name, token: way.of("acquire")[0].sent.token });
-  await assert.rejects(lock.release(), Lost);
-  await assert.rejects(lock.release(), Lost); // a second one tells the same
+  await assert.rejects(lock.release(), LostError);
+  await assert.rejects(lock.release(), LostError); // a second one tells the same
 });
 
 test("withLock passes on results and errors", async () => {
@@ -99,21 +99,21 @@ test("permits, shared locks and keepMs", async () => {
   const name = newName();
   const [a, b] = [await client.lock(name, { slots: 2 }), await client.lock(name, { slots: 2 })];
   assert.deepEqual([a.slot, b.slot].sort(), [0, 1]);
-  await assert.rejects(client.lock(name, { slots: 2 }), Held);
+  await assert.rejects(client.lock(name, { slots: 2 }), HeldError);
   await a.release();
   const c = await client.lock(name, { slots: 2 });
   assert.equal(c.slot, a.slot);
   await Promise.all([b.release(), c.release()]);
 
   const both = [await client.lock(name, { shared: true }), await client.lock(name, { shared: true })];
-  await assert.rejects(client.lock(name), Held);
+  await assert.rejects(client.lock(name), HeldError);
   await Promise.all(both.map((lock) => lock.release()));
 
   await (await client.lock(name, { keepMs: 60_000 })).release();
-  await assert.rejects(client.lock(name), Held);
+  await assert.rejects(client.lock(name), HeldError);
   const other = newName();
   await (await client.lock(other)).release({ keepMs: 60_000 });
-  await assert.rejects(client.lock(other), Held);
+  await assert.rejects(client.lock(other), HeldError);
 });
 
 test("a waiter gets the lock after the release, and keeps its place over several requests", async (t) => {
@@ -156,12 +156,12 @@ test("the caller's signal reaches the work, and is no loss", async () => {
 });
 
 test("a wrong request is refused", async () => {
-  await assert.rejects(new Client(url).lock(""), Refused);
-  await assert.rejects(new Client(url).lock(newName(), { slots: 1.5 }), Refused);
+  await assert.rejects(new Client(url).lock(""), RefusedError);
+  await assert.rejects(new Client(url).lock(newName(), { slots: 1.5 }), RefusedError);
   assert.throws(() => new Client("ftp://127.0.0.1"), TypeError);
   assert.throws(() => new Client([]), TypeError);
 });
 
 test("without a server the lock is unavailable", async () => {
-  await assert.rejects(new Client("http://127.0.0.1:9", { patienceMs: 100 }).lock(newName()), Unavailable);
+  await assert.rejects(new Client("http://127.0.0.1:9", { patienceMs: 100 }).lock(newName()), UnavailableError);
 });

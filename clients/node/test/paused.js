@@ -1,5 +1,5 @@
 // A program that works in steps under a lock, for a test that pauses it.
-import { Client, Lost } from "../index.js";
+import { Client, LostError } from "../index.js";
 
 const [, , url, name] = process.argv;
 try {
@@ -15,6 +15,6 @@ try {
   });
   console.log("the lock lasted");
 } catch (error) {
-  if (!(error instanceof Lost)) throw error;
-  console.log("rejected with Lost");
+  if (!(error instanceof LostError)) throw error;
+  console.log("rejected with LostError");
 }

@@ -7,7 +7,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-import { Client, Refused, Unavailable } from "../index.js";
+import { Client, HeldError, LostError, RefusedError, UnavailableError } from "../index.js";
 import { newName, Server } from "./kit.js";
 
 test("a server with TLS and tokens", async (t) => {
@@ -23,8 +23,26 @@ test("a server with TLS and tokens", async (t) => {
   assert.match(url, /^https:/);
   const ca = await readFile(cert);
   assert.equal(await new Client(url, { ca, token }).withLock(newName(), () => "in"), "in");
-  await assert.rejects(new Client(url, { ca }).lock(newName()), Refused);
-  await assert.rejects(new Client(url, { ca, token: "wrong-0123456789abcdef" }).lock(newName()), Refused);
-  await assert.rejects(new Client(url, { ca, token }).lock("another name"), Refused);
-  await assert.rejects(new Client(url, { token, patienceMs: 1 }).lock(newName()), Unavailable);
+  await assert.rejects(new Client(url, { ca }).lock(newName()), RefusedError);
+  await assert.rejects(new Client(url, { ca, token: "wrong-0123456789abcdef" }).lock(newName()), RefusedError);
+  await assert.rejects(new Client(url, { ca, token }).lock("another name"), RefusedError);
+  await assert.rejects(new Client(url, { token, patienceMs: 1 }).lock(newName()), UnavailableError);
+});
+
+test("who has a name, and the end of its holds by force", async (t) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "padlock-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const [tokens, token] = [path.join(folder, "tokens"), "0123456789abcdefghij"];
+  await writeFile(tokens, `operator ${token} acquire,read,break\nreader r${token} read\n`, { mode: 0o600 });
+  const { url } = await Server.start(t, ["--allow-break", "--token-file", tokens]);
+  const client = new Client(url, { token });
+  const name = newName();
+  assert.deepEqual((await client.status(name)).holders ?? [], []);
+  const lock = await client.lock(name, { label: "stuck" });
+  assert.match((await client.status(name)).holders[0].label, /^stuck/);
+  await assert.rejects(client.breakLock(name, lock.fence + 1), HeldError);
+  await assert.rejects(new Client(url, { token: `r${token}` }).breakLock(name, lock.fence), RefusedError);
+  assert((await client.breakLock(name, lock.fence, { reason: "a test" })) > lock.fence);
+  await assert.rejects(lock.release(), LostError);
+  await assert.rejects(new Client("http://127.0.0.1:9").status(name), UnavailableError);
 });

@@ -1,5 +1,7 @@
 // A program in TypeScript that uses every name. `TYPES=yes .ci/clients` compiles it.
-import { Client, Held, Lost, PadlockError, Refused, Unavailable, type Lock, type LockOptions } from "padlock-client";
+import {
+  Client, HeldError, LostError, PadlockError, RefusedError, UnavailableError, WaitTimeoutError, type Lock, type LockOptions,
+} from "padlock-client";
 
 const client = new Client(["http://127.0.0.1:7925"], { token: "x", ca: "", cert: "", key: "", patienceMs: 1 });
 const options: LockOptions = {
@@ -15,8 +17,9 @@ export async function work(): Promise<number> {
   try {
     return await client.withLock("d", async (_, { fence }) => fence + (slot ?? text.length));
   } catch (error) {
-    if (error instanceof Held) console.log(error.answer.holders?.[0]?.label);
-    for (const Kind of [Lost, Unavailable, Refused]) if (error instanceof Kind) console.log(error.message);
+    if (error instanceof WaitTimeoutError) return client.breakLock("d", (await client.status("d")).fence ?? 0, { reason: "" });
+    if (error instanceof HeldError) console.log(error.answer.holders?.[0]?.label);
+    for (const Kind of [LostError, UnavailableError, RefusedError]) if (error instanceof Kind) console.log(error.message);
     throw error instanceof PadlockError ? error.answer : error;
   }
 }

@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 import padlock_client
-from padlock_client import Client, Lock, Lost, Refused, Unavailable
+from padlock_client import Client, Lock, LostError, RefusedError, UnavailableError
 
 
 class Scripted(Client):
@@ -86,7 +86,7 @@ class MethodsTest(unittest.TestCase):
         client = Scripted((200, {}))
         lock = client.lock("a")
         for too_early in (lock.release, lock.extend):
-            self.assertRaises(Lost, too_early)
+            self.assertRaises(LostError, too_early)
         self.assertEqual([], client.seen)
         self.assertIs(lock, lock.acquire())
         self.assertTrue(lock.locked())
@@ -98,12 +98,12 @@ class MethodsTest(unittest.TestCase):
 
     def test_not_extended(self) -> None:
         client = Scripted((200, {}))
-        for status, error in ((503, Unavailable), (0, Unavailable), (403, Refused), (410, Lost)):
+        for status, error in ((503, UnavailableError), (0, UnavailableError), (403, RefusedError), (410, LostError)):
             client.answers = [(200, {})]
-            with self.assertRaises(Lost) if error is Lost else contextlib.nullcontext():
+            with self.assertRaises(LostError) if error is LostError else contextlib.nullcontext():
                 with client.lock("a") as lock, mock.patch.object(client, "post", return_value=(status, {})):
                     self.assertRaises(error, lock.extend)
-                    self.assertEqual(error is not Lost, lock.locked())
+                    self.assertEqual(error is not LostError, lock.locked())
 
 
 class LabelTest(unittest.TestCase):

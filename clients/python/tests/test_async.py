@@ -6,7 +6,7 @@ import gc
 import threading
 import unittest
 
-from padlock_client import Client, Held
+from padlock_client import Client, HeldError
 
 
 class Memory(Client):
@@ -47,7 +47,7 @@ class AsyncTest(unittest.TestCase):
 
         try:
             asyncio.run(main())
-        except Held:
+        except HeldError:
             self.fail("the release came too late")
         self.assertEqual("", self.client.holder)
 
@@ -101,7 +101,7 @@ class AsyncTest(unittest.TestCase):
         async def main() -> None:
             async with self.client.lock("a") as lock:
                 self.assertEqual(1, lock.fence)
-                with self.assertRaises(Held):
+                with self.assertRaises(HeldError):
                     async with self.client.lock("a"):
                         self.fail("two holders")
 

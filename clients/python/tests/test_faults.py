@@ -12,7 +12,7 @@ import uuid
 from unittest import mock
 
 import padlock_client
-from padlock_client import Client, Held, Lost, Refused, Unavailable
+from padlock_client import Client, HeldError, LostError, RefusedError, UnavailableError
 
 URL = os.environ["URL"]
 
@@ -101,12 +101,12 @@ class FaultTest(unittest.TestCase):
                 handler.drip()
             return path == "extend"
 
-        with self.assertRaises(Lost):
+        with self.assertRaises(LostError):
             with Client(self.way(answer).url).lock(self.name, ttl=1.5, wait=60) as lock:
                 self.assertTrue(lock.lost.wait(60))
 
     def test_loss_needs_no_thread(self) -> None:
-        with self.assertRaises(Lost):
+        with self.assertRaises(LostError):
             with Client(URL).lock(self.name) as lock:
                 lock._until = 0.0  # as after a pause of the process, before any thread runs
                 self.assertEqual(0.0, lock.remaining())
@@ -119,8 +119,8 @@ class FaultTest(unittest.TestCase):
         big = json.dumps({"token": "MINE", "fence": 1, "valid_ms": 30000, "more": "x" * (2 << 20)})
         endless = json.dumps({"token": "MINE", "fence": 1, "valid_ms": "soon"})
         for status, text, kind in (
-            (200, "<html>log in</html>", Unavailable), (200, "[]", Unavailable), (200, foreign, Unavailable), (200, big, Unavailable), (200, endless, Unavailable),
-            (202, "{}", Unavailable), (202, '{"retry_ms":null}', Unavailable), (502, "<html>bad gateway</html>", Unavailable), (500, "{}", Unavailable), (307, "", Refused), (302, "", Refused),
+            (200, "<html>log in</html>", UnavailableError), (200, "[]", UnavailableError), (200, foreign, UnavailableError), (200, big, UnavailableError), (200, endless, UnavailableError),
+            (202, "{}", UnavailableError), (202, '{"retry_ms":null}', UnavailableError), (502, "<html>bad gateway</html>", UnavailableError), (500, "{}", UnavailableError), (307, "", RefusedError), (302, "", RefusedError),
         ):
             target = self.way()
 
@@ -163,7 +163,7 @@ class FaultTest(unittest.TestCase):
         return self.way(answer), tokens, seen
 
     def test_given_up_twice(self) -> None:
-        for second, kind in (((409, b'{"error":"held"}'), Held), ((410, b'{"error":"expired"}'), Unavailable), ((403, b"{}"), Refused), ((202, b'{"retry_ms":1}'), Held), (None, Unavailable)):
+        for second, kind in (((409, b'{"error":"held"}'), HeldError), ((410, b'{"error":"expired"}'), UnavailableError), ((403, b"{}"), RefusedError), ((202, b'{"retry_ms":1}'), HeldError), (None, UnavailableError)):
             for patience in (0.3, 1.0, 3.0, 10.0) if second is None else (60.0,):
                 way, tokens, seen = self.silent_then(second)
                 other, asked, also = self.silent_then(second)
@@ -187,7 +187,7 @@ class FaultTest(unittest.TestCase):
             return path == "acquire"
 
         answers = [lambda handler: handler.reply(202, b'{"retry_ms":1}'), lambda handler: handler.reply(403, b"{}")]
-        with self.assertRaises(Refused):
+        with self.assertRaises(RefusedError):
             with Client(self.way(answer).url).lock(self.name, wait=60):
                 self.fail("nobody granted that")
         self.assertIn("release", released)
@@ -208,7 +208,7 @@ class FaultTest(unittest.TestCase):
             self.assertEqual(["acquire", "acquire"], came[:2])
 
     def test_release_in_time(self) -> None:
-        for outcome, error in (("expired", None), ("taken", Lost)):
+        for outcome, error in (("expired", None), ("taken", LostError)):
             answers = [503, 503, 200]
 
             def answer(handler, path, text, answers=answers, outcome=outcome) -> bool:
@@ -226,8 +226,8 @@ class FaultTest(unittest.TestCase):
                 try:
                     with lock:
                         lock._until = padlock_client._now() + 3  # the lease ends during the release
-                except Lost as caught:
-                    self.assertIs(error, Lost, caught)
+                except LostError as caught:
+                    self.assertIs(error, LostError, caught)
                 else:
                     self.assertIsNone(error)
 
@@ -273,7 +273,7 @@ class FaultTest(unittest.TestCase):
         for _ in range(3):
             with lock:
                 fences.append(lock.fence)
-                with self.assertRaises(Held):
+                with self.assertRaises(HeldError):
                     with Client(URL).lock(self.name):
                         self.fail("two holders")
         self.assertEqual(sorted(set(fences)), fences)

@@ -1,16 +1,19 @@
 """Tests against a real server, whose address is in $URL."""
 
 import asyncio
+import contextlib
+import json
 import multiprocessing
 import os
 import pathlib
+import subprocess
 import tempfile
 import threading
 import unittest
 import uuid
 
 import padlock_client
-from padlock_client import Client, Held, Lost, Refused
+from padlock_client import Client, HeldError, LostError, RefusedError, WaitTimeoutError
 
 URL = os.environ["URL"]
 
@@ -73,7 +76,7 @@ class LockTest(unittest.TestCase):
 
     def test_held(self) -> None:
         with self.client.lock(self.name, label="first") as first:
-            with self.assertRaises(Held) as caught:
+            with self.assertRaises(HeldError) as caught:
                 with self.client.lock(self.name):
                     self.fail("two holders")
             self.assertIn("first", caught.exception.answer["holders"][0]["label"])
@@ -83,9 +86,35 @@ class LockTest(unittest.TestCase):
 
     def test_wait_ends(self) -> None:
         with self.client.lock(self.name):
-            with self.assertRaises(Held):
+            with self.assertRaises(WaitTimeoutError) as caught:
                 with self.client.lock(self.name, wait=0.3):
                     self.fail("two holders")
+            self.assertIsInstance(caught.exception, HeldError)
+            self.assertIsInstance(caught.exception, TimeoutError)
+            self.assertIn("is held", str(caught.exception))
+            with self.assertRaises(HeldError) as caught:
+                self.client.lock(self.name).acquire()
+            self.assertNotIsInstance(caught.exception, TimeoutError)
+
+    def test_status_and_break(self) -> None:
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            tokens = pathlib.Path(folder, "tokens")
+            tokens.write_text("operator 0123456789abcdefghij acquire,read,break\n")
+            tokens.chmod(0o600)
+            arguments = ["serve", "--json", "--api", "--listen", "127.0.0.1:0", "--allow-break", "--token-file", str(tokens)]
+            server = stack.enter_context(subprocess.Popen(["padlock", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+            stack.callback(server.kill)
+            client = Client(json.loads(server.stdout.readline())["url"], token="0123456789abcdefghij")
+            self.assertEqual([], client.status(self.name).get("holders", []))
+            lock = client.lock(self.name, label="stuck").acquire()
+            self.assertIn("stuck", client.status(self.name)["holders"][0]["label"])
+            with self.assertRaises(HeldError):
+                client.break_lock(self.name, lock.fence + 1)
+            self.assertGreater(client.break_lock(self.name, lock.fence, reason="a test"), lock.fence)
+            self.assertRaises(LostError, lock.release)
+        with self.assertRaises(RefusedError):
+            self.client.break_lock(self.name, 1)  # this server allows no break
 
     def test_renewal(self) -> None:
         client = Counting(URL)
@@ -95,15 +124,15 @@ class LockTest(unittest.TestCase):
             lock.check()
 
     def test_lost(self) -> None:
-        with self.assertRaises(Lost):
+        with self.assertRaises(LostError):
             with self.client.lock(self.name, ttl=1.5, wait=60) as lock:
                 self.take_away(lock)
                 self.assertTrue(lock.lost.wait(20))
-                with self.assertRaises(Lost):
+                with self.assertRaises(LostError):
                     lock.check()
 
     def test_lost_at_the_end(self) -> None:
-        with self.assertRaises(Lost):
+        with self.assertRaises(LostError):
             with self.client.lock(self.name) as lock:
                 self.take_away(lock)
 
@@ -126,14 +155,14 @@ class LockTest(unittest.TestCase):
     def test_slots_and_shared(self) -> None:
         with self.client.lock(self.name, slots=2) as first, self.client.lock(self.name, slots=2) as second:
             self.assertEqual({0, 1}, {first.slot, second.slot})
-            with self.assertRaises(Held):
+            with self.assertRaises(HeldError):
                 with self.client.lock(self.name, slots=2):
                     self.fail("three holders")
         with self.client.lock(self.name, shared=True), self.client.lock(self.name, shared=True):
             pass
 
     def test_refused(self) -> None:
-        with self.assertRaises(Refused):
+        with self.assertRaises(RefusedError):
             with self.client.lock("", ttl=1):
                 self.fail("a name without characters")
 
@@ -158,7 +187,7 @@ class LockTest(unittest.TestCase):
                 await asyncio.sleep(60)
                 return "the task was not cancelled"
 
-        with self.assertRaises(Lost):
+        with self.assertRaises(LostError):
             asyncio.run(work())
 
         async def quick() -> int:

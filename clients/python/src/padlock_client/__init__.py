@@ -27,7 +27,7 @@ import urllib.request
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence, Type, Union
 
-__all__ = ["Client", "Lock", "PadlockError", "Held", "Lost", "Unavailable", "Refused"]
+__all__ = ["Client", "Lock", "PadlockError", "HeldError", "WaitTimeoutError", "LostError", "UnavailableError", "RefusedError"]
 
 LONGEST_POLL = 25.0  # seconds; the server answers 202 after that
 SHORTER_POLL = 10.0  # with several servers, a silent one is found sooner
@@ -45,19 +45,23 @@ class PadlockError(Exception):
         self.answer = answer or {}
 
 
-class Held(PadlockError):
-    """Another client has the lock, now or at the end of the wait."""
+class HeldError(PadlockError):
+    """Another client has the lock."""
 
 
-class Lost(PadlockError):
+class WaitTimeoutError(HeldError, TimeoutError):
+    """The wait ended, and another client still has the lock."""
+
+
+class LostError(PadlockError):
     """The lock did not last until the end of the work: part of the work was not protected."""
 
 
-class Unavailable(PadlockError):
+class UnavailableError(PadlockError):
     """The server or its store did not answer in time. The lock was given up."""
 
 
-class Refused(PadlockError):
+class RefusedError(PadlockError):
     """The server refused the request: it is wrong, or a right is missing."""
 
 
@@ -105,6 +109,25 @@ class Client:
         options = {"shared": shared, "slots": slots, "label": _labelled(label), "keep_ms": round(keep * 1000), "fence_above": fence_above}
         body.update({key: value for key, value in options.items() if value})
         return Lock(self, body, ttl, wait)
+
+    def status(self, name: str, *, slot: Optional[int] = None) -> dict[str, Any]:
+        """Return who has the name, as /v1/status says it. It may be outdated when it arrives."""
+        return self._ask("status", name, slot, {})
+
+    def break_lock(self, name: str, fence: int, *, slot: Optional[int] = None, reason: str = "") -> int:
+        """End the holds of the name while it has this fence of status(), and return the new fence.
+
+        The work under the lock does not end: it finds out at its next renewal. HeldError means that
+        the name has another fence by now, and that nothing was broken. After UnavailableError,
+        which also comes without an answer, look again: the lock may be broken.
+        """
+        return int(self._ask("break", name, slot, {"fence": fence, "reason": reason}).get("fence", 0))
+
+    def _ask(self, path: str, name: str, slot: Optional[int], body: dict[str, Any]) -> dict[str, Any]:
+        status, answer = self.post(path, {"name": name, **body, **({} if slot is None else {"slot": slot})}, 20)
+        if status != 200:
+            raise _error(name, status, answer)
+        return answer
 
     @property
     def servers(self) -> int:
@@ -174,6 +197,17 @@ def _is_grant(answer: dict[str, Any], token: str) -> bool:
     return answer.get("token") == token and isinstance(valid, (int, float)) and isinstance(answer.get("fence"), int)
 
 
+def _error(name: str, status: int, answer: dict[str, Any], waited: bool = False) -> PadlockError:
+    detail = answer.get("detail")
+    if status in (202, 409):
+        if waited:
+            return WaitTimeoutError(f"the lock {name!r} is held, also at the end of the wait", answer)
+        return HeldError(f"the lock {name!r} is held" + (f": {detail}" if detail else ""), answer)
+    if status in (200, 410, 429) or _is_open(status):  # 410: the lease was over before the answer
+        return UnavailableError(f"the lock {name!r}: {detail or 'the server does not answer'}", answer)
+    return RefusedError(f"the lock {name!r}: {detail or status}", answer)
+
+
 class _Wish:
     """What an acquire asks for, whether its task still wants the lock, and whether it has it."""
 
@@ -223,8 +257,8 @@ class Lock:
     """One hold on a name. Threads of its own renew and watch it until the end of "with".
 
     fence grows with each holder: send it with each write. lost is set when the lock is lost; long
-    work calls check from time to time. At the end, "with" raises Lost if the lock did not last.
-    "async with" cancels the task when the lock is lost, and raises Lost in place of CancelledError.
+    work calls check from time to time. At the end, "with" raises LostError if the lock did not last.
+    "async with" cancels the task when the lock is lost, and raises LostError in place of CancelledError.
     """
 
     def __init__(self, client: Client, body: dict[str, Any], ttl: float, wait: float) -> None:
@@ -246,9 +280,9 @@ class Lock:
         return self
 
     def release(self) -> None:
-        """Release the lock. It raises Lost if the lock did not last until now."""
+        """Release the lock. It raises LostError if the lock did not last until now."""
         if not self._hold:
-            raise Lost(f"the lock {self._body['name']!r} was never acquired")
+            raise LostError(f"the lock {self._body['name']!r} was never acquired")
         self._release()
 
     def extend(self) -> float:
@@ -257,7 +291,7 @@ class Lock:
         status, answer = self._extend(self._stop)
         self.check()
         if status != 200:
-            self._fail(status, answer)
+            raise _error(self._body["name"], status, answer)
         return self.remaining()
 
     def locked(self) -> bool:
@@ -269,9 +303,9 @@ class Lock:
         return 0.0 if self.lost.is_set() else max(0.0, self._until - _now())
 
     def check(self) -> None:
-        """Raise Lost if the lock is lost. It sends no request."""
+        """Raise LostError if the lock is lost. It sends no request."""
         if self.remaining() <= 0:
-            raise Lost(f"the lock {self._body['name']!r} is lost")
+            raise LostError(f"the lock {self._body['name']!r} is lost")
 
     def _acquire(self, wish: Optional[_Wish] = None) -> None:
         wish = wish or _Wish()
@@ -322,7 +356,7 @@ class Lock:
                     time.sleep(pause * random.uniform(0.5, 1.0))
                     pause = min(2.0, pause * 2)
             else:
-                self._fail(status, answer)
+                raise _error(self._body["name"], status, answer, self._wait > 0 and left <= 0)
 
     def _give_up(self, wish: _Wish, patience: float = 5.0) -> None:
         """Release a token at each server that may have granted it.
@@ -349,14 +383,6 @@ class Lock:
         end = _now() + patience
         for thread in once():
             thread.join(max(0.0, end - _now()))
-
-    def _fail(self, status: int, answer: dict[str, Any]) -> None:
-        name = self._body["name"]
-        if status in (202, 409):
-            raise Held(f"the lock {name!r} is held", answer)
-        if status in (200, 410, 429) or _is_open(status):  # 410: the lease was over before the answer
-            raise Unavailable(f"the lock {name!r}: {answer.get('detail', 'the server does not answer')}", answer)
-        raise Refused(f"the lock {name!r}: {answer.get('detail', status)}", answer)
 
     def _begin(self, wish: _Wish, sent: float) -> None:
         answer = wish.answer
@@ -411,7 +437,7 @@ class Lock:
         return until
 
     def _release(self) -> None:
-        """Stop the renewal, release the lock, and raise Lost if it did not last until now."""
+        """Stop the renewal, release the lock, and raise LostError if it did not last until now."""
         until, unknown = self._end(), False
         lasted = until > _now()
         for pause in (0.1, 0.5, 0.0):
@@ -428,7 +454,7 @@ class Lock:
         if self._spread is not None:  # a server whose answer was lost may keep a place
             self._give_up(self._spread, 1.0)
         if not lasted:
-            raise Lost(f"the lock {self._body['name']!r} was lost before the end of the work")
+            raise LostError(f"the lock {self._body['name']!r} was lost before the end of the work")
 
     def __enter__(self) -> Lock:
         self._acquire()
@@ -437,7 +463,7 @@ class Lock:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         try:
             self._release()
-        except Lost as lost:
+        except LostError as lost:
             if error is None:
                 raise
             raise lost from error
@@ -468,7 +494,7 @@ class Lock:
     def _drop(self) -> None:
         try:
             self._release()
-        except Lost:
+        except LostError:
             pass
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
@@ -479,5 +505,5 @@ class Lock:
                 task.uncancel()
         try:
             await _in_thread(self._release, daemon=False)
-        except Lost as lost:
+        except LostError as lost:
             raise lost from error

@@ -11,7 +11,7 @@ const order = JSON.parse(process.env.PADLOCK_SOAK_WORKER);
 const base = BigInt(/"Base":(\d+)/.exec(process.env.PADLOCK_SOAK_WORKER)[1]);
 const { Load: load, Worker: worker, Life: life } = order;
 const [, client, ...urls] = order.Config.split(" ");
-const { Client, Held, Lost, Unavailable } = await import(`${client}/index.js`);
+const { Client, HeldError, LostError, UnavailableError } = await import(`${client}/index.js`);
 
 const ms = 1_000_000;
 const slotCount = 2; // as in internal/soak/slots.go
@@ -114,8 +114,8 @@ async function take(name, wait, { shared = false, slots = 0 }, again = false) {
   try {
     lock = await padlock.lock(name, { ttlMs: ttl / ms, waitMs: wait / ms, shared, slots });
   } catch (error) {
-    if (!(error instanceof Held || error instanceof Unavailable)) throw error;
-    const err = error instanceof Held ? "held" : "uncertain";
+    if (!(error instanceof HeldError || error instanceof UnavailableError)) throw error;
+    const err = error instanceof HeldError ? "held" : "uncertain";
     monitor.log("refused", { call, name, ttl, err, ...uses });
     if (again && err === "held") monitor.log("broken", { call, name, err: "I8 released, and held all the same" });
     return err;
@@ -136,7 +136,7 @@ async function take(name, wait, { shared = false, slots = 0 }, again = false) {
     await lock.release();
     if (now() - begun >= secondTry) err = "uncertain"; // perhaps no request got an answer
   } catch (error) {
-    if (!(error instanceof Lost)) throw error;
+    if (!(error instanceof LostError)) throw error;
     err = "lost";
   }
   monitor.log("released", { call: begun, until: before, err, ...about });

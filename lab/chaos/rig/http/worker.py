@@ -75,9 +75,9 @@ class PythonHold:
         self.lock = client.lock(name, ttl=ttl / SECOND, wait=wait / SECOND, shared=shared, slots=slots)
         try:
             self.lock.__enter__()
-        except padlock_client.Held:
+        except padlock_client.HeldError:
             raise Refusal("held")
-        except padlock_client.Unavailable:
+        except padlock_client.UnavailableError:
             raise Refusal("uncertain")
         self.fence, self.slot, self.ttl = self.lock.fence, self.lock.slot, ttl
 
@@ -94,7 +94,7 @@ class PythonHold:
         self.client.confirmed = False
         try:
             self.lock.__exit__(None, None, None)
-        except padlock_client.Lost:
+        except padlock_client.LostError:
             return "lost"
         return "" if self.client.confirmed else "uncertain"
 
