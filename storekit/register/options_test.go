@@ -236,5 +236,9 @@ func (s slow) Put(ctx context.Context, name string, data []byte, version string)
 		return register.ErrChanged
 	}
 	<-time.After(5 * time.Millisecond)
-	return careless(s).Put(ctx, name, data, version)
+	for { // careless looks at the version itself, which another Put may change meanwhile
+		if err := careless(s).Put(ctx, name, data, version); !errors.Is(err, register.ErrChanged) {
+			return err
+		}
+	}
 }
