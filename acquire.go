@@ -44,52 +44,6 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	return lockOf(l.acquire(ctx, name, method{op: OpAcquire, once: true}, opts))
 }
 
-// Do takes the lock on name as Acquire does, calls fn, and releases the lock when fn has returned.
-// The context passed to fn ends when ctx ends or the lock ends, whichever is first; FenceFrom
-// returns the fence from that context. Do waits for fn to return even if the lock is lost.
-//
-// Do returns the error of fn, joined with the error of Release if there is one. With ErrLost,
-// ErrExpired or ErrMaxHold, the lock did not last until fn returned, so part of the work was not
-// protected. With ErrUnavailable or ErrUncertain alone, the work was protected, and the store has
-// not confirmed the release: the Locker goes on to release the lock in the background. Errors of
-// this package are of type *Error. If fn panics, or calls runtime.Goexit, Do releases the lock, and
-// the panic goes on.
-func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
-	h, err := l.acquire(ctx, name, method{op: OpAcquire, within: true}, opts)
-	if err != nil {
-		return err
-	}
-	// The release is deferred, so that a panic or Goexit in fn releases the lock too.
-	result := errNoReturn
-	defer func() {
-		h.noteResult(result)
-		released := h.giveUp(context.Background(), nil)
-		l.mu.Lock()
-		l.attemptOver()
-		l.unlock()
-		switch {
-		case released == nil:
-		case err == nil:
-			err = released
-		default:
-			err = &joined{err, released}
-		}
-	}()
-	result = fn(h.context())
-	return result
-}
-
-var errNoReturn = errors.New("the function panicked or called runtime.Goexit")
-
-// noteResult notes what the function of Do returned, for the event of the release.
-func (h *hold) noteResult(err error) {
-	if h.events != nil {
-		h.locker.mu.Lock()
-		h.events.result = err
-		h.locker.unlock()
-	}
-}
-
 // Adopt takes over the lock that key stands for, in the same mode and with a new fence. The Lock
 // that was exported ends with ErrLost at its next request to the store. If the lock is gone, Adopt
 // returns ErrLost; it never acquires a free name. If key belongs to another store, Adopt returns

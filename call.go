@@ -100,7 +100,7 @@ func (c *call) announceRefusal(err error) {
 	defer c.l.mu.Unlock()
 	c.events.noteCall(e)
 	c.l.deliverPending()
-	c.events.settle()
+	c.events.awaitDelivery()
 	c.events.detach()
 }
 

@@ -260,7 +260,7 @@ func (l *Locker) unlockAndDeliver() {
 func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 	defer l.mu.Unlock()
 	l.deliverPending()
-	return n.settle()
+	return n.awaitDelivery()
 }
 
 // unlockApart unlocks mu. Another goroutine delivers the events that were noted while mu was held,
@@ -347,9 +347,9 @@ func (n *eventQueue) deliveryOver() {
 // waits for the observer, and the observer waits for Release. observerPatience ends that deadlock.
 const observerPatience = time.Second
 
-// settle waits until all events so far are delivered, and returns the context for the next event.
-// The caller holds mu. settle unlocks mu while it waits, and locks mu again before it returns.
-func (n *eventQueue) settle() context.Context {
+// awaitDelivery waits until all events so far are delivered, and returns the context for the next event.
+// The caller holds mu. awaitDelivery unlocks mu while it waits, and locks mu again before it returns.
+func (n *eventQueue) awaitDelivery() context.Context {
 	for waited := true; waited && (n.busy || len(n.queue) > 0 && !n.holdBack); {
 		if n.busy {
 			waited = n.awaitIdle()
@@ -401,7 +401,7 @@ func (n *eventQueue) announce(first *Event) context.Context {
 			n.queue = slices.Insert(n.queue, 0, *first)
 		}
 	}
-	ctx := n.settle()
+	ctx := n.awaitDelivery()
 	n.detach()
 	return ctx
 }
