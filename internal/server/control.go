@@ -103,6 +103,9 @@ func (s *Server) do(what string, change func() error) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.shared {
+		s.t.Fatalf("cannot %s %s: other tests use it", what, s.spec.Name)
+	}
 	if err := change(); err != nil {
 		s.t.Fatalf("cannot %s %s: %v", what, s.spec.Name, err)
 	}

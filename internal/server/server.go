@@ -15,10 +15,11 @@ import (
 // Server is a server that was started for one test. Its methods are safe for concurrent use.
 // Methods that change the server run one after another, and an error in them ends the test.
 type Server struct {
-	t     testing.TB
-	spec  Spec
-	place Place
-	root  string // contains the data directory and the log
+	t      testing.TB
+	spec   Spec
+	place  Place
+	root   string // contains the data directory and the log
+	shared bool   // other tests use it, too, so no test may change it
 
 	mu   sync.Mutex
 	proc *process

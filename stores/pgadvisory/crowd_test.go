@@ -18,7 +18,7 @@ import (
 func TestCrowdInOneProcess(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s := mustOpen(t, srv.URL(), pgadvisory.NoFences())
 	var inside atomic.Int64 // readers, or 1,000 for a writer
 	enter := func(n int64) {

@@ -19,7 +19,7 @@ import (
 )
 
 // locks counts the advisory locks of sessions of padlock.
-const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND application_name LIKE 'padlock %'"
+const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND datname = current_database() AND application_name LIKE 'padlock %'"
 
 // A process of the server is killed. It has nothing to do with the lock, but the server drops all
 // connections, and all advisory locks end with them.
@@ -41,11 +41,11 @@ func TestUnrelatedBackendKilled(t *testing.T) {
 // pg_terminate_backend is noticed at once, and ends the hold.
 func TestTerminatedBackend(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Hour)), mustOpen(t, srv.URL())
 	r := request("job")
 	g := take(t, a, r)
-	readValue[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+	readValue[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM "+advisoryLocks)
 	awaitEnd(t, g.Bound)
 	if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend: %v", err)
@@ -65,7 +65,7 @@ func TestReleaseInAStuckSession(t *testing.T) {
 	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(6*time.Second)), mustOpen(t, srv.URL())
 	r := request("job")
 	take(t, a, r)
-	pid := readValue[int](t, connect(t, srv.URL()), "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+	pid := readValue[int](t, connect(t, srv.URL()), "SELECT pid FROM "+advisoryLocks)
 	server.StopProcess(t, pid)
 	for range 2 {
 		if out, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
@@ -87,7 +87,7 @@ func TestReleaseInAStuckSession(t *testing.T) {
 // first one is promoted, although a writer waits.
 func TestTwoPromoters(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	first, second := reader("job"), reader("job")
 	take(t, a, first)
@@ -141,7 +141,7 @@ func promoteBoth(t *testing.T, a, b *pgadvisory.Store, first, second driver.Requ
 // session has no exclusive lock.
 func TestPromotionAtTheTimeOut(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	granted, rounds := 0, 10
 	if server.IsThorough() {
@@ -188,7 +188,7 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 func TestHolderKilled(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s := mustOpen(t, srv.URL())
 	holder := startChild(t, "hold", srv.URL())
 	if held := refused(t, s, request("job")); len(held.Holds) != 1 || held.Holds[0].PID != holder.Process.Pid {
@@ -239,7 +239,7 @@ func TestVanishedMachine(t *testing.T) {
 func TestIdleHolders(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s := mustOpen(t, srv.URL(), pgadvisory.LossDelay(4*time.Second), pgadvisory.Lazy()) // a call may take 2 s only
 	for try := 1; !idleHolders(t, srv, s, fmt.Sprint("tried ", try), fmt.Sprint("waited ", try)); try++ {
 		if try == 5 {
@@ -265,7 +265,7 @@ func idleHolders(t *testing.T, srv *server.Server, s *pgadvisory.Store, names ..
 		return false
 	}
 	conn := connect(t, srv.URL())
-	const latePings = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND state_change > backend_start + '10s'"
+	const latePings = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND datname = current_database() AND state_change > backend_start + '10s'"
 	untilTrue(t, "a ping 10 s after each session began, longer than the server lets it be idle", func() bool {
 		return first.Bound.Err() != nil || second.Bound.Err() != nil || readValue[int](t, conn, latePings) == 2
 	})
@@ -296,7 +296,7 @@ func tryFor(t *testing.T, s *pgadvisory.Store, r driver.Request) (g driver.Grant
 func TestWaiterStopped(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s := mustOpen(t, srv.URL())
 	r := request("job")
 	take(t, s, r)
@@ -313,7 +313,7 @@ func TestWaiterStopped(t *testing.T) {
 func TestConnections(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s := mustOpen(t, srv.URL())
 	conn := connect(t, srv.URL())
 	var all []driver.Request
@@ -322,7 +322,7 @@ func TestConnections(t *testing.T) {
 		take(t, s, r)
 		all = append(all, r)
 	}
-	if n := readValue[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'padlock %'"); n > 4 {
+	if n := readValue[int](t, conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'padlock %'"); n > 4 {
 		t.Errorf("1,000 holds use %d connections", n)
 	}
 	for _, r := range all {
@@ -336,7 +336,7 @@ func TestConnections(t *testing.T) {
 // A wait that is cancelled leaves nothing in the server's queue.
 func TestCancelledWaits(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	r := request("job")
 	take(t, a, r)
@@ -355,7 +355,7 @@ func TestCancelledWaits(t *testing.T) {
 // Readers of one process never overtake a writer that waits in the server's queue.
 func TestReadersOfOneProcess(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	var all []driver.Request
 	for range 10 {
@@ -392,7 +392,7 @@ func TestReadersOfOneProcess(t *testing.T) {
 func TestSilentBeforeTheFirstConnection(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	proxy := server.NewProxy(t, srv.Addr())
 	proxy.Silence(true)
 	url := strings.Replace(srv.URL(), srv.Addr(), proxy.Addr(), 1)
@@ -425,7 +425,7 @@ func TestSilentBeforeTheFirstConnection(t *testing.T) {
 // its fence. The lock is free again, so the waiter has nothing and may ask again.
 func TestSessionEndsBeforeTheFence(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s, conn := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Minute)), connect(t, srv.URL())
 	all := []driver.Request{request("writer"), reader("reader")}
 	for _, r := range all {
@@ -456,7 +456,7 @@ func TestSessionEndsBeforeTheFence(t *testing.T) {
 				return
 			}
 		}()
-		const mints = " FROM pg_stat_activity WHERE application_name LIKE 'padlock %' AND wait_event_type = 'Lock'"
+		const mints = " FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'padlock %' AND wait_event_type = 'Lock'"
 		untilTrue(t, "the waiter mints its fence", func() bool { return readValue[int](t, conn, "SELECT count(*)"+mints) == 1 })
 		close(blocked)
 		readValue[bool](t, conn, "SELECT pg_terminate_backend(pid)"+mints)
@@ -470,12 +470,12 @@ func TestSessionEndsBeforeTheFence(t *testing.T) {
 // is then a new try, because the waiter had no hold yet.
 func TestReservationEndsWithItsSession(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s, conn := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Minute)), connect(t, srv.URL())
 	untilTrue(t, "a session ends before its reservation lapses", func() bool {
 		r := request("job")
 		reserved := reserve(t, s, r)
-		ended, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory'")
+		ended, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 10000) FROM "+advisoryLocks)
 		if err != nil {
 			t.Fatal(err)
 		}

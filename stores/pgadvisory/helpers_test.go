@@ -12,6 +12,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// advisoryLocks are those of a test's database.
+const advisoryLocks = "pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+
 // soon is the longest time that a test waits for an event that has to happen.
 const soon = time.Minute
 
@@ -86,7 +89,7 @@ func untilTrue(t testing.TB, what string, yes func() bool) {
 func queued(t testing.TB, conn *pgx.Conn) {
 	t.Helper()
 	untilTrue(t, "a waiter in the queue", func() bool {
-		return readValue[int](t, conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
+		return readValue[int](t, conn, "SELECT count(*) FROM "+advisoryLocks+" AND NOT granted") > 0
 	})
 }
 

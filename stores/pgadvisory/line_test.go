@@ -14,9 +14,9 @@ import (
 // gets the first session that becomes free. While its lock is held, its Wait does not return.
 func TestWaiterBehindTheEighth(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b, conn := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), connect(t, srv.URL())
-	const waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+	const waiting = "SELECT count(*) FROM " + advisoryLocks + " AND NOT granted"
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiters sync.WaitGroup
 	defer waiters.Wait()
@@ -42,7 +42,7 @@ func TestWaiterBehindTheEighth(t *testing.T) {
 		g, err := b.Wait(ctx, r, true)
 		ninth <- result{g, err}
 	})
-	const looks = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%count(*) = 0 FROM pg_locks%' AND pid <> pg_backend_pid()"
+	const looks = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%count(*) = 0 FROM pg_locks%' AND pid <> pg_backend_pid()"
 	untilTrue(t, "the ninth waiter looks at its lock", func() bool { return len(ninth) > 0 || readValue[int](t, conn, looks) > 0 })
 	leave()
 	key, err := b.Location("last")

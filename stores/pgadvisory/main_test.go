@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // The environment of a child process that takes part in a test.
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {
 		child()
 	}
-	os.Exit(m.Run())
+	os.Exit(server.Main(m))
 }
 
 // child takes the name "job" or waits for it, prints a line about that, and then does nothing.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"testing"
 
@@ -16,17 +15,13 @@ import (
 // NumberLayout locks the number itself, as PHP with PDO does and as people do in psql.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s, err := fromURL(t, "postgres+advisory"+srv.URL()[len("postgres"):]+"&layout=number")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	host, port, err := net.SplitHostPort(srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	php := server.StartPHP(t, server.PHPNeeds{Extension: "pdo_pgsql"}, "testdata/number.php", fmt.Sprintf("pgsql:host=%s;port=%s;dbname=postgres", host, port))
+	php := server.StartPHP(t, server.PHPNeeds{Extension: "pdo_pgsql"}, "testdata/number.php", dsn(t, srv))
 	psql := startPsql(t, srv.URL())
 	for _, number := range []string{"7", "0", "-1", "9223372036854775807", "-9223372036854775808"} {
 		r := request(number)
@@ -62,7 +57,7 @@ func TestNumbers(t *testing.T) {
 // program believes that it shares such a lock.
 func TestNoNumber(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s := mustOpen(t, srv.URL(), pgadvisory.NumberLayout())
 	for _, name := range []string{"job", "07", "+7", "-0", " 7", "7.0", "1,2", "0x7", "9223372036854775808", "-9223372036854775809"} {
 		_, acquired := s.Acquire(t.Context(), request(name))

@@ -2,9 +2,10 @@ package pgadvisory_test
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
@@ -12,18 +13,24 @@ import (
 
 func startPHP(t *testing.T, srv *server.Server) *server.PHP {
 	t.Helper()
-	host, port, err := net.SplitHostPort(srv.Addr())
+	needs := server.PHPNeeds{Extension: "pdo_pgsql", Symfony: []string{"Lock"}}
+	return server.StartPHP(t, needs, "testdata/lock.php", dsn(t, srv))
+}
+
+// dsn is that of PDO.
+func dsn(t testing.TB, srv *server.Server) string {
+	t.Helper()
+	config, err := pgx.ParseConfig(srv.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	needs := server.PHPNeeds{Extension: "pdo_pgsql", Symfony: []string{"Lock"}}
-	return server.StartPHP(t, needs, "testdata/lock.php", fmt.Sprintf("pgsql:host=%s;port=%s;dbname=postgres", host, port))
+	return fmt.Sprintf("pgsql:host=%s;port=%d;dbname=%s", config.Host, config.Port, config.Database)
 }
 
 // PHP and padlock exclude each other in both directions and both modes.
 func TestSymfony(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	p := startPHP(t, srv)
 	s := mustOpen(t, srv.URL(), pgadvisory.SymfonyLayout())
 	for _, name := range []string{"report/42:daily run", "a", "é", "job " + strings.Repeat("x", 300)} {
@@ -67,7 +74,7 @@ func TestSymfony(t *testing.T) {
 // A waiter gets a lock that PHP gives back.
 func TestWaitForSymfony(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	p := startPHP(t, srv)
 	s := mustOpen(t, srv.URL(), pgadvisory.SymfonyLayout())
 	p.Ask("yes", "acquire job")

@@ -55,7 +55,7 @@ unix_socket_dir =
 // pool is idle or other clients use it.
 func TestTransactionMode(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	url := pgBouncer(t, srv, "transaction")
 	for range 3 {
 		s, err := open(t.Context(), url)

@@ -20,7 +20,7 @@ import (
 // compared with all live connections.
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	config, err := pgconn.ParseConfig(srv.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestNudgeDoesNotWait(t *testing.T) {
 func TestLockLostInALiveSession(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	config, err := pgx.ParseConfig(srv.URL())
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 func TestPruneOfALargeTable(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s, conn := mustOpen(t, srv.URL()), connect(t, srv.URL())
 	noOwnSweep(t, conn)
 	const names = 5000 // ten batches, of half a second each
@@ -30,7 +30,7 @@ func TestPruneOfALargeTable(t *testing.T) {
 			return
 		}
 		for sleeping := 0; sleeping == 0; { // until a later one has begun, so Prune knows of the first
-			if conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&sleeping) != nil {
+			if conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'").Scan(&sleeping) != nil {
 				return
 			}
 		}

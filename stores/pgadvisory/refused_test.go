@@ -17,7 +17,7 @@ import (
 // which mode its hold has, and keeps the hold and the connection. The test changes a statement of
 // the package, so no other test runs at the same time.
 func TestRefusedDemotion(t *testing.T) {
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	config, err := pgx.ParseConfig(srv.URL())
 	if err != nil {
 		t.Fatal(err)

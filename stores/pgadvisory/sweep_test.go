@@ -41,7 +41,7 @@ func noOwnSweep(t testing.TB, conn *pgx.Conn) {
 // and of names whose fence is ahead of the clock stay. No fence falls.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s, other := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	conn := connect(t, srv.URL())
 	noOwnSweep(t, conn)
@@ -87,7 +87,7 @@ func TestPrune(t *testing.T) {
 func TestPruneUnderLoad(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	patient := pgadvisory.LossDelay(time.Minute) // a store waits for a row for a fifth of that
 	stores := []*pgadvisory.Store{mustOpen(t, srv.URL(), patient), mustOpen(t, srv.URL(), patient)}
 	var working, pruning sync.WaitGroup
@@ -142,16 +142,16 @@ func TestPruneUnderLoad(t *testing.T) {
 // A user without the right to delete is served. Only its own sweep fails.
 func TestPruneWithoutTheRight(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	conn := connect(t, srv.URL())
 	statements, err := pgadvisory.Schema("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range append(statements, "CREATE ROLE poor LOGIN", "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO poor") {
+	for _, sql := range append(statements, "CREATE ROLE keeper LOGIN", "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO keeper") {
 		execute(t, conn, sql)
 	}
-	s := mustOpen(t, strings.Replace(srv.URL(), "postgres@", "poor@", 1))
+	s := mustOpen(t, strings.Replace(srv.URL(), "postgres@", "keeper@", 1))
 	take(t, s, request("job"))
 	if _, err := s.Prune(t.Context()); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Prune: %v", err)
@@ -163,7 +163,7 @@ func TestPruneWithoutTheRight(t *testing.T) {
 // table without a version is that of version 1.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	raw := "postgres+advisory" + strings.TrimPrefix(srv.URL(), "postgres")
 	u, err := url.Parse(raw)
 	if err != nil {

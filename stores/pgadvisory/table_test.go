@@ -11,7 +11,7 @@ import (
 // remembered all the same.
 func TestRaiseFenceWithoutARow(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	s, r := mustOpen(t, srv.URL()), request("job")
 	raised := take(t, s, r).Fence + 1_000_000_000_000 // eleven days ahead of the clock
 	execute(t, connect(t, srv.URL()), "DELETE FROM padlock_fences")
@@ -28,7 +28,7 @@ func TestRaiseFenceWithoutARow(t *testing.T) {
 // a fence all the same, because the store makes the table again.
 func TestTableLostWhileWaiting(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	first, second := request("job"), request("job")
 	g := take(t, a, first)

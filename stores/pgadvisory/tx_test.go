@@ -43,7 +43,7 @@ func transactions(t *testing.T, url string) map[string]func(level string) (tx an
 
 func TestLockTx(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
 	for kind, begin := range transactions(t, srv.URL()) {
 		tx, rollback := begin("read committed")
@@ -79,11 +79,7 @@ func TestLockTx(t *testing.T) {
 	if err := a.LockTx(t.Context(), "no transaction", "job"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("LockTx of a string: %v", err)
 	}
-	conn := connect(t, srv.URL())
-	if _, err := conn.Exec(t.Context(), "CREATE DATABASE other"); err != nil {
-		t.Fatal(err)
-	}
-	for _, begin := range transactions(t, strings.Replace(srv.URL(), "/postgres?", "/other?", 1)) {
+	for _, begin := range transactions(t, server.SharedPostgres(t).URL()) {
 		tx, rollback := begin("read committed")
 		if err := a.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("a transaction in another database: %v", err)

@@ -139,7 +139,7 @@ func TestErrorsWithoutLogin(t *testing.T) {
 // what to do.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	conn := connect(t, srv.URL())
 	exec := func(sql string) {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
@@ -178,7 +178,7 @@ func TestRights(t *testing.T) {
 // Two users whose search paths differ share the table of fences.
 func TestSearchPath(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	conn := connect(t, srv.URL())
 	for _, sql := range []string{
 		"CREATE ROLE a LOGIN SUPERUSER", "CREATE ROLE b LOGIN SUPERUSER", "CREATE SCHEMA a", "CREATE SCHEMA b",
@@ -209,7 +209,7 @@ func TestSearchPath(t *testing.T) {
 // A name of another namespace, and of another database, is another lock.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	for _, pair := range [][2]string{{"", "a"}, {"a", "b"}} {
 		a := mustOpen(t, srv.URL(), pgadvisory.Namespace(pair[0]))
 		b := mustOpen(t, srv.URL(), pgadvisory.Namespace(pair[1]))

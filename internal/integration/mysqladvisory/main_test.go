@@ -16,7 +16,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
 )
@@ -28,7 +27,7 @@ const (
 )
 
 // rented stands in for a test while the server runs that most tests share.
-var rented host.Host
+var rented server.Host
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {

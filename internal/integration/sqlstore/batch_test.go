@@ -113,10 +113,10 @@ func takeAll(t *testing.T, s driver.Store, all []driver.Extension, ttl time.Dura
 
 func TestExtendBatch(t *testing.T) {
 	t.Parallel()
-	for name, start := range databases {
+	for name := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := start(t)
+			d := alone(t, name)
 			t.Run("statements", d.statementsOfBatch)
 			t.Run("each", d.batchOfEachKind)
 			t.Run("one token", d.batchOfOneToken)

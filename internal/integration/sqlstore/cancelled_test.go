@@ -32,13 +32,13 @@ func (p *party) blockRow(t *testing.T, name string) *sql.Tx {
 // with it, as MySQL does. Once the caller has released the token, the name is free and stays so.
 func TestCancelledStatement(t *testing.T) {
 	t.Parallel()
-	for name, start := range databases {
+	for name := range databases {
 		if name == "sqlite" {
 			continue // nothing goes on without its caller
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := start(t)
+			d := alone(t, name)
 			a, b := d.party(t), d.party(t)
 			for what, r := range map[string]driver.Request{
 				"exclusive": {}, "shared": {Shared: true},
@@ -97,7 +97,7 @@ func TestUnfinishedGrant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := databases[name](t)
+			d := alone(t, name)
 			unfinished(t, d.party(t), d.party(t), waits)
 		})
 	}
@@ -133,12 +133,12 @@ func TestParked(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		srv := server.Postgres(t, server.PostgresOptions{})
+		srv := server.SharedPostgres(t)
 		parked(t, srv, database{"pgx", srv.URL() + "&default_query_exec_mode=simple_protocol", sqlstore.PostgreSQL}, "$1")
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
-		srv := server.MariaDB(t)
+		srv := server.SharedMariaDB(t)
 		parked(t, srv, database{"mysql", srv.URL() + "?interpolateParams=true", sqlstore.MySQL}, "?")
 	})
 }

@@ -27,16 +27,30 @@ type database struct {
 	engine      sqlstore.Engine
 }
 
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+
+// databases make a database on a server that other tests use, too.
 var databases = map[string]func(testing.TB) database{
 	"postgres": func(t testing.TB) database {
-		return database{"pgx", server.Postgres(t, server.PostgresOptions{}).URL(), sqlstore.PostgreSQL}
+		return database{"pgx", server.SharedPostgres(t).URL(), sqlstore.PostgreSQL}
 	},
 	"mariadb": func(t testing.TB) database {
-		return database{"mysql", server.MariaDB(t, "TZ=Europe/Berlin").URL(), sqlstore.MySQL}
+		return database{"mysql", server.SharedMariaDB(t).URL(), sqlstore.MySQL}
 	},
 	"sqlite": func(t testing.TB) database {
 		return database{"sqlite", "file:" + filepath.Join(t.TempDir(), "db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)", sqlstore.SQLite}
 	},
+}
+
+// alone starts a server for a test that asks it what all of its sessions do.
+func alone(t testing.TB, name string) database {
+	switch name {
+	case "postgres":
+		return database{"pgx", server.Postgres(t, server.PostgresOptions{}).URL(), sqlstore.PostgreSQL}
+	case "mariadb":
+		return database{"mysql", server.MariaDB(t, "TZ=Europe/Berlin").URL(), sqlstore.MySQL}
+	}
+	return databases[name](t)
 }
 
 // pool connects; every call is another pool, as another process has one. The pool keeps its

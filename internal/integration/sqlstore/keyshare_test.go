@@ -17,7 +17,7 @@ import (
 func TestKeyShareIsForgotten(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	db, err := sql.Open("pgx", srv.URL())
 	noError(t, err)
 	p, other := partyOver(t, db, sqlstore.PostgreSQL), partyOver(t, db, sqlstore.PostgreSQL)
@@ -75,7 +75,7 @@ func checkDuringUpdate(t *testing.T, db *sql.DB, parts int, check func()) bool {
 func TestMissingGrantRow(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	db, err := sql.Open("pgx", server.Postgres(t, server.PostgresOptions{}).URL())
+	db, err := sql.Open("pgx", server.SharedPostgres(t).URL())
 	noError(t, err)
 	p := partyOver(t, db, sqlstore.PostgreSQL)
 	for range 2 {

@@ -71,7 +71,7 @@ func TestNotify(t *testing.T) {
 // cool-down, the name is free long before that, so the waiter must be woken.
 func TestCoolDownWakesTheFirstWaiter(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	var heard atomic.Int64
 	pool, err := sql.Open("pgx", srv.URL())
 	if err != nil {

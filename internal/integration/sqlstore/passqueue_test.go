@@ -157,7 +157,7 @@ func lostReply(t *testing.T, d contest) {
 // statements.
 func TestSendBoth(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := server.SharedPostgres(t)
 	l, err := sender(srv.URL())
 	noError(t, err)
 	both := func(dsn, first string) (*sql.Conn, []string, error, error) {

@@ -18,11 +18,11 @@ func TestSlowReplyToAWaiter(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]func() (*server.Server, database){
 		"postgres": func() (*server.Server, database) {
-			srv := server.Postgres(t, server.PostgresOptions{})
+			srv := server.SharedPostgres(t)
 			return srv, database{"pgx", srv.URL() + "&default_query_exec_mode=exec", sqlstore.PostgreSQL}
 		},
 		"mariadb": func() (*server.Server, database) {
-			srv := server.MariaDB(t)
+			srv := server.SharedMariaDB(t)
 			return srv, database{"mysql", srv.URL() + "?interpolateParams=true", sqlstore.MySQL}
 		},
 	} {

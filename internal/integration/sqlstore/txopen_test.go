@@ -103,15 +103,11 @@ func TestTransactionOfAnotherDatabase(t *testing.T) {
 		a, other := d.party(t), d
 		switch d.engine {
 		case sqlstore.PostgreSQL:
-			other.dsn = strings.Replace(d.dsn, "/postgres?", "/other?", 1)
+			other = databases["postgres"](t)
 		case sqlstore.MySQL:
-			other.dsn = strings.Replace(d.dsn, "/mysql", "/other", 1)
+			other = databases["mariadb"](t)
 		case sqlstore.SQLite:
 			other.dsn = "file:" + filepath.Join(t.TempDir(), "other")
-		}
-		if d.engine != sqlstore.SQLite {
-			_, err := a.db.Exec("CREATE DATABASE other")
-			noError(t, err)
 		}
 		b := other.party(t)
 		for _, used := range []bool{false, true} { // the name in the other database

@@ -8,7 +8,7 @@ import (
 	"os"
 	"regexp"
 
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A Bench is a command that measures. P is its plan: it says how much is measured.
@@ -24,7 +24,7 @@ type Bench[P any] struct {
 
 // A Run is one run of a bench: what its flags chose, and the servers that were started for it.
 type Run struct {
-	host.Host
+	server.Host
 	Only, Rows    string // regular expressions for the names of experiments and of rows
 	JSON          bool
 	Rounds        int // 0 stands for the rounds of the plan

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
@@ -36,7 +35,7 @@ func crowd(command func() (string, error), storeURL string, n int) (f measure.Fi
 	}
 	s := &padlock{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1 << 14}}}
 	defer s.client.CloseIdleConnections()
-	var h host.Host
+	var h server.Host
 	defer h.End()
 	if err := h.Try(func(t testing.TB) { s.Server = server.Padlock(t, binary, storeURL) }); err != nil {
 		return nil, err

@@ -9,11 +9,10 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 )
 
 // startCluster starts a Redis Cluster of three primaries.
-func startCluster(h *host.Host, _ int) (*rig, error) {
+func startCluster(h *server.Host, _ int) (*rig, error) {
 	r := &rig{}
 	if err := h.Try(func(t testing.TB) { r.servers = server.RedisCluster(t) }); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func startCluster(h *host.Host, _ int) (*rig, error) {
 //
 // The row estimates how fast a cluster is if all three primaries are that busy. A hand-over costs
 // processor time on all three primaries. So the estimate uses the sum of these times.
-func startBusyNode(h *host.Host, n int) (*rig, error) {
+func startBusyNode(h *server.Host, n int) (*rig, error) {
 	r, err := startCluster(h, n)
 	if err == nil {
 		r.busy = 1

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
@@ -65,7 +65,7 @@ func (b *bench) waiting() *measure.Experiment {
 }
 
 func (b *bench) waitFor(e engine) (f measure.Figures, err error) {
-	h := &host.Host{}
+	h := &server.Host{}
 	defer h.End()
 	r, err := e.start(h, b.plan.processes)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *bench) throughput(name string, shared bool) *measure.Experiment {
 // use. If shared is true, all processes want the same names. Otherwise each process has names of
 // its own.
 func (b *bench) handOver(e engine, shared bool) (f measure.Figures, err error) {
-	h := &host.Host{}
+	h := &server.Host{}
 	defer h.End()
 	r, err := e.start(h, b.plan.names)
 	if err != nil {

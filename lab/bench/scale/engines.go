@@ -18,7 +18,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/open/all"
 )
 
@@ -27,7 +26,7 @@ type engine struct {
 	name  string
 	part  int  // the holds of the plan are divided by this number: 1 or 10
 	keeps bool // a restart keeps the holds
-	start func(h *host.Host, holds int) (*rig, error)
+	start func(h *server.Host, holds int) (*rig, error)
 }
 
 // rig is a running server, or a cluster.
@@ -77,14 +76,14 @@ const (
 
 // engines are the rows of the experiments with many holds.
 var engines = []engine{
-	{redisRow, 1, true, func(h *host.Host, _ int) (*rig, error) {
+	{redisRow, 1, true, func(h *server.Host, _ int) (*rig, error) {
 		return startRedis(h, false, "--save", "3600 1") // it saves its data when it ends
 	}},
-	{unsavedRow, 10, false, func(h *host.Host, _ int) (*rig, error) { return startRedis(h, true) }},
-	{postgresRow, 10, true, func(h *host.Host, _ int) (*rig, error) {
+	{unsavedRow, 10, false, func(h *server.Host, _ int) (*rig, error) { return startRedis(h, true) }},
+	{postgresRow, 10, true, func(h *server.Host, _ int) (*rig, error) {
 		return startPostgres(h, "postgres", "?sslmode=disable&pool=16", "padlock_locks", "padlock_grants")
 	}},
-	{advisoryRow, 10, false, func(h *host.Host, holds int) (*rig, error) {
+	{advisoryRow, 10, false, func(h *server.Host, holds int) (*rig, error) {
 		// PostgreSQL has room for max_locks_per_transaction × max_connections locks. Here
 		// max_connections is 1,000.
 		each := strconv.Itoa(holds/500 + 64)
@@ -94,7 +93,7 @@ var engines = []engine{
 	{etcdRow, 10, true, startEtcd},
 }
 
-func startRedis(h *host.Host, crash bool, args ...string) (*rig, error) {
+func startRedis(h *server.Host, crash bool, args ...string) (*rig, error) {
 	r := &rig{crash: crash}
 	err := h.Try(func(t testing.TB) {
 		srv := server.Redis(t, server.RedisOptions{Args: args})
@@ -164,7 +163,7 @@ func scripts(name, value string) float64 {
 // startPostgres starts PostgreSQL with its data in memory. tablesAndArgs lists the names of the
 // tables that count as data, and after them the arguments of the server. The first text that begins
 // with a dash is the first argument.
-func startPostgres(h *host.Host, scheme, parameters string, tablesAndArgs ...string) (*rig, error) {
+func startPostgres(h *server.Host, scheme, parameters string, tablesAndArgs ...string) (*rig, error) {
 	var tables, args []string
 	for i, text := range tablesAndArgs {
 		if strings.HasPrefix(text, "-") {
@@ -207,7 +206,7 @@ func startPostgres(h *host.Host, scheme, parameters string, tablesAndArgs ...str
 	return r, err
 }
 
-func startEtcd(h *host.Host, _ int) (*rig, error) {
+func startEtcd(h *server.Host, _ int) (*rig, error) {
 	r := &rig{crash: true, close: func() {}}
 	addr := ""
 	err := h.Try(func(t testing.TB) {

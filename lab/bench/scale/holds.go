@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/lab/bench/host"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
@@ -35,7 +35,7 @@ type heldTrial struct {
 // holdMany takes the holds of an engine, watches their renewals, restarts the server, and gives the
 // holds back. It returns the figures of all these steps.
 func (b *bench) holdMany(e engine) (f measure.Figures, err error) {
-	h := &host.Host{}
+	h := &server.Host{}
 	defer h.End()
 	t := &heldTrial{bench: b, engine: e, holds: max(1, b.plan.holds/e.part)}
 	t.figures = measure.Figures{"holds": float64(t.holds)}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/benchtest"
-	"github.com/padlock-go/padlock/lab/bench/host"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
@@ -97,7 +96,7 @@ func TestContended(t *testing.T) {
 func TestClusterSharesTheNames(t *testing.T) {
 	server.Needs(t, "redis")
 	t.Parallel()
-	h := &host.Host{}
+	h := &server.Host{}
 	t.Cleanup(h.End)
 	r, err := startCluster(h, 0)
 	if err != nil {

@@ -1,13 +1,12 @@
-// Package host lets programs that are not tests start servers with package internal/server.
-package host
+package server
 
 import (
 	"fmt"
 	"testing"
 )
 
-// A Host implements [testing.TB] outside of a test, so that a program can use functions that were
-// written for tests. The zero value is ready for use. The program must call End at the end.
+// A Host implements [testing.TB] outside of a test, so that a program can start servers. The
+// zero value is ready for use. The program must call End at the end.
 type Host struct {
 	testing.TB
 	ends []func()
