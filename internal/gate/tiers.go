@@ -48,8 +48,9 @@ var plain = []string{
 
 // longest lists the packages that take longest, the longest first.
 var longest = []string{
-	"internal/integration/sqlstore", "stores/redisstore", "stores/etcdstore", "stores/memcachestore", "internal/facetest",
-	"stores/zkstore", "stores/httpstore", "stores/pgadvisory", "cmd/padlock", "lab/chaos/mutants", "lab/chaos/rig",
+	"internal/integration/sqlstore", "cmd/padlock/internal/command", "stores/etcdstore", "internal/facetest", "stores/redisstore",
+	"stores/httpstore", "stores/s3store", "stores/zkstore", "stores/memcachestore", "stores/pgadvisory", "session/redissession",
+	"stores/filestore", "drivertest", "lab/chaos/mutants", "lab/chaos/rig",
 }
 
 // matches reports whether a list names the package.
