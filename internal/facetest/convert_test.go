@@ -49,9 +49,13 @@ func TestPromoteAndDemote(t *testing.T) {
 		l := newLocker(t, s)
 		h := acquire(t, l, "job", padlock.Shared())
 		read := h.Fence()
+		var readers sync.WaitGroup // the race detector sees whether one reads without the mutex
+		readers.Go(func() { h.Fence() })
+		readers.Go(func() { h.Shared() })
 		if err := h.Promote(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		readers.Wait()
 		if h.Shared() || h.Fence() <= read {
 			t.Errorf("promoted: shared %v, fence %d after %d", h.Shared(), h.Fence(), read)
 		}
