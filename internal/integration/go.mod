@@ -65,7 +65,6 @@ require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
-	github.com/padlock-go/padlock/lab v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
@@ -100,6 +99,5 @@ replace github.com/padlock-go/padlock/session/redissession => ../../session/redi
 
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
 
-replace github.com/padlock-go/padlock/lab => ../../lab
 
 replace github.com/padlock-go/padlock/stores/s3store => ../../stores/s3store

@@ -38,9 +38,9 @@ type counted struct {
 	bound context.Context
 	end   context.CancelCauseFunc
 	// srv.mu guards these fields.
-	excuse bool // a fault of the server ended the connection
-	left   bool // the session goes on after its connection has ended
-	inARow int  // how many statements the server has refused one after the other
+	excuse  bool           // a fault of the server ended the connection, or might have left a lock in it
+	left    bool           // the session goes on after its connection has ended
+	refused map[string]int // how many statements about a key the server has refused
 }
 
 func (s *counted) Bound() context.Context { return s.bound }
@@ -56,7 +56,7 @@ func (s *counted) Lose(err error) {
 	for _, l := range s.srv.locks {
 		n += l[s][0] + l[s][1]
 	}
-	if n > 1 && s.bound.Err() == nil && !s.excuse && s.inARow < 2 {
+	if n > 1 && s.bound.Err() == nil && !s.excuse {
 		s.srv.wrong = append(s.srv.wrong, fmt.Sprintf("a connection was given up without a fault of it: %v", err))
 	}
 	s.srv.mu.Unlock()
@@ -161,8 +161,8 @@ func pause() {
 	}
 }
 
-// on runs a statement of a session.
-func (d *counter) on(c *counted, what string, f func()) error {
+// on runs a statement of a session about a key.
+func (d *counter) on(c *counted, key, what string, f func()) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	if d.srv.faulty.Load() {
@@ -188,11 +188,13 @@ func (d *counter) on(c *counted, what string, f func()) error {
 	if !cut && !refused || late {
 		f()
 	}
-	if c.inARow++; !refused {
-		c.inARow = 0
+	if refused {
+		c.refused[key]++
 	}
+	// After a try that was refused, the session may have the lock. If other holds need it, the store
+	// releases it only after them. A second refusal ends the connection.
+	c.excuse = c.excuse || cut || c.refused[key] == 2
 	if cut {
-		c.excuse = true
 		c.linger()
 	}
 	d.srv.mu.Unlock()
@@ -211,7 +213,7 @@ func (d *counter) on(c *counted, what string, f func()) error {
 
 func (d *counter) Connect(ctx context.Context, _ func() []*counted) (*counted, error) {
 	open := func(context.Context) (*counted, error) {
-		c := &counted{srv: d.srv}
+		c := &counted{srv: d.srv, refused: map[string]int{}}
 		c.bound, c.end = context.WithCancelCause(context.Background())
 		return c, nil
 	}
@@ -239,7 +241,7 @@ func (d *counter) intended(c *counted, l advisory.Lock) bool {
 }
 
 func (d *counter) Try(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
-	err = d.on(c, "try", func() {
+	err = d.on(c, l.Key, "try", func() {
 		if !(r.Shared && d.intended(c, l)) && d.srv.grant(c, l.Key, r.Shared) {
 			g = d.mint()
 		}
@@ -250,7 +252,7 @@ func (d *counter) Try(c *counted, l advisory.Lock, r *driver.Request) (g advisor
 func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	for {
 		var changed chan struct{}
-		err := d.on(c, "await", func() {
+		err := d.on(c, l.Key, "await", func() {
 			changed = d.srv.changed
 			if !(r.Shared && d.intended(c, l)) && d.srv.grant(c, l.Key, r.Shared) {
 				g = d.mint()
@@ -268,16 +270,16 @@ func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *dri
 	}
 }
 
-func (d *counter) Claim(c *counted) error { return d.on(c, "claim", func() {}) }
+func (d *counter) Claim(c *counted) error { return d.on(c, "", "claim", func() {}) }
 
 func (d *counter) Unlock(c *counted, l advisory.Lock, shared bool) (had bool, err error) {
-	err = d.on(c, "unlock", func() { had = d.srv.unlock(c, l.Key, shared) })
+	err = d.on(c, l.Key, "unlock", func() { had = d.srv.unlock(c, l.Key, shared) })
 	return had, err
 }
 
 func (d *counter) Verify(c *counted, l advisory.Lock) error {
 	has := true
-	err := d.on(c, "verify", func() { has = l == advisory.Lock{} || d.srv.locks[l.Key][c] != [2]int{} })
+	err := d.on(c, l.Key, "verify", func() { has = l == advisory.Lock{} || d.srv.locks[l.Key][c] != [2]int{} })
 	if err == nil && !has {
 		err = errors.New("the session did not have the lock")
 		c.Lose(err)
@@ -286,11 +288,11 @@ func (d *counter) Verify(c *counted, l advisory.Lock) error {
 }
 
 func (d *counter) RaiseFence(c *counted, _ advisory.Lock, _ driver.Holder, fence uint64) error {
-	return d.on(c, "raise", func() { d.srv.fence = max(d.srv.fence, fence) })
+	return d.on(c, "", "raise", func() { d.srv.fence = max(d.srv.fence, fence) })
 }
 
 func (d *counter) Settle(c, lost *counted, _ advisory.Lock) (gone bool, err error) {
-	err = d.on(c, "settle", func() {
+	err = d.on(c, "", "settle", func() {
 		if gone = !lost.left; !gone {
 			lost.left = false
 			lost.free()
@@ -300,7 +302,7 @@ func (d *counter) Settle(c, lost *counted, _ advisory.Lock) (gone bool, err erro
 }
 
 func (d *counter) Holders(c *counted, l advisory.Lock) (holds []driver.Hold, fence uint64, err error) {
-	err = d.on(c, "holders", func() {
+	err = d.on(c, l.Key, "holders", func() {
 		if fence = d.srv.fence; len(d.srv.locks[l.Key]) > 0 {
 			holds = []driver.Hold{{}}
 		}
@@ -309,17 +311,17 @@ func (d *counter) Holders(c *counted, l advisory.Lock) (holds []driver.Hold, fen
 }
 
 func (d *counter) LooksFree(c *counted, l advisory.Lock, _ bool) (free bool, err error) {
-	err = d.on(c, "free", func() { free = len(d.srv.locks[l.Key]) == 0 })
+	err = d.on(c, l.Key, "free", func() { free = len(d.srv.locks[l.Key]) == 0 })
 	return free, err
 }
 
 func (d *counter) Queued(c *counted, l advisory.Lock) (bool, error) {
-	return false, d.on(c, "queued", func() {})
+	return false, d.on(c, l.Key, "queued", func() {})
 }
 
 func (d *counter) Intend(c *counted, l advisory.Lock) (ok bool, err error) {
 	conflict := false
-	err = d.on(c, "intend", func() {
+	err = d.on(c, l.Key, "intend", func() {
 		ok = d.srv.grant(c, intent(l), false)
 		conflict = !ok
 	})
@@ -330,13 +332,13 @@ func (d *counter) Intend(c *counted, l advisory.Lock) (ok bool, err error) {
 }
 
 func (d *counter) Withdraw(c *counted, l advisory.Lock) (had bool, err error) {
-	err = d.on(c, "withdraw", func() { had = d.srv.unlock(c, intent(l), false) })
+	err = d.on(c, l.Key, "withdraw", func() { had = d.srv.unlock(c, intent(l), false) })
 	return had, err
 }
 
 func (d *counter) Promote(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	ok := true
-	err = d.on(c, "promote", func() {
+	err = d.on(c, l.Key, "promote", func() {
 		if d.srv.grant(c, l.Key, false) {
 			g = d.mint()
 			ok = d.srv.unlock(c, l.Key, true) && d.srv.unlock(c, intent(l), false)
@@ -350,7 +352,7 @@ func (d *counter) Promote(c *counted, l advisory.Lock, r *driver.Request) (g adv
 
 func (d *counter) Demote(c *counted, l advisory.Lock) error {
 	had := false
-	err := d.on(c, "demote", func() { had = d.srv.grant(c, l.Key, true) && d.srv.unlock(c, l.Key, false) })
+	err := d.on(c, l.Key, "demote", func() { had = d.srv.grant(c, l.Key, true) && d.srv.unlock(c, l.Key, false) })
 	if err == nil && !had {
 		c.Lose(errors.New("the session did not have the lock"))
 	}
