@@ -67,13 +67,7 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 			l.attemptOver()
 		}
 		l.unlock()
-		switch {
-		case released == nil:
-		case err == nil:
-			err = released
-		default:
-			err = &joined{err, released}
-		}
+		err = joinErrors(err, released)
 	}()
 	result = fn(s.context())
 	return result

@@ -29,13 +29,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 		l.mu.Lock()
 		l.attemptOver()
 		l.unlock()
-		switch {
-		case released == nil:
-		case err == nil:
-			err = released
-		default:
-			err = &joined{err, released}
-		}
+		err = joinErrors(err, released)
 	}()
 	result = fn(h.context())
 	return result

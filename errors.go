@@ -98,13 +98,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func failed(op Op, name string, causes ...error) error {
 	var err error
 	for _, c := range causes {
-		switch {
-		case c == nil:
-		case err == nil:
-			err = c
-		default:
-			err = &joined{err, c}
-		}
+		err = joinErrors(err, c)
 	}
 	return &Error{op, withoutSlot(name), err}
 }
@@ -124,6 +118,17 @@ type joined struct{ first, second error }
 func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
 
 func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
+
+// joinErrors joins two errors, each of which may be nil.
+func joinErrors(first, second error) error {
+	switch {
+	case second == nil:
+		return first
+	case first == nil:
+		return second
+	}
+	return &joined{first, second}
+}
 
 // withUncertain joins ErrUncertain to err, because the outcome of a request is not known.
 func withUncertain(err error) error {

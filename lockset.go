@@ -381,13 +381,7 @@ func (s *lockSet) giveUp(opts []ReleaseOption) error {
 		if errors.Is(e, ErrUncertain) || errors.Is(e, ErrUnavailable) {
 			ctx = ended
 		}
-		switch {
-		case e == nil:
-		case err == nil:
-			err = e
-		default:
-			err = &joined{err, e}
-		}
+		err = joinErrors(err, e)
 	}
 	return err
 }

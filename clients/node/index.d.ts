@@ -42,7 +42,7 @@ export class Client {
   /** Runs work under a lock. It throws LostError if the lock did not last until the end of the work. */
   withLock<T>(name: string, work: Work<T>): Promise<T>;
   withLock<T>(name: string, options: LockOptions, work: Work<T>): Promise<T>;
-  /** Tells who has the name. It may be outdated when it arrives. */
+  /** Returns the holders of a name. The answer may be outdated when it arrives. */
   status(name: string, options?: { slot?: number }): Promise<Answer>;
   /**
    * Ends the holds of the name while it has this fence of status(), and returns the new fence. The

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// landlord stands in for a test while the shared servers run.
-var landlord *Host
+// sharedHost stands in for a test while the shared servers run.
+var sharedHost *Host
 
 // Main runs the tests of a package and then ends its shared servers. TestMain of a package that
 // uses them exits with the result.
 func Main(m *testing.M) int {
-	landlord = &Host{}
-	defer landlord.End()
+	sharedHost = &Host{}
+	defer sharedHost.End()
 	return m.Run()
 }
 
@@ -25,13 +25,13 @@ func Main(m *testing.M) int {
 // changes these, or stops the server, starts one of its own.
 func SharedPostgres(t testing.TB) *Server {
 	t.Helper()
-	return sharedPostgres.rent(t)
+	return sharedPostgres.database(t)
 }
 
 // SharedMariaDB does the same with MariaDB. The names of GET_LOCK are the whole server's.
 func SharedMariaDB(t testing.TB) *Server {
 	t.Helper()
-	return sharedMariaDB.rent(t)
+	return sharedMariaDB.database(t)
 }
 
 // With so many databases, autovacuum would start a process each second.
@@ -67,15 +67,16 @@ type shared struct {
 	err  error
 }
 
-func (s *shared) rent(t testing.TB) *Server {
+// database makes a database, on the server that the first call starts.
+func (s *shared) database(t testing.TB) *Server {
 	t.Helper()
-	if landlord == nil {
+	if sharedHost == nil {
 		t.Fatal("TestMain of this package does not call server.Main, which ends shared servers")
 	}
 	if _, err := s.spec.find(); err != nil {
 		missing(t, err)
 	}
-	s.once.Do(func() { s.err = landlord.Try(func(t testing.TB) { s.srv = Start(t, s.spec) }) })
+	s.once.Do(func() { s.err = sharedHost.Try(func(t testing.TB) { s.srv = Start(t, s.spec) }) })
 	if s.err != nil {
 		t.Fatal(s.err)
 	}

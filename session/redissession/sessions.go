@@ -276,7 +276,11 @@ func (r *Redis) repeatable(ctx context.Context, s *rueidis.Lua, keys []string) r
 		if err == nil || unsent(err) || errors.Is(err, errNoReply) || ctxError(ctx) != nil || pause > 64*time.Millisecond {
 			return res
 		}
-		<-time.After(pause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return res
+		}
 	}
 }
 

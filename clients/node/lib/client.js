@@ -41,7 +41,7 @@ export class Client {
     return result;
   }
 
-  /** Tells who has the name. It may be outdated when it arrives. */
+  /** Returns the holders of a name. The answer may be outdated when it arrives. */
   status(name, { slot } = {}) {
     return this.#ask("status", { name, slot });
   }

@@ -29,7 +29,7 @@ test("a server with TLS and tokens", async (t) => {
   await assert.rejects(new Client(url, { token, patienceMs: 1 }).lock(newName()), UnavailableError);
 });
 
-test("who has a name, and the end of its holds by force", async (t) => {
+test("status returns the holder, and breakLock ends the hold", async (t) => {
   const folder = await mkdtemp(path.join(tmpdir(), "padlock-"));
   t.after(() => rm(folder, { recursive: true }));
   const [tokens, token] = [path.join(folder, "tokens"), "0123456789abcdefghij"];

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 )
 
@@ -14,7 +15,7 @@ import (
 // cost more than 1.3 times. The two take turns, so that the load of the machine counts for both
 // alike.
 func BenchmarkHold(b *testing.B) {
-	dsn := database(b, shared(b))
+	dsn := server.SharedMariaDB(b).URL()
 	run(b, dsn, "CREATE TABLE bare (id varbinary(64) PRIMARY KEY, n bigint NOT NULL) ENGINE=InnoDB")
 	b.Run("without-fence", func(b *testing.B) { compare(b, mustOpenURL(b, dsn, "fences=no"), dsn, false) })
 	b.Run("with-fence", func(b *testing.B) { compare(b, mustOpenURL(b, dsn, ""), dsn, true) })

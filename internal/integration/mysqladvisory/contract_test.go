@@ -24,7 +24,7 @@ const patiently = "loss-delay=20s&session-timeout=40s"
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	drivertest.Run(t, drivertest.Harness{
 		Open:     func(ctx context.Context) (driver.Store, error) { return open(ctx, dsn, patient...) },
 		Slow:     true,
@@ -35,7 +35,7 @@ func TestContract(t *testing.T) {
 func TestContractWithoutFences(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
 			return fromURL(ctx, dsn, "fences=no&"+patiently)
@@ -51,8 +51,8 @@ func TestContractWithoutFences(t *testing.T) {
 func TestContractOfSymfonysLayout(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := shared(t)
-	dsn, db := database(t, srv), admin(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn, db := srv.URL(), admin(t, srv)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
 			return open(ctx, dsn, append(patient, mysqladvisory.SymfonyLayout())...)

@@ -22,13 +22,12 @@ import (
 // KILL ends a hold, and its holder learns it, however the store was opened.
 func TestKilledConnection(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
 	for name, start := range map[string]func(dsn string) *mysqladvisory.Store{
 		"url":  func(dsn string) *mysqladvisory.Store { return mustOpenURL(t, dsn, "") },
 		"pool": func(dsn string) *mysqladvisory.Store { return mustOpen(t, dsn, mysqladvisory.LossDelay(5*time.Second)) }, // its pings find the end
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := database(t, srv)
+			dsn := server.SharedMariaDB(t).URL()
 			a, b, r := start(dsn), mustOpen(t, dsn), request("job")
 			g, other := take(t, a, r), request("other")
 			bound := take(t, a, other).Bound
@@ -53,7 +52,7 @@ func TestKilledConnection(t *testing.T) {
 // loss of one lock.
 func TestSessionReset(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	for _, one := range []bool{false, true} {
 		var reset atomic.Pointer[string]
 		s := mustOpenThrough(t, &multiplexer{dsn: dsn, before: func(string) string {
@@ -79,7 +78,7 @@ func TestSessionReset(t *testing.T) {
 // A deadlock that the server finds is a refusal. MariaDB and MySQL have different numbers for it.
 func TestDeadlockIsARefusal(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	for _, n := range []uint16{1213, 3058} {
 		var found atomic.Bool
 		s := mustOpenThrough(t, &multiplexer{dsn: dsn, fail: func(query string) error {
@@ -105,7 +104,7 @@ func TestDeadlockIsARefusal(t *testing.T) {
 // with the lock, the same token ends that session and gets the lock. No other hold ends.
 func TestSessionLeftBehind(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	var lost atomic.Bool
 	s := mustOpenThrough(t, &multiplexer{dsn: dsn, lose: func(query string) bool {
 		return strings.HasPrefix(query, "SELECT GET_LOCK") && lost.CompareAndSwap(true, false)
@@ -134,7 +133,7 @@ func TestSessionLeftBehind(t *testing.T) {
 // The next release does not report the lock as free before that session has ended.
 func TestReleaseLost(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	var lost atomic.Bool
 	s := mustOpenThrough(t, &multiplexer{dsn: dsn, drop: func(query string) bool {
 		return strings.HasPrefix(query, "SELECT RELEASE_LOCK") && lost.CompareAndSwap(true, false)
@@ -157,7 +156,7 @@ func TestReleaseLost(t *testing.T) {
 // callers who the holder is.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	s := mustOpen(t, dsn)
 	holder := startChild(t, "hold", dsn)
 	held := refused(t, s, request("job"))
@@ -172,7 +171,7 @@ func TestHolderKilled(t *testing.T) {
 // back.
 func TestWaiterStopped(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	s, r := mustOpen(t, dsn), request("job")
 	take(t, s, r)
 	waiter := startChild(t, "wait", dsn)
@@ -187,7 +186,7 @@ func TestWaiterStopped(t *testing.T) {
 func TestHolderStopped(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	s := mustOpen(t, dsn)
 	holder := startChild(t, "hold", dsn)
 	noError(t, holder.process.Signal(syscall.SIGSTOP))
@@ -201,7 +200,7 @@ func TestHolderStopped(t *testing.T) {
 // a session take a lock twice.
 func TestCrowdInOneProcess(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	s := mustOpenURL(t, dsn, "fences=no&"+patiently)
 	var inside, granted atomic.Int64
 	var wg sync.WaitGroup
@@ -236,8 +235,8 @@ func TestCrowdInOneProcess(t *testing.T) {
 // The holds of many names need 4 connections, and leave nothing behind.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	dsn, db := database(t, srv), admin(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn, db := srv.URL(), admin(t, srv)
 	s := mustOpenURL(t, dsn, "")
 	var all []driver.Request
 	holds := 200
@@ -268,7 +267,7 @@ func TestConnections(t *testing.T) {
 // A store has as many holds as MaxHolds says, and not more.
 func TestMaxHolds(t *testing.T) {
 	t.Parallel()
-	s := mustOpenURL(t, database(t, shared(t)), "max-holds=4")
+	s := mustOpenURL(t, server.SharedMariaDB(t).URL(), "max-holds=4")
 	for i := range 4 {
 		take(t, s, request(strconv.Itoa(i)))
 	}
@@ -281,7 +280,7 @@ func TestMaxHolds(t *testing.T) {
 // and get their turn all the same.
 func TestWaitersBehindTheEighth(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	a, b := mustOpen(t, dsn), mustOpen(t, dsn)
 	const eight, more = 8, 4
 	var held []driver.Request
@@ -335,7 +334,7 @@ func turn(t *testing.T, s *mysqladvisory.Store, name string, got chan<- string) 
 // A wait that is cancelled leaves nothing in the server's queue.
 func TestCancelledWaits(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	a, b, r := mustOpen(t, dsn), mustOpenURL(t, dsn, ""), request("job")
 	take(t, a, r)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -359,7 +358,7 @@ func TestCancelledWaits(t *testing.T) {
 // a store that is closed. Another user of the pool would get its settings and perhaps its locks.
 func TestNotPooled(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	db, err := sql.Open("mysql", dsn)
 	noError(t, err)
 	defer db.Close()
@@ -387,7 +386,7 @@ func TestNotPooled(t *testing.T) {
 // A pool that is too small for the store is an error, and not a wait for ever.
 func TestSmallPool(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("mysql", database(t, shared(t)))
+	db, err := sql.Open("mysql", server.SharedMariaDB(t).URL())
 	noError(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(12)
@@ -403,10 +402,10 @@ func TestSmallPool(t *testing.T) {
 // to tell the callers, which then answer "uncertain". So one of ten attempts has to be right.
 func TestSilentBeforeTheFirstConnection(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
+	srv := server.SharedMariaDB(t)
 	proxy := server.NewProxy(t, srv.Addr())
 	proxy.Silence(true)
-	dsn := strings.Replace(database(t, srv), srv.Addr(), proxy.Addr(), 1)
+	dsn := strings.Replace(srv.URL(), srv.Addr(), proxy.Addr(), 1)
 	for name, start := range map[string]func() *mysqladvisory.Store{
 		"url":  func() *mysqladvisory.Store { return mustOpenURL(t, dsn, "lazy=yes") },
 		"pool": func() *mysqladvisory.Store { return mustOpen(t, dsn, mysqladvisory.Lazy()) },
@@ -444,8 +443,9 @@ func uncertain(t *testing.T, s *mysqladvisory.Store) int32 {
 // is then a new try, because the waiter had no hold yet.
 func TestReservationEndsWithItsSession(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
-	s, db := mustOpen(t, dsn), admin(t, shared(t))
+	srv := server.SharedMariaDB(t)
+	dsn := srv.URL()
+	s, db := mustOpen(t, dsn), admin(t, srv)
 	until(t, "a session ends before its reservation lapses", func() bool {
 		r := request("job")
 		var reserved, g driver.Grant

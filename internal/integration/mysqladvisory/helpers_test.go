@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -93,15 +92,6 @@ func ends(t testing.TB, bound context.Context) {
 	if err := context.Cause(bound); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("the cause is %v", err)
 	}
-}
-
-// database makes a database for one test, and returns its DSN. It shares no lock with another
-// database.
-func database(t testing.TB, srv *server.Server) string {
-	t.Helper()
-	name := "t" + strings.ToLower(rand.Text())[:12]
-	run(t, srv.URL(), "CREATE DATABASE "+name)
-	return strings.TrimSuffix(srv.URL(), "mysql") + name
 }
 
 // admin returns a pool of an administrator.

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,35 +25,12 @@ const (
 	childMode = "PADLOCK_TEST_MODE" // hold or wait
 )
 
-// rented stands in for a test while the server runs that most tests share.
-var rented server.Host
-
 func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {
 		child()
 	}
-	code := m.Run()
-	rented.End()
-	os.Exit(code)
+	os.Exit(server.Main(m))
 }
-
-// shared returns the server that most tests share. A test that stops its server starts its own.
-func shared(t testing.TB) *server.Server {
-	t.Helper()
-	srv, err := sharedServer()
-	switch {
-	case err != nil && os.Getenv("CI") == "true":
-		t.Fatal(err)
-	case err != nil:
-		t.Skip(err)
-	}
-	return srv
-}
-
-var sharedServer = sync.OnceValues(func() (srv *server.Server, err error) {
-	err = rented.Try(func(t testing.TB) { srv = server.MariaDB(t, "TZ=Europe/Berlin") })
-	return srv, err
-})
 
 // child takes or awaits the name "job" and says so. If it loses the lock, it says that too.
 func child() {

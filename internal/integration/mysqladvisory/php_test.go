@@ -24,8 +24,8 @@ func startPHP(t *testing.T, srv *server.Server) *server.PHP {
 // PHP and padlock exclude each other in both directions.
 func TestPHP(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	p, dsn := startPHP(t, srv), database(t, srv)
+	srv := server.SharedMariaDB(t)
+	p, dsn := startPHP(t, srv), srv.URL()
 	s, plain := mustOpenURL(t, dsn, "layout=symfony"), mustOpenURL(t, dsn, "")
 	for _, name := range []string{"report/42:daily run", "php a", "é", "job " + strings.Repeat("x", 300)} {
 		r := request(name)
@@ -47,8 +47,8 @@ func TestPHP(t *testing.T) {
 // A waiter gets a lock that PHP gives back, and PHP waits for a lock of padlock's.
 func TestWaitForPHP(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	p, dsn := startPHP(t, srv), database(t, srv)
+	srv := server.SharedMariaDB(t)
+	p, dsn := startPHP(t, srv), srv.URL()
 	s := mustOpenURL(t, dsn, "layout=symfony")
 	p.Ask("yes", "acquire a job of PHP")
 	r := request("a job of PHP")

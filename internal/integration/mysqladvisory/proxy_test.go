@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 )
 
@@ -160,7 +161,7 @@ func mustOpenThrough(t testing.TB, m *multiplexer) *mysqladvisory.Store {
 // does not open: when all connections share one session, and when the sessions take turns.
 func TestMultiplexing(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	for _, sessions := range []int{1, 2, 3, 5} {
 		m := &multiplexer{dsn: dsn, sessions: sessions}
 		s, err := mysqladvisory.Open(t.Context(), m.pool(t))
@@ -177,7 +178,7 @@ func TestMultiplexing(t *testing.T) {
 // and by the next try.
 func TestLateMultiplexing(t *testing.T) {
 	t.Parallel()
-	m := &multiplexer{dsn: database(t, shared(t))}
+	m := &multiplexer{dsn: server.SharedMariaDB(t).URL()}
 	s := mustOpenThrough(t, m)
 	g := take(t, s, request("job"))
 	m.begin(t, 2)

@@ -16,7 +16,7 @@ import (
 func TestPruneOfALargeTable(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	s := mustOpenURL(t, dsn, "")
 	const names = 5000 // ten batches, of half a second each
 	fill := "INSERT INTO padlock_fences SELECT CONCAT('padlock:', seq), 1, CONCAT('job ', seq), '-', 0, '' FROM seq_1_to_" + strconv.Itoa(names)

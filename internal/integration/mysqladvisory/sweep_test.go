@@ -32,7 +32,7 @@ func noOwnSweep(t testing.TB, dsn string) {
 // and of names whose fence is ahead of the clock stay. No fence falls.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	s, other := mustOpenURL(t, dsn, ""), mustOpen(t, dsn)
 	noOwnSweep(t, dsn)
 	fences := map[string]uint64{}
@@ -77,7 +77,7 @@ func TestPrune(t *testing.T) {
 // refused by a sweep.
 func TestPruneUnderLoad(t *testing.T) {
 	t.Parallel()
-	dsn := database(t, shared(t))
+	dsn := server.SharedMariaDB(t).URL()
 	// A store waits for a row for a fifth of the loss-delay.
 	stores := []*mysqladvisory.Store{mustOpenURL(t, dsn, patiently), mustOpenURL(t, dsn, patiently)}
 	var working, pruning sync.WaitGroup
@@ -134,8 +134,8 @@ func TestPruneUnderLoad(t *testing.T) {
 // table without a version is that of version 1.
 func TestVersions(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	dsn := database(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn := srv.URL()
 	u, err := url.Parse("mysql+advisory://root@" + srv.Addr() + dsn[strings.LastIndex(dsn, "/"):])
 	noError(t, err)
 	scheme := mysql.AdvisoryScheme()
@@ -172,8 +172,8 @@ func TestVersions(t *testing.T) {
 // A user who may not create tables writes the version into a table that an administrator made.
 func TestUpgradeWithFewRights(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	dsn := database(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn := srv.URL()
 	name := dsn[strings.LastIndex(dsn, "/")+1:]
 	statements, err := mysqladvisory.Schema(name)
 	noError(t, err)

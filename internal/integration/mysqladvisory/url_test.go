@@ -32,8 +32,8 @@ func openRaw(t *testing.T, raw string) (*mysqladvisory.Store, error) {
 func TestRightsAndPasswords(t *testing.T) {
 	t.Parallel()
 	const secret = "canary-in-a-password"
-	srv := shared(t)
-	dsn := database(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn := srv.URL()
 	name := dsn[strings.LastIndex(dsn, "/")+1:]
 	run(t, dsn, "CREATE USER app_"+name+" IDENTIFIED BY '"+secret+"'")
 	at := "@" + srv.Addr() + "/"
@@ -87,8 +87,8 @@ func TestRightsAndPasswords(t *testing.T) {
 // before it refuses to write the fence. The store gives the lock back.
 func TestTableLostWithoutTheRight(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	dsn := database(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn := srv.URL()
 	name := dsn[strings.LastIndex(dsn, "/")+1:]
 	statements, err := mysqladvisory.Schema(name)
 	noError(t, err)
@@ -110,12 +110,12 @@ func TestTableLostWithoutTheRight(t *testing.T) {
 // The same name in another namespace, or in another database, is another lock.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
-	srv := shared(t)
-	dsn := database(t, srv)
+	srv := server.SharedMariaDB(t)
+	dsn := srv.URL()
 	first := mustOpenURL(t, dsn, "")
 	r := request("job")
 	take(t, first, r)
-	for _, other := range []*mysqladvisory.Store{mustOpenURL(t, dsn, "namespace=a"), mustOpenURL(t, database(t, srv), "")} {
+	for _, other := range []*mysqladvisory.Store{mustOpenURL(t, dsn, "namespace=a"), mustOpenURL(t, server.SharedMariaDB(t).URL(), "")} {
 		o := request("job")
 		take(t, other, o)
 		if states, err := other.List(t.Context(), ""); err != nil || len(states) != 1 || states[0].Name != "job" {

@@ -23,7 +23,7 @@ import (
 // Site holds the servers and files of one run. End removes all of them.
 type Site struct {
 	Workers int
-	host    host
+	host    server.Host
 	say     func(string) // reports what a row has to tell; may be nil
 	dir     string
 	older   string                                         // the directory of the older padlocks; "" means dir
@@ -43,7 +43,7 @@ func NewSite(workers int) (*Site, error) {
 }
 
 // End stops all servers and removes all files of the site.
-func (s *Site) End() error { return try(s.host.end) }
+func (s *Site) End() error { return try(s.host.End) }
 
 // Open opens the store of a configuration. A configuration is a URL, or the word "majority" or
 // "all" followed by URLs, separated by spaces.

@@ -111,7 +111,7 @@ class Client:
         return Lock(self, body, ttl, wait)
 
     def status(self, name: str, *, slot: Optional[int] = None) -> dict[str, Any]:
-        """Return who has the name, as /v1/status says it. It may be outdated when it arrives."""
+        """Return the holders of a name, in the fields of /v1/status. They may be outdated already."""
         return self._ask("status", name, slot, {})
 
     def break_lock(self, name: str, fence: int, *, slot: Optional[int] = None, reason: str = "") -> int:
