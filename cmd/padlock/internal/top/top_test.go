@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -123,24 +124,27 @@ func (b *bench) names() (names []string) {
 }
 
 func TestTheCursorFollowsItsName(t *testing.T) {
-	b := newBench(t, nil)
-	for _, name := range []string{"c", "b", "a"} {
-		b.take(name)
-	}
-	b.look()
-	before := b.names()
-	if !slices.Equal(before, []string{"c", "b", "a"}) {
-		t.Fatalf("the longest hold is not the first: %v", before)
-	}
-	b.press("down", "down", "s")
-	if got := b.names(); !slices.Equal(got, []string{"a", "b", "c"}) {
-		t.Errorf("by name: %v", got)
-	}
-	if row, i := b.m.chosen(b.m.rows()); row.Name != "a" || i != 0 {
-		t.Errorf("the cursor was on a and is on %q", row.Name)
-	}
-	b.press("r")
-	b.shows("NAME↑", "; by name")
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		for _, name := range []string{"c", "b", "a"} {
+			b.take(name)
+			<-time.After(time.Second)
+		}
+		b.look()
+		before := b.names()
+		if !slices.Equal(before, []string{"c", "b", "a"}) {
+			t.Fatalf("the longest hold is not the first: %v", before)
+		}
+		b.press("down", "down", "s")
+		if got := b.names(); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("by name: %v", got)
+		}
+		if row, i := b.m.chosen(b.m.rows()); row.Name != "a" || i != 0 {
+			t.Errorf("the cursor was on a and is on %q", row.Name)
+		}
+		b.press("r")
+		b.shows("NAME↑", "; by name")
+	})
 }
 
 func TestFilterAndHost(t *testing.T) {
