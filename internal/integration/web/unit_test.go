@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -55,9 +56,6 @@ func TestUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
 	p := newPlace(t)
 	binary, err := os.ReadFile(p.command().Path) // in a directory of root
 	if err != nil {
@@ -65,6 +63,9 @@ func TestUnit(t *testing.T) {
 	}
 	program := filepath.Join(dir, "padlock")
 	if err := server.WriteProgram(program, binary); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chown(program, nobody, nobody), os.Chown(dir, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
 	setting := func(name string) string {
