@@ -31,9 +31,9 @@ const (
 // case Wait returns a Grant with TTL > 0:
 //
 //   - A reservation is a short lease, with the fence that the hold will have. Acquire with the
-//     token that Wait got claims it, and returns a hold with a full lease. Release gives it up.
-//     Otherwise it ends at most [MaxReservation] after it was made. Only if From is set, the waiter
-//     may use the name before the claim, until From+TTL.
+//     token that Wait got claims it, and returns a hold with a full lease. Nobody uses the name
+//     before that. Release gives the reservation up. Otherwise it ends at most [MaxReservation]
+//     after it was made.
 //   - A hold needs no claim. From is set, and TTL is above MaxReservation. The store may give the
 //     hold its full lease later. Extend, or Acquire with the token that Wait got, gives it at once.
 //

@@ -23,7 +23,6 @@ type Store struct {
 	checks     serverChecks
 	subscriber subscriber
 	handOvers  handOvers
-	samples    samples
 	lastHolder atomic.Pointer[holderJSON]
 	identity   identity
 

@@ -32,7 +32,6 @@ type Store struct {
 	waits   waits                  // the waiters of this process
 	crowd   crowd
 	handed  recentNames // the names in the state "handed"; see advice.go
-	samples samples
 }
 
 // enter starts a call as begin does. But it does not make sure that the server has been checked.
