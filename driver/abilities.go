@@ -56,13 +56,6 @@ type Waiter interface {
 	// perhaps in the background. A caller ends a wait by ctx. If it calls Release with r.Token, a
 	// zero Grant is returned, or Wait goes on with a new place. No token is in two waits at a time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
-
-	// JoinFirst guesses from the last hand-overs whether a caller that may wait should call Wait
-	// with reserve at once, without an Acquire. The guess is for exclusive requests without
-	// Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation. If the name is free,
-	// that Wait takes it. JoinFirst sends nothing. Without a guess or a connection it returns
-	// false.
-	JoinFirst(name string) bool
 }
 
 // SlotTaker makes one try for all of the permits 0 to n-1 of r.Name, in one step. The grant is a

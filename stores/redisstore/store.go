@@ -22,7 +22,6 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	handOvers  handOvers
 	lastHolder atomic.Pointer[holderJSON]
 	identity   identity
 

@@ -181,10 +181,12 @@ func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.D
 	return g, time.Duration(number(&parts[0])) * time.Millisecond, nil
 }
 
+// joinGrants reports whether join.lua can grant a name that is free.
+func (s *Store) joinGrants() bool { return s.config.fences || !s.config.strings }
+
 // joinGranted returns the grant of a name that was free.
 func (a *wait) joinGranted(sent driver.Instant, fence int64) (g driver.Grant, next time.Duration, err error) {
 	s := a.s
-	s.handOvers.remove(a.r.Name)
 	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: sent, TTL: a.r.TTL}, nil)
 	return g, 0, err
 }

@@ -217,9 +217,6 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 		w.s.waits.noteReserved(w.r.Token)
 		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.Sub(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
-		if !w.joined {
-			w.s.handed.forget(w.r.Name)
-		}
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.Sub(now), Shared: res.hold.Shared}, true, 0, nil
 	}
 	return g, false, w.notePlaced(st, st.aheadOf(token), push, now), nil
