@@ -13,7 +13,7 @@ import (
 //	acquire.go, all.go        the methods that take one lock, or several
 //	token.go                  a call with a token of the caller that may wait
 //	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
-//	wait.go, reservation.go   the wait: the line of the Locker, the queue of the store
+//	wait.go                   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter
 //	attempt.go                one token, one try at a time, its unknown outcome

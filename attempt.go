@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -128,29 +127,7 @@ func (a *attempt) prepare(name string) error {
 //  1. TryAcquire, and a call with SkipIfOutlived, makes a try.
 //  2. A call joins the line if other callers wait there, or if this Locker holds the name and can
 //     pass locks on.
-//  3. A call joins the line and the store's queue if Waiter.JoinFirst returns true. The
-//     store has then just handed the name to another process.
-//  4. Every other call makes a try.
-//
-// Rule 3 is only for exclusive calls with a TTL above MaxReservation and a Wait of at least
-// shortWait. HoldAtLeast, FenceAbove and Slots must not be given.
-//
-// JoinFirst can be wrong. If the name is free, the store grants it to the call that joins the
-// queue. JoinFirst returns false if the server is out of reach. Then the call makes a try, which
-// fails at once.
-
-// shortWait is the shortest Wait for which rule 3 holds. The request that joins the store's queue
-// is interrupted when the time of Wait is over. A try is not interrupted then. So a call with a
-// short Wait should begin with a try.
-const shortWait = time.Second
-
-// joinsFirst reports whether the caller joins the store's queue before it has made any try.
-func (a *attempt) joinsFirst() bool {
-	l, r := a.l, &a.request
-	return l.waiter != nil && l.cfg.maxWaiters > 0 && !a.part &&
-		!r.Shared && a.set.holdAtLeast == 0 && r.FenceAbove == 0 && r.Replaces == "" && r.TTL > driver.MaxReservation &&
-		(a.set.wait < 0 || a.set.wait >= shortWait) && l.waiter.JoinFirst(r.Name)
-}
+//  3. Every other call makes a try.
 
 // askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
 // queue without a try, askOnce sends nothing and returns true.
@@ -159,7 +136,7 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 	if a.start == 0 { // otherwise this attempt is a part of a longer call
 		a.start = now
 	}
-	if a.set.wait == 0 || a.set.skip || !a.inLine && !a.joinsFirst() {
+	if a.set.wait == 0 || a.set.skip || !a.inLine {
 		err := a.tryStore(now)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) {
 			return false, err

@@ -165,9 +165,6 @@ func (h *hold) endConversion() {
 // request, which is safe. start is for noteConverted.
 func (h *hold) convert(ctx context.Context, shared bool, start driver.Instant) error {
 	c := h.locker.converter
-	if err := h.claim(ctx); err != nil {
-		return err
-	}
 	if !shared {
 		h.awaitLateDemotion(ctx)
 	}

@@ -88,7 +88,6 @@ type hold struct {
 	shared     bool
 	exported   bool
 	unfinished bool     // AcquireAll or DoAll is setting its minimum time; see setMinimum
-	unclaimed  bool     // a reservation that has not been claimed yet; see reservation.go
 	timedOut   bool     // h is over because the time of its lease is over
 	cutOff     bool     // the last renewal was cancelled by the Release of another hold
 	index      int32    // in the renewer's heap; -1 if h is not in the heap
@@ -192,9 +191,6 @@ func (h *hold) check(ctx context.Context) error {
 	if err := h.endCause(); err != nil {
 		return failed(OpCheck, h.name, h.lateCause(ctx, err))
 	}
-	if err := h.claim(ctx); err != nil {
-		return failed(OpCheck, h.name, err)
-	}
 	sent := h.locker.clock.Now()
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
 	if err != nil {
@@ -220,9 +216,6 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	if err := h.endCause(); err != nil {
 		return failed(OpExtend, h.name, h.lateCause(ctx, err))
 	}
-	if err := h.claim(ctx); err != nil {
-		return failed(OpExtend, h.name, err)
-	}
 	sent := h.locker.clock.Now()
 	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
 	if err == nil {
@@ -243,36 +236,11 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// claim claims h if h is an unclaimed reservation. It is called before each request that needs the
-// full lease.
-func (h *hold) claim(ctx context.Context) error {
-	l := h.locker
-	l.mu.Lock()
-	unclaimed := h.unclaimed && h.cause == nil
-	l.unlock()
-	if !unclaimed {
-		return nil
-	}
-	sent := l.clock.Now()
-	g, err := h.askToClaim(ctx)
-	if err != nil {
-		h.noticeLoss(err)
-		return callerError(ctx, err)
-	}
-	l.mu.Lock()
-	defer l.unlock()
-	h.recordClaim(sent, g)
-	return h.cause
-}
-
 func (h *hold) export(ctx context.Context) (Key, error) {
 	if h.locker.guarantees.Bound != driver.BoundToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
 	if err := h.endCause(); err != nil {
-		return Key{}, failed(OpExport, h.name, err)
-	}
-	if err := h.claim(ctx); err != nil {
 		return Key{}, failed(OpExport, h.name, err)
 	}
 	store := h.locker.storeID(ctx)

@@ -109,9 +109,7 @@ func (k *Lock) Fence() uint64 { return k.holdOf().fencing() }
 
 // Remaining returns the time until Context ends, by the clock of this process, if the lease is not
 // renewed again. It sends no request; see Check. It returns 0 if the lock is over, and the longest
-// Duration if the lock has no lease. If another process has just handed the lock over, Remaining
-// may return less than half a second. A moment later, the Locker gets the full lease from the
-// store. Extend gets it at once.
+// Duration if the lock has no lease.
 func (k *Lock) Remaining() time.Duration { return k.holdOf().remaining() }
 
 // Context returns a context that ends when the lock ends. context.Cause returns the reason:

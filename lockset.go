@@ -303,8 +303,7 @@ func (t *taking) sendMinimum() error {
 // driver.MaxSilence.
 //
 // If the lease has ended, the request must not take the name again. So the request has the hold's
-// own token in Replaces, as a claim has (see reservation.go). Stores that do not support Replaces
-// get the request without it.
+// own token in Replaces. Stores that do not support Replaces get the request without it.
 func (t *taking) sendMinimumOf(h *hold, r driver.Request) error {
 	if err := h.endCause(); err != nil {
 		return err

@@ -22,9 +22,6 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	if len(opts) > 0 {
 		keep, wrong = h.locker.coolDownOf(keep, opts)
 	}
-	if keep != 0 {
-		h.claimToRelease(ctx)
-	}
 	done := releasedWell
 	if err := h.release(ctx, keep); err != nil || wrong != nil {
 		done = &releaseState{err: failed(OpRelease, h.name, err, wrong)}
@@ -34,14 +31,6 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 		close(others.done)
 	}
 	return done.err
-}
-
-// claimToRelease claims h before a release that begins a cool-down. It ignores errors, because the
-// release that follows finds out what became of h.
-func (h *hold) claimToRelease(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
-	defer cancel()
-	_ = h.claim(ctx)
 }
 
 // coolDownOf returns the cool-down that opts ask for, or else keep. If the store cannot keep the

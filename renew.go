@@ -114,13 +114,6 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.plan(h)
 }
 
-// recordClaim records that the store has confirmed a claim of h. The claim was sent at the given
-// instant. The caller holds mu.
-func (h *hold) recordClaim(sent driver.Instant, g driver.Grant) {
-	h.unclaimed = false
-	h.recordExtension(sent, g)
-}
-
 // noticeMode notices that another program, which knows the token, demoted the lock. If the request
 // was sent before a Promote, noticeMode ignores the reply. The caller holds mu.
 func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
@@ -296,7 +289,7 @@ func (k *renewer) renew(holds []*hold) {
 	k.drawOffset()
 	for i, h := range holds {
 		h.renewing.brokenOff = h.renewing.brokenOff || brokenOff
-		k.recordRenewal(h, b.claims, sent, answers[i].Grant, answers[i].Err)
+		k.recordRenewal(h, sent, answers[i].Grant, answers[i].Err)
 		if d := h.renewing.done; d != nil {
 			close(d)
 		}
@@ -305,8 +298,8 @@ func (k *renewer) renew(holds []*hold) {
 	}
 }
 
-// recordRenewal applies the store's answer to a renewal or a claim of h. The caller holds mu.
-func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g driver.Grant, err error) {
+// recordRenewal applies the store's answer to a renewal of h. The caller holds mu.
+func (k *renewer) recordRenewal(h *hold, sent driver.Instant, g driver.Grant, err error) {
 	r := h.renewing
 	if h.cause != nil {
 		return
@@ -314,14 +307,12 @@ func (k *renewer) recordRenewal(h *hold, claims bool, sent driver.Instant, g dri
 	if err == nil {
 		err = k.l.checkLease(h.detached, &g)
 	}
-	leased := !claims && g.TTL > 0 || err != nil && !r.brokenOff
+	leased := g.TTL > 0 || err != nil && !r.brokenOff
 	if leased {
 		k.l.stats.renewals++
 	}
 	h.cutOff = err != nil && r.brokenOff
 	switch lost := lossIn(err); {
-	case err == nil && claims:
-		h.recordClaim(sent, g)
 	case err == nil:
 		slack := h.slack()
 		h.recordExtension(sent, g)

@@ -39,7 +39,7 @@ func (k *renewer) takeDue() (holds []*hold) {
 	for len(k.due) > 0 && len(holds) < mostTogether {
 		h := k.due[0]
 		needed := h.renewing != nil && h.cause == nil
-		if needed && len(holds) > 0 && (k.batcher == nil || h.unclaimed || holds[0].unclaimed) {
+		if needed && len(holds) > 0 && k.batcher == nil {
 			return holds
 		}
 		k.due[0] = nil
@@ -59,7 +59,6 @@ type renewalBatch struct {
 	cancel     context.CancelFunc
 	holds      []*hold
 	batcher    driver.BatchExtender
-	claims     bool // the request is a claim, and is for a single hold
 	incomplete bool // the store did not answer for every hold
 }
 
@@ -80,7 +79,7 @@ func (b *renewalBatch) isBrokenOff() bool { return b.ctx.Err() == context.Cancel
 
 // newBatch makes the batch for a request that renews the given holds. The caller holds mu.
 func (k *renewer) newBatch(holds []*hold) *renewalBatch {
-	b := &renewalBatch{holds: holds, batcher: k.batcher, claims: holds[0].unclaimed}
+	b := &renewalBatch{holds: holds, batcher: k.batcher}
 	now := k.l.clock.Now()
 	patience := holds[0].patience(now)
 	for _, h := range holds[1:] {
@@ -115,11 +114,7 @@ func (b *renewalBatch) askStore(store driver.Store) []driver.Extended {
 	}
 	answers := make([]driver.Extended, len(b.holds))
 	for i, h := range b.holds {
-		if b.claims {
-			answers[i].Grant, answers[i].Err = h.askToClaim(b.ctx)
-		} else {
-			answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token, h.ttl)
-		}
+		answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token, h.ttl)
 	}
 	return answers
 }
@@ -145,15 +140,4 @@ func (h *hold) request(shared bool) driver.Request {
 		Name: h.name, Token: h.token, Shared: shared, TTL: h.ttl,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
 	}
-}
-
-// askToClaim sends the claim for h, which is an unclaimed reservation.
-func (h *hold) askToClaim(ctx context.Context) (driver.Grant, error) {
-	r := h.request(false)
-	r.Replaces = h.token
-	g, err := h.locker.store.Acquire(ctx, r)
-	if err == nil {
-		err = h.locker.checkLease(h.detached, &g)
-	}
-	return g, err
 }

@@ -127,10 +127,6 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 	if g.From != 0 {
 		sent = g.From
 	}
-	if h.unclaimed {
-		h.renewAt = sent.Add(claimAfter)
-		return
-	}
 	if g.TTL == 0 && g.Bound == nil && h.bond == nil {
 		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
 	}
@@ -159,9 +155,6 @@ func (h *hold) renewAgain(now driver.Instant) driver.Instant {
 	again := max(min(h.ttl/10, driver.Instant(h.usable.Load()).Sub(now)/2), h.ttl/50)
 	if h.withoutLease() {
 		again = lookEvery
-	}
-	if h.unclaimed {
-		again = claimAfter
 	}
 	return now.Add(again + time.Duration((2*h.locker.renewer.offset-1)*float64(again/10)))
 }

@@ -237,3 +237,25 @@ func (a *attempt) withdraw() {
 	}
 	a.leaveLineLocked()
 }
+
+// takeHandOver takes the lock after a wait in the store. g is what the store returned: a hold; a
+// reservation, which is a short lease that a request with the same token claims; or nothing, and
+// then a try with a new token may succeed. The lock is never used before a reservation is claimed.
+func (a *attempt) takeHandOver(g driver.Grant) error {
+	switch {
+	case g.TTL == 0:
+		a.by = NoHandOver
+		a.renewToken()
+	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
+		// If the lease of a hold is short, it is renewed soon.
+		a.by = HandOverByQueue
+		err := a.acceptGrant(g.From, g)
+		if err != nil {
+			a.noteUnsure()
+		}
+		return err
+	default:
+		a.by = HandOverByQueue
+	}
+	return a.tryStore(a.l.clock.Now())
+}

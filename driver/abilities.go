@@ -31,9 +31,9 @@ const (
 // case Wait returns a Grant with TTL > 0:
 //
 //   - A reservation is a short lease, with the fence that the hold will have. Acquire with the
-//     token that Wait got claims it, and returns a hold with a full lease. Release gives it up.
-//     Otherwise it ends at most [MaxReservation] after it was made. Only if From is set, the waiter
-//     may use the name before the claim, until From+TTL.
+//     token that Wait got claims it, and returns a hold with a full lease. Nobody uses the name
+//     before that. Release gives the reservation up. Otherwise it ends at most [MaxReservation]
+//     after it was made.
 //   - A hold needs no claim. From is set, and TTL is above MaxReservation. The store may give the
 //     hold its full lease later. Extend, or Acquire with the token that Wait got, gives it at once.
 //
@@ -56,13 +56,6 @@ type Waiter interface {
 	// perhaps in the background. A caller ends a wait by ctx. If it calls Release with r.Token, a
 	// zero Grant is returned, or Wait goes on with a new place. No token is in two waits at a time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
-
-	// JoinFirst guesses from the last hand-overs whether a caller that may wait should call Wait
-	// with reserve at once, without an Acquire. The guess is for exclusive requests without
-	// Replaces, AtLeast and FenceAbove, and with a TTL above MaxReservation. If the name is free,
-	// that Wait takes it. JoinFirst sends nothing. Without a guess or a connection it returns
-	// false.
-	JoinFirst(name string) bool
 }
 
 // SlotTaker makes one try for all of the permits 0 to n-1 of r.Name, in one step. The grant is a

@@ -111,11 +111,6 @@ func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, er
 	return with(p, &r.Name, func(s Waiter) (Grant, error) { return s.Wait(ctx, r, reserve) })
 }
 
-func (p *prefixed) JoinFirst(name string) bool {
-	s, err := reach[Waiter](p, &name)
-	return err == nil && s.JoinFirst(name)
-}
-
 func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (int, Grant, error) {
 	s, err := reach[SlotTaker](p, &r.Name)
 	if err != nil {

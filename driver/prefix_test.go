@@ -98,7 +98,7 @@ func TestPrefixBeforeABareStore(t *testing.T) {
 	for name, a := range abilities {
 		for i := range a.kind.NumMethod() {
 			m := a.kind.Method(i)
-			if m.Name == "SamePlace" || m.Name == "JoinFirst" || m.Name == "Location" {
+			if m.Name == "SamePlace" || m.Name == "Location" {
 				continue // the first two return no error, and a location needs nothing of the inner store
 			}
 			if _, err := call(t, bare, m.Name, "n"); !errors.Is(err, errors.ErrUnsupported) {
@@ -134,7 +134,7 @@ func TestPrefixHidesOtherNames(t *testing.T) {
 			}
 			inner.names = nil
 			_, err := call(t, s, method, name)
-			if method != "JoinFirst" && !errors.Is(err, ErrInvalid) || len(inner.names) > 0 {
+			if !errors.Is(err, ErrInvalid) || len(inner.names) > 0 {
 				t.Errorf("%s with a name of %d bytes reaches %q and answers %v", method, len(name), inner.names, err)
 			}
 		}
@@ -190,11 +190,6 @@ type recorder struct {
 }
 
 func (s *recorder) note(name string) { s.names = append(s.names, name) }
-
-func (s *recorder) JoinFirst(name string) bool {
-	s.note(name)
-	return true
-}
 
 func (s *recorder) AcquireSlot(_ context.Context, r Request, _ int, _ bool) (int, Grant, error) {
 	s.note(r.Name)

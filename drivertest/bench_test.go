@@ -78,8 +78,6 @@ func (s counting) Release(ctx context.Context, name, token string, keep time.Dur
 	return s.Store.Release(ctx, name, token, keep)
 }
 
-func (s counting) JoinFirst(string) bool { return false }
-
 func (s counting) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	return ability[driver.Waiter](s.Store).Wait(ctx, r, reserve)
 }

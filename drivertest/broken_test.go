@@ -174,14 +174,14 @@ var broken = map[bug]string{
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
 	waitSpins: "limits/holder-of-a-waiter? wait/cooldown-in-time? wait/blocks queue/dead-waiter? queue/first-come? queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? " +
-		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/advice? wait/atleast?",
+		"giveup/during-a-long-wait? giveup/silence? wait/break-wakes? wait/cancel? wait/foreign? wait/readers? wait/release-wakes? wait/wakes-after-cooldown? wait/wakes-at-expiry? wait/demotion-wakes? wait/intent-wakes? wait/above? wait/atleast?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
 	wakeUpMissed:       "wait/missed-wake-up",
 	wakesOnlyAtRelease: "wait/cooldown-in-time queue/dead-waiter wait/wakes-after-cooldown wait/wakes-at-expiry wait/intent-wakes",
 	wokenKeepsItsPlace: "limits/holder-of-a-waiter wait/cooldown-in-time queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking queue/readers-wait-behind-writers " +
 		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
-		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/advice wait/atleast",
+		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above wait/atleast",
 	writersIgnoreReaders: "limits/holder-of-readers demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
 		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
 	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
@@ -261,8 +261,6 @@ var broken = map[bug]string{
 	passRefusesAgain:       "pass/repeat",
 	passThroughRest:        "pass/atleast",
 	passUnchecked:          "pass/invalid",
-	advisesAlways:          "wait/advice",
-	adviceIsVain:           "pass/place-absent? pass/place? pass/place-again? wait/advice wait/release-wakes",
 	placeForEver:           "pass/place-absent",
 	placeForgotten:         "pass/place pass/place-again",
 	placeKept:              "pass/place-given-up",

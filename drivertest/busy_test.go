@@ -186,10 +186,6 @@ func (s deafWaiter) Acquire(ctx context.Context, r driver.Request) (driver.Grant
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s deafWaiter) JoinFirst(name string) bool {
-	return ability[driver.Waiter](s.Store).JoinFirst(name)
-}
-
 func (s deafWaiter) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if s.left.Add(-1) >= 0 {
 		<-time.After(s.after)
@@ -295,7 +291,7 @@ const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refus
 	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release
-	wait/above wait/advice wait/atleast wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
+	wait/above wait/atleast wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
 	wait/missed-wake-up wait/readers wait/release-wakes wait/wakes-after-cooldown wait/wakes-at-expiry`
 
 // TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is

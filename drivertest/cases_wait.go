@@ -10,31 +10,6 @@ import (
 
 var waitCases = []testCase{
 	{
-		name:   "wait/advice",
-		clause: "JoinFirst is false for a name that the store has not handed over. If it is true and the name is free, Wait with reserve grants the name.",
-		about:  "Waiter.JoinFirst",
-		needs:  []need{waits, not(inProcess)},
-		f: func(c *check) {
-			adviser := ability[driver.Waiter](c.a.store)
-			name := c.newName()
-			l := c.take(c.a, c.request(name), "of a free name")
-			if adviser.JoinFirst(name) || adviser.JoinFirst(c.newName()) {
-				c.failf("JoinFirst is true for a name that was not handed over")
-			}
-			w := c.waitForName(c.b, c.request(name), true)
-			c.queued(name, 1)
-			c.releaseFreely(l)
-			c.releaseFreely(c.awaitHold(w, "in the queue when the holder releases"))
-			if adviser.JoinFirst(name) {
-				a := c.awaitAnswer(c.waitOnce(c.a, c.request(name), true), "in the queue of a free name, on the advice of JoinFirst")
-				if a.err != nil || !handed(a.grant) {
-					c.failLate(driver.MaxReservation, "JoinFirst is true, the name is free, and Wait returns %+v, %v", a.grant, a.err)
-				}
-				c.releaseFreely(a.l)
-			}
-		},
-	},
-	{
 		name:   "wait/missed-wake-up",
 		clause: "Wait looks at the name once more after joining the queue: it misses no release between the caller's try and the joining.",
 		about:  "Waiter.Wait",

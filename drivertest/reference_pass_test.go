@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	advisesAlways    bug = "JoinFirst is true for every name"
-	adviceIsVain     bug = "Wait grants nothing although JoinFirst is true"
 	holdIsNone       bug = "Wait hands over a reservation and says that it is the hold"
 	passAboveIgnored bug = "Pass does not look at FenceAbove"
 	passAnyToken     bug = "Pass takes tokens of any length"
@@ -35,7 +33,7 @@ const (
 )
 
 var passBugs = []bug{
-	advisesAlways, adviceIsVain, holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
+	holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
 	placeForEver, placeForgotten, placeKept, queuesAlways, queuesFirst, queuesForNothing, queuesTwice, queuesNotAgain,
 }
 
@@ -47,19 +45,8 @@ func (w *world) openRelay(ctx context.Context) (driver.Store, error) {
 	return relay{s.(*ref)}, err
 }
 
-// JoinFirst implements driver.Waiter.
-func (s relay) JoinFirst(name string) bool {
-	s.w.mu.Lock()
-	defer s.w.mu.Unlock()
-	e := s.w.names[name]
-	return s.is(advisesAlways) || e != nil && s.w.now().Sub(e.handed) < time.Second
-}
-
 // Wait implements driver.Waiter. It hands over holds that need no claim.
 func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if s.is(adviceIsVain) && reserve && s.JoinFirst(r.Name) {
-		return driver.Grant{}, nil
-	}
 	g, err := s.ref.Wait(ctx, r, reserve)
 	if err != nil || !handed(g) || s.w.bug != "" && !s.is(holdIsNone) {
 		return g, err

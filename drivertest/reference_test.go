@@ -55,7 +55,6 @@ type entry struct {
 	uses     map[*ref]int              // how often each client has taken the name
 	past     map[string]driver.Outcome // how the hold of each token ended
 	changed  chan struct{}             // closed at each change
-	handed   time.Time                 // when a waiter last got the name
 }
 
 type hold struct {

@@ -14,9 +14,6 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// JoinFirst implements driver.Waiter. The type relay guesses.
-func (s *ref) JoinFirst(string) bool { return false }
-
 // Wait implements driver.Waiter.
 func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.validate(&r); err != nil {
@@ -99,7 +96,6 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 		e.leave(r.Token)
 	}
 	defer e.signal()
-	e.handed = s.w.now()
 	if s.is(waitSpins) || !reserve && !s.is(reservesUnasked) || s.is(wokenKeepsItsPlace) {
 		return driver.Grant{}
 	}

@@ -168,8 +168,6 @@ func (s hanging) Extend(ctx context.Context, name, token string, ttl time.Durati
 	return driver.Grant{}, nil
 }
 
-func (s hanging) JoinFirst(string) bool { return false }
-
 func (s hanging) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	<-s.until
 	return driver.Grant{}, nil

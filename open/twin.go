@@ -83,9 +83,6 @@ func (t *twin) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 	return t.waiter.Wait(ctx, r, reserve)
 }
 
-// JoinFirst implements driver.Waiter.
-func (t *twin) JoinFirst(name string) bool { return t.waiter.JoinFirst(name) }
-
 // Inspect implements driver.Admin.
 func (t *twin) Inspect(ctx context.Context, name string) (driver.State, error) {
 	return t.admin.Inspect(ctx, name)

@@ -308,3 +308,30 @@ func TestGivingUpInLine(t *testing.T) {
 		}
 	}
 }
+
+// A caller joins the line without a try if its own Locker holds the name, even if that lock is not
+// passed on. The error of a wait that ends names the holder, although no reply has named it.
+func TestNoTryBehindTheOwnLocker(t *testing.T) {
+	for what, holder := range map[string]padlock.Option{
+		"a hold at least": padlock.HoldAtLeast(time.Minute),
+		"a cool-down":     padlock.CoolDown(time.Minute),
+		"a plain lock":    padlock.Label(""),
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := relay{newRemote()}
+				l := newLocker(t, s)
+				h := acquire(t, l, "job", holder)
+				_, err := l.Acquire(t.Context(), "job", padlock.Wait(time.Millisecond))
+				var held *padlock.HeldError
+				if !errors.As(err, &held) || len(held.Holds) != 1 {
+					t.Errorf("the error is %v, want the holder", err)
+				}
+				if n := s.requests(); n["acquire"] != 1 {
+					t.Errorf("%v, want no try", n)
+				}
+				release(t, h, padlock.CoolDown(0))
+			})
+		})
+	}
+}

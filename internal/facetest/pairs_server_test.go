@@ -152,8 +152,6 @@ func (c *wire) SamePlace(driver.Store) bool                 { return false }
 // ableWire is a wire to a server with every ability.
 type ableWire struct{ *wire }
 
-func (c ableWire) JoinFirst(string) bool { return c.x.n(2) == 0 }
-
 // Wait hands over a hold, a reservation that can be used at once, or one that must be claimed.
 func (c ableWire) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	kind := c.x.n(3)

@@ -71,8 +71,6 @@ func (r *remote) Break(context.Context, string, uint64) (uint64, error) {
 	return 0, errors.ErrUnsupported
 }
 
-func (r *remote) JoinFirst(string) bool { return false }
-
 // request makes op fail, hang or take long before the server sees it.
 func (r *remote) request(op string, t trouble) { r.set(r.before, op, t) }
 

@@ -14,8 +14,6 @@ type able struct {
 	x *torture
 }
 
-func (s able) JoinFirst(string) bool { return s.x.n(2) == 0 }
-
 // Pass passes the lock on, or only releases it. Then the next caller gets its place in the
 // queue when it calls Wait.
 func (s able) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {

@@ -132,9 +132,6 @@ type queued struct {
 	granted    bool              // the server has granted the lock; guarded by Server.mu
 }
 
-// JoinFirst implements driver.Waiter.
-func (c *queueClient) JoinFirst(string) bool { return false }
-
 // Wait implements driver.Waiter. The grant that it returns is a reservation.
 func (c *queueClient) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if !reserve {

@@ -42,7 +42,7 @@ func TestOneNameRestart(t *testing.T) {
 	for _, c := range restarts {
 		r := oneName(t, "one name, queue, "+c.name, Setting{Processes: n, Queue: true, Outage: c.outage}, takesFor(n))
 		noStorm(t, r, n, true)
-		if most := c.closed + time.Duration(n)*handOver*3/2 + 3*time.Second; r.AllServed > most {
+		if most := c.closed + time.Duration(n)*queuedHandOver*3/2 + 3*time.Second; r.AllServed > most {
 			t.Errorf("%s: the last process was served %v after the restart, want at most %v", c.name, r.AllServed, most)
 		}
 	}
@@ -54,7 +54,7 @@ func TestOneNameShortOutage(t *testing.T) {
 	outage := Outage{At: 3 * time.Second, For: 2 * time.Second}
 	r := oneName(t, "one name, queue, waits go on", Setting{Processes: n, Queue: true, Patience: 3 * time.Second, Outage: outage}, takesFor(n))
 	noStorm(t, r, n, true)
-	if most := time.Duration(n)*handOver*3/2 + 3*time.Second; r.AllServed > most {
+	if most := time.Duration(n)*queuedHandOver*3/2 + 3*time.Second; r.AllServed > most {
 		t.Errorf("the last process was served %v after the restart, want at most %v", r.AllServed, most)
 	}
 }
@@ -66,8 +66,7 @@ func TestOneNameRestartPolling(t *testing.T) {
 	}
 }
 
-// A process that lost its connection has at most 500 ms to claim a lock that was just handed over
-// to it. So a longer outage costs the few locks that were handed over in the 25 ms before.
+// An outage that is shorter than the leases costs no lock, if the server keeps its data.
 func TestManyNamesRestart(t *testing.T) {
 	n := largest()
 	for _, c := range restarts {
@@ -85,7 +84,7 @@ func TestManyNamesRestart(t *testing.T) {
 			if most := c.closed + 15*time.Second; r.AllServed == 0 || r.AllServed > most {
 				t.Errorf("%s: the last process was served %v after the restart, want at most %v", c.name, r.AllServed, most)
 			}
-			if most := 5 * n / 100; !c.outage.LoseData && r.Lost > most {
+			if !c.outage.LoseData && r.Lost > 0 {
 				t.Errorf("%d of %d locks were lost, although the server kept its data", r.Lost, 5*n)
 			}
 		}

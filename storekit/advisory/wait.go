@@ -195,5 +195,3 @@ func (s *Store[C]) notClaimed(name, token string) {
 	}
 }
 
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store[C]) JoinFirst(string) bool { return false }

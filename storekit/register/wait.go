@@ -61,5 +61,3 @@ func (s *Store) watch(ctx context.Context, by Watcher, name string, w *view) err
 	return nil
 }
 
-// JoinFirst implements driver.Waiter: there is no queue.
-func (s *Store) JoinFirst(string) bool { return false }

@@ -94,9 +94,6 @@ func (s *Store) Guarantees() driver.Guarantees {
 	return g
 }
 
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }
-
 // Close implements driver.Store.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -345,5 +345,3 @@ func (s *Store) subscribe(f *file) bool {
 	return s.notify.watch(f, f.spare) && markWaited(f.spare)
 }
 
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }

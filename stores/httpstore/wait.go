@@ -27,9 +27,6 @@ const lostPoll = time.Second
 // grace is how long a server keeps the place of a client that has gone.
 const grace = 5 * time.Second
 
-// JoinFirst implements driver.Waiter: there is never a guess.
-func (s *Store) JoinFirst(string) bool { return false }
-
 // Wait waits at a server; see driver.Waiter. It hands over holds, and never reservations.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&s.g); err != nil {

@@ -73,5 +73,3 @@ func (w *waiter) givePlaceUp() bool {
 	return true
 }
 
-// JoinFirst implements driver.Waiter. A try in memory costs nothing, so the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }

@@ -41,16 +41,6 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, s.wait(ctx, r)
 }
 
-// JoinFirst implements driver.Waiter. The member in whose queue Wait stands knows.
-func (s *Store) JoinFirst(name string) bool {
-	for _, m := range s.members {
-		if s.hasQueue(m) {
-			return m.waiter.JoinFirst(name)
-		}
-	}
-	return false
-}
-
 // hasQueue reports whether Wait may stand in the queue of m. Under [All], every caller asks the
 // first member first, so no other queue is of use.
 func (s *Store) hasQueue(m *member) bool {

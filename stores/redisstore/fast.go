@@ -102,11 +102,11 @@ func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string
 }
 
 // The replies of the scripts that end a hold: fast_release_*.lua and swap.lua. A greater number is
-// the fence of a waiter or a caller of this process, which has the name now.
+// the fence of a waiter or a caller of this process, which has the name now. After 2, a waiter of
+// another process has it.
 const (
-	endedHold  = 1 // nobody waits for the name
-	handedOver = 2 // a waiter of another process has the name now
-	firstGone  = 3 // the process of the first waiter is gone
+	endedHold = 1 // nobody waits for the name
+	firstGone = 3 // the process of the first waiter is gone
 )
 
 // fastRelease ends a hold, and hands the name over if it has waiters. It reports whether the hold
@@ -129,9 +129,6 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 	}
 	if err != nil {
 		return false, s.failure(ctx, err)
-	}
-	if n == handedOver {
-		s.handOvers.add(name, sent)
 	}
 	if n == firstGone {
 		s.handOver(ctx, c, name)

@@ -58,8 +58,6 @@ func (s *Store) swap(ctx context.Context, c *connected, token string, next *driv
 	switch {
 	case err != nil:
 		return driver.OutcomeGone, g, false, s.failure(ctx, err)
-	case n == handedOver:
-		s.handOvers.add(next.Name, s.clock.Now())
 	case n == firstGone:
 		s.handOver(ctx, c, next.Name)
 	case n > firstGone:

@@ -22,8 +22,6 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	handOvers  handOvers
-	samples    samples
 	lastHolder atomic.Pointer[holderJSON]
 	identity   identity
 

@@ -45,7 +45,6 @@ func (sub *subscriber) listening(ctx context.Context, c *connected, w *waiter) (
 	sub.mu.Unlock()
 	select {
 	case <-up:
-		n.needClock()
 		return n, nil
 	default:
 	}
@@ -53,7 +52,6 @@ func (sub *subscriber) listening(ctx context.Context, c *connected, w *waiter) (
 	defer t.Stop()
 	select {
 	case <-up:
-		n.needClock()
 		return n, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -44,10 +44,6 @@ type subscription struct {
 	suspect chan struct{} // receives a value if the subscription may be dead and must be tried
 	moved   chan struct{} // receives a value if the slot of the channel may have moved
 	echo    chan int64    // the numbers of the trial messages that arrived
-
-	// These fields are used only if primary is not empty:
-	clock  samples       // the time of the server at the other end of the connection
-	ageing chan struct{} // receives a value if a new sample is needed
 }
 
 // newSubscription makes a subscription with a new channel. If primary is not empty, the channel's
@@ -63,7 +59,6 @@ func newSubscription(sub *subscriber, primary string, owners hashSlotOwners) *su
 	return &subscription{
 		sub: sub, primary: primary, channel: channel, up: make(chan struct{}),
 		suspect: make(chan struct{}, 1), moved: make(chan struct{}, 1), echo: make(chan int64, 1),
-		ageing: make(chan struct{}, 1),
 	}
 }
 
@@ -101,7 +96,6 @@ func (n *subscription) subscribe() error {
 	case <-n.moved: // the owners are read below
 	default:
 	}
-	n.clock.clear()
 	turns := s.checks.turns.Load()
 	c, err := s.ready(s.ctx, false)
 	if err != nil {
@@ -183,8 +177,7 @@ func (sub *subscriber) noteRefusal(owners hashSlotOwners) {
 //
 // The subscription usually writes nothing on the connection, so its watchdog (see watchedConn) does
 // not notice a frozen or replaced server. So watch tests the connection after each call of
-// maybeDead, at most once a second: it sends a message to itself. A subscription at a primary of a
-// cluster also asks for the primary's time, at most every three seconds, when new waiters come.
+// maybeDead, at most once a second: it sends a message to itself.
 func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error {
 	suspect := n.suspect
 	var pause <-chan time.Time
@@ -196,10 +189,6 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 			return driver.ErrClosed
 		case <-n.moved:
 			return errMoved
-		case <-n.ageing:
-			if err := n.readClock(d); err != nil {
-				return err
-			}
 		case <-pause: // the owners of the slots have usually been checked by now
 			if !n.stays(n.sub.s.checks.client.Load().owners) {
 				return errMoved
@@ -307,36 +296,6 @@ func (n *subscription) over() {
 	n.sub.lookAll(n)
 }
 
-// If the last sample of the server's clock is older than sampleEvery, the next waiter that comes
-// asks for a new sample.
-const sampleEvery = 3 * time.Second
-
-// needClock asks for a new sample if the last sample is too old, or if a connection was made or
-// lost since.
-func (n *subscription) needClock() {
-	s := n.sub.s
-	if a := n.clock.latest(); n.primary != "" && (a.turns != s.checks.turns.Load() || s.clock.Now().Sub(a.sent) > sampleEvery) {
-		signal(n.ageing)
-	}
-}
-
-// readClock takes a sample of the server's clock. It returns an error if the connection is lost.
-func (n *subscription) readClock(d rueidis.DedicatedClient) error {
-	s := n.sub.s
-	ctx, cancel := context.WithTimeout(s.ctx, silenceLimit)
-	defer cancel()
-	began := s.beginSample()
-	t, err := d.Do(ctx, d.B().Time().Build()).ToArray()
-	if _, refused := rueidis.IsRedisErr(err); refused {
-		return nil
-	}
-	if err != nil || len(t) < 2 {
-		return err
-	}
-	n.clock.addSample(began, number(&t[0])*1_000_000+number(&t[1]))
-	return nil
-}
-
 // receive passes a message on to its waiter.
 func (n *subscription) receive(m rueidis.PubSubMessage) {
 	if number, ok := strings.CutPrefix(m.Message, string(msgTrial)+" "); ok {
@@ -346,9 +305,5 @@ func (n *subscription) receive(m rueidis.PubSubMessage) {
 		}
 		return
 	}
-	if m.Channel == shardChannel(n.channel) {
-		n.sub.receive(m, &n.clock)
-		return
-	}
-	n.sub.receive(m, nil)
+	n.sub.receive(m)
 }

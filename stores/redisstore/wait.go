@@ -100,7 +100,6 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 		}
 	}
 	r := a.r
-	began := a.s.beginSample()
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
 		a.s.holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
@@ -115,7 +114,6 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
 	case replyWait:
-		a.s.samples.addSample(began, reply.number(2))
 		a.asked = a.asked && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
 	case replyTryNow:
@@ -168,28 +166,28 @@ func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.D
 	if s.fast(r) && s.joinGrants() && r.TTL > driver.MaxReservation {
 		args = append(args, millis(r.TTL), millis(r.TTL+s.keep))
 	}
-	began := s.beginSample()
+	sent := s.clock.Now()
 	m, err := s.scripts.join.do(a.ctx, c, keys[:4], args).ToMessage()
 	if err != nil {
 		return g, 0, s.failure(a.ctx, err)
 	}
 	if m.IsInt64() {
-		return a.joinGranted(began, number(&m))
+		return a.joinGranted(sent, number(&m))
 	}
 	parts, err := m.ToArray()
-	if err != nil || len(parts) < 2 {
+	if err != nil || len(parts) < 1 {
 		return g, 0, err
 	}
-	s.samples.addSample(began, number(&parts[1]))
 	return g, time.Duration(number(&parts[0])) * time.Millisecond, nil
 }
 
+// joinGrants reports whether join.lua can grant a name that is free.
+func (s *Store) joinGrants() bool { return s.config.fences || !s.config.strings }
+
 // joinGranted returns the grant of a name that was free.
-func (a *wait) joinGranted(began sample, fence int64) (g driver.Grant, next time.Duration, err error) {
+func (a *wait) joinGranted(sent driver.Instant, fence int64) (g driver.Grant, next time.Duration, err error) {
 	s := a.s
-	s.handOvers.remove(a.r.Name)
-	s.samples.addSample(began, fence) // here the fence is also the server's time, because the name was free
-	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: began.sent, TTL: a.r.TTL}, nil)
+	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: sent, TTL: a.r.TTL}, nil)
 	return g, 0, err
 }
 
@@ -241,7 +239,7 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 		case m := <-a.w.called:
 			switch m.kind {
 			case msgHandedOver:
-				return a.s.reservation(&m), true, nil
+				return driver.Grant{Fence: a.s.callerFence(m.value), TTL: driver.MaxReservation}, true, nil
 			case msgGranted:
 				return driver.Grant{Fence: a.s.callerFence(m.value), From: m.from, TTL: a.r.TTL}, true, nil
 			case msgTry:

@@ -22,7 +22,7 @@ type waiter struct {
 
 // The kinds of messages to a waiter. Scripts use the same letters.
 const (
-	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence, and often the time
+	msgHandedOver = 'h' // the name is reserved for the waiter; the message has the fence
 	msgGranted    = 'g' // a lock of this process was released and this waiter has it now; the message has the fence
 	msgLookBy     = 'f' // the waiter must look at the name soon: within the number of ms in the message
 	msgTry        = 'b' // the waiter has no place in the queue, and may try
@@ -33,13 +33,7 @@ const (
 type message struct {
 	kind  byte
 	value int64
-	// msgGranted: the lease began at this time or later.
-	// msgHandedOver: the message arrived at this time.
-	from driver.Instant
-
-	// Only messages of the kind msgHandedOver have these fields:
-	handed int64    // the server's time of the hand-over in microseconds, or 0
-	clock  *samples // in a cluster: samples of the sender's clock, or nil
+	from  driver.Instant // msgGranted: the lease began at this time or later
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -113,9 +107,8 @@ func (sub *subscriber) lookAll(n *subscription) {
 	}
 }
 
-// receive passes a message on to its waiter. The argument clock has samples of the clock of the
-// server that sent the message. It is nil if that server is not known.
-func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
+// receive passes a message on to its waiter.
+func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	kind, rest, _ := strings.Cut(m.Message, " ")
 	number, value, _ := strings.Cut(rest, " ")
 	id, err := strconv.ParseUint(number, 10, 64)
@@ -137,13 +130,8 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage, clock *samples) {
 		return
 	}
 	defer sub.mu.Unlock()
-	called := message{kind: kind[0]}
-	if called.kind == msgHandedOver {
-		fence, handed, _ := strings.Cut(value, " ")
-		value, called.from, called.handed, called.clock = fence, sub.s.clock.Now(), atoi(handed), clock
-	}
-	called.value = atoi(value)
-	w.call(called)
+	value, _, _ = strings.Cut(value, " ") // an older padlock sends more
+	w.call(message{kind: kind[0], value: atoi(value)})
 }
 
 func (w *waiter) call(m message) {

@@ -184,5 +184,3 @@ func (s *Store) watch(ctx context.Context, key int32) error {
 	}
 }
 
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }

@@ -31,8 +31,6 @@ type Store struct {
 	id      atomic.Pointer[string] // the store's id, as it was last read
 	waits   waits                  // the waiters of this process
 	crowd   crowd
-	handed  recentNames // the names in the state "handed"; see advice.go
-	samples samples
 }
 
 // enter starts a call as begin does. But it does not make sure that the server has been checked.

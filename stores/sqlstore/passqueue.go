@@ -43,7 +43,6 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 	p := &takenPlace{push: push, switches: s.waits.countSwitches(), renew: time.Now().Add(placeFor / 2)}
 	p.waiting, p.remove = s.waits.add(next.Name, opaque(next.Token))
 	mine := newPlace(&next, push, 0)
-	began := s.beginSample()
 	h, err := s.handOverInOne(ctx, next.Name, token, &mine)
 	if h == nil {
 		p.remove()
@@ -55,7 +54,6 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 		out, g, err = s.passByState(ctx, token, next)
 		return out, g, false, err
 	}
-	s.samples.addSample(began, h.to.since)
 	p.ahead, p.now = h.ahead, h.to.since
 	p.st.State = decide.State{Fence: h.to.fence, Holds: []decide.Hold{{
 		Token: string(h.to.to.token), Reserved: true, Fence: h.to.fence, Since: p.now, Until: p.now.Add(driver.MaxReservation),

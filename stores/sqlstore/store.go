@@ -140,7 +140,6 @@ func (s *Store) handOverInOne(ctx context.Context, name, token string, ownPlace 
 	if !ok {
 		return nil, nil
 	}
-	s.noteHanded(name, h.to.to)
 	s.wakeReserved(ctx, []reservation{h.to})
 	looks := opaque("")
 	if h.next != nil && !h.next.Push {

@@ -131,7 +131,7 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 			if h.since > 0 {
 				w.s.crowd.noteOthers(w.r.Name, !h.alone)
 			}
-			return w.s.reservationFor(h, w.r.Shared), true, nil
+			return driver.Grant{Fence: h.fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
 		case <-w.next: // the waiter before this one may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
 		case <-w.waiting.look:
@@ -159,12 +159,10 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 		}
 		return w.joinQueue(ctx, nil)
 	}
-	began := w.s.beginSample()
 	st, now, err := w.s.rows.peekState(ctx, w.r.Name)
 	if err != nil {
 		return g, false, 0, failure(ctx, err, false)
 	}
-	w.s.samples.addSample(began, now)
 	st.trim(now)
 	var read *loadedState
 	if st.version > 0 {
@@ -219,9 +217,6 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 		w.s.waits.noteReserved(w.r.Token)
 		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.Sub(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
-		if !w.joined {
-			w.s.handed.forget(w.r.Name)
-		}
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.Sub(now), Shared: res.hold.Shared}, true, 0, nil
 	}
 	return g, false, w.notePlaced(st, st.aheadOf(token), push, now), nil
@@ -231,12 +226,10 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 // or a reservation. If enqueue returns false, joinQueue has to take the place.
 func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
 	push := w.s.waits.pushChannel()
-	began := w.s.beginSample()
 	st, position, now, ok, err := w.s.rows.enqueue(ctx, w.r, push)
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	w.s.samples.addSample(began, now)
 	w.s.crowd.noteOthers(w.r.Name, true)
 	st.trim(now)
 	return w.notePlaced(st, position, push, now), true, nil

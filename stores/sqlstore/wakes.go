@@ -76,8 +76,7 @@ type waits struct {
 	listener *notifyConn // nil if nobody has waited for a while
 	waiters  int         // calls of Wait that want notifications
 	channel  string      // the store's own channel; "" without a Listener
-	clock    driver.Clock
-	switches uint64 // counts how often the connection for notifications was opened or lost
+	switches uint64      // counts how often the connection for notifications was opened or lost
 }
 
 // A waiting has the channels and data of one waiter of this process, for one call of Wait.
@@ -148,14 +147,18 @@ func signal(c chan struct{}) {
 	}
 }
 
+// A handedName tells a waiter that the name was handed over to the waiter.
+type handedName struct {
+	fence uint64
+	since decide.Time // the time of the hand-over, by the server's clock; 0 if it is not known
+	alone bool        // at the hand-over, nobody else waited
+}
+
 // handTo tells a waiter of this process that the name is reserved for it. The waiter is found by
 // the hash of its token. If h has the fence 0, nothing is reserved, and the waiter only looks at
 // the name. handTo returns false if the waiter is not in this process.
 func (w *waits) handTo(hash string, h handedName) bool {
 	one := w.waiter(hash)
-	if w.clock != nil {
-		h.arrived = w.clock.Now()
-	}
 	switch {
 	case one == nil:
 		return false

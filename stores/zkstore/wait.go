@@ -196,5 +196,3 @@ func (s *Store) await(ctx context.Context, ss *session, findBlocker func() (path
 	return ctx.Err()
 }
 
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }

@@ -191,7 +191,7 @@ func healthy(s driver.Store, _ *shared) driver.Store { return onServer{wrap{s}} 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
-	for _, m := range slices.Concat(mutants, many, windows) {
+	for _, m := range slices.Concat(mutants, many) {
 		all.Go(func() { m.mustBeCaught(t, m.memory()) })
 		all.Go(func() { m.mustPass(t, m.memory()) })
 	}
@@ -204,7 +204,7 @@ func TestOnRedis(t *testing.T) {
 	addr := server.Redis(t, server.RedisOptions{}).Addr()
 	quick := quickServer(t)
 	var all sync.WaitGroup
-	for i, m := range slices.Concat(mutants, many, windows) {
+	for i, m := range slices.Concat(mutants, many) {
 		on := addr
 		if m.quick {
 			on = quick

@@ -16,8 +16,6 @@ func (w wrap) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return w.Store.(driver.Waiter).Wait(ctx, r, reserve)
 }
 
-func (w wrap) JoinFirst(name string) bool { return w.Store.(driver.Waiter).JoinFirst(name) }
-
 func (w wrap) Inspect(ctx context.Context, name string) (driver.State, error) {
 	return w.Store.(driver.Admin).Inspect(ctx, name)
 }

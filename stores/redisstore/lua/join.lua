@@ -8,9 +8,9 @@ end
 -- ARGV: 1 token  2 channel, id, mode, above and holder, separated by spaces
 --       3 ttl  4 ttl + KEEP (without 3 and 4, the script does not take a free name)
 -- Returns
---   {ms until the waiter must look again, the server's time in µs}  if it has joined the queue
---   the fence                                                       if it has taken the name
---   an empty list                                                   if wait.lua must run
+--   {ms until the waiter must look again}  if it has joined the queue
+--   the fence                              if it has taken the name
+--   an empty list                          if wait.lua must run
 local call, token = redis.call, ARGV[1]
 local left = call('PTTL', KEYS[1])
 if left == -2 and ARGV[3] then -- the key does not exist
@@ -38,4 +38,4 @@ if not last or math.floor(now / 30000000) ~= math.floor(last / 30000000) then
   call('PEXPIRE', KEYS[4], MS_ALIVE_LINGER)
 end
 if flag == NOTE_SIMPLE then call('SETRANGE', KEYS[2], 0, NOTE_MORE) end
-return { look, string.format('%.0f', now) }
+return { look }

@@ -32,9 +32,7 @@ else
   replace(head, 'MS_RESERVE')
   call('SET', F, NOTE_MORE .. f .. string.format(FORMAT_LENGTH, #head) .. head .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
 end
--- The message has two numbers: the fence of the reservation, and the time of the hand-over on the
--- server's clock. Here both numbers are the same, because the present time is the new fence.
-if not own and not publish(chan, 'h ' .. id .. ' ' .. f .. ' ' .. f) then
+if not own and not publish(chan, 'h ' .. id .. ' ' .. f) then
   remove(head)
   call('SET', F, NOTE_MORE .. f, 'PX', ARGV[2])
   return 3

@@ -69,5 +69,3 @@ func nextLook(is *row) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// JoinFirst implements driver.Waiter: the store does not guess.
-func (s *Store) JoinFirst(string) bool { return false }

@@ -17,27 +17,13 @@ import (
 // --also.
 func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error) {
 	if len(f.set.also) == 0 {
-		if f.lock, err = f.locker.Acquire(ctx, f.name, opts...); err == nil {
-			f.claimLocks(ctx)
-		}
+		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
 		return err
 	}
 	if f.all, err = f.locker.AcquireAll(ctx, append([]string{f.name}, f.set.also...), opts...); err == nil {
 		f.lock = f.all.Lock(f.name)
-		f.claimLocks(ctx)
 	}
 	return err
-}
-
-// claimLocks extends the locks that were handed over as reservations. A reservation is a short
-// lease, shorter than the grace period. Without the extension, the supervisor would end the command
-// at once. If an extension fails, the supervisor ends the command, and padlock reports the reason.
-func (f *front) claimLocks(ctx context.Context) {
-	for _, lock := range f.locks() {
-		if lock.Remaining() <= driver.MaxReservation {
-			_ = lock.Extend(ctx, 0)
-		}
-	}
 }
 
 // locks returns all locks of this run.

@@ -29,57 +29,7 @@ func handsOn(t *testing.T, s *redisstore.Store, other driver.Store, name string)
 	return w
 }
 
-// TestJoinFirst: a store that has just handed a name over advises to join the queue, and the name
-// is granted with that request if it is free.
-func TestJoinFirst(t *testing.T) {
-	t.Parallel()
-	bothLayouts(t, func(t *testing.T, s *redisstore.Store, srv *server.Server) {
-		other := opened(t, srv.Addr(), sameLayout(t)...)
-		r := request("uncontended")
-		take(t, s, r)
-		free(t, s, r)
-		if s.JoinFirst("uncontended") || s.JoinFirst("unknown") {
-			t.Error("JoinFirst for names that nobody waits for")
-		}
-		began := time.Now()
-		w := handsOn(t, s, other, "job")
-		mine, others, unknown := s.JoinFirst("job"), other.JoinFirst("job"), s.JoinFirst("unknown")
-		late := time.Since(began) >= time.Second // the advice ends after a second
-		handed, _ := w.got()
-		if !mine && !late || others || unknown {
-			t.Errorf("after a hand-over: %v; at the process that got the name: %v; for another name: %v", mine, others, unknown)
-		}
-		free(t, other, w.r)
-
-		r, before := request("job"), commands(t, srv)
-		sent := driver.SystemClock().Now()
-		g, err := s.Wait(t.Context(), r, true)
-		if n := commands(t, srv) - before; err != nil || n != 1 {
-			t.Fatalf("Wait for a free name: %v, %d requests", err, n)
-		}
-		if g.From < sent || g.From > driver.SystemClock().Now() || g.TTL != r.TTL || g.Fence <= handed.Fence {
-			t.Errorf("the grant of a free name: %+v, sent at %v, after fence %d", g, sent, handed.Fence)
-		}
-		if s.JoinFirst("job") {
-			t.Error("JoinFirst for a name that was found free")
-		}
-		v, err := s.Extend(t.Context(), "job", r.Token, 0)
-		if err != nil || v.Fence != g.Fence || v.TTL < r.TTL-20*time.Second {
-			t.Errorf("the hold: %+v, %v", v, err)
-		}
-		before = commands(t, srv)
-		free(t, s, r)
-		if n := commands(t, srv) - before; n != 1 {
-			t.Errorf("the release took %d requests", n)
-		}
-		if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) != 0 || st.Waiters != 0 {
-			t.Errorf("afterwards: %+v, %v", st, err)
-		}
-	})
-}
-
-// TestWaitTakesAFreeName: what Wait returns for a free name, in each case of the table in advice.go
-// and in join.lua.
+// TestWaitTakesAFreeName: what Wait returns for a free name, with and without join.lua.
 func TestWaitTakesAFreeName(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
