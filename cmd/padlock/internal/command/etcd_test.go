@@ -12,6 +12,7 @@ import (
 
 // TestEtcd runs the scripts of testdata/etcd with PADLOCK_STORE on a server.
 func TestEtcd(t *testing.T) {
+	server.Thorough(t) // a server for nothing but a script of the second tier
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts use a Unix shell")
 	}

@@ -74,7 +74,7 @@ func TestHTTPPage(t *testing.T) {
 
 // serveScript starts "padlock serve --api" for a script, and stops it at the end of the script.
 func serveScript(env *testscript.Env, variable, pidFile string) error {
-	c := exec.Command("padlock", "serve", "--json", "--api", "--listen", "127.0.0.1:0")
+	c := exec.Command(allName, "serve", "--json", "--api", "--listen", "127.0.0.1:0")
 	c.Env = env.Vars
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,27 +9,40 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// The commands that scripts run, besides the system's.
+// TestMain lets scripts run padlock-all, which is this test binary. buildPrograms makes the others.
 func TestMain(m *testing.M) {
-	testscript.Main(inProcess{m}, map[string]func(){
-		"padlock":        command,
-		"padlock-all":    commandOfAll,
-		"padlock-lease":  leaseMain,  // with a store that has leases and can be made to fail
-		"padlock-broken": brokenMain, // with a store that verify must not pass
-		"sleeper":        sleeper,
-		"catcher":        catcher,
-	})
+	testscript.Main(inProcess{m}, map[string]func(){allName: commandOfAll})
 }
+
+// buildPrograms builds the small programs that scripts run, next to padlock-all. In padlock,
+// scripts_test.go and the supervisor's export_test.go are no tests but parts of their packages.
+var buildPrograms = sync.OnceValue(func() error {
+	all, err := exec.LookPath(allName)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(all)
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay=testdata/programs/overlay.json",
+		"-o", dir, "./testdata/programs/padlock", "./testdata/programs/sleeper")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the programs of scripts: %w\n%s", err, out)
+	}
+	return errors.Join(
+		os.Link(filepath.Join(dir, smallName), filepath.Join(dir, "padlock-lease")),
+		os.Link(filepath.Join(dir, smallName), filepath.Join(dir, "padlock-broken")),
+		os.Link(filepath.Join(dir, "sleeper"), filepath.Join(dir, "catcher")),
+	)
+})
 
 // inProcess runs the tests of this process with everything that padlock-all has.
 type inProcess struct{ m *testing.M }
@@ -50,33 +62,6 @@ func commandOfAll() {
 	MainOfAll("", all.Schemes())
 }
 
-// command is padlock with a state directory of the script's own. Otherwise it could take a new
-// server for the restart of one that had the same port in an earlier test.
-func command() {
-	isolate()
-	Main("")
-}
-
-// bePatient changes the time limits that a user shall not have to wait for. On a busy machine they
-// would be over before the work is done.
-func bePatient() {
-	slotPatience, completePatience, runsPatience, ownPatience = patientLook, patientLook, patientLook, patientLook
-	quickPatience, sameOccasion, lossGrace = 2*patientLook, patientLook, patientGrace
-	if os.Getenv("BRIEF_RECORD") == "" { // otherwise the script waits for the end of this time
-		recordPatience = patientLook
-	}
-}
-
-func isolate() {
-	bePatient()
-	if dir := os.Getenv("STATE"); dir != "" {
-		historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
-		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
-			return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses(), open.StateDir(dir))...)
-		}
-	}
-}
-
 // TestScript runs the scripts of testdata/script. They show what the command does, and each may be
 // read as documentation.
 func TestScript(t *testing.T) {
@@ -87,6 +72,9 @@ func TestScript(t *testing.T) {
 }
 
 func setUpScript(env *testscript.Env) error {
+	if err := buildPrograms(); err != nil {
+		return err
+	}
 	repo, err := filepath.Abs("../../../..")
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestTerminal(t *testing.T) {
 	}
 	p := scripts("testdata/tty")
 	p.Setup = func(env *testscript.Env) error {
-		w := &window{tmux: tmux, socket: filepath.Join(env.WorkDir, "tmux")}
+		w := &window{tmux: tmux, socket: filepath.Join(env.WorkDir, "tmux"), output: filepath.Join(env.WorkDir, "terminal")}
 		env.Values[windowKey{}] = w
 		env.Defer(func() { _ = exec.Command(w.tmux, "-S", w.socket, "kill-server").Run() })
 		return setUpScript(env)
@@ -54,6 +54,7 @@ type windowKey struct{}
 // window is a terminal with a person at it.
 type window struct {
 	tmux, socket string
+	output       string // the file that gets all output of the terminal
 
 	prompts int // the number in the last prompt at which a line was typed
 }
@@ -74,6 +75,23 @@ func (w *window) do(ts *testscript.TestScript, args ...string) string {
 
 func (w *window) login(ts *testscript.TestScript, _ bool, _ []string) {
 	w.do(ts, "new-session", "-d", "-x", "150", "-y", "50", "bash", "--norc", "--noprofile", "-i")
+	w.do(ts, "pipe-pane", "cat >'"+w.output+"'")
+}
+
+// until waits until the screen is as wanted. It looks at the screen again when there was output.
+func (w *window) until(ts *testscript.TestScript, what, form string, ok func(screen string) bool) {
+	seen := int64(-1)
+	until(ts, what, func() bool {
+		size := int64(0)
+		if st, err := os.Stat(w.output); err == nil {
+			size = st.Size()
+		}
+		if size == seen {
+			return false
+		}
+		seen = size
+		return ok(w.do(ts, "capture-pane", "-p", form))
+	})
 }
 
 // prompt matches a screen whose last line is a prompt with the number of the command.
@@ -83,8 +101,8 @@ var prompt = regexp.MustCompile(`(\d+)>\s*$`)
 // or for itself. So it waits for a prompt with a number that it has not seen. On a busy machine the
 // last prompt may still stand there, because the shell has not yet read the last line.
 func (w *window) shell(ts *testscript.TestScript, neg bool, args []string) {
-	until(ts, "the shell is ready", func() bool {
-		m := prompt.FindStringSubmatch(w.do(ts, "capture-pane", "-p", "-J"))
+	w.until(ts, "the shell is ready", "-J", func(screen string) bool {
+		m := prompt.FindStringSubmatch(screen)
 		if m == nil {
 			return false
 		}
@@ -125,8 +143,8 @@ func (w *window) shows(ts *testscript.TestScript, neg bool, pattern, form string
 	ts.Check(err)
 	shown := ""
 	defer func() { ts.Logf("[screen]\n%s", strings.TrimSpace(shown)) }()
-	until(ts, "the screen shows "+pattern, func() bool {
-		shown = w.do(ts, "capture-pane", "-p", form)
+	w.until(ts, "the screen shows "+pattern, form, func(screen string) bool {
+		shown = screen
 		return re.MatchString(shown) != neg
 	})
 }

@@ -1,32 +1,10 @@
 package command
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 )
-
-// brokenMain is padlock with a store that gives every holder the same fence.
-func brokenMain() {
-	whole := openVerified
-	openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
-		s, err := whole(ctx, url)
-		return sameFence{s}, err
-	}
-	Main("")
-}
-
-type sameFence struct{ padlock.Store }
-
-func (s sameFence) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, r)
-	g.Fence = 7
-	return g, err
-}
 
 // Every server with one address gets a proxy, and the rest of the URL stays as it is.
 func TestThroughProxies(t *testing.T) {

@@ -1,9 +1,17 @@
 package supervise
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
-// AnswerWithin sets how long the front may take to answer.
-func AnswerWithin(d time.Duration) { answerTime = d }
+// With PATIENT set, the supervisor gives a busy machine a minute. The scripts of package command have
+// this file in their padlock.
+func init() {
+	if os.Getenv("PATIENT") != "" {
+		answerTime, findTime = time.Minute, time.Minute
+	}
+}
 
 // KillAfterJoin starts a supervisor that ends at once, waits for it, and kills
 // it too late.

@@ -30,7 +30,7 @@ const lateAfter = 100 * time.Millisecond
 // answerTime is how long the supervisor waits for an answer of the process that holds the lock. The
 // supervisor asks that process if two conditions are met: a check was late (see lateAfter), and the
 // lease is about to end. If no answer comes, the supervisor uses the end of the lease from the last
-// message.
+// message. Tests set it.
 var answerTime = 500 * time.Millisecond
 
 // server is the supervisor.
@@ -217,8 +217,8 @@ func (s *server) frontDied() {
 }
 
 // findTime is the time for finding the processes that the command left behind. They must not be
-// killed before they are found, because padlock reports their names to the user.
-const findTime = 500 * time.Millisecond
+// killed before they are found, because padlock reports their names to the user. Tests set it.
+var findTime = 500 * time.Millisecond
 
 // commandDone is called when the command has ended. Unless Leave is set, it signals the processes
 // that the command left behind, and plans to kill them.

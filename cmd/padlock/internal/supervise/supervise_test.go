@@ -26,9 +26,6 @@ func TestMain(m *testing.M) {
 			_ = syscall.Kill(os.Getpid(), syscall.Signal(n))
 			select {} // until the signal arrives
 		}
-		if os.Getenv("ANSWER_LATE") != "" {
-			supervise.AnswerWithin(patience)
-		}
 		supervise.Main(nil, func(int) {})
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // under -race it would end a second late
@@ -238,7 +235,7 @@ func stopped(t *testing.T, pid int) {
 // ends a good job.
 func TestSupervisorStoppedAndContinued(t *testing.T) {
 	const lease = 300 * time.Millisecond
-	t.Setenv("ANSWER_LATE", "yes") // this machine may be slow
+	t.Setenv("PATIENT", "yes") // this machine may be slow
 	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = time.Minute, lease/3 })
 	_, supervisor := pids(t)
 	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {

@@ -2,12 +2,8 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -15,38 +11,45 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// sleeper FILE writes its process id and that of its parent into FILE and
-// sleeps until a signal ends it, or for ten minutes.
-func sleeper() {
-	writePids(os.Args[1])
-	<-time.After(10 * time.Minute)
-}
+// This file has padlock as scripts run it. It is part of this test binary, which is padlock-all, and
+// of the small program that buildPrograms builds.
 
-// catcher FILE CODE does the same, but catches the signals that end programs and
-// exits with CODE when one comes; without CODE it ignores them.
-func catcher() {
-	c := make(chan os.Signal, 8)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	writePids(os.Args[1])
-	for deadline := time.After(10 * time.Minute); ; {
-		select {
-		case s := <-c:
-			fmt.Println("caught", s)
-			if len(os.Args) > 2 {
-				code, _ := strconv.Atoi(os.Args[2])
-				os.Exit(code)
-			}
-		case <-deadline:
-			return
-		}
+// MainOfScripts runs the program of a script that the name of this program chooses.
+func MainOfScripts() {
+	switch filepath.Base(os.Args[0]) {
+	case "padlock-lease": // with a store that has leases and can be made to fail
+		leaseMain()
+	case "padlock-broken": // with a store that verify must not pass
+		brokenMain()
+	default:
+		command()
 	}
 }
 
-// writePids writes the whole file at once, because others wait for it.
-func writePids(file string) {
-	text := fmt.Sprintln(os.Getpid(), os.Getppid())
-	if os.WriteFile(file+".new", []byte(text), 0o600) != nil || os.Rename(file+".new", file) != nil {
-		os.Exit(99)
+// command is padlock with a state directory of the script's own. Otherwise it could take a new
+// server for the restart of one that had the same port in an earlier test.
+func command() {
+	isolate()
+	Main("")
+}
+
+// bePatient changes the time limits that a user shall not have to wait for. On a busy machine they
+// would be over before the work is done.
+func bePatient() {
+	slotPatience, completePatience, runsPatience, ownPatience = patientLook, patientLook, patientLook, patientLook
+	quickPatience, sameOccasion, lossGrace = 2*patientLook, patientLook, patientGrace
+	if os.Getenv("BRIEF_RECORD") == "" { // otherwise the script waits for the end of this time
+		recordPatience = patientLook
+	}
+}
+
+func isolate() {
+	bePatient()
+	if dir := os.Getenv("STATE"); dir != "" {
+		historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
+		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
+			return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses(), open.StateDir(dir))...)
+		}
 	}
 }
 
@@ -110,7 +113,7 @@ func (f faulty) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	}
 	g, err := f.Store.Extend(ctx, name, token, ttl)
 	if err == nil && ttl > 0 {
-		_ = os.WriteFile(filepath.Join(f.dir, "renewed"), nil, 0o644) // the test waits for it
+		_ = os.WriteFile(filepath.Join(f.dir, "renewed"), []byte("yes\n"), 0o644) // the test waits for it
 	}
 	return g, err
 }
@@ -127,4 +130,22 @@ func (f faulty) Release(ctx context.Context, name, token string, keep time.Durat
 	default:
 		return driver.OutcomeGone, err
 	}
+}
+
+// brokenMain is padlock with a store that gives every holder the same fence.
+func brokenMain() {
+	whole := openVerified
+	openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
+		s, err := whole(ctx, url)
+		return sameFence{s}, err
+	}
+	Main("")
+}
+
+type sameFence struct{ padlock.Store }
+
+func (s sameFence) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, r)
+	g.Fence = 7
+	return g, err
 }
