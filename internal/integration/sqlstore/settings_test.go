@@ -64,7 +64,7 @@ func TestCharacterSets(t *testing.T) {
 		for _, set := range []string{"ascii", "utf8", "utf8mb4"} {
 			a := database{"mysql", srv.URL() + "?charset=" + set, sqlstore.MySQL}.party(t)
 			b := database{"mysql", srv.URL(), sqlstore.MySQL}.party(t)
-			t.Run(set, func(t *testing.T) { anyText(t, a.store.Store, b.store.Store) })
+			t.Run(set, func(t *testing.T) { anyText(t, a.store, b.store) })
 		}
 	})
 }
