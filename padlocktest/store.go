@@ -144,4 +144,3 @@ func (s *Script) Location(name string) (string, error) { return s.mem.Location(n
 
 // SamePlace implements driver.Places.
 func (s *Script) SamePlace(other driver.Store) bool { return s == other }
-

@@ -21,10 +21,14 @@ type store struct {
 
 func open(srv *server) *store {
 	d := &dialect{srv: srv}
-	return &store{advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{
+	return &store{openOn(d), d}
+}
+
+func openOn(d advisory.Dialect[*session]) *advisory.Store[*session] {
+	return advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{
 		Store: "fake-advisory", SafeClockJump: driver.PromiseYes, SafeEviction: driver.PromiseYes,
 		Bound: driver.BoundToConnection, LossDelay: time.Second, Fence: driver.FenceDurable,
-	}}), d}
+	}})
 }
 
 // The kit keeps the contract on a server without faults of its own, with connections that are cut

@@ -194,4 +194,3 @@ func (s *Store[C]) notClaimed(name, token string) {
 		_, _ = s.letGo(h)
 	}
 }
-

@@ -60,4 +60,3 @@ func (s *Store) watch(ctx context.Context, by Watcher, name string, w *view) err
 	}
 	return nil
 }
-

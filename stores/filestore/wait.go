@@ -344,4 +344,3 @@ func (s *Store) probe(f *file, shared bool) error {
 func (s *Store) subscribe(f *file) bool {
 	return s.notify.watch(f, f.spare) && markWaited(f.spare)
 }
-

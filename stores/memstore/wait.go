@@ -72,4 +72,3 @@ func (w *waiter) givePlaceUp() bool {
 	}
 	return true
 }
-

@@ -49,20 +49,6 @@ func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 	return held
 }
 
-// reserve waits until the lock of r is reserved for it. The server ends the session of a waiter
-// that sends nothing for 450 ms after the grant, as on a busy machine. Wait then returns nothing.
-func reserve(t testing.TB, s driver.Waiter, r driver.Request) (g driver.Grant) {
-	t.Helper()
-	untilTrue(t, "a reservation of "+r.Name, func() bool {
-		var err error
-		if g, err = s.Wait(t.Context(), r, true); err != nil {
-			t.Fatalf("Wait for %q: %v", r.Name, err)
-		}
-		return g.TTL > 0
-	})
-	return g
-}
-
 func release(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
 	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {

@@ -46,9 +46,6 @@ func TestTableLostWhileWaiting(t *testing.T) {
 	execute(t, conn, "DROP TABLE padlock_fences")
 	release(t, a, first)
 	w := <-done
-	if w.err == nil && w.g.TTL == 0 { // a busy machine was so slow that the server ended the session
-		w.g = reserve(t, b, second)
-	}
 	if w.err != nil || w.g.Fence <= g.Fence {
 		t.Errorf("Wait: %+v, %v; want a reservation with a fence above %d", w.g, w.err, g.Fence)
 	}

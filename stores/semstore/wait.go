@@ -183,4 +183,3 @@ func (s *Store) watch(ctx context.Context, key int32) error {
 		}
 	}
 }
-

@@ -4,12 +4,15 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // recentNames remembers names for some time.
 type recentNames struct {
+	clock driver.Clock
 	mu    sync.Mutex
-	until map[string]time.Time
+	until map[string]driver.Instant
 }
 
 // maxRecent is the maximum number of names that are remembered.
@@ -20,11 +23,11 @@ func (n *recentNames) note(name string, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.until == nil {
-		n.until = map[string]time.Time{}
+		n.until = map[string]driver.Instant{}
 	}
-	now := time.Now()
+	now := n.clock.Now()
 	if len(n.until) >= maxRecent {
-		maps.DeleteFunc(n.until, func(_ string, t time.Time) bool { return t.Before(now) })
+		maps.DeleteFunc(n.until, func(_ string, t driver.Instant) bool { return t < now })
 	}
 	if len(n.until) < maxRecent {
 		n.until[name] = now.Add(d)
@@ -42,7 +45,7 @@ func (n *recentNames) isRecent(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t, ok := n.until[name]
-	return ok && time.Now().Before(t)
+	return ok && n.clock.Now() < t
 }
 
 // A crowd remembers the names that more than one process asks for. The store has shortcuts that try

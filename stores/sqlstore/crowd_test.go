@@ -5,12 +5,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // A name is remembered for the given time, and only so many names are.
 func TestRecentNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n recentNames
+		n := recentNames{clock: driver.SystemClock()}
 		has := func(name string, want bool) {
 			t.Helper()
 			if n.isRecent(name) != want {

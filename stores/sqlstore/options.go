@@ -84,6 +84,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if s.clock = s.cfg.clock; s.clock == nil {
 		s.clock = driver.SystemClock()
 	}
+	s.crowd.clock = s.clock
 	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
 		return nil, invalid("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)
 	}

@@ -195,4 +195,3 @@ func (s *Store) await(ctx context.Context, ss *session, findBlocker func() (path
 	}
 	return ctx.Err()
 }
-

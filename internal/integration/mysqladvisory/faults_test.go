@@ -129,29 +129,6 @@ func TestSessionLeftBehind(t *testing.T) {
 	release(t, s, r)
 }
 
-// A release is lost with the connection, and the session stays behind in the server with the lock.
-// The next release does not report the lock as free before that session has ended.
-func TestReleaseLost(t *testing.T) {
-	t.Parallel()
-	dsn := server.SharedMariaDB(t).URL()
-	var lost atomic.Bool
-	s := mustOpenThrough(t, &multiplexer{dsn: dsn, drop: func(query string) bool {
-		return strings.HasPrefix(query, "SELECT RELEASE_LOCK") && lost.CompareAndSwap(true, false)
-	}})
-	bystander, r := mustOpen(t, dsn), request("job")
-	take(t, s, r)
-	lost.Store(true)
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
-		t.Errorf("Release that was lost: %v, %v", out, err)
-	}
-	refused(t, bystander, request("job"))
-	until(t, "the second release", func() bool {
-		_, err := s.Release(t.Context(), r.Name, r.Token, 0)
-		return err == nil
-	})
-	take(t, bystander, request("job"))
-}
-
 // The server frees the locks of a process that was killed. Before that, the server tells other
 // callers who the holder is.
 func TestHolderKilled(t *testing.T) {
@@ -196,74 +173,6 @@ func TestHolderStopped(t *testing.T) {
 	holder.says("lost")
 }
 
-// Many goroutines of one process, and so few sessions, exclude each other, although the server lets
-// a session take a lock twice.
-func TestCrowdInOneProcess(t *testing.T) {
-	t.Parallel()
-	dsn := server.SharedMariaDB(t).URL()
-	s := mustOpenURL(t, dsn, "fences=no&"+patiently)
-	var inside, granted atomic.Int64
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for range 100 {
-				r := request("job")
-				_, err := s.Acquire(context.Background(), r)
-				if errors.Is(err, driver.ErrHeld) {
-					continue
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				granted.Add(1)
-				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d are inside", n)
-				}
-				if _, err := s.Extend(context.Background(), r.Name, r.Token, 0); err != nil { // takes a while
-					t.Error(err)
-				}
-				inside.Add(-1)
-				release(t, s, r)
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("%d grants", granted.Load())
-}
-
-// The holds of many names need 4 connections, and leave nothing behind.
-func TestConnections(t *testing.T) {
-	t.Parallel()
-	srv := server.SharedMariaDB(t)
-	dsn, db := srv.URL(), admin(t, srv)
-	s := mustOpenURL(t, dsn, "")
-	var all []driver.Request
-	holds := 200
-	if server.IsThorough() {
-		holds = 1000
-	}
-	for i := range holds {
-		r := request(fmt.Sprintf("job %d", i))
-		take(t, s, r)
-		all = append(all, r)
-	}
-	name := dsn[strings.LastIndex(dsn, "/")+1:]
-	if n := ask[int](t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = ?", name); n > 4 {
-		t.Errorf("%d holds use %d connections", holds, n)
-	}
-	states, err := s.List(t.Context(), "job ")
-	if err != nil || len(states) != holds {
-		t.Errorf("List: %d, %v", len(states), err)
-	}
-	for _, r := range all {
-		release(t, s, r)
-	}
-	if n := ask[int](t, db, "SELECT COUNT(*) FROM "+name+".padlock_fences WHERE IS_USED_LOCK(lock_name) IS NOT NULL"); n != 0 {
-		t.Errorf("%d locks are left", n)
-	}
-}
-
 // A store has as many holds as MaxHolds says, and not more.
 func TestMaxHolds(t *testing.T) {
 	t.Parallel()
@@ -273,61 +182,6 @@ func TestMaxHolds(t *testing.T) {
 	}
 	if _, err := s.Acquire(t.Context(), request("one more")); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "MaxHolds") {
 		t.Errorf("one hold more than MaxHolds: %v", err)
-	}
-}
-
-// At most 8 waiters of a process wait in the server. The others wait in the process behind them,
-// and get their turn all the same.
-func TestWaitersBehindTheEighth(t *testing.T) {
-	t.Parallel()
-	dsn := server.SharedMariaDB(t).URL()
-	a, b := mustOpen(t, dsn), mustOpen(t, dsn)
-	const eight, more = 8, 4
-	var held []driver.Request
-	for i := range eight + 1 {
-		r := request(strconv.Itoa(i))
-		take(t, a, r)
-		held = append(held, r)
-	}
-	got := make(chan string, eight+more)
-	for i := range eight {
-		go turn(t, b, strconv.Itoa(i), got)
-	}
-	queued(t, dsn, eight)
-	last := held[eight]
-	for range more {
-		go turn(t, b, last.Name, got)
-	}
-	release(t, a, last)
-	for range more {
-		if name := <-got; name != last.Name {
-			t.Errorf("SAFETY: a waiter for %q had its turn, which is held", name)
-		}
-	}
-	if n := waiting(t, dsn); n != eight {
-		t.Errorf("%d waiters are in the server's queue", n)
-	}
-	for _, r := range held[:eight] {
-		release(t, a, r)
-	}
-	for range eight {
-		<-got
-	}
-}
-
-// turn waits for a name, has it, and releases it.
-func turn(t *testing.T, s *mysqladvisory.Store, name string, got chan<- string) {
-	for t.Context().Err() == nil {
-		r := request(name)
-		if _, err := s.Wait(t.Context(), r, true); err != nil {
-			return
-		}
-		if _, err := s.Acquire(t.Context(), r); err != nil {
-			continue
-		}
-		release(t, s, r)
-		got <- name
-		return
 	}
 }
 
@@ -393,78 +247,4 @@ func TestSmallPool(t *testing.T) {
 	if _, err := mysqladvisory.Open(t.Context(), db); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "SetMaxOpenConns") {
 		t.Errorf("a pool of 12: %v", err)
 	}
-}
-
-// The server is silent before the store has a connection. No try has been sent, so no outcome is
-// uncertain, however many callers want the connection.
-//
-// Connecting gives up half a second before the call does. A busy machine may need longer than that
-// to tell the callers, which then answer "uncertain". So one of ten attempts has to be right.
-func TestSilentBeforeTheFirstConnection(t *testing.T) {
-	t.Parallel()
-	srv := server.SharedMariaDB(t)
-	proxy := server.NewProxy(t, srv.Addr())
-	proxy.Silence(true)
-	dsn := strings.Replace(srv.URL(), srv.Addr(), proxy.Addr(), 1)
-	for name, start := range map[string]func() *mysqladvisory.Store{
-		"url":  func() *mysqladvisory.Store { return mustOpenURL(t, dsn, "lazy=yes") },
-		"pool": func() *mysqladvisory.Store { return mustOpen(t, dsn, mysqladvisory.Lazy()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for attempt := 1; uncertain(t, start()) > 0; attempt++ {
-				if attempt == 10 {
-					t.Fatal("the outcome of a try that was not sent is uncertain")
-				}
-			}
-		})
-	}
-}
-
-// uncertain lets five callers ask a silent server, and returns how many outcomes are uncertain.
-func uncertain(t *testing.T, s *mysqladvisory.Store) int32 {
-	var all sync.WaitGroup
-	var late atomic.Int32
-	for range 5 {
-		all.Go(func() {
-			_, err := s.Acquire(t.Context(), request("job"))
-			if errors.Is(err, driver.ErrUncertain) {
-				late.Add(1)
-			} else if !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("Acquire: %v", err)
-			}
-		})
-	}
-	all.Wait()
-	return late.Load()
-}
-
-// The server ends the session of a waiter before the waiter has claimed its reservation. The claim
-// is then a new try, because the waiter had no hold yet.
-func TestReservationEndsWithItsSession(t *testing.T) {
-	t.Parallel()
-	srv := server.SharedMariaDB(t)
-	dsn := srv.URL()
-	s, db := mustOpen(t, dsn), admin(t, srv)
-	until(t, "a session ends before its reservation lapses", func() bool {
-		r := request("job")
-		var reserved, g driver.Grant
-		var err error
-		until(t, "a reservation", func() bool { // a slow machine may lose its session; see waiterTimeout
-			reserved, err = s.Wait(t.Context(), r, true)
-			noError(t, err)
-			return reserved.TTL > 0
-		})
-		_, session := lockOf(t, dsn, "job")
-		_, tooLate := db.Exec("KILL " + strconv.FormatInt(session, 10))
-		until(t, "a new try", func() bool {
-			g, err = s.Acquire(t.Context(), r)
-			return !errors.Is(err, driver.ErrHeld)
-		})
-		if err != nil || g.Fence <= reserved.Fence {
-			t.Fatalf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
-		}
-		release(t, s, r)
-		return tooLate == nil
-	})
 }

@@ -52,22 +52,15 @@ func TestWaitForPHP(t *testing.T) {
 	s := mustOpenURL(t, dsn, "layout=symfony")
 	p.Ask("yes", "acquire a job of PHP")
 	r := request("a job of PHP")
-	granted := make(chan driver.Request, 1)
+	granted := make(chan error, 1)
 	go func() {
-		for t.Context().Err() == nil {
-			r := request(r.Name)
-			if g, err := s.Wait(t.Context(), r, true); err != nil || g.TTL == 0 {
-				continue
-			}
-			if _, err := s.Acquire(t.Context(), r); err == nil {
-				granted <- r
-				return
-			}
-		}
+		_, err := s.Wait(t.Context(), r, true)
+		granted <- err
 	}()
 	queued(t, dsn, 1)
 	p.Ask("yes", "release a job of PHP")
-	r = <-granted
+	noError(t, <-granted)
+	take(t, s, r)
 	p.Ask("no", "acquire a job of PHP")
 	p.Send("wait a job of PHP")
 	release(t, s, r)

@@ -32,13 +32,13 @@ func (p *party) blockRow(t *testing.T, name string) *sql.Tx {
 // with it, as MySQL does. Once the caller has released the token, the name is free and stays so.
 func TestCancelledStatement(t *testing.T) {
 	t.Parallel()
-	for name := range databases {
+	for name, start := range databases {
 		if name == "sqlite" {
 			continue // nothing goes on without its caller
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t, name)
+			d := start(t)
 			a, b := d.party(t), d.party(t)
 			for what, r := range map[string]driver.Request{
 				"exclusive": {}, "shared": {Shared: true},
@@ -92,12 +92,12 @@ func cancelled(t *testing.T, a, b *party, name string, r driver.Request) {
 func TestUnfinishedGrant(t *testing.T) {
 	t.Parallel()
 	for name, waits := range map[string]string{
-		"postgres": "SELECT count(*) FROM pg_locks WHERE NOT granted",
-		"mariadb":  "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+		"postgres": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+		"mariadb":  "SELECT count(*) FROM information_schema.innodb_trx JOIN information_schema.processlist ON id = trx_mysql_thread_id WHERE trx_state = 'LOCK WAIT' AND db = DATABASE()",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := alone(t, name)
+			d := databases[name](t)
 			unfinished(t, d.party(t), d.party(t), waits)
 		})
 	}

@@ -42,17 +42,6 @@ var databases = map[string]func(testing.TB) database{
 	},
 }
 
-// alone starts a server for a test that asks it what all of its sessions do.
-func alone(t testing.TB, name string) database {
-	switch name {
-	case "postgres":
-		return database{"pgx", server.Postgres(t, server.PostgresOptions{}).URL(), sqlstore.PostgreSQL}
-	case "mariadb":
-		return database{"mysql", server.MariaDB(t, "TZ=Europe/Berlin").URL(), sqlstore.MySQL}
-	}
-	return databases[name](t)
-}
-
 // pool connects; every call is another pool, as another process has one. The pool keeps its
 // connections, as a pool of FromURL does: by default it would keep two of ten, and a busy machine
 // would do little but connect.
@@ -111,7 +100,7 @@ func inTurn(t *testing.T, ways ...way) way {
 // On MariaDB, the transactions of every second store are serializable: its reads lock what they
 // read.
 //
-// On SQLite, every second store has a pool of one connection, as it is usual. Two cases run at
+// On SQLite, every second store has a pool of one connection, as it is usual. Four cases run at
 // once: with more, the callers would wait for the connection longer than a call may take when the
 // machine is busy.
 func TestContract(t *testing.T) {
@@ -130,7 +119,7 @@ func TestContract(t *testing.T) {
 				ways = append(ways, serializableMariaDB(t, rawURL))
 			case "sqlite":
 				ways = append(ways, oneConnection(strings.TrimPrefix(rawURL, "sqlite://")))
-				parallel = 2
+				parallel = 4
 			}
 			drivertest.Run(t, drivertest.Harness{Open: inTurn(t, ways...), Slow: true, Parallel: parallel})
 		})

@@ -4,64 +4,61 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // TestFullPool: every connection of the pool is in use, for instance by a migration that wants the
 // lock itself. Nothing is sent, so nothing is uncertain, and the error names the pool.
 func TestFullPool(t *testing.T) {
-	onEach(t, func(t *testing.T, d database) {
-		db, err := d.pool()
+	for limit, text := range map[int]string{1: "the only connection of the pool was in use", 2: "all 2 connections of the pool were in use"} {
+		synctest.Test(t, func(t *testing.T) { fullPool(t, limit, text) })
+	}
+}
+
+func fullPool(t *testing.T, limit int, text string) {
+	d := databases["sqlite"](t)
+	db, err := d.pool()
+	noError(t, err)
+	db.SetMaxOpenConns(limit)
+	p := partyOver(t, db, d.engine)
+	p.hold(t, "held", "token") // the tables exist, and statements are prepared
+	for range limit {
+		conn, err := db.Conn(t.Context())
 		noError(t, err)
-		limit, text := 2, "all 2 connections of the pool were in use"
-		if d.engine == sqlstore.SQLite {
-			limit, text = 1, "the only connection of the pool was in use"
+		t.Cleanup(func() { conn.Close() })
+	}
+	for what, call := range map[string]func() error{
+		"Acquire": func() error {
+			_, err := p.store.Acquire(t.Context(), driver.Request{Name: "free", Token: "token", TTL: time.Minute})
+			return err
+		},
+		"Extend": func() error {
+			_, err := p.store.Extend(t.Context(), "held", "token", time.Minute)
+			return err
+		},
+		"Release": func() error {
+			_, err := p.store.Release(t.Context(), "held", "token", 0)
+			return err
+		},
+		"List": func() error {
+			_, err := p.store.List(t.Context(), "")
+			return err
+		},
+		"Locker.TryAcquire": func() error {
+			_, err := p.locker.TryAcquire(t.Context(), "free")
+			return err
+		},
+	} {
+		err := call()
+		if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v; want ErrUnavailable and %q", what, err, text)
 		}
-		db.SetMaxOpenConns(limit)
-		p := partyOver(t, db, d.engine)
-		p.hold(t, "held", "token") // the tables exist, and statements are prepared
-		for range limit {
-			conn, err := db.Conn(t.Context())
-			noError(t, err)
-			t.Cleanup(func() { conn.Close() })
-		}
-		calls := map[string]func() error{
-			"Acquire": func() error {
-				_, err := p.store.Acquire(t.Context(), driver.Request{Name: "free", Token: "token", TTL: time.Minute})
-				return err
-			},
-			"Extend": func() error {
-				_, err := p.store.Extend(t.Context(), "held", "token", time.Minute)
-				return err
-			},
-			"Release": func() error {
-				_, err := p.store.Release(t.Context(), "held", "token", 0)
-				return err
-			},
-			"List": func() error {
-				_, err := p.store.List(t.Context(), "")
-				return err
-			},
-			"Locker.TryAcquire": func() error {
-				_, err := p.locker.TryAcquire(t.Context(), "free")
-				return err
-			},
-		}
-		for what, call := range calls {
-			t.Run(what, func(t *testing.T) {
-				t.Parallel()
-				err := call()
-				if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain) || !strings.Contains(err.Error(), text) {
-					t.Errorf("%v; want ErrUnavailable and %q", err, text)
-				}
-			})
-		}
-	})
+	}
 }
 
 // TestQueryModes: the store works in every mode in which pgx sends statements.

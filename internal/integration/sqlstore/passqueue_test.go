@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -15,23 +14,19 @@ import (
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
+// stoppedClock makes the store remember for ever what it would forget after some time.
+func stoppedClock() sqlstore.Option { return sqlstore.WithClock(stopped{driver.SystemClock()}) }
+
+type stopped struct{ driver.Clock }
+
+func (stopped) Now() driver.Instant { return driver.Instant(time.Hour) }
+
 // releaseTakesAPlace: a release hands the name over to another process, and takes a place for the
 // next waiter of its own process. That waiter comes before one that arrives later.
 func releaseTakesAPlace(t *testing.T, d contest) {
-	a, l := d.pushed(t)
+	a, l := d.pushed(t, stoppedClock())
 	b, _ := d.pushed(t)
-	untilInTime(t, func(try int) (late bool) {
-		a, b := &party{db: a.db, store: a.store}, &party{db: b.db, store: b.store} // they count their own waiters
-		return takesAPlace(t, d, a, b, l, fmt.Sprint("place ", try))
-	})
-}
-
-// crowded is how long a store remembers that another process asks for a name. After that, Pass
-// takes no place.
-const crowded = 2 * time.Second
-
-// takesAPlace returns true if a waiter or the test was late.
-func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (late bool) {
+	const name = reservedLong + "place"
 	a.take(t, name, driver.Request{})
 	mine := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
 	out, g, queued, err := a.store.Pass(t.Context(), "token of "+name, mine)
@@ -39,15 +34,11 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 		t.Fatalf("nobody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
 	got := make(chan grant, 3)
-	joined := time.Now()
 	a.lineUp(t, name, "before", 1, got) // so that notifications arrive at a
 	b.lineUp(t, name, "b", 2, got)
 	before := l.pairs.Load()
 	next := driver.Request{Name: name, Token: "the next one", TTL: time.Minute}
 	out, g, queued, err = a.store.Pass(t.Context(), mine.Token, next)
-	if err == nil && !queued && time.Since(joined) > crowded {
-		return true
-	}
 	if out != driver.OutcomeReleased || g.TTL != 0 || !queued || err != nil {
 		t.Fatalf("somebody waits: %v, %+v, %v, %v", out, g, queued, err)
 	}
@@ -56,29 +47,25 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 	}
 	st, err := a.store.Inspect(t.Context(), name)
 	if noError(t, err); st.Waiters != 2 {
-		return a.wasLate(t, "after the release %d waiters have places, want 2", st.Waiters)
+		t.Fatalf("after the release %d waiters have places, want 2", st.Waiters)
 	}
 	b.lineUp(t, name, "last", 3, got)
-	fence, released := uint64(0), time.Time{}
+	fence := uint64(0)
 	for _, want := range []string{"before", "b"} {
 		one := <-got
 		noError(t, one.err)
-		of := map[string]*party{"before": a, "b": b}[want]
 		if one.waiter != want {
-			return of.wasLate(t, "%s got the name with fence %d, want %s", one.waiter, one.g.Fence, want)
+			t.Fatalf("%s got the name with fence %d, want %s", one.waiter, one.g.Fence, want)
 		}
 		if one.g.Fence <= fence {
 			t.Fatalf("SAFETY: %s got fence %d after %d", want, one.g.Fence, fence)
 		}
-		fence, released = one.g.Fence, time.Now()
-		_, err = of.store.Release(t.Context(), name, one.token, 0)
+		fence = one.g.Fence
+		_, err = map[string]*party{"before": a, "b": b}[want].store.Release(t.Context(), name, one.token, 0)
 		noError(t, err)
 	}
 	reserved, err := a.store.Wait(t.Context(), next, true)
 	noError(t, err)
-	if reserved.TTL == 0 && time.Since(released) > driver.MaxReservation {
-		return true
-	}
 	if reserved.TTL == 0 || reserved.Fence <= fence {
 		t.Fatalf("the waiter with the place got %+v after fence %d", reserved, fence)
 	}
@@ -88,29 +75,20 @@ func takesAPlace(t *testing.T, d contest, a, b *party, l *faulty, name string) (
 	if noError(t, last.err); last.waiter != "last" {
 		t.Errorf("%s got the name at the end", last.waiter)
 	}
-	return false
 }
 
 // placeIsGivenUp: the waiter for which a release has taken a place does not want the name any more.
 func placeIsGivenUp(t *testing.T, d contest) {
-	a, _ := d.pushed(t)
+	a, _ := d.pushed(t, stoppedClock())
 	b, _ := d.pushed(t)
-	untilInTime(t, func(try int) (late bool) { return givesUpPlace(t, a, b, fmt.Sprint("given up ", try)) })
-}
-
-// givesUpPlace returns true if the test was late.
-func givesUpPlace(t *testing.T, a, b *party, name string) (late bool) {
+	const name = reservedLong + "given up"
 	a.take(t, name, driver.Request{})
 	got := make(chan grant, 2)
-	joined := time.Now()
 	a.lineUp(t, name, "a", 1, got)
 	b.lineUp(t, name, "b", 2, got)
 	next := driver.Request{Name: name, Token: "next", TTL: time.Minute}
 	_, _, queued, err := a.store.Pass(t.Context(), "token of "+name, next)
-	if noError(t, err); !queued && time.Since(joined) > crowded {
-		return true
-	}
-	if !queued {
+	if noError(t, err); !queued {
 		t.Fatal("there is no place")
 	}
 	a.queue(t, name, 2)
@@ -122,7 +100,6 @@ func givesUpPlace(t *testing.T, a, b *party, name string) (late bool) {
 	_, err = a.store.Release(t.Context(), name, first.token, 0)
 	noError(t, err)
 	noError(t, (<-got).err)
-	return false
 }
 
 // lostReply: the reply to the statement that hands the name over is lost. The next holder is

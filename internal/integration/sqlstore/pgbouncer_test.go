@@ -71,9 +71,6 @@ func TestNotificationsBehindPgBouncer(t *testing.T) {
 			patience = 30 * time.Second
 		}
 		ready, heard := hears(t, c.to, patience)
-		for try := 1; c.want && !ready && try < 4; try++ { // a busy machine needs more than the 2 s of the listener's own test
-			ready, heard = hears(t, c.to, patience)
-		}
 		if ready != c.want || heard != c.want {
 			t.Errorf("%s: it says that notifications arrive: %v; they do: %v", strings.TrimPrefix(c.to, "postgres://"), ready, heard)
 		}

@@ -64,7 +64,7 @@ func TestCharacterSets(t *testing.T) {
 		for _, set := range []string{"ascii", "utf8", "utf8mb4"} {
 			a := database{"mysql", srv.URL() + "?charset=" + set, sqlstore.MySQL}.party(t)
 			b := database{"mysql", srv.URL(), sqlstore.MySQL}.party(t)
-			t.Run(set, func(t *testing.T) { anyText(t, a.store.Store, b.store.Store) })
+			t.Run(set, func(t *testing.T) { anyText(t, a.store, b.store) })
 		}
 	})
 }
@@ -147,12 +147,10 @@ func TestTableEngine(t *testing.T) {
 // transaction of a machine that has vanished.
 func TestTransactionSettings(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		args []string
-		want string
-	}{{nil, "never"}, {[]string{"-c", "idle_in_transaction_session_timeout=60s"}, "1min"}} {
-		srv := server.Postgres(t, server.PostgresOptions{Args: c.args})
-		s, err := fromURL(t.Context(), srv.URL(), postgres.Opener())
+	rawURL := server.SharedPostgres(t).URL()
+	for timeout, want := range map[string]string{"0": "never", "60s": "1min"} {
+		run(t, "pgx", rawURL, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''"+timeout+"''', current_database()); END $$")
+		s, err := fromURL(t.Context(), rawURL, postgres.Opener())
 		noError(t, err)
 		defer s.Close()
 		list, err := s.(driver.Reporter).Status(t.Context())
@@ -161,8 +159,8 @@ func TestTransactionSettings(t *testing.T) {
 		for _, f := range list {
 			found[f.Name] = f.Value
 		}
-		if got := found["idle_in_transaction_session_timeout"]; got != c.want {
-			t.Errorf("idle_in_transaction_session_timeout is %q, want %q", got, c.want)
+		if got := found["idle_in_transaction_session_timeout"]; got != want {
+			t.Errorf("idle_in_transaction_session_timeout is %q, want %q", got, want)
 		}
 		if got := found["tcp_keepalives_idle"]; !strings.HasSuffix(got, " s") {
 			t.Errorf("tcp_keepalives_idle is %q", got)

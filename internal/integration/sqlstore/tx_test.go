@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,9 +17,8 @@ import (
 // A party is one process: a pool, a store and a Locker over it.
 type party struct {
 	db     *sql.DB
-	store  patient
+	store  *sqlstore.Store
 	locker *padlock.Locker
-	late   atomic.Int64 // waiters that came too late for their reservations
 }
 
 func (d database) party(t *testing.T) *party {
@@ -30,11 +28,10 @@ func (d database) party(t *testing.T) *party {
 	return partyOver(t, db, d.engine)
 }
 
-func partyOver(t *testing.T, db *sql.DB, e sqlstore.Engine) *party {
+func partyOver(t *testing.T, db *sql.DB, e sqlstore.Engine, opts ...sqlstore.Option) *party {
 	t.Helper()
-	s, err := sqlstore.Open(t.Context(), db, e)
+	store, err := sqlstore.Open(t.Context(), db, e, opts...)
 	noError(t, err)
-	store := patient{s}
 	l := padlock.New(store)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -67,28 +64,6 @@ func (p *party) begin(t *testing.T, level sql.IsolationLevel) *sql.Tx {
 	return tx
 }
 
-// lapseChecked takes a lock that is not renewed, and checks it in a transaction, after the function
-// before. It returns the end of the lease. A slow machine gets a longer lease.
-func (p *party) lapseChecked(t *testing.T, name string, before func(tx *sql.Tx)) (lock *padlock.Lock, tx *sql.Tx, end time.Time) {
-	t.Helper()
-	for ttl := 2 * time.Second; ; ttl *= 2 {
-		began := time.Now()
-		lock = p.lapse(t, name, ttl)
-		end = time.Now().Add(ttl)
-		tx = p.begin(t, sql.LevelDefault)
-		before(tx)
-		err := p.store.CheckTx(t.Context(), tx, lock)
-		if err == nil {
-			return lock, tx, end
-		}
-		if time.Since(began) < ttl {
-			t.Fatal(err)
-		}
-		noError(t, tx.Rollback())
-		<-time.After(time.Until(end))
-	}
-}
-
 // lapse takes a lock that is not renewed.
 func (p *party) lapse(t *testing.T, name string, ttl time.Duration) *padlock.Lock {
 	t.Helper()
@@ -111,11 +86,10 @@ func TestTransactions(t *testing.T) {
 func transactions(t *testing.T, a, b *party, e sqlstore.Engine) {
 	t.Run("check", func(t *testing.T) { check(t, a, b) })
 	t.Run("check of a slot", func(t *testing.T) { checkSlot(t, a, b) })
-	t.Run("check of a lock that is over", func(t *testing.T) { checkLate(t, a, b) })
-	t.Run("lapse in a transaction", func(t *testing.T) { lapseInTx(t, a, b) })
+	t.Run("check of a lock that is over", func(t *testing.T) { checkLate(t, a, b, e) })
 	t.Run("lock", func(t *testing.T) { lockTx(t, a, b) })
 	t.Run("rollback frees nothing", func(t *testing.T) { rollback(t, a, b) })
-	t.Run("savepoint", func(t *testing.T) { savepoint(t, a, b) })
+	t.Run("savepoint", func(t *testing.T) { savepoint(t, a, b, e) })
 	t.Run("lock while the row changes", func(t *testing.T) { lockInTraffic(t, a, b, e) })
 	if e == sqlstore.SQLite {
 		t.Run("old snapshot", func(t *testing.T) { oldSnapshot(t, a, b, sql.LevelDefault) })
@@ -186,9 +160,11 @@ func checkSlot(t *testing.T, a, b *party) {
 
 // checkLate is about a process that was paused. By the time it writes, its lease is over and
 // another process has held the lock.
-func checkLate(t *testing.T, a, b *party) {
-	lock := a.lapse(t, "late", 2*time.Second)
-	other, err := b.locker.Acquire(t.Context(), "late", padlock.Wait(time.Minute))
+func checkLate(t *testing.T, a, b *party, e sqlstore.Engine) {
+	lock := a.lapse(t, "late", time.Minute)
+	_, err := b.db.Exec(meetings(e, nil).EndLease, []byte("late"))
+	noError(t, err)
+	other, err := b.locker.TryAcquire(t.Context(), "late")
 	noError(t, err)
 	tx := a.begin(t, sql.LevelDefault)
 	wantError(t, "a check by the holder of before", a.store.CheckTx(t.Context(), tx, lock), driver.ErrLost)
@@ -204,23 +180,6 @@ func checkLate(t *testing.T, a, b *party) {
 	wantError(t, "a check by a holder that was evicted", b.store.CheckTx(t.Context(), tx, other), driver.ErrLost)
 	noError(t, tx.Rollback())
 	wantError(t, "its release", other.Release(), driver.ErrLost)
-}
-
-// lapseInTx lets the lease end between the check and the commit. No other process gets the name
-// before the commit.
-func lapseInTx(t *testing.T, a, b *party) {
-	lock, tx, end := a.lapseChecked(t, "lapse", func(*sql.Tx) {})
-	<-lock.Context().Done()
-	<-time.After(time.Until(end))
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-	defer cancel()
-	if l, err := b.locker.TryAcquire(ctx, "lapse"); err == nil {
-		t.Errorf("the name was granted (fence %d) while a transaction had checked fence %d", l.Fence(), lock.Fence())
-	}
-	noError(t, tx.Commit())
-	l, err := b.locker.Acquire(t.Context(), "lapse", padlock.Wait(time.Minute))
-	noError(t, err)
-	noError(t, l.Release())
 }
 
 func lockTx(t *testing.T, a, b *party) {
@@ -355,21 +314,25 @@ func oldSnapshot(t *testing.T, a, b *party, level sql.IsolationLevel) {
 }
 
 // savepoint: a rollback to a savepoint does not end what was called before the savepoint.
-func savepoint(t *testing.T, a, b *party) {
-	lock, tx, end := a.lapseChecked(t, "savepoint", func(tx *sql.Tx) {
-		noError(t, a.store.LockTx(t.Context(), tx, "savepoint too"))
-	})
+func savepoint(t *testing.T, a, b *party, e sqlstore.Engine) {
+	lock, tx := a.lapse(t, "savepoint", time.Minute), a.begin(t, sql.LevelDefault)
+	noError(t, a.store.LockTx(t.Context(), tx, "savepoint too"))
+	noError(t, a.store.CheckTx(t.Context(), tx, lock))
 	for _, query := range []string{"SAVEPOINT here", "UPDATE padlock_meta SET value = value", "ROLLBACK TO SAVEPOINT here"} {
 		_, err := tx.Exec(query)
 		noError(t, err)
 	}
-	<-lock.Context().Done()
-	<-time.After(time.Until(end))
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-	defer cancel()
+	exec, patience := b.db.Exec, time.Minute
+	if e == sqlstore.SQLite { // every write waits for the transaction
+		exec, patience = tx.Exec, 100*time.Millisecond
+	}
+	_, err := exec(meetings(e, nil).EndLease, []byte("savepoint"))
+	noError(t, err)
 	for _, name := range []string{"savepoint", "savepoint too"} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
 		if l, err := b.locker.TryAcquire(ctx, name); err == nil {
-			t.Errorf("%s was granted (fence %d) before the transaction ended", name, l.Fence())
+			t.Errorf("SAFETY: %s was granted (fence %d) before the transaction ended", name, l.Fence())
 		}
 	}
 	noError(t, tx.Commit())

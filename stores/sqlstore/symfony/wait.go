@@ -68,4 +68,3 @@ func nextLook(is *row) time.Duration {
 	}
 	return max(d, time.Millisecond)
 }
-
