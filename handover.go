@@ -29,8 +29,8 @@ func (h *hold) passOn(ctx context.Context, t *turn) passed {
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, queued, err := passer.Pass(ctx, h.token, r)
-	by := l.passedTo(t, &r, sent, g, queued, err)
+	out, g, err := passer.Pass(ctx, h.token, r)
+	by := l.passedTo(t, &r, sent, g, err)
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
 }
 
@@ -42,21 +42,19 @@ func (h *hold) passOn(ctx context.Context, t *turn) passed {
 // release that lock. The same is true if the reply came too late, or after Close. If the waiter has
 // given up, passedTo begins the clean-up. Otherwise the state becomes turnUnsure, and the waiter
 // begins the clean-up.
-func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, queued bool, err error) (by HandOver) {
-	granted, queued, lost := err == nil && g.TTL > 0, err == nil && queued, err != nil && !definite(err)
+func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g driver.Grant, err error) (by HandOver) {
+	granted, lost := err == nil && g.TTL > 0, err != nil && !definite(err)
 	now := l.clock.Now()
 	l.mu.Lock()
 	newState := turnSpent
 	switch {
-	case t.gone && (granted || queued || lost):
+	case t.gone && (granted || lost):
 		l.unlock()
 		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, acquire: true, events: t.a.events}, max(r.TTL, r.AtLeast))
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		newState, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
 		t.a.settle(now)
-	case queued:
-		newState = turnQueued
 	case granted || lost:
 		newState = turnUnsure
 	}

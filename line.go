@@ -33,7 +33,7 @@ type turn struct {
 //
 //	lined   → parked, called, passing
 //	parked  → passing, called
-//	passing → called, given, queued, spent, unsure
+//	passing → called, given, spent, unsure
 //
 // The other states are final. So after a message from turn.ready, the waiter reads the state
 // without locking mu.
@@ -66,10 +66,6 @@ const (
 	// turnGiven: the waiter has the lock, which was passed on (passedTo). If the waiter gave up in the
 	// meantime, it releases the lock, unless Close does so.
 	turnGiven
-	// turnQueued: the lock went to another process, and the waiter has a place in the store's queue
-	// (passedTo). The waiter waits there, with the same token. If it gives up, it begins a
-	// clean-up, which gives up the place.
-	turnQueued
 	// turnSpent: the store did not pass the lock on to the waiter. The waiter asks the store with a
 	// new token.
 	turnSpent

@@ -203,8 +203,6 @@ func (a *attempt) continueTurn() error {
 			a.l.mu.Unlock()
 		}
 		return nil
-	case turnQueued:
-		a.cleanUp = true
 	case turnUnsure:
 		a.noteUnsure()
 		a.renewToken()
@@ -230,8 +228,6 @@ func (a *attempt) withdraw() {
 			a.events.forgetHold()
 		}
 		return
-	case turnQueued:
-		a.cleanUp = true
 	case turnUnsure:
 		a.noteUnsure()
 	}

@@ -95,16 +95,10 @@ type Extended struct {
 // The Outcome is that of the release. If it is OutcomeReleased, r may be granted, with a TTL above
 // 0; but not if others wait or the name cools down.
 //
-// If a waiter gets the name, a [Waiter] may put r at the end of its queue in the same step. Then
-// queued is true, and the caller soon calls Wait with the same request and with reserve, which
-// waits at that place, or Release. If it does neither, it counts as a dead waiter; see
-// Guarantees.DeadWaiter.
-//
-// A repeated Pass returns the same result while the new hold is live, or until Wait or Release is
-// called for the place. After ErrUncertain, the release and the try are both uncertain, and r may
-// have a place.
+// A repeated Pass returns the same result while the new hold is live. After ErrUncertain, the
+// release and the try are both uncertain.
 type Passer interface {
-	Pass(ctx context.Context, token string, r Request) (out Outcome, g Grant, queued bool, err error)
+	Pass(ctx context.Context, token string, r Request) (Outcome, Grant, error)
 }
 
 // Converter makes one try to give the hold of r.Token the mode of r. The lease lasts as long as

@@ -133,10 +133,10 @@ func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extend
 	return s.ExtendBatch(ctx, inner)
 }
 
-func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, bool, error) {
+func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {
 	s, err := reach[Passer](p, &next.Name)
 	if err != nil {
-		return OutcomeGone, Grant{}, false, err
+		return OutcomeGone, Grant{}, err
 	}
 	return s.Pass(ctx, token, next)
 }

@@ -227,9 +227,9 @@ func (s *recorder) Wait(_ context.Context, r Request, _ bool) (Grant, error) {
 	return Grant{}, nil
 }
 
-func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, bool, error) {
+func (s *recorder) Pass(_ context.Context, _ string, next Request) (Outcome, Grant, error) {
 	s.note(next.Name)
-	return OutcomeReleased, Grant{}, true, nil
+	return OutcomeReleased, Grant{}, nil
 }
 
 func (s *recorder) Convert(_ context.Context, r Request) (Grant, error) {

@@ -287,7 +287,7 @@ func begin(t *testing.T, h Harness) *run {
 const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
 	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
 	full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder-of-a-waiter
-	pass/place-absent pass/place-given-up pass/place pass/place-again pass/above pass/queue-first
+	pass/above pass/queue-first
 	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release

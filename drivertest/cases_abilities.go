@@ -67,7 +67,7 @@ func (c *check) abilityCalls(free, held driver.Request) (all []abilityCall) {
 		return err
 	})
 	p, ok := inside[driver.Passer](s)
-	add(ok, "Pass", driver.AbilityPasser, func() error { _, _, _, err := p.Pass(ctx, newToken(), other); return err })
+	add(ok, "Pass", driver.AbilityPasser, func() error { _, _, err := p.Pass(ctx, newToken(), other); return err })
 	convert, ok := inside[driver.Converter](s)
 	add(ok, "Convert", driver.AbilityConverter, func() error { _, err := convert.Convert(ctx, held); return err })
 	admin, ok := inside[driver.Admin](s)

@@ -245,7 +245,7 @@ func (c *check) everyToken(name, token string) map[string]func() error {
 		}
 	}
 	if c.has.pass {
-		all["Pass from"] = func() error { _, _, _, err := c.b.Pass(c.ctx, token, next); return err }
+		all["Pass from"] = func() error { _, _, err := c.b.Pass(c.ctx, token, next); return err }
 	}
 	if c.has.file {
 		all["File"] = func() error { _, err := c.b.File(name, token); return err }
@@ -262,7 +262,7 @@ func (c *check) everyToken(name, token string) map[string]func() error {
 func (c *check) optional(cl *client, r driver.Request) map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{
 		"Wait":       func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err },
-		"Pass":       func(ctx context.Context) error { _, _, _, err := cl.Pass(ctx, newToken(), r); return err },
+		"Pass":       func(ctx context.Context) error { _, _, err := cl.Pass(ctx, newToken(), r); return err },
 		"Convert":    func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err },
 		"Inspect":    func(ctx context.Context) error { _, err := cl.Inspect(ctx, r.Name); return err },
 		"Break":      func(ctx context.Context) error { _, err := cl.Break(ctx, r.Name, 1); return err },

@@ -29,7 +29,7 @@ var passCases = []testCase{
 	},
 	{
 		name:   "pass/queue-first",
-		clause: "A waiter in the store's queue comes before next: then next gets at most a place in the queue.",
+		clause: "A waiter in the store's queue comes before next: then next gets nothing.",
 		about:  "Passer.Pass",
 		needs:  []need{passes, waits, fifo},
 		f: func(c *check) {
@@ -39,7 +39,7 @@ var passCases = []testCase{
 				c.queued(l.req.Name, 1)
 				inQueue := c.waiters(l.req.Name) > 0 // false if the waiter was too slow or is not counted
 				r := c.request(l.req.Name)
-				n, out, queued := c.passOn(l, r)
+				n, out := c.passOn(l, r)
 				if out != driver.OutcomeReleased {
 					c.failf("Pass of a name that somebody waits for: %q", out)
 				}
@@ -48,9 +48,6 @@ var passCases = []testCase{
 				}
 				if n != nil {
 					c.releaseFreely(n)
-				}
-				if queued {
-					c.giveUpPlace(r)
 				}
 				c.releaseFreely(c.awaitHold(w, "waiting for a hold that was passed on"))
 				c.takeSoon(c.b, c.request(l.req.Name), "after a Pass that granted nothing")
@@ -65,7 +62,7 @@ var passCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.mustPass(l)
-			again, out, _ := c.passOn(l, n.req)
+			again, out := c.passOn(l, n.req)
 			if again == nil || out != driver.OutcomeReleased || again.grant.Fence != n.grant.Fence {
 				c.failf("Pass had fence %d; repeated it returns %q, %+v", n.grant.Fence, out, again)
 			}
@@ -101,7 +98,7 @@ var passCases = []testCase{
 			r := c.request(c.newName())
 			r.AtLeast = c.units(4)
 			l := c.take(c.a, r, "with AtLeast")
-			if n, _ := c.passAlone(l, c.request(r.Name)); n != nil {
+			if n, _ := c.passOn(l, c.request(r.Name)); n != nil {
 				if c.clockTime().Before(l.sent.Add(r.AtLeast)) {
 					c.failf("Pass granted a name that had to stay taken")
 				}
@@ -119,7 +116,7 @@ var passCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			r := c.request(l.req.Name)
 			r.FenceAbove = l.grant.Fence + 1_000_000
-			if n, _ := c.passAlone(l, r); n != nil {
+			if n, _ := c.passOn(l, r); n != nil {
 				c.checkFenceAbove(n, r.FenceAbove)
 			}
 			if !c.g.CoolDown {
@@ -128,7 +125,7 @@ var passCases = []testCase{
 			l = c.take(c.a, c.request(c.newName()), "of a free name")
 			r = c.request(l.req.Name)
 			r.AtLeast = c.units(4)
-			if n, _ := c.passAlone(l, r); n != nil {
+			if n, _ := c.passOn(l, r); n != nil {
 				c.releaseFreely(n)
 				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release of a hold that Pass granted with AtLeast")
 			}
@@ -144,7 +141,7 @@ var passCases = []testCase{
 			shared, swap, same := c.readRequest(l.req.Name), c.swap(l), c.request(l.req.Name)
 			same.Token = l.req.Token
 			for what, r := range map[string]driver.Request{"a shared": shared, "a replacing": swap, "its own": same} {
-				if _, _, _, err := c.a.Pass(c.ctx, l.req.Token, r); !errors.Is(err, driver.ErrInvalid) {
+				if _, _, err := c.a.Pass(c.ctx, l.req.Token, r); !errors.Is(err, driver.ErrInvalid) {
 					c.failf("Pass to %s request: want ErrInvalid, got: %v", what, orGranted(err))
 				}
 			}
@@ -154,36 +151,17 @@ var passCases = []testCase{
 }
 
 // passOn passes the hold l on to the request r. It returns the new hold, or nil if the store did
-// not grant the name to r. If queued is true, r has a place in the queue.
-func (c *check) passOn(l *lease, r driver.Request) (n *lease, out driver.Outcome, queued bool) {
+// not grant the name to r.
+func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	sent := c.clockTime()
-	out, g, queued, err := l.cl.Pass(c.ctx, l.req.Token, r)
+	out, g, err := l.cl.Pass(c.ctx, l.req.Token, r)
 	if err != nil {
 		c.failf("Pass: %v", err)
 	}
-	if queued && (handed(g) || out != driver.OutcomeReleased) {
-		c.failf("Pass says that it has queued the request, and also %q, %+v", out, g)
-	}
 	if !handed(g) {
-		return nil, out, queued
+		return nil, out
 	}
-	return c.leased(l.cl, r, g, sent), out, false
-}
-
-// passAlone is passOn for a name that nobody waits for.
-func (c *check) passAlone(l *lease, r driver.Request) (*lease, driver.Outcome) {
-	n, out, queued := c.passOn(l, r)
-	if queued {
-		c.failf("Pass of a name that nobody waits for queues the request")
-	}
-	return n, out
-}
-
-// giveUpPlace gives up the place in the queue that Pass took for r.
-func (c *check) giveUpPlace(r driver.Request) {
-	if _, err := c.a.Release(c.ctx, r.Name, r.Token, 0); err != nil {
-		c.failf("Release with the token of a place: %v", err)
-	}
+	return c.leased(l.cl, r, g, sent), out
 }
 
 // mustPass passes the lock of l on to a new hold and returns that hold. No other caller wants the
@@ -192,7 +170,7 @@ func (c *check) giveUpPlace(r driver.Request) {
 // times.
 func (c *check) mustPass(l *lease) *lease {
 	for range 5 {
-		n, out := c.passAlone(l, c.request(l.req.Name))
+		n, out := c.passOn(l, c.request(l.req.Name))
 		if out != driver.OutcomeReleased {
 			c.failf("Pass of a live hold returns %q", out)
 		}
@@ -206,7 +184,7 @@ func (c *check) mustPass(l *lease) *lease {
 }
 
 func (c *check) passedNothing(l *lease, what string) {
-	if n, out := c.passAlone(l, c.request(l.req.Name)); n != nil || out == driver.OutcomeReleased {
+	if n, out := c.passOn(l, c.request(l.req.Name)); n != nil || out == driver.OutcomeReleased {
 		c.failf("Pass %s: %q, granted %v", what, out, n != nil)
 	}
 }

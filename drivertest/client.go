@@ -154,14 +154,14 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return g, err
 }
 
-func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
+func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
 	defer cl.begin("Pass", &err)()
-	o, g, queued, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
+	o, g, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(next.Name, next.Token)
 	}
 	cl.saw(&call{"Pass", []string{token, next.Token}, g, err == nil && handed(g), err})
-	return o, g, queued, err
+	return o, g, err
 }
 
 func (cl *client) Convert(ctx context.Context, r driver.Request) (g driver.Grant, err error) {

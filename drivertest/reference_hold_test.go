@@ -145,7 +145,7 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 
 func (s *ref) release(e *entry, token string, keep time.Duration) driver.Outcome {
 	w := s.w
-	if !(s.is(placeKept) && e.isAbsent(token)) && e.leave(token) {
+	if e.leave(token) {
 		return driver.OutcomeReleased
 	}
 	for _, h := range e.holds {

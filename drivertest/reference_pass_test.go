@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -22,19 +21,10 @@ const (
 	passRefusesAgain bug = "Pass, repeated, says that nothing was released"
 	passThroughRest  bug = "Pass ends AtLeast"
 	passUnchecked    bug = "Pass does not check its request"
-	placeForEver     bug = "a place whose caller never calls Wait stays the first"
-	placeForgotten   bug = "Wait does not know the place that Pass took"
-	placeKept        bug = "Release leaves the place that Pass took"
-	queuesAlways     bug = "Pass queues next although nobody waits"
-	queuesFirst      bug = "Pass gives next the first place"
-	queuesForNothing bug = "Pass queues next although token held nothing"
-	queuesTwice      bug = "Pass, repeated, takes a second place"
-	queuesNotAgain   bug = "Pass, repeated, gives the place up"
 )
 
 var passBugs = []bug{
 	holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
-	placeForEver, placeForgotten, placeKept, queuesAlways, queuesFirst, queuesForNothing, queuesTwice, queuesNotAgain,
 }
 
 // relay is a store that passes names on.
@@ -64,76 +54,26 @@ func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 }
 
 // Pass implements driver.Passer.
-func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, queued bool, err error) {
+func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
 	if err := s.validate(&next); err != nil {
-		return o, g, false, err
+		return o, g, err
 	}
 	if (next.Shared || next.Replaces != "" || next.Token == token) && !s.is(passUnchecked) {
-		return o, g, false, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
+		return o, g, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
 	}
 	if err := s.check(next.Name, token, "", 0); err != nil && !s.is(passAnyToken) {
-		return o, g, false, err
+		return o, g, err
 	}
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(next.Name)
-		waited := len(e.queue) > 0
-		if e.isAbsent(next.Token) {
-			o, queued = s.queueAgain(e, &next)
-			return nil
-		}
-		if s.is(queuesAlways) {
-			o, waited = s.release(e, token, 0), true
-		} else {
-			o, g, err = s.pass(e, token, &next)
-		}
-		queued = err == nil && waited && !handed(g) && (o == driver.OutcomeReleased || s.is(queuesForNothing))
-		if queued {
-			s.queue(e, &next)
-		}
+		o, g, err = s.pass(e, token, &next)
 		e.signal()
 		return err
 	})
 	if err != nil {
-		return driver.OutcomeGone, driver.Grant{}, false, s.blab(err, token)
+		return driver.OutcomeGone, driver.Grant{}, s.blab(err, token)
 	}
-	return o, g, queued, nil
-}
-
-// queue gives the request the last place in the queue.
-func (s relay) queue(e *entry, next *driver.Request) {
-	at := len(e.queue)
-	if s.is(queuesFirst) {
-		at = 0
-	}
-	e.queue = slices.Insert(e.queue, at, &waiting{token: next.Token, absent: next})
-}
-
-// queueAgain is called when Pass is repeated. The request has a place already.
-func (s relay) queueAgain(e *entry, next *driver.Request) (driver.Outcome, bool) {
-	switch {
-	case s.is(queuesNotAgain):
-		e.leave(next.Token)
-		return driver.OutcomeGone, false
-	case s.is(queuesTwice):
-		s.queue(e, next)
-	}
-	return driver.OutcomeReleased, true
-}
-
-// reserveForAbsent reserves the name for the first place in the queue if it is that caller's turn
-// and the caller has not called Wait yet.
-func (s *ref) reserveForAbsent(e *entry) {
-	if len(e.queue) == 0 || e.queue[0].absent == nil || s.is(placeForEver) {
-		return
-	}
-	if next := e.queue[0].absent; s.w.free(e, next) {
-		s.handOver(e, next, true)
-	}
-}
-
-// isAbsent reports whether Pass took a place for the token and Wait has not been called.
-func (e *entry) isAbsent(token string) bool {
-	return slices.ContainsFunc(e.queue, func(p *waiting) bool { return p.token == token && p.absent != nil })
+	return o, g, nil
 }
 
 func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcome, driver.Grant, error) {

@@ -72,7 +72,6 @@ type hold struct {
 type waiting struct {
 	token  string
 	shared bool
-	absent *driver.Request // the request for which Pass took this place, until Wait is called
 }
 
 // ref is a store opened on a world.
@@ -320,7 +319,6 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	if s.is(spentEndsHolds) {
 		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool { return slices.Contains(r.Spent, h.token) })
 	}
-	s.reserveForAbsent(e)
 	free, err := w.free(e, r) || s.misses(e), w.heldError(e, r)
 	if s.is(actsOnOldNews) {
 		w.mu.Unlock()

@@ -40,12 +40,6 @@ func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	e, p := s.w.entry(r.Name), &waiting{token: r.Token, shared: r.Shared}
-	for _, taken := range e.queue {
-		if reserve && taken.absent != nil && taken.token == r.Token && !s.is(placeForgotten) {
-			taken.absent = nil
-			return e, taken
-		}
-	}
 	switch {
 	case s.is(lastComeFirst) && reserve:
 		e.queue = slices.Insert(e.queue, 0, p)
@@ -63,11 +57,6 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	defer w.mu.Unlock()
 	missed := s.is(wakeUpMissed)
 	for {
-		s.reserveForAbsent(e)
-		if h := w.live(e, r.Token); reserve && h != nil && h.reserved && !s.is(placeForgotten) { // by reserveForAbsent
-			e.leave(r.Token)
-			return s.grant(h), nil
-		}
 		if !missed && w.turn(e, p, &r, reserve) || s.is(waitSpins) {
 			return s.handOver(e, &r, reserve), nil
 		}

@@ -13,7 +13,7 @@ func init() {
 	table = slices.Concat(
 		acquireCases, tokenCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
-		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, passQueueCases, contextCases, faultCases,
+		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, contextCases, faultCases,
 		nameCases, limitCases, abilityCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
 		boundCases, clockCases, closeCases, crowdCases, watchCases,
 	)

@@ -19,13 +19,13 @@ import (
 // relay is a remote that passes names on.
 type relay struct{ *remote }
 
-func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
 	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, shared: next.Shared, ctx: ctx}
-	err = r.on(c, func(ctx context.Context) error { out, g, queued, err = r.Store.Pass(ctx, token, next); return err })
+	err = r.on(c, func(ctx context.Context) error { out, g, err = r.Store.Pass(ctx, token, next); return err })
 	if err != nil || g.TTL == 0 {
-		return out, driver.Grant{}, queued, err
+		return out, driver.Grant{}, err
 	}
-	return out, r.answer(g), false, nil
+	return out, r.answer(g), nil
 }
 
 // Wait hands over holds that need no claim.
@@ -478,6 +478,22 @@ func TestStoreOfThisProcessPassesByItself(t *testing.T) {
 			t.Error("the fence did not grow")
 		} else {
 			release(t, next)
+		}
+	})
+}
+
+// A store that lacks Pass is not asked to pass a lock on.
+func TestStoreThatDoesNotPassOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := relay{newRemote()}
+		s.guarantees.Lacks |= driver.AbilityPasser
+		l := newLocker(t, s)
+		h := acquire(t, l, "job")
+		next := wait(t, l)
+		release(t, h)
+		release(t, next.lock(t))
+		if n := s.requests(); n["pass"] != 0 || n["release"] != 2 {
+			t.Errorf("the requests: %v", n)
 		}
 	})
 }

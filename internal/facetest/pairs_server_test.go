@@ -209,20 +209,19 @@ type passResult struct {
 	g   driver.Grant
 }
 
-// Pass passes the lock on, or only releases it. Then the next caller gets its place in the queue
-// when it calls Wait.
-func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+// Pass passes the lock on, or only releases it.
+func (c ableWire) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
 	if c.x.n(2) == 0 {
 		p, err := send(c.wire, ctx, step{what: "pass", token: token}, next.Name, func(ctx context.Context) (p passResult, err error) {
-			p.out, p.g, _, err = c.s.Pass(ctx, token, next)
+			p.out, p.g, err = c.s.Pass(ctx, token, next)
 			p.g.From = 0
 			c.x.giveUp(next.Name)
 			return p, err
 		})
-		return p.out, p.g, false, err
+		return p.out, p.g, err
 	}
 	out, err = c.Release(ctx, next.Name, token, 0)
-	return out, g, err == nil && out == driver.OutcomeReleased, err
+	return out, g, err
 }
 
 func (c ableWire) RaiseFence(ctx context.Context, name, token string, fence uint64) error {

@@ -14,15 +14,14 @@ type able struct {
 	x *torture
 }
 
-// Pass passes the lock on, or only releases it. Then the next caller gets its place in the
-// queue when it calls Wait.
-func (s able) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, queued bool, err error) {
+// Pass passes the lock on, or only releases it.
+func (s able) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
 	if s.x.n(2) == 0 {
 		return s.relay.Pass(ctx, token, next)
 	}
 	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { out, err = s.Store.Release(ctx, next.Name, token, 0); return err })
-	return out, g, err == nil && out == driver.OutcomeReleased, err
+	return out, g, err
 }
 
 // Wait hands over a hold, a reservation that can be used at once, or one that must be claimed.

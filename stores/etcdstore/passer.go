@@ -10,17 +10,9 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 )
 
-// Pass implements driver.Passer. It puts no caller into the queue.
-func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
-	out, g, err := s.releaseTo(ctx, token, next)
-	return out, g, false, err
-}
-
-// releaseTo does the work of Pass. If the store knows the hold, releaseTo sends one transaction. It
-// gives the key of the hold to the next caller, if nobody waits and no cool-down follows. Otherwise
-// the same transaction ends the hold. If it is known that others wait, releaseTo does what Release
-// does.
-func (s *Store) releaseTo(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+// Pass implements driver.Passer. If the store knows the hold, one transaction gives its key to the
+// next caller, or ends the hold if others wait or a cool-down follows.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := driver.CheckToken(token); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}

@@ -20,7 +20,7 @@ var placesLast = server.EtcdOptions{MinLease: 6 * time.Second}
 // passed passes a name on, and checks that the next request was granted.
 func passed(t *testing.T, s *Store, name, from, to string) driver.Grant {
 	t.Helper()
-	out, g, _, err := s.Pass(t.Context(), from, requestFor(name, to))
+	out, g, err := s.Pass(t.Context(), from, requestFor(name, to))
 	if err != nil || out != driver.OutcomeReleased || g.TTL == 0 {
 		t.Fatalf("Pass from %s to %s: %v, %+v, %v", from, to, out, g, err)
 	}
@@ -97,7 +97,7 @@ func TestJoinWhilePassing(t *testing.T) {
 	if err != nil || !reply.Succeeded {
 		t.Errorf("a request for a place, after the name was passed on: %v, %v", reply.GetSucceeded(), err)
 	}
-	out, g, _, err := holder.Pass(t.Context(), "3", requestFor(name, "4"))
+	out, g, err := holder.Pass(t.Context(), "3", requestFor(name, "4"))
 	if err != nil || out != driver.OutcomeReleased || g.TTL != 0 {
 		t.Errorf("Pass while another process waits: %v, %+v, %v", out, g, err)
 	}
@@ -135,7 +135,7 @@ func TestPassAfterItsPlaceHasEnded(t *testing.T) {
 		second <- g
 	}()
 	server.Eventually(t, func() error { return hasWaiters(t, holder, "job", 1) })
-	if out, g, _, err := s.Pass(t.Context(), "waiter", requestFor("job", "next")); err != nil || out != driver.OutcomeReleased || g.TTL != 0 {
+	if out, g, err := s.Pass(t.Context(), "waiter", requestFor("job", "next")); err != nil || out != driver.OutcomeReleased || g.TTL != 0 {
 		t.Errorf("Pass while somebody waits: %v, %+v, %v", out, g, err)
 	}
 	if g := <-second; g.TTL == 0 {

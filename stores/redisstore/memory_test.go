@@ -143,7 +143,7 @@ func (m *memory) handedOver(name string) (late bool) {
 	w.done <- a
 	w.got()
 	next := request(name)
-	out, g, _, err := m.s.Pass(m.t.Context(), w.r.Token, next)
+	out, g, err := m.s.Pass(m.t.Context(), w.r.Token, next)
 	if strings.Contains(m.t.Name(), "foreign") || strings.Contains(m.t.Name(), "string,_no_fences") {
 		free(m.t, m.s, w.r)
 		return false

@@ -8,18 +8,13 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer. It puts no caller into the queue. The store lacks Passer if it has
+// Pass implements driver.Passer. The store lacks Passer if it has
 // the option Foreign or Replicas, or has PlainStrings together with NoFences: Pass would save no
 // request.
-func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if s.guarantees.Lacks&driver.AbilityPasser != 0 {
-		return driver.OutcomeGone, driver.Grant{}, false, errors.ErrUnsupported
+		return driver.OutcomeGone, driver.Grant{}, errors.ErrUnsupported
 	}
-	out, g, err := s.pass(ctx, token, next)
-	return out, g, false, err
-}
-
-func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := errors.Join(driver.CheckToken(token), next.Validate(&s.guarantees)); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}

@@ -100,7 +100,7 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 		pass := func(why string) {
 			t.Helper()
 			next := request(r.Name)
-			out, g, _, err := s.Pass(t.Context(), r.Token, next)
+			out, g, err := s.Pass(t.Context(), r.Token, next)
 			if out != driver.OutcomeReleased || g.TTL != next.TTL || err != nil {
 				t.Fatalf("%s: %v, %+v, %v", why, out, g, err)
 			}
@@ -120,7 +120,7 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 		if out, err := s.Release(t.Context(), r.Name, late.Token, 0); out != driver.OutcomeGone || err != nil {
 			t.Fatal(out, err)
 		}
-		if out, g, _, err := s.Pass(t.Context(), r.Token, late); out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
+		if out, g, err := s.Pass(t.Context(), r.Token, late); out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 			t.Fatalf("Pass to a token that was released before: %v, %+v, %v", out, g, err)
 		}
 		if st, err := s.Inspect(t.Context(), r.Name); err != nil || len(st.Holds) != 0 {
@@ -142,7 +142,7 @@ func TestPassUnsupported(t *testing.T) {
 		if _, ok := driver.As[driver.Passer](s); ok {
 			t.Errorf("%s: the store does not say that it lacks Pass", what)
 		}
-		if _, _, _, err := s.Pass(t.Context(), r.Token, request("name")); !errors.Is(err, errors.ErrUnsupported) {
+		if _, _, err := s.Pass(t.Context(), r.Token, request("name")); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if _, err := s.Extend(t.Context(), r.Name, r.Token, 55*time.Second); err != nil {

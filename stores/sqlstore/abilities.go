@@ -9,6 +9,19 @@ import (
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
+var _ interface {
+	driver.Store
+	driver.Waiter
+	driver.Passer
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.BatchExtender
+	driver.Recorder
+	driver.Reporter
+	driver.Places
+} = (*Store)(nil)
+
 // Convert implements driver.Converter.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := r.Validate(&s.promises); err != nil {
@@ -30,8 +43,8 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return res.answer(now), err
 }
 
-// pass is Pass without a place in the queue.
-func (s *Store) pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+// Pass implements driver.Passer.
+func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises)); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}
@@ -44,8 +57,8 @@ func (s *Store) pass(ctx context.Context, token string, next driver.Request) (dr
 	}
 	defer done()
 	if s.crowd.isCrowded(next.Name) {
-		if h, err := s.handOverInOne(ctx, next.Name, token, nil); h != nil || err != nil {
-			return released(h != nil), driver.Grant{}, err
+		if ok, err := s.handOverInOne(ctx, next.Name, token); ok || err != nil {
+			return released(ok), driver.Grant{}, err
 		}
 	} else if g, ok, err := s.rows.passHold(ctx, token, &next); ok || err != nil {
 		return released(ok), g, err

@@ -71,25 +71,22 @@ func lockBoth(t tables, columns, name string) string {
 //	m       the queue and the rest of the state, from the column "more" of the row
 //	first   the place of the first waiter
 //	second  the place of the second waiter, or NULL
-//	mine    the place that is added at the end of the queue, or NULL
 //	now     the time, read after the row was locked
 func handOverText(d *dialect, t tables, moreResults string) string {
-	end := "now + " + inMicros(placeFor)
 	return d.bind(lockForGrant(t, "l.name, NULLIF(l.more, '')::jsonb AS m") +
-		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, NULLIF(?::text, '')::jsonb AS mine, " + d.now + " AS now FROM g)" +
+		", f AS MATERIALIZED (SELECT name, m, m->'queue'->0 AS first, m->'queue'->1 AS second, " + d.now + " AS now FROM g)" +
 		" UPDATE " + t.locks + " AS l SET version = version + 1" +
 		", fence = GREATEST(fence + 1, COALESCE((first->>'a')::bigint, 0) + 1, now)" +
 		", token = decode(rpad(first->>'t', (length(first->>'t') + 3) / 4 * 4, '='), 'base64'), reserved = 1" +
 		", since = now, until = now + " + inMicros(driver.MaxReservation) + ", least = 0, holder = (first->'h')::text" +
-		", busy = CASE WHEN mine IS NOT NULL THEN GREATEST(busy, " + end + ") WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END" +
-		", more = (CASE WHEN mine IS NULL THEN m #- '{queue,0}'" +
-		" ELSE jsonb_set(m, '{queue}', (m->'queue') - 0 || jsonb_set(mine, '{u}', to_jsonb(" + end + "))) END - 'free')::text" +
+		", busy = CASE WHEN second IS NULL AND m->'spent' IS NULL THEN 0 ELSE busy END" +
+		", more = ((m #- '{queue,0}') - 'free')::text" +
 		" FROM f WHERE l.name = f.name AND token = ? AND until > now AND least <= now" +
 		" AND fence < " + strconv.Itoa(driver.MaxFence-2) +
 		" AND m->'holds' IS NULL AND m->'intent' IS NULL AND COALESCE((m->>'cool')::bigint, 0) <= now" +
 		" AND first->>'c' <> '' AND first->'s' IS NULL" +
 		" AND (first->>'u')::bigint > now AND (first->>'u')::bigint <= now + " + inMicros(placeFor) +
-		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, ''), jsonb_array_length(m->'queue')" + moreResults)
+		" RETURNING token, fence, since, first->>'c', COALESCE(second::text, '')" + moreResults)
 }
 
 func enqueueText(d *dialect, t tables) string {
@@ -104,55 +101,37 @@ func enqueueText(d *dialect, t tables) string {
 
 func inMicros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
-// A handedOver is the result of the statement handOver. The field "to" is the reservation for the
-// first waiter. The field "next" is the place of the second waiter, or nil.
-type handedOver struct {
-	to    reservation
-	next  *place
-	ahead int // how many places were before the one that the statement has added
-}
-
 // handOver reserves the name for the first waiter in the queue, in one statement. It ends the
 // exclusive hold of the token. If a waiter releases the name before it claims its reservation, the
 // token has no hold. Then handOver ends the reservation.
 //
-// The statement adds ownPlace to the end of the queue, unless ownPlace is nil. The result ok is
-// false if nothing was changed.
-func (t *table) handOver(ctx context.Context, name, token string, ownPlace *place) (h handedOver, ok bool, err error) {
+// handOver returns the reservation, and the place of the waiter behind, or nil. It returns no
+// reservation if nothing was changed.
+func (t *table) handOver(ctx context.Context, name, token string) (to *reservation, next *place, err error) {
 	if t.sql.contended.handOver == "" {
-		return h, false, nil
+		return nil, nil, nil
 	}
-	var mine []byte
-	if ownPlace != nil {
-		if mine, err = asciiJSON(ownPlace); err != nil {
-			return h, false, err
-		}
-	}
-	found, notified := t.handOverRow(ctx, name, token, string(mine))
+	found, notified := t.handOverRow(ctx, name, token)
 	var first []byte
 	var behind string
-	var places int
-	err = found.Scan(&first, &h.to.fence, &h.to.since, &h.to.to.channel, &behind, &places)
+	to = &reservation{notified: notified}
+	err = found.Scan(&first, &to.fence, &to.since, &to.to.channel, &behind)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err != nil && judge(err) != unknown:
-		return h, false, nil
+		return nil, nil, nil
 	case err != nil:
-		return h, false, failure(ctx, err, true)
+		return nil, nil, failure(ctx, err, true)
 	}
-	h.to.to.token, h.to.to.push = opaque(first), true
-	h.ahead, h.to.notified = places-1, notified
-	if behind != "" {
-		h.next = &place{}
-		if err := json.Unmarshal([]byte(behind), h.next); err != nil {
-			h.next = nil // the second waiter is not notified, but it looks from time to time
-		}
-	} else {
-		h.next = ownPlace
+	to.to.token, to.to.push = opaque(first), true
+	if behind == "" {
+		return to, nil, nil
 	}
-	if h.next != nil {
-		h.to.next = h.next.address()
+	next = &place{}
+	if err := json.Unmarshal([]byte(behind), next); err != nil {
+		return to, nil, nil // the second waiter is not notified, but it looks from time to time
 	}
-	return h, true, nil
+	to.next = next.address()
+	return to, next, nil
 }
 
 // enqueue gives the request a place at the end of the queue, in one statement. It returns the

@@ -56,7 +56,7 @@ const handedSetting = "padlock.handed"
 func announceText() string {
 	hash := func(token string) string { return "encode(substr(sha256(" + token + "), 1, 12), 'hex')" }
 	second := "decode(rpad(second->>'t', (length(second->>'t') + 3) / 4 * 4, '='), 'base64')"
-	alone := "CASE WHEN second IS NULL AND mine IS NULL THEN ' alone' END"
+	alone := "CASE WHEN second IS NULL THEN ' alone' END"
 	return "set_config('" + handedSetting + "', concat(?::text, '|', NULLIF(first->>'c', ?::text), '|', " +
 		hash("token") + ", ' ', fence, ' @', since, " + alone +
 		", '|', CASE WHEN second->'p' = 'true' THEN NULLIF(COALESCE(second->>'c', ?::text), ?::text) END" +
@@ -106,12 +106,11 @@ func parseMicros(text string) (decide.Time, error) {
 
 func bytesText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
-// handOverRow runs the statement handOver. If ownPlace is not empty, it is a place in JSON, which
-// the statement adds to the end of the queue. The result notified is true if the notifications were
+// handOverRow runs the statement handOver. The result notified is true if the notifications were
 // sent too.
-func (t *table) handOverRow(ctx context.Context, name, token, ownPlace string) (r row, notified bool) {
+func (t *table) handOverRow(ctx context.Context, name, token string) (r row, notified bool) {
 	if t.pipeliner == nil || t.noPipeline.Load() {
-		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), ownPlace, []byte(token)), false
+		return t.queryRow(ctx, t.sql.contended.handOver, []byte(name), []byte(token)), false
 	}
 	conn, err := t.db.Conn(ctx)
 	if err != nil {
@@ -119,13 +118,13 @@ func (t *table) handOverRow(ctx context.Context, name, token, ownPlace string) (
 	}
 	defer conn.Close()
 	number := rand.Text()[:16]
-	params := []string{bytesText([]byte(name)), ownPlace, bytesText([]byte(token)), number, t.channel, t.shared, t.channel}
+	params := []string{bytesText([]byte(name)), bytesText([]byte(token)), number, t.channel, t.shared, t.channel}
 	values, first, second := t.pipeliner.SendBoth(ctx, conn, Statement{t.sql.contended.announce, params}, Statement{notifyHanded, []string{number}})
 	switch {
 	case errors.Is(first, errors.ErrUnsupported):
 		t.noPipeline.Store(true)
 		conn.Close()
-		return t.handOverRow(ctx, name, token, ownPlace)
+		return t.handOverRow(ctx, name, token)
 	case first != nil:
 		return failedRow{first}, false
 	case values == nil:

@@ -95,7 +95,6 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	}
 	defer done()
 	s.waits.takeClaim(token)
-	s.waits.dropPlace(token)
 	if keep == 0 {
 		if ok, err := s.releaseInOne(ctx, name, token); err != nil {
 			return driver.OutcomeGone, err
@@ -124,27 +123,23 @@ func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, err
 			return ok, err
 		}
 	}
-	h, err := s.handOverInOne(ctx, name, token, nil)
-	return h != nil, err
+	return s.handOverInOne(ctx, name, token)
 }
 
-// handOverInOne is like releaseInOne, for a name that others wait for. It returns nil if the
-// statement changed nothing. The statement adds ownPlace to the end of the queue, unless ownPlace
-// is nil.
-func (s *Store) handOverInOne(ctx context.Context, name, token string, ownPlace *place) (*handedOver, error) {
-	h, ok, err := s.rows.handOver(ctx, name, token, ownPlace)
+// handOverInOne is like releaseInOne, for a name that others wait for.
+func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, error) {
+	to, next, err := s.rows.handOver(ctx, name, token)
 	if err != nil {
 		s.work.Go(func() { s.notifyAfterLostReply(context.WithoutCancel(ctx), name, token) })
-		return nil, err
 	}
-	if !ok {
-		return nil, nil
+	if to == nil {
+		return false, err
 	}
-	s.wakeReserved(ctx, []reservation{h.to})
+	s.wakeReserved(ctx, []reservation{*to})
 	looks := opaque("")
-	if h.next != nil && !h.next.Push {
-		looks = h.next.Token
+	if next != nil && !next.Push {
+		looks = next.Token
 	}
 	s.waits.wakeFirst(name, looks)
-	return &h, nil
+	return true, nil
 }

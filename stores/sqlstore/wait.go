@@ -65,10 +65,9 @@ type wait struct {
 	reserve bool
 	*waiting
 
-	taken  *takenPlace // the place that Pass has taken for this wait; nil after the first look
-	joined bool        // this wait has a place in the queue
-	push   string      // the channel on which the database wakes this waiter; "" if this waiter polls
-	renew  time.Time   // when the place has to be renewed
+	joined bool      // this wait has a place in the queue
+	push   string    // the channel on which the database wakes this waiter; "" if this waiter polls
+	renew  time.Time // when the place has to be renewed
 
 	lastPos int           // how many waiters were ahead of this one at the last look
 	moved   time.Time     // when lastPos last changed
@@ -85,17 +84,9 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 		token = opaque(w.r.Token)
 		defer w.s.listen()()
 	}
-	if w.reserve {
-		w.taken = w.s.waits.takePlace(w.r.Token)
-	}
-	if w.taken != nil {
-		w.waiting = w.taken.waiting
-		defer w.taken.remove()
-	} else {
-		one, remove := w.s.waits.add(w.r.Name, token)
-		defer remove()
-		w.waiting = one
-	}
+	one, remove := w.s.waits.add(w.r.Name, token)
+	defer remove()
+	w.waiting = one
 	answered := time.Now()
 	for {
 		g, over, pause, err := w.lookOnce(ctx)
@@ -147,12 +138,6 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	if p := w.taken; p != nil {
-		w.taken, w.joined, w.push, w.renew = nil, true, p.push, p.renew
-		if p.switches == w.s.waits.countSwitches() && p.push == w.s.waits.pushChannel() {
-			return g, false, w.pauseAt(&p.st, p.ahead, p.now), nil
-		}
-	}
 	if !w.joined && w.reserve {
 		if pause, ok, err := w.enqueue(ctx); ok || err != nil {
 			return g, false, pause, err

@@ -69,14 +69,12 @@ func (s *Store) notification(a address, h handedName, next bool) []any {
 type waits struct {
 	mu      sync.Mutex
 	byName  map[string][]*waiting
-	byToken map[string]*waiting    // by the hash of the token: waiters that want a place in the queue
-	taken   map[string]*takenPlace // by token: places in the state "taken"
-	claims  map[string]time.Time   // by token: when an unclaimed reservation arrived
+	byToken map[string]*waiting  // by the hash of the token: waiters that want a place in the queue
+	claims  map[string]time.Time // by token: when an unclaimed reservation arrived
 
 	listener *notifyConn // nil if nobody has waited for a while
 	waiters  int         // calls of Wait that want notifications
 	channel  string      // the store's own channel; "" without a Listener
-	switches uint64      // counts how often the connection for notifications was opened or lost
 }
 
 // A waiting has the channels and data of one waiter of this process, for one call of Wait.
@@ -319,17 +317,9 @@ func (s *Store) setListening(l *notifyConn, on bool) {
 	w := &s.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.switches++
 	if l.on = on; w.listener == l {
 		w.wakeAll()
 	}
-}
-
-// countSwitches returns how often the connection for notifications was opened or lost.
-func (w *waits) countSwitches() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.switches
 }
 
 // pushChannel returns the channel on which notifications arrive now, or "".

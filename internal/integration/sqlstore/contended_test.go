@@ -196,7 +196,6 @@ func TestContended(t *testing.T) {
 		d.keepReservations(t)
 		for what, run := range map[string]func(*testing.T, contest){
 			"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
-			"a release takes a place": releaseTakesAPlace, "that place is given up": placeIsGivenUp,
 			"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
 			"the reply is lost": lostReply,
 		} {
@@ -329,23 +328,39 @@ func (g granted) Fence() uint64 { return g.fence }
 // passWhileOthersWait: a Pass to another caller of the process goes to the first waiter of the
 // queue instead.
 func passWhileOthersWait(t *testing.T, d contest) {
-	a, _ := d.pushed(t)
+	a, l := d.pushed(t, stoppedClock())
 	b, _ := d.pushed(t)
 	const name = "passed"
 	a.take(t, name, driver.Request{})
 	next := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
-	out, g, _, err := a.store.Pass(t.Context(), "token of "+name, next)
+	out, g, err := a.store.Pass(t.Context(), "token of "+name, next)
 	if out != driver.OutcomeReleased || g.TTL == 0 || err != nil {
 		t.Fatalf("nobody waits: %v, %+v, %v", out, g, err)
 	}
-	got := make(chan grant, 1)
-	b.lineUp(t, name, "b", 1, got)
-	out, g, _, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
+	got := make(chan grant, 2)
+	a.lineUp(t, name, "a", 1, got) // so that notifications arrive at a
+	b.lineUp(t, name, "b", 2, got)
+	before := l.pairs.Load()
+	out, g, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
 	if out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 		t.Errorf("somebody waits: %v, %+v, %v", out, g, err)
 	}
+	if d.together && l.pairs.Load() == before {
+		t.Error("the two statements were not sent together")
+	}
+	first := <-got
+	noError(t, first.err)
+	_, err = a.store.Release(t.Context(), name, first.token, 0)
+	noError(t, err)
 	noError(t, (<-got).err)
 }
+
+// stoppedClock makes the store remember for ever what it would forget after some time.
+func stoppedClock() sqlstore.Option { return sqlstore.WithClock(stopped{driver.SystemClock()}) }
+
+type stopped struct{ driver.Clock }
+
+func (stopped) Now() driver.Instant { return driver.Instant(time.Hour) }
 
 // lostNotification: a notification that is lost delays its waiter, and those behind it, until they
 // look by themselves. Nobody is forgotten.

@@ -61,10 +61,10 @@ func (s unqueued) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 // passing passes locks on, as a store on a server does.
 type passing struct{ onServer }
 
-func (s passing) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
-	out, g, queued, err := s.Store.(driver.Passer).Pass(ctx, token, next)
+func (s passing) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	out, g, err := s.Store.(driver.Passer).Pass(ctx, token, next)
 	g.From = 0
-	return out, g, queued, err
+	return out, g, err
 }
 
 // lossyPass loses one in five replies to Pass.
@@ -73,13 +73,13 @@ type lossyPass struct {
 	*shared
 }
 
-func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, bool, error) {
-	out, g, queued, err := s.passing.Pass(ctx, token, next)
+func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	out, g, err := s.passing.Pass(ctx, token, next)
 	if err == nil && s.every(5, "pass") {
 		lost.Store(next.Token, true)
-		return driver.OutcomeGone, driver.Grant{}, false, driver.ErrUncertain
+		return driver.OutcomeGone, driver.Grant{}, driver.ErrUncertain
 	}
-	return out, g, queued, err
+	return out, g, err
 }
 
 // lost holds the tokens of hand-overs whose reply was lost.
