@@ -150,7 +150,8 @@ type Request struct {
 	Detached bool
 
 	// FenceAbove makes the fence of a new grant, and so every later one, greater than FenceAbove. A
-	// repeat keeps the fence.
+	// repeat keeps the fence. A store of several members, which lacks AbilityStoreID, may raise it if
+	// another process repeats.
 	FenceAbove uint64
 
 	// Spent lists tokens of the caller's earlier tries for this name, in order. They may still have
