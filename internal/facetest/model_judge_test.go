@@ -26,22 +26,24 @@ import (
 // requests that were sent before do not count. Break ends every hold with a fence up to the one
 // that it names, also if it arrives late.
 type judge struct {
-	t    *testing.T
-	what string
+	t           *testing.T
+	what        string
+	isComposite bool
 
-	mu      sync.Mutex
-	counts  map[string]int
-	tokens  map[string]*tokenState
-	made    int
-	job     string    // the token that the callers of both processes use
-	highest uint64    // fence
-	writer  uint64    // the highest fence of an exclusive hold
-	broken  uint64    // holds with this fence, or a lower one, may end at any time
-	unsure  time.Time // what was sent before does not count
-	taken   time.Time
-	by      string    // the token that has taken the name until then
-	end     time.Time // of the leases of the dead
-	past    []string
+	mu       sync.Mutex
+	counts   map[string]int
+	tokens   map[string]*tokenState
+	made     int
+	job      string    // the token that the callers of both processes use
+	highest  uint64    // fence
+	writer   uint64    // the highest fence of an exclusive hold
+	broken   uint64    // holds with this fence, or a lower one, may end at any time
+	breaking int       // calls of Break under way at a composite store
+	unsure   time.Time // what was sent before does not count
+	taken    time.Time
+	by       string    // the token that has taken the name until then
+	end      time.Time // of the leases of the dead
+	past     []string
 }
 
 // tokenState is what a token has.
@@ -130,9 +132,15 @@ func (j *judge) state(tk ticket) *tokenState {
 func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.breaking > 0 || !tk.sent.After(j.unsure) {
+		j.token(tk.token).spent = true
+	}
 	s, until := j.state(tk), endOf(tk, g)
-	if s == nil || g.Fence <= j.broken || !tk.sent.After(j.unsure) || !time.Now().Before(until) {
+	if s == nil || g.Fence <= j.broken || !time.Now().Before(until) {
 		return false
+	}
+	if j.isComposite && !s.live() && s.fence > 0 {
+		return false // package padlock never asks a composite store again for a lock that has ended
 	}
 	j.counts["grants"]++
 	switch was := *s; {
@@ -231,7 +239,7 @@ func (j *judge) convert(r *driver.Request) ticket {
 
 // converted checks the answer. It returns false if the mode is not known. After an uncertain
 // demotion, a composite store knows that the hold may be shared, and a caller may go on.
-func (j *judge) converted(tk ticket, r *driver.Request, g driver.Grant, err error, isComposite bool) bool {
+func (j *judge) converted(tk ticket, r *driver.Request, g driver.Grant, err error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.token(tk.token)
@@ -259,7 +267,7 @@ func (j *judge) converted(tk ticket, r *driver.Request, g driver.Grant, err erro
 		j.blame("%s has the name for another %v, and Convert says: %v", tk.token, time.Until(s.until), err)
 	}
 	if r.Shared {
-		return known && isComposite && errors.Is(err, driver.ErrUncertain)
+		return known && j.isComposite && errors.Is(err, driver.ErrUncertain)
 	}
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrPromotionConflict)
 }
@@ -288,14 +296,16 @@ func (j *judge) died() {
 // breaks notes that all holds with a fence up to seen may end from now on. A member of a composite
 // store may break such a hold late, after a repeat of its token was granted by the other members.
 // So the token counts no more, as in package padlock, whose lock is lost then.
-func (j *judge) breaks(seen uint64, isComposite bool) {
+func (j *judge) breaks(seen uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.broken = max(j.broken, seen)
+	if j.broken = max(j.broken, seen); j.isComposite {
+		j.breaking++
+	}
 	for _, s := range j.tokens {
 		if s.fence <= seen {
 			s.until = time.Time{}
-			s.spent = s.spent || isComposite && s.fence > 0
+			s.spent = s.spent || j.isComposite && s.fence > 0
 		}
 	}
 	j.taken = time.Time{}
@@ -303,12 +313,13 @@ func (j *judge) breaks(seen uint64, isComposite bool) {
 
 // broke notes that Break has returned. A quorum may have broken what one member had granted to a
 // request that was still under way at others, so such a request does not count.
-func (j *judge) broke(isComposite bool) {
+func (j *judge) broke() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !isComposite {
+	if !j.isComposite {
 		return
 	}
+	j.breaking--
 	j.unsure = time.Now()
 	for _, s := range j.tokens {
 		s.until = time.Time{}

@@ -29,7 +29,6 @@ func modelKinds() []modelKind {
 		{"memory", ways(1, toMemory), nil}, {"polling", ways(1, toPolling), nil}, {"every ability", ways(1, toAble), nil},
 		{"majority of 3", ways(3, toAble), join(quorum.Majority)}, {"majority of 5", ways(5, toAble), join(quorum.Majority)},
 		{"majority of 1", ways(1, toAble), join(quorum.Majority)}, {"all of 2", ways(2, toAble), join(quorum.All)},
-		{"able and 2 registers", append(ways(1, toAble), ways(2, toRegister(register.Clock{}))...), join(quorum.Majority)},
 	}
 	for _, c := range []struct {
 		name  string
@@ -106,7 +105,7 @@ func TestModel(t *testing.T) {
 // modelRun makes the calls of one seed, in phases. At the end of each phase there are no faults, and
 // the name must be free.
 func modelRun(t *testing.T, kind modelKind, seed uint64, sum map[string]int) {
-	j := &judge{t: t, what: fmt.Sprintf("%s, seed %d", kind.name, seed), counts: sum, tokens: map[string]*tokenState{}, job: "job-0"}
+	j := &judge{t: t, what: fmt.Sprintf("%s, seed %d", kind.name, seed), isComposite: kind.join != nil, counts: sum, tokens: map[string]*tokenState{}, job: "job-0"}
 	var servers []*modelServer
 	for i := range kind.ways {
 		servers = append(servers, newModelServer(rand.New(rand.NewPCG(seed, uint64(i))), len(kind.ways) > 1))
@@ -304,7 +303,7 @@ func (c *caller) convert(r *driver.Request) bool {
 	tk := c.j.convert(&to)
 	g, err := v.Convert(c.j.t.Context(), to)
 	c.j.log(c.who, "convert", &to, g, err)
-	return c.j.converted(tk, &to, g, err, c.g.RefusedIsSpent)
+	return c.j.converted(tk, &to, g, err)
 }
 
 // breakAll ends all holds by force.
@@ -317,9 +316,9 @@ func (c *caller) breakAll() {
 	if err != nil || state.Fence == 0 {
 		return
 	}
-	c.j.breaks(state.Fence, c.g.RefusedIsSpent)
+	c.j.breaks(state.Fence)
 	fence, err := admin.Break(c.j.t.Context(), "n", state.Fence)
-	c.j.broke(c.g.RefusedIsSpent)
+	c.j.broke()
 	c.j.log(c.who, "break", &driver.Request{}, driver.Grant{Fence: fence}, err)
 	if err == nil {
 		c.j.count("breaks")
