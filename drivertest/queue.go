@@ -117,12 +117,6 @@ func (c *check) behindDead(t *testWaiter, what string) {
 // awaitAnswer waits for the waiter's result.
 func (c *check) awaitAnswer(t *testWaiter, what string) answer { return await(c, t.done, what) }
 
-// awaitTurn waits until the waiter has the name, while others wait behind it.
-func (c *check) awaitTurn(t *testWaiter, what string, behind ...*testWaiter) *lease {
-	c.notOvertaken(t, what, behind...)
-	return c.awaitHold(t, what)
-}
-
 // notOvertaken waits for the waiter's result, while others wait behind it. On a slow machine, a
 // waiter may lose its turn because it claims its reservation too late.
 func (c *check) notOvertaken(t *testWaiter, what string, behind ...*testWaiter) {

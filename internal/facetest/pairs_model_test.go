@@ -85,6 +85,7 @@ type pairModel struct {
 	clock  *stepClock
 	server *memstore.Store
 	table  *pairTable
+	late   int // the most microseconds by which a request comes after its caller has given it up
 
 	mu         sync.Mutex
 	random     *rand.Rand

@@ -88,7 +88,7 @@ func send[T any](c *wire, ctx context.Context, what step, name string, serve fun
 	case lateRequest: // it arrives before it is repeated, because no store knows a released token for ever
 		c.late <- struct{}{}
 		go func() {
-			sleep(context.Background(), x.us(8000))
+			sleep(context.Background(), x.us(x.late))
 			carryOut()
 			<-c.late
 		}()
@@ -195,7 +195,7 @@ func (c ableWire) await(ctx context.Context, r driver.Request, wait func(context
 	c.late <- struct{}{}
 	held := name()
 	go func() {
-		sleep(context.Background(), c.x.us(8000))
+		sleep(context.Background(), c.x.us(c.x.late))
 		out, err := c.s.Release(context.Background(), held, r.Token, 0)
 		c.x.log(held, step{what: "leave queue", token: r.Token, reply: out, err: err})
 		<-c.late

@@ -77,7 +77,7 @@ func TestPairs(t *testing.T) {
 func newPairModel(t *testing.T, kind pairKind, table *pairTable) *pairModel {
 	clock := &stepClock{base: time.Now()}
 	x := &pairModel{
-		report: t.Errorf, kind: kind, clock: clock, server: memstore.New(memstore.WithClock(clock)), table: table,
+		report: t.Errorf, kind: kind, clock: clock, server: memstore.New(memstore.WithClock(clock)), table: table, late: 8000,
 		random: rand.New(rand.NewPCG(rand.Uint64(), 0)), uses: map[int]*use{}, tokens: map[string]*use{}, holders: map[string][]*entry{},
 		writer: map[string]uint64{}, highest: map[string]uint64{}, taken: map[string]driver.Instant{},
 		last: map[string]*padlock.Lock{}, history: map[string][]step{},

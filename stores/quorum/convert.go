@@ -32,6 +32,12 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	was := unknown
 	if h.live {
 		was = h.mode
+		if s.guarantees.Lease { // a member may have missed an Extend, and its lease must last as long as before
+			r.TTL = max(r.TTL, h.until.Sub(s.clock.Now()))
+		}
+		if !r.Shared && was == shared { // a member that missed the demotion mints no fence
+			r.FenceAbove = max(r.FenceAbove, min(h.fence, driver.MaxFenceAbove))
+		}
 	}
 	s.mu.Unlock()
 	c := &conversion{s: s, h: h, r: r, patience: s.timeout(r.TTL)}

@@ -1,0 +1,357 @@
+package facetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// judge knows what each token has, as its callers were told, and checks these rules:
+//
+//   - While an exclusive hold lasts, nobody else gets the name, and while a shared one lasts, nobody
+//     gets it for himself. A repeat, a renewal or a late request never ends a hold.
+//   - A repeat returns the fence and the mode of the hold. So a token that has a shared hold is
+//     granted no exclusive one: the grant says that it is shared, or the error is ErrInvalid.
+//   - A live hold is not refused, lost or expired.
+//   - Fences rise. The name stays taken for the time of AtLeast.
+//   - When all tokens are given up, the name is free.
+//
+// A token that is given up, or whose mode is being changed, has nothing for certain, and answers to
+// requests that were sent before do not count. Break ends every hold with a fence up to the one
+// that it names, also if it arrives late.
+type judge struct {
+	t           *testing.T
+	what        string
+	isComposite bool
+
+	mu       sync.Mutex
+	counts   map[string]int
+	tokens   map[string]*tokenState
+	made     int
+	job      string    // the token that the callers of both processes use
+	highest  uint64    // fence
+	writer   uint64    // the highest fence of an exclusive hold
+	broken   uint64    // holds with this fence, or a lower one, may end at any time
+	breaking int       // calls of Break under way at a composite store
+	unsure   time.Time // what was sent before does not count
+	taken    time.Time
+	by       string    // the token that has taken the name until then
+	end      time.Time // of the leases of the dead
+	past     []string
+}
+
+// tokenState is what a token has.
+type tokenState struct {
+	epoch, busy int       // changes of the mode and ends, and those under way
+	since       time.Time // when a caller knew it
+	until       time.Time
+	shared      bool // also if the hold may be exclusive, and no caller was told
+	told        bool // the store said that it is shared
+	fence       uint64
+	spent       bool // it was given up
+}
+
+// ticket is a request on its way.
+type ticket struct {
+	token string
+	epoch int
+	sent  time.Time
+}
+
+// blame notes a violation. The caller holds mu, or is alone.
+func (j *judge) blame(format string, args ...any) {
+	j.counts["violations"]++
+	if !j.t.Failed() {
+		j.t.Errorf("SAFETY: %s: "+format+"\n\t%s", append(append([]any{j.what}, args...), strings.Join(j.past[max(0, len(j.past)-100):], "\n\t"))...)
+	}
+}
+
+func (j *judge) log(who int, what string, r *driver.Request, g driver.Grant, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counts["calls"]++
+	j.past = append(j.past, fmt.Sprintf("%s caller %d: %s %s %v shared: %v, at least %v: fence %d from %d for %v shared: %v, %v",
+		time.Now().Format("05.000"), who, what, r.Token, r.TTL, r.Shared, r.AtLeast, g.Fence, g.From, g.TTL, g.Shared, err))
+}
+
+func (j *judge) count(what string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counts[what]++
+}
+
+func (j *judge) newToken() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.made++
+	return fmt.Sprint("token-", j.made)
+}
+
+func (j *judge) jobToken() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.job
+}
+
+func (j *judge) token(token string) *tokenState {
+	if j.tokens[token] == nil {
+		j.tokens[token] = &tokenState{}
+	}
+	return j.tokens[token]
+}
+
+func (s *tokenState) live() bool { return time.Now().Before(s.until) }
+
+func (j *judge) isHeld(token string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.token(token).live()
+}
+
+func (j *judge) send(token string) ticket {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return ticket{token, j.token(token).epoch, time.Now()}
+}
+
+// state returns what the token of an answer has, or nil if the answer does not count.
+func (j *judge) state(tk ticket) *tokenState {
+	if s := j.token(tk.token); s.epoch == tk.epoch && s.busy == 0 && !s.spent {
+		return s
+	}
+	return nil
+}
+
+// granted checks a grant. It returns false if the token may have nothing.
+func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.breaking > 0 || !tk.sent.After(j.unsure) {
+		j.token(tk.token).spent = true
+	}
+	s, until := j.state(tk), endOf(tk, g)
+	if s == nil || g.Fence <= j.broken || !time.Now().Before(until) {
+		return false
+	}
+	if j.isComposite && !s.live() && s.fence > 0 {
+		return false // package padlock never asks a composite store again for a lock that has ended
+	}
+	j.counts["grants"]++
+	switch was := *s; {
+	case !was.live() && (g.Fence == 0 || g.Fence != was.fence): // else a renewal with a lost answer has kept the hold
+		s.shared, s.told, s.fence, s.since, s.until = r.Shared || g.Shared, false, g.Fence, time.Now(), until
+		j.begins(tk.token, s)
+	case g.Fence != was.fence:
+		j.blame("%s had fence %d, and a repeat has %d", tk.token, was.fence, g.Fence)
+	case !r.Shared && !g.Shared: // so a caller that asked for a shared hold has an exclusive one
+		if was.told {
+			j.blame("%s is granted an exclusive hold, and has a shared one", tk.token)
+		}
+		s.shared, j.writer = false, max(j.writer, s.fence)
+	}
+	s.told = s.shared && (s.told || g.Shared)
+	if until.After(s.until) {
+		s.until = until
+	}
+	j.alone(tk.token, s)
+	if now := time.Now(); j.by != tk.token && now.Before(j.taken) {
+		j.blame("%s is granted, and %s has taken the name for another %v", tk.token, j.by, j.taken.Sub(now))
+	}
+	if end := tk.sent.Add(r.AtLeast); r.AtLeast > 0 && !s.shared && end.After(j.taken) {
+		j.taken, j.by = end, tk.token
+	}
+	return true
+}
+
+// endOf returns when the lease of a grant ends.
+func endOf(tk ticket, g driver.Grant) time.Time {
+	if g.From != 0 {
+		return time.Now().Add(g.From.Sub(driver.SystemClock().Now()) + g.TTL)
+	}
+	return tk.sent.Add(g.TTL)
+}
+
+// begins checks the fence of a hold that begins or becomes exclusive.
+func (j *judge) begins(token string, s *tokenState) {
+	if s.fence < j.writer || !s.shared && s.fence <= j.highest {
+		j.blame("%s has fence %d (shared: %v), the highest was %d, that of an exclusive hold %d", token, s.fence, s.shared, j.highest, j.writer)
+	}
+	if j.highest = max(j.highest, s.fence); !s.shared {
+		j.writer = max(j.writer, s.fence)
+	}
+}
+
+// alone checks that no other token has a hold that excludes s.
+func (j *judge) alone(token string, s *tokenState) {
+	for other, o := range j.tokens {
+		if other != token && o.live() && s.live() && !(o.shared && s.shared) {
+			j.blame("two have the name: %s with fence %d (shared: %v), for another %v, and %s with fence %d (shared: %v)",
+				other, o.fence, o.shared, time.Until(o.until), token, s.fence, s.shared)
+		}
+	}
+}
+
+// denied checks a refusal, or that a hold has ended.
+func (j *judge) denied(tk ticket, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if s := j.state(tk); s != nil && s.live() && s.since.Before(tk.sent) {
+		j.blame("%s has the name for another %v, and the answer is: %v", tk.token, time.Until(s.until), err)
+	}
+}
+
+func (j *judge) extended(tk ticket, g driver.Grant) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s, until := j.state(tk), endOf(tk, g)
+	if s == nil || !s.live() {
+		return
+	}
+	if until.After(s.until) {
+		s.until = until
+	}
+	if g.Shared && !s.shared {
+		j.blame("%s has an exclusive hold, and Extend says that it is shared", tk.token)
+	}
+	j.alone(tk.token, s)
+}
+
+// convert notes that the mode of a token is about to change.
+func (j *judge) convert(r *driver.Request) ticket {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.token(r.Token)
+	r.Shared = !s.shared
+	s.shared = true // for a demotion: readers may come in from now on
+	if r.Shared && j.by == r.Token {
+		j.taken = time.Time{}
+	}
+	s.epoch++
+	s.busy++
+	return ticket{r.Token, s.epoch, time.Now()}
+}
+
+// converted checks the answer. It returns false if the mode is not known. After an uncertain
+// demotion, a composite store knows that the hold may be shared, and a caller may go on.
+func (j *judge) converted(tk ticket, r *driver.Request, g driver.Grant, err error) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.token(tk.token)
+	s.busy--
+	known := j.state(tk) != nil && s.live()
+	s.epoch++
+	switch {
+	case r.Shared && err == nil:
+		if known && g.Fence != s.fence {
+			j.blame("a demotion changed fence %d to %d", s.fence, g.Fence)
+		}
+		j.counts["demotions"]++
+		s.told = true
+		return true
+	case err == nil && known:
+		j.counts["promotions"]++
+		if s.shared = false; s.told || g.Fence != s.fence { // else it was exclusive, and no caller was told
+			s.fence = g.Fence
+			j.begins(tk.token, s)
+		}
+		s.told = false
+		j.alone(tk.token, s)
+		return true
+	case isGone(err) && known:
+		j.blame("%s has the name for another %v, and Convert says: %v", tk.token, time.Until(s.until), err)
+	}
+	if r.Shared {
+		return known && j.isComposite && errors.Is(err, driver.ErrUncertain)
+	}
+	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrPromotionConflict)
+}
+
+// over notes that a token is about to be released.
+func (j *judge) over(token string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.token(token)
+	s.spent, s.until = true, time.Time{}
+	if token == j.job {
+		j.made++
+		j.job = fmt.Sprint("job-", j.made)
+	}
+}
+
+// died notes that a caller leaves its hold to the lease. A request that prolongs it may still be
+// on its way.
+func (j *judge) died() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counts["deaths"]++
+	j.end = time.Now().Add(3 * modelTTLs[len(modelTTLs)-1])
+}
+
+// breaks notes that all holds with a fence up to seen may end from now on. A member of a composite
+// store may break such a hold late, after a repeat of its token was granted by the other members.
+// So the token counts no more, as in package padlock, whose lock is lost then.
+func (j *judge) breaks(seen uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken = max(j.broken, seen); j.isComposite {
+		j.breaking++
+	}
+	for _, s := range j.tokens {
+		if s.fence <= seen {
+			s.until = time.Time{}
+			s.spent = s.spent || j.isComposite && s.fence > 0
+		}
+	}
+	j.taken = time.Time{}
+}
+
+// broke notes that Break has returned. A quorum may have broken what one member had granted to a
+// request that was still under way at others, so such a request does not count.
+func (j *judge) broke() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.isComposite {
+		return
+	}
+	j.breaking--
+	j.unsure = time.Now()
+	for _, s := range j.tokens {
+		s.until = time.Time{}
+	}
+	j.taken = time.Time{}
+}
+
+func (j *judge) minted(fence uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.highest = max(j.highest, fence)
+}
+
+// checkFree waits for late requests, clean-ups and the leases of the dead. Then the name must be
+// free. With an observed clock, a lease or cool-down ends only when the process has looked twice.
+func (j *judge) checkFree(c *caller) {
+	again := time.Second
+	if c.g.Observed {
+		again = 2 * modelTTLs[len(modelTTLs)-1]
+	}
+	for i, d := range []time.Duration{max(4*time.Second, time.Until(j.end)), again} {
+		sleep(context.Background(), d)
+		r := driver.Request{Name: "n", Token: j.newToken(), TTL: modelTTLs[0]}
+		tk := j.send(r.Token)
+		g, err := c.Acquire(j.t.Context(), r)
+		j.log(c.who, "last acquire", &r, g, err)
+		if err == nil {
+			j.granted(tk, &r, g)
+			c.giveUp(r.Token)
+			return
+		} else if i == 1 {
+			j.blame("nobody has the name, and it is not free: %v", err)
+		}
+	}
+}
