@@ -179,9 +179,9 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 			h.mode, h.atLeast = old.mode, max(h.atLeast, old.atLeast)
 			old.endHold()
 		}
-		if h.mode == unknown && s.toldShared(t.answers) {
-			h.setMode(true) // even if the imported key says that the hold is exclusive
-		}
+	}
+	if (h.mode == unknown || !t.swap) && s.toldShared(t.answers) {
+		h.setMode(true) // even if the imported key, or a request that repeats the token, says exclusive
 	}
 	return s.grant(h, t.sent, secured)
 }

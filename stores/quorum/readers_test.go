@@ -72,6 +72,20 @@ func TestReaderAfterAMemberCameBack(t *testing.T) {
 	})
 }
 
+// A process asks for an exclusive hold with the token of a shared one that another process took. The
+// members confirm the shared hold, so the grant says that it is shared.
+func TestExclusiveRepeatOfASharedHold(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, b, first := open(), open(), reader("n")
+		take(t, a, first)
+		take(t, a, reader("n"))
+		first.Shared = false
+		if g := take(t, b, first); !g.Shared {
+			t.Error("two readers have the name, and one of them is granted an exclusive hold")
+		}
+	})
+}
+
 func TestSharedFenceIsPromisedAsFarAsItGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for rule, want := range map[quorum.Rule]driver.Promise{quorum.Majority: driver.PromisePartly, quorum.All: driver.PromiseYes} {
