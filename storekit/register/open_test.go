@@ -77,9 +77,13 @@ func TestOpen(t *testing.T) {
 type careless struct{ *front }
 
 func (c careless) Put(ctx context.Context, name string, data []byte, _ string) error {
-	v, err := c.Get(ctx, name)
-	if err != nil {
-		return err
+	for {
+		v, err := c.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err = c.front.Put(ctx, name, data, v.Version); !errors.Is(err, register.ErrChanged) {
+			return err
+		}
 	}
-	return c.front.Put(ctx, name, data, v.Version)
 }
