@@ -24,7 +24,7 @@ import (
 //
 // A token that is given up, or whose mode is being changed, has nothing for certain, and answers to
 // requests that were sent before do not count. Break ends every hold with a fence up to the one
-// that it names, also if it arrives late.
+// that it names, even if it arrives late.
 type judge struct {
 	t           *testing.T
 	what        string
@@ -51,7 +51,7 @@ type tokenState struct {
 	epoch, busy int       // changes of the mode and ends, and those under way
 	since       time.Time // when a caller knew it
 	until       time.Time
-	shared      bool // also if the hold may be exclusive, and no caller was told
+	shared      bool // false only if a caller was told that the hold is exclusive
 	told        bool // the store said that it is shared
 	fence       uint64
 	spent       bool // it was given up
@@ -256,7 +256,7 @@ func (j *judge) converted(tk ticket, r *driver.Request, g driver.Grant, err erro
 		return true
 	case err == nil && known:
 		j.counts["promotions"]++
-		if s.shared = false; s.told || g.Fence != s.fence { // else it was exclusive, and no caller was told
+		if s.shared = false; s.told || g.Fence != s.fence { // otherwise the hold was exclusive before, and no caller knew
 			s.fence = g.Fence
 			j.begins(tk.token, s)
 		}

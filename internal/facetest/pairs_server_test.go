@@ -152,18 +152,13 @@ func (c *wire) SamePlace(driver.Store) bool                 { return false }
 // ableWire is a wire to a server with every ability.
 type ableWire struct{ *wire }
 
-// Wait hands over a hold, a reservation that can be used at once, or one that must be claimed.
+// Wait hands over a hold, or a reservation.
 func (c ableWire) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	kind := c.x.n(3)
-	if kind > 0 {
+	if c.x.n(3) > 0 {
 		r.TTL, r.AtLeast = min(r.TTL, driver.MaxReservation), 0
 	}
 	wait := func(ctx context.Context) (driver.Grant, error) { return c.s.Wait(ctx, r, reserve) }
-	g, err := c.await(ctx, r, wait, func() string { return r.Name }, reserve)
-	if kind == 1 {
-		g.From = 0
-	}
-	return g, err
+	return c.await(ctx, r, wait, func() string { return r.Name }, reserve)
 }
 
 // await is for a wait in the store. If it fails, the server gives up the place, and what it has

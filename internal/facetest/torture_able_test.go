@@ -24,17 +24,13 @@ func (s able) Pass(ctx context.Context, token string, next driver.Request) (out 
 	return out, g, err
 }
 
-// Wait hands over a hold, a reservation that can be used at once, or one that must be claimed.
+// Wait hands over a hold, or a reservation.
 func (s able) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
-	kind := s.x.n(3)
-	if kind > 0 {
+	if s.x.n(3) > 0 {
 		q.TTL, q.AtLeast = driver.MaxReservation, 0
 	}
 	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { g, err = s.Store.Wait(ctx, q, reserve); return err })
-	if kind == 1 {
-		g.From = 0
-	}
 	return g, err
 }
 

@@ -202,6 +202,48 @@ func TestPromotionNeedsItsFence(t *testing.T) {
 	})
 }
 
+// A promotion has a greater fence even if the member with the greatest one missed the demotion.
+func TestPromotionAfterAMissedDemotion(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		c[2].clock.ahead.Store(int64(time.Hour))
+		a.links[0].set(func(op string) fault { // so it keeps a lower fence
+			if op == "raise" {
+				return down
+			}
+			return fault{}
+		})
+		g := take(t, a, r)
+		pass(time.Millisecond)
+		a.these(down, 3)
+		if _, err := convert(t, a, r, true); err != nil {
+			t.Fatal(err)
+		}
+		a.heal()
+		a.these(down, 2)
+		if up := promoted(t, a, r); up.Fence <= g.Fence {
+			t.Errorf("SAFETY: fence %d, and %d after the promotion", g.Fence, up.Fence)
+		}
+	})
+}
+
+// A conversion never shortens the lease, even if a member missed the last Extend.
+func TestConversionKeepsTheLease(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, r := open(), request("n")
+		take(t, a, r)
+		a.these(down, 3)
+		if _, err := a.Extend(t.Context(), r.Name, r.Token, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		a.heal()
+		a.these(down, 2)
+		if g, err := convert(t, a, r, true); err != nil || g.TTL < 50*time.Minute {
+			t.Errorf("an hour was left, and the conversion returns %+v, %v", g, err)
+		}
+	})
+}
+
 // A demotion whose outcome is unknown may have let readers in, so it counts as done.
 func TestUncertainDemotion(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -205,35 +204,5 @@ func moveSlot(t *testing.T, nodes []*server.Server, slot string, from, to int) {
 	}
 	for _, i := range []int{to, from, 3 - to - from} {
 		ask(t, nodes[i], "CLUSTER", "SETSLOT", slot, "NODE", ids[to])
-	}
-}
-
-// TestClusterHandsOverWithoutAClaim: in a cluster, a waiter knows when its reservation ends, so it
-// uses the reservation without a claim.
-func TestClusterHandsOverWithoutAClaim(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	nodes := server.RedisCluster(t)
-	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
-	a, b := clusterStore(t, address), clusterStore(t, address)
-	for i, node := range nodes {
-		name := nameOn(t, node, "job")
-		eventually(t, "a reservation that can be used at once, of a name at node "+strconv.Itoa(i), func() bool {
-			r := request(name)
-			take(t, a, r)
-			w := waits(t, b, name)
-			free(t, a, r)
-			got := <-w.done
-			if got.err != nil || got.g.TTL <= 0 {
-				t.Fatalf("Wait: %+v, %v", got.g, got.err)
-			}
-			if from := got.g.From; from != 0 && (from > driver.SystemClock().Now() || got.g.TTL > driver.MaxReservation) {
-				t.Errorf("the reservation begins at %v for %v", from, got.g.TTL)
-			}
-			if _, err := b.Release(t.Context(), name, w.r.Token, 0); err != nil {
-				t.Fatal(err)
-			}
-			return got.g.From != 0
-		})
 	}
 }

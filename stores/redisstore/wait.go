@@ -175,7 +175,7 @@ func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.D
 		return a.joinGranted(sent, number(&m))
 	}
 	parts, err := m.ToArray()
-	if err != nil || len(parts) < 1 {
+	if err != nil || len(parts) == 0 {
 		return g, 0, err
 	}
 	return g, time.Duration(number(&parts[0])) * time.Millisecond, nil
