@@ -68,8 +68,6 @@ type State struct {
 	Intent Intent        `json:"intent,omitzero"` // the reader that waits for its promotion
 	Taken  []string      `json:"taken,omitempty"` // tokens of holds that were broken, or that lapsed before others came
 	Spent  []Spent       `json:"spent,omitempty"` // tokens that must not be granted any more
-
-	unclaimed []Hold // the reservations that the last Trim has removed; no store writes them
 }
 
 // A Hold is a hold that was granted, or a reservation: the name was handed over to a waiter that
@@ -116,14 +114,7 @@ func (s *State) Trim(now Now) {
 		s.Spent[i].Until = min(s.Spent[i].Until, now.end(SpentFor))
 	}
 	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Until <= now.At })
-	s.unclaimed = s.unclaimed[:0]
-	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool {
-		if lapsed := h.Reserved && h.Until <= now.At; lapsed {
-			s.unclaimed = append(s.unclaimed, h)
-			return true
-		}
-		return false
-	})
+	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Reserved && h.Until <= now.At })
 	for i := range s.Holds {
 		if h := &s.Holds[i]; h.Reserved {
 			h.Until = min(h.Until, now.end(driver.MaxReservation))
@@ -345,10 +336,6 @@ func (s *State) releaseNothing(token string, now Now) driver.Outcome {
 	s.Spent = slices.DeleteFunc(s.Spent, func(p Spent) bool { return p.Token == token })
 	s.Spent = append(s.Spent, Spent{token, now.end(SpentFor)})
 	s.Spent = s.Spent[max(0, len(s.Spent)-maxTokens):]
-	// The waiter may have used its reservation without a claim.
-	if slices.ContainsFunc(s.unclaimed, func(h Hold) bool { return h.Token == token && !s.overtaken(&h) }) {
-		return driver.OutcomeExpired
-	}
 	return driver.OutcomeGone
 }
 

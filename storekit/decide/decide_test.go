@@ -127,7 +127,7 @@ func TestReservations(t *testing.T) {
 	}
 	for _, row := range []row{
 		{"a live reservation", reserved, 1, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeReleased},
-		{"a lapsed reservation, nobody came", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeExpired},
+		{"a lapsed reservation, nobody came", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 		{"a lapsed reservation, somebody came", came, 13, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 	} {
 		row.check(t)

@@ -187,9 +187,6 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 		return driver.OutcomeTaken
 	default:
 		a.has, a.spent = false, m.end(decide.SpentFor)
-		if had && !overtaken {
-			return driver.OutcomeExpired
-		}
 		return driver.OutcomeGone
 	}
 }
