@@ -91,9 +91,8 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	var c *conn
 	for again := true; again; {
-		c, err = s.lock(f, r.Shared, func(c *conn) error {
+		_, err = s.lock(f, r.Shared, func(c *conn) error {
 			h, err = s.grant(f, c, r, b)
 			return err
 		})
@@ -102,10 +101,6 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 	}
 	if err != nil {
 		return nil, err
-	}
-	if c.size < int64(b.wrote) {
-		// Another program cut the file short while the mapped page was written.
-		_ = c.pwrite(b.out[:b.wrote], 0)
 	}
 	f.holds = append(f.holds, h)
 	return h, nil

@@ -17,7 +17,7 @@ func TestAcquireAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 * hotUses {
+	for range 16 {
 		turn()
 	}
 	if n := testing.AllocsPerRun(500, turn); n > 0 {

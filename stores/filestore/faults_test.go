@@ -33,49 +33,24 @@ func TestLostRecord(t *testing.T) {
 		"text":    func(path string) error { return overwrite(path, []byte("4711\n")) },
 		"zeroes":  func(path string) error { return overwrite(path, make([]byte, 100_000)) },
 	} {
-		for _, uses := range []int{1, 20} { // before and after the file is mapped
-			s := open(t, t.TempDir())
-			other := open(t, s.Dir())
-			for range uses {
-				take(t, s, request("job", "us"))
-				release(t, s, "job", "us", driver.OutcomeReleased)
-			}
-			first := take(t, s, request("job", "us"))
-			if err := spoil(pathOf(s, "job")); err != nil {
-				t.Fatal(err)
-			}
-			refused(t, other, request("job", "them"))
-			held(t, s, "job", "us") // writes the record again
-			if h := refused(t, other, request("job", "them")); h.Holds[0].Label != "us" {
-				t.Errorf("%s: held by %+v", what, h.Holds)
-			}
-			if err := spoil(pathOf(s, "job")); err != nil {
-				t.Fatal(err)
-			}
-			release(t, s, "job", "us", driver.OutcomeReleased)
-			if next := take(t, other, request("job", "them")); next.Fence <= first.Fence {
-				t.Errorf("SAFETY: %s: fences went from %d to %d", what, first.Fence, next.Fence)
-			}
+		s := open(t, t.TempDir())
+		other := open(t, s.Dir())
+		first := take(t, s, request("job", "us"))
+		if err := spoil(pathOf(s, "job")); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// If the file was cut short, a write to its mapped page succeeds, but the bytes do not reach the
-// file. So the store uses an ordinary write.
-func TestCutBetweenHolds(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	other := open(t, s.Dir())
-	for range 20 {
-		take(t, s, request("job", "us"))
+		refused(t, other, request("job", "them"))
+		held(t, s, "job", "us") // writes the record again
+		if h := refused(t, other, request("job", "them")); h.Holds[0].Label != "us" {
+			t.Errorf("%s: held by %+v", what, h.Holds)
+		}
+		if err := spoil(pathOf(s, "job")); err != nil {
+			t.Fatal(err)
+		}
 		release(t, s, "job", "us", driver.OutcomeReleased)
-	}
-	if err := os.Truncate(pathOf(s, "job"), 40); err != nil {
-		t.Fatal(err)
-	}
-	take(t, s, request("job", "us"))
-	if h := refused(t, other, request("job", "them")); h.Holds[0].Label != "us" {
-		t.Errorf("held by %+v", h.Holds)
+		if next := take(t, other, request("job", "them")); next.Fence <= first.Fence {
+			t.Errorf("SAFETY: %s: fences went from %d to %d", what, first.Fence, next.Fence)
+		}
 	}
 }
 
@@ -90,9 +65,8 @@ func overwrite(path string, b []byte) error {
 	return err
 }
 
-// Somebody cuts the file to nothing again and again, as a shell does with >,
-// while its first page is mapped.
-func TestTruncationUnderAMappedPage(t *testing.T) {
+// Somebody cuts the file to nothing again and again, as a shell does with >.
+func TestTruncationUnderUse(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	take(t, s, request("job", "us"))
@@ -122,30 +96,6 @@ func TestTruncationUnderAMappedPage(t *testing.T) {
 	}
 	close(stop)
 	cutting.Wait()
-}
-
-func TestTouchPageSurvivesAFault(t *testing.T) {
-	t.Parallel()
-	file, err := os.Create(t.TempDir() + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	page, err := syscall.Mmap(int(file.Fd()), 0, pageSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Munmap(page)
-	var b [16]byte
-	if touchPage(b[:], page) || touchPage(page, b[:]) {
-		t.Error("an empty file has no page to touch")
-	}
-	if err := file.Truncate(1); err != nil {
-		t.Fatal(err)
-	}
-	if !touchPage(b[:], page) || !touchPage(page, []byte("x")) {
-		t.Error("a file of one byte has a page")
-	}
 }
 
 // Fences grow even if the wall clock is set back, as long as the file exists.

@@ -110,7 +110,7 @@ func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence
 		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
 		lease: lease{sha256.Sum256([]byte(r.Token)), keepUntil},
 	}
-	if err := b.writeWhole(c); err != nil {
+	if err := b.write(c); err != nil {
 		return driver.Grant{}, unavailable(f.path, err)
 	}
 	return driver.Grant{Fence: fence, From: from, TTL: ttl}, nil
@@ -132,7 +132,7 @@ func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left tim
 		if err := edit(left, wall); err != nil {
 			return err
 		}
-		if err := b.writeWhole(c); err != nil {
+		if err := b.write(c); err != nil {
 			return unavailable(f.path, err)
 		}
 		return nil

@@ -355,7 +355,6 @@ type buffer struct {
 	out       [headMax]byte
 	rec, next record
 	got       int // how many bytes of in were read
-	wrote     int // how many bytes of out were written
 }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -363,28 +362,19 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // read reads the head record of a file. The record is not valid if the file has none, or if the
 // system reports an error. The record and its bytes belong to b.
 func (b *buffer) read(c *conn) *record {
-	b.got = c.readHead(b.in[:])
+	b.got, _ = c.pread(b.in[:], 0)
 	b.rec.decode(b.in[:b.got])
 	return &b.rec
 }
 
-// write writes b.next. If the process is killed meanwhile, the record may be damaged.
-func (b *buffer) write(c *conn) error { return c.writeHead(b.text()) }
-
-// writeWhole writes b.next with one system call. So even if the process is killed, the file has
-// either the old record or the new one.
-func (b *buffer) writeWhole(c *conn) error {
-	err := c.pwrite(b.text(), 0)
-	if err == nil {
-		c.size = max(c.size, int64(b.wrote))
-	}
-	return err
-}
-
-// text returns the bytes of b.next.
-func (b *buffer) text() []byte {
+// write writes b.next with one system call. So even if the process is killed, the file has either
+// the old record or the new one.
+func (b *buffer) write(c *conn) error {
 	b.next.boot = machine().boot
 	text := b.next.encode(b.out[:0])
-	b.wrote = len(text)
-	return text
+	err := c.pwrite(text, 0)
+	if err == nil {
+		c.size = max(c.size, int64(len(text)))
+	}
+	return err
 }

@@ -19,7 +19,6 @@ type conn struct {
 	stuck    bool   // unlock failed, so only close frees the lock
 	path     string // ends with a zero byte
 	size     int64  // the size of the file when its path was last checked
-	hotPage
 }
 
 // openConn opens a lock file, and makes it if it does not exist. It tries without O_CREAT first,
@@ -156,7 +155,6 @@ func descriptorLimit() int {
 }
 
 func (c *conn) close() {
-	c.unmap()
 	_ = syscall.Close(c.fd)
 }
 

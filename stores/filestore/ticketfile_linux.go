@@ -42,6 +42,7 @@ func (q *ticketQueue) roomFor(c *conn, number uint64) error {
 }
 
 func (q *ticketQueue) roomAt(c *conn, offset int64) error {
+	const pageSize = 4096
 	page := offset / pageSize
 	if q.allocated.Load()&(1<<page) != 0 {
 		return nil
@@ -81,10 +82,6 @@ func lengthen(fd int, size int64) error {
 func (c *conn) queueHeader(start []byte) (h queueHeader) {
 	var b [queueSize]byte
 	switch {
-	case c.page != nil:
-		if !touchPage(b[:], c.page[queueOffset:]) {
-			return h
-		}
 	case len(start) >= queueOffset+queueSize:
 		copy(b[:], start[queueOffset:])
 	case start == nil:
