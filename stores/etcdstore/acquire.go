@@ -27,7 +27,6 @@ type attempt struct {
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
 	ownPlace keyVersion     // the place in the queue that the hold keeps, or zero
-	next     string         // the waiters behind ownPlace; see waitersBehind
 	end      driver.Instant // the hold does not end before
 	revision int64          // of the last change
 	since    time.Time
@@ -200,7 +199,7 @@ func (a *attempt) isRefused(st *state) bool {
 func (a *attempt) apply(ctx context.Context, st *state, makeChange func(*state) (*change, error)) error {
 	revision, err := a.s.conn.applyChange(ctx, st, func(st *state) (*change, error) {
 		// Forget an earlier decision, which was not carried out.
-		a.granted, a.strange, a.ownPlace, a.next, a.end, a.entry = false, false, keyVersion{}, "", a.lease.end, entry{}
+		a.granted, a.strange, a.ownPlace, a.end, a.entry = false, false, keyVersion{}, a.lease.end, entry{}
 		return makeChange(st)
 	})
 	a.revision = revision
@@ -253,9 +252,7 @@ func (a *attempt) takeName(st *state) (*change, error) {
 }
 
 // keepHold returns the change for a token that has the hold e already. The change gives the hold a
-// full lease, unless the hold's lease lasts long enough. If the previous holder's Release passed
-// the name on to this hold, the change also deletes the place in the queue that the previous hold
-// kept.
+// full lease, unless the hold's lease lasts long enough.
 func (a *attempt) keepHold(ctx context.Context, st *state, e *entry) (*change, error) {
 	lease, err := a.leaseFor(ctx, e)
 	if err != nil {
@@ -264,15 +261,9 @@ func (a *attempt) keepHold(ctx context.Context, st *state, e *entry) (*change, e
 	a.entry, a.granted = *e, true
 	todo := &change{}
 	todo.requireEntry(e)
-	h := a.s.holds.find(a.r.Name, a.id)
 	place := st.find(waiting, e.ID)
 	if place != nil && e.kind == exclusive {
 		a.ownPlace = keyVersion{place.key, place.modified}
-		// Release can pass the name on only if the hold has a place in the queue and no AtLeast.
-		// Only then does the hold need the list of waiters.
-		if h != nil && h.fencing() == e.Fence && a.guard == 0 {
-			a.next = h.next
-		}
 	}
 	if lease != e.lease {
 		todo.ops = append(todo.ops, putKey(e.key, e.value, lease))
@@ -281,11 +272,6 @@ func (a *attempt) keepHold(ctx context.Context, st *state, e *entry) (*change, e
 			todo.requireEntry(place)
 			todo.ops = append(todo.ops, putKey(place.key, place.value, lease))
 			a.ownPlace.modified = 0
-		}
-	}
-	for i := range st.entries {
-		if told := &st.entries[i]; told.PassedTo == e.ID {
-			todo.ops = append(todo.ops, deleteKey(told.key))
 		}
 	}
 	if a.guard != 0 {
@@ -356,7 +342,7 @@ func (a *attempt) grant() driver.Grant {
 		return driver.Grant{}
 	}
 	h := &hold{name: a.r.Name, id: a.id, key: a.entry.key, fence: a.entry.Fence, reader: a.entry.kind == shared,
-		ownPlace: a.ownPlace, next: a.next, since: a.sent, seen: a.sent, end: a.end, extended: a.sent}
+		ownPlace: a.ownPlace, since: a.sent, seen: a.sent, end: a.end, extended: a.sent}
 	h.modified.Store(a.entry.modified)
 	h.strange.Store(a.strange)
 	a.s.holds.remember(h)

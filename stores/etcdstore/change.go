@@ -62,12 +62,11 @@ func (st *state) unchanged() []*pb.Compare {
 }
 
 // deleteOthers adds operations that delete the token's place in the queue and its intent to be
-// promoted. A previous holder may have passed the name on to the token. Then deleteOthers also
-// deletes the previous holder's place.
+// promoted.
 func (st *state) deleteOthers(todo *change, id string) {
 	for i := range st.entries {
 		e := &st.entries[i]
-		if (e.kind == waiting || e.kind == intending) && e.ID == id || e.kind == waiting && e.PassedTo == id {
+		if (e.kind == waiting || e.kind == intending) && e.ID == id {
 			todo.ops = append(todo.ops, deleteKey(e.key))
 		}
 	}

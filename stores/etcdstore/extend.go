@@ -39,11 +39,6 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 }
 
 func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.Grant, error) {
-	if h.shortRequest != nil && ttl != 0 {
-		r := *h.shortRequest
-		r.TTL = ttl
-		return s.fullLease(ctx, r)
-	}
 	now := s.cfg.clock.Now()
 	if ttl != 0 {
 		h.noteExtend(now)

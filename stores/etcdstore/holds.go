@@ -20,16 +20,6 @@ type hold struct {
 	// ownPlace is the place in the queue in which the caller waited. The hold keeps this place. If
 	// the caller did not wait, ownPlace is zero.
 	ownPlace keyVersion
-	// previousPlace is the previous holder's place in the queue. It is set only if the previous
-	// holder passed the name on to this hold.
-	previousPlace keyVersion
-	// next lists the waiters that stood behind the hold when it was granted; see waitersBehind.
-	next string
-	// A hold that a Release passed on has a short lease at first. While it has this lease,
-	// shortRequest is the request of the hold. Otherwise shortRequest is nil.
-	shortRequest *driver.Request
-	// stop ends the timer that handOver has started.
-	stop func() bool
 
 	modified atomic.Int64 // the revision of the last write of the key
 	// strange is true if another store may have moved or extended the hold. The hold may then end
@@ -117,11 +107,8 @@ func (h *holds) sweep() {
 	h.afterSweep = len(h.all)
 }
 
-// leaveGroup takes the hold out of its group. It also stops the timer of a hold that was passed on.
+// leaveGroup takes the hold out of its group.
 func (n *hold) leaveGroup() {
-	if n.stop != nil {
-		n.stop()
-	}
 	n.mu.Lock()
 	g := n.group
 	n.group = nil

@@ -109,9 +109,6 @@ func (s *Store) list(ctx context.Context, from string) (states []*state, err err
 			break
 		}
 	}
-	for _, st := range states {
-		st.nameHolder()
-	}
 	return states, nil
 }
 

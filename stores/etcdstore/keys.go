@@ -38,8 +38,8 @@ import (
 //	step                         compares
 //	Acquire, the claim of the    no key keeps the caller out
 //	first waiter
-//	Release, a hand-over, a      the last write of the key is the store's own
-//	move to another lease
+//	Release, a move to another   the last write of the key is the store's own
+//	lease
 //	verification                 the value begins with the fence and the hash of the token;
 //	                             otherwise the hold is lost, or another store changed it
 //	IsHolder                     the same, and a move to another lease does not change the value.
@@ -49,15 +49,12 @@ import (
 //	a new place in the queue     one key that keeps the caller out still exists (a hold, a
 //	                             cool-down, an intent) or was not written again (a place); the
 //	                             new key is free
-//	Pass                         the last write of the key and of its places, and that the name
-//	                             has no other key; otherwise it only ends the hold
 //	deletion of a place that     the last write of the place; otherwise another waiter has the
 //	the hold kept                key, and keeps it
 //
 // A new place does not compare all keys: of n waiters that come at once, each would repeat its
-// transaction for every other one. It does not compare the last write of a hold either: a process
-// that passes the name on among its own goroutines writes the key again and again, and a waiter of
-// another process would never get its place.
+// transaction for every other one. It does not compare the last write of a hold either: an
+// Extend may write it.
 type kind byte
 
 const (

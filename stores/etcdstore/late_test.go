@@ -17,6 +17,10 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
+// placesLast are the settings of a server in tests in which no waiter may lose its place. With the
+// default, the lease of the places lasts for 2 s, and a busy machine may renew it too late.
+var placesLast = server.EtcdOptions{MinLease: 6 * time.Second}
+
 // A slowKV holds requests back. A request that drop returns true for is not sent: it goes to the
 // channel held, and the caller gets an error when its context ends.
 type slowKV struct {

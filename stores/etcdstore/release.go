@@ -36,15 +36,6 @@ func (s *Store) release(ctx context.Context, name, id string, keep time.Duration
 	if h == nil || h.recalled || keep > 0 {
 		return s.endHold(ctx, p, name, id, h, keep)
 	}
-	if h.next != "" {
-		passed, err := s.passOn(ctx, &p, h)
-		if err != nil {
-			return driver.OutcomeGone, err
-		}
-		if passed {
-			return driver.OutcomeReleased, nil
-		}
-	}
 	reply, err := s.conn.commit(ctx, []*pb.Compare{writtenAt(h.key, h.modified.Load())}, h.deletions(&p), nil)
 	if err != nil {
 		return driver.OutcomeGone, err
@@ -61,10 +52,8 @@ func (h *hold) deletions(p *nameKeys) []*pb.RequestOp {
 	if h.reader { // also delete the intent, if there is one; it has the part of the hold
 		todo = append(todo, deleteKey(p.key(intending, h.key[len(p.key(shared, "")):])))
 	}
-	for _, k := range []keyVersion{h.ownPlace, h.previousPlace} {
-		if k.key != "" {
-			todo = append(todo, deleteIfWrittenAt(k.key, k.modified))
-		}
+	if h.ownPlace.key != "" {
+		todo = append(todo, deleteIfWrittenAt(h.ownPlace.key, h.ownPlace.modified))
 	}
 	return todo
 }

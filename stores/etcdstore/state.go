@@ -25,14 +25,9 @@ type record struct {
 	// cool-down for Request.AtLeast is already written when the hold is granted. The cool-down has
 	// no effect as long as the hold exists.
 	Follows string `json:"of,omitempty"`
-	// Alone is set for a waiter whose request has FenceAbove or AtLeast. The Release of another
-	// process cannot grant such a request, so the waiter takes the name itself.
+	// Alone is set for each waiter. Older builds of padlock do not pass a name on to such a waiter,
+	// which would not notice it.
 	Alone bool `json:"alone,omitempty"`
-	// PassedTo and Waiters are set in the place of a holder that has passed the name on. PassedTo
-	// is the ID of the new holder. Waiters lists the waiters behind the new holder; see
-	// waitersBehind. A place with PassedTo does not count as a waiter.
-	PassedTo string `json:"to,omitempty"`
-	Waiters  string `json:"next,omitempty"`
 }
 
 func (r *record) text() string {
@@ -89,26 +84,12 @@ func stateOf(p nameKeys, name string, reply *pb.TxnResponse) *state {
 			st.fence = max(st.fence, e.Fence)
 		}
 	}
-	st.nameHolder()
 	for _, r := range reply.Responses[1:] {
 		for _, kv := range r.GetResponseRange().Kvs {
 			st.fence = max(st.fence, fenceOf(kv.Value))
 		}
 	}
 	return st
-}
-
-// nameHolder fills in the Holder of a hold that a Release made for a waiter. The process that
-// released the name did not know that Holder, so it wrote the hold without one. The waiter's place
-// in the queue still contains the Holder.
-func (st *state) nameHolder() {
-	for i := range st.entries {
-		e := &st.entries[i]
-		if place := st.find(waiting, e.ID); e.kind == exclusive && place != nil && e.Holder == (driver.Holder{}) {
-			e.Holder = place.Holder
-			e.value = e.text()
-		}
-	}
 }
 
 func entryOf(dir string, kv *mvccpb.KeyValue) (entry, bool) {
@@ -219,7 +200,7 @@ func (st *state) waiterAhead(ownRevision int64, reader bool) *entry {
 	for i := range st.entries {
 		e := &st.entries[i]
 		switch {
-		case e.kind != waiting || e.PassedTo != "" || ownRevision != 0 && e.created >= ownRevision || reader && e.Shared:
+		case e.kind != waiting || ownRevision != 0 && e.created >= ownRevision || reader && e.Shared:
 		case last == nil || e.created > last.created:
 			last = e
 		}
@@ -238,7 +219,7 @@ func (st *state) reading() bool {
 
 func (st *state) waiters() (n int) {
 	for i := range st.entries {
-		if e := &st.entries[i]; e.kind == waiting && e.PassedTo == "" && st.liveHold(e.ID) == nil {
+		if e := &st.entries[i]; e.kind == waiting && st.liveHold(e.ID) == nil {
 			n++
 		}
 	}

@@ -31,7 +31,6 @@ type Store struct {
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.Passer
 	driver.Converter
 	driver.Admin
 	driver.FenceRaiser

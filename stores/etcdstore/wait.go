@@ -41,8 +41,7 @@ type wait struct {
 
 // Wait implements driver.Waiter. A waiter watches the key of the waiter before it, and the first
 // waiter watches the keys of the holders. So a Release wakes one waiter. Wait returns a hold and
-// not a reservation, so the caller need not claim it. If a Release passed the name on to the
-// waiter, the first lease of the hold is short; see pass.go.
+// not a reservation, so the caller need not claim it.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
@@ -127,9 +126,7 @@ func (w *wait) inQueue(ctx context.Context) (driver.Grant, error) {
 			return driver.Grant{}, nil
 		case err == nil:
 			since = time.Time{}
-			if h := w.watch(ctx, st); h != nil && h.endsAt().Sub(w.s.cfg.clock.Now()) > minPassed {
-				return w.s.handOver(h), nil
-			}
+			w.watch(ctx, st)
 		case !w.goesOn(ctx, err, &since):
 			return driver.Grant{}, err
 		}
@@ -247,7 +244,7 @@ func (w *wait) look(ctx context.Context, a *attempt) (st *state, joined bool, er
 // join returns the change that adds a place at the end of the queue.
 func (w *wait) join(st *state) *change {
 	w.key = st.freeKey(waiting, w.s.id)
-	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: w.r.FenceAbove > 0 || w.r.AtLeast > 0}
+	rec := record{ID: w.id, Shared: w.r.Shared, Holder: w.r.Holder, Alone: true}
 	return &change{
 		conds: []*pb.Compare{w.useTicket(), noKeys(w.key, "")},
 		ops:   []*pb.RequestOp{putKey(w.key, rec.text(), w.ticket.lease)},
@@ -264,8 +261,7 @@ func (w *wait) useTicket() *pb.Compare {
 
 // joinBehind adds the waiter to the end of the queue if some key blocks the waiter; see keepsOut.
 // The transaction compares only the blocking key, the key of the new place and the ticket. So many
-// waiters can join at the same time, even while another process passes the name on among its own
-// callers. The results are the state of the name, and whether the waiter has joined.
+// waiters can join at the same time. The results are the state of the name, and whether the waiter has joined.
 func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined bool, err error) {
 	for range maxTries {
 		before := st.keepsOut(w.id, w.r.Shared)
@@ -295,8 +291,7 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 }
 
 // blocks returns a comparison that is true if the entry still blocks the waiters behind it. A hold
-// does so as long as its key exists, even if it was passed on to another caller. A place in the
-// queue does so until a Release writes into it.
+// does so as long as its key exists, even if it has another token meanwhile.
 func (e *entry) blocks() *pb.Compare {
 	if e.kind == waiting {
 		return writtenAt(e.key, e.modified)
@@ -317,9 +312,6 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	todo := change{ops: []*pb.RequestOp{putLease(w.key, a.lease.id)}}
 	a.addHold(&todo, exclusive, w.keys.key(exclusive, ""), fence)
 	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
-	if a.guard == 0 {
-		todo.ops = append(todo.ops, w.keys.listNext())
-	}
 	from, to := w.keys.blockingKeys(false)
 	first, last := w.keys.queue()
 	conds := []*pb.Compare{
@@ -333,30 +325,19 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	case reply.Succeeded:
 		a.entry.modified = reply.Header.Revision
 		a.ownPlace = keyVersion{w.key, reply.Header.Revision}
-		if a.guard == 0 {
-			list := reply.Responses[len(reply.Responses)-1].GetResponseRange()
-			a.next = waitersBehind(w.keys.dir, list.Kvs, w.created)
-		}
 		return nil, nil
 	}
 	return stateOf(w.keys, w.r.Name, reply), nil
 }
 
-// watch waits until a key that keeps the waiter out is deleted, or until some time has passed. If a
-// Release passes the name on to the waiter meanwhile, watch returns the hold.
-func (w *wait) watch(ctx context.Context, st *state) (h *hold) {
-	before := st.waiterAhead(w.created, w.r.Shared)
-	if before == nil {
-		from, to := w.keys.blockingKeys(false)
-		w.s.watch(ctx, lookAgain, from, st.revision+1, isDeletion, clientv3.WithRange(to), clientv3.WithFilterPut())
-		return nil
+// watch waits until a key that keeps the waiter out is deleted, or until some time has passed.
+func (w *wait) watch(ctx context.Context, st *state) {
+	from, to := w.keys.blockingKeys(false)
+	ops := []clientv3.OpOption{clientv3.WithFilterPut(), clientv3.WithRange(to)}
+	if before := st.waiterAhead(w.created, w.r.Shared); before != nil {
+		from, ops = before.key, ops[:1]
 	}
-	w.s.watch(ctx, lookAgain, before.key, st.revision+1, func(e *clientv3.Event) bool {
-		var passed bool
-		h, passed = w.holdPassedOn(e, w.s.queueLease.currentLease(0))
-		return passed || isDeletion(e)
-	})
-	return h
+	w.s.watch(ctx, lookAgain, from, st.revision+1, isDeletion, ops...)
 }
 
 // waitOutside takes no place in the queue. It waits until the name may be free.

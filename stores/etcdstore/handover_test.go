@@ -2,7 +2,6 @@ package etcdstore_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -76,8 +75,8 @@ func inQueue(t testing.TB, s *etcdstore.Store, name string, waiters int) {
 	})
 }
 
-// TestHandOvers: from the second waiter on, a hand-over is one transaction, and nothing is left
-// behind in the end.
+// TestHandOvers: a hand-over is two transactions, a Release and a claim, and nothing is left behind
+// in the end.
 func TestHandOvers(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
@@ -91,8 +90,8 @@ func TestHandOvers(t *testing.T) {
 	if err != nil || len(reply.Kvs) != 0 {
 		t.Fatalf("left behind: %v, %v", reply.Kvs, err)
 	}
-	// The first waiter takes the name itself. It may look at the queue once more.
-	if n > len(stores)+2 {
+	// The first waiter may look at the queue once more.
+	if n > 2*len(stores)+2 {
 		t.Fatalf("%d transactions for %d hand-overs", n, len(stores))
 	}
 }
@@ -125,84 +124,4 @@ func handOvers(t *testing.T, srv *server.Server, name string, first *etcdstore.S
 		t.Fatal(err)
 	}
 	return n
-}
-
-// TestHandedOverHold: a hold that was handed over names its holder, outlives the lease of the
-// places in the queue, and gets its full lease with Extend, or without it.
-func TestHandedOverHold(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	srv := server.Etcd(t, placesLast)
-	first := mustOpen(t, []string{srv.Addr()})
-	for _, extended := range []bool{false, true} {
-		name := fmt.Sprint("job ", extended)
-		take(t, first, request(name, "first"))
-		results := queueUp(t, name, mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()}))
-		if _, err := first.Release(t.Context(), name, "first", 0); err != nil {
-			t.Fatal(err)
-		}
-		w := <-results
-		w.s.Release(t.Context(), name, w.r.Token, 0)
-		if w = <-results; w.err != nil || w.g.TTL >= w.r.TTL {
-			t.Fatalf("the second waiter gets %+v, %v; want a hold whose lease is short at first", w.g, w.err)
-		}
-		if all, err := first.List(t.Context(), name); err != nil || len(all) != 1 || len(all[0].Holds) != 1 || all[0].Holds[0].Host != w.r.Holder.Host {
-			t.Errorf("List right after the name was handed over: %+v, %v", all, err)
-		}
-		if extended {
-			if g, err := w.s.Extend(t.Context(), name, w.r.Token, w.r.TTL); err != nil || g.TTL < w.r.TTL || g.Fence != w.g.Fence {
-				t.Errorf("Extend of a hold that was handed over: %+v, %v; it had fence %d", g, err, w.g.Fence)
-			}
-		}
-		server.Eventually(t, func() error {
-			st, err := first.Inspect(t.Context(), name)
-			switch {
-			case err != nil:
-				return err
-			case len(st.Holds) != 1 || st.Holds[0].Host != w.r.Holder.Host || st.Fence != w.g.Fence || st.Waiters != 0:
-				t.Fatalf("Inspect of a hold that was handed over: %+v", st)
-			case time.Until(st.Holds[0].Until) < w.r.TTL/2:
-				return fmt.Errorf("the lease ends at %v", st.Holds[0].Until)
-			}
-			return nil
-		})
-		if _, err := first.Acquire(t.Context(), request(name, "other")); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("Acquire of a name that was handed over: %v", err)
-		}
-		if o, err := w.s.Release(t.Context(), name, w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
-			t.Errorf("Release: %v, %v", o, err)
-		}
-	}
-}
-
-// TestReleaseOfALostHold: a Release does not pass on a hold whose lease has ended, even if the
-// hold's place in the queue is still there. The next waiter takes the name itself.
-func TestReleaseOfALostHold(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	srv := server.Etcd(t, placesLast)
-	stores := []*etcdstore.Store{mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})}
-	c := newClient(t, srv.Addr())
-	take(t, stores[0], request("job", "first"))
-	results := queueUp(t, "job", stores[1:]...)
-	if _, err := stores[0].Release(t.Context(), "job", "first", 0); err != nil {
-		t.Fatal(err)
-	}
-	w := <-results
-	if _, err := w.s.Extend(t.Context(), "job", w.r.Token, 400*time.Second); w.err != nil || err != nil { // to a shared lease
-		t.Fatal(w.err, err)
-	}
-	key, err := c.Get(t.Context(), "padlock/l/job/k/")
-	if err == nil && len(key.Kvs) == 1 {
-		_, err = c.Revoke(t.Context(), clientv3.LeaseID(key.Kvs[0].Lease))
-	}
-	if err != nil || len(key.Kvs) != 1 {
-		t.Fatal(key, err)
-	}
-	if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.OutcomeExpired {
-		t.Errorf("Release: %v, %v; want %v", o, err, driver.OutcomeExpired)
-	}
-	if next := <-results; next.err != nil || next.g.Fence <= w.g.Fence {
-		t.Errorf("the next waiter: %+v, %v", next.g, next.err)
-	}
 }
