@@ -56,11 +56,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	defer done()
-	if s.crowd.isCrowded(next.Name) {
-		if ok, err := s.handOverInOne(ctx, next.Name, token); ok || err != nil {
-			return released(ok), driver.Grant{}, err
-		}
-	} else if g, ok, err := s.rows.passHold(ctx, token, &next); ok || err != nil {
+	if g, ok, err := s.rows.passHold(ctx, token, &next); ok || err != nil {
 		return released(ok), g, err
 	}
 	return s.passByState(ctx, token, next)

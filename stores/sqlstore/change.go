@@ -30,7 +30,6 @@ type Store struct {
 	checked atomic.Bool            // check has succeeded
 	id      atomic.Pointer[string] // the store's id, as it was last read
 	waits   waits                  // the waiters of this process
-	crowd   crowd
 }
 
 // enter starts a call as begin does. But it does not make sure that the server has been checked.
@@ -104,7 +103,6 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		st.trim(now)
 		cool := st.Cool
 		res := op(st, now)
-		s.crowd.noteOthers(name, st.busyUntil() > now || len(st.Holds) > 0 && errors.Is(res.err, driver.ErrHeld))
 		if !res.write {
 			return st, res, now, res.err
 		}
@@ -135,6 +133,7 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 				return nil, result{}, 0, err
 			}
 		case err != nil && judge(err) != again:
+			s.askToLook(ctx, handed)
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
 			s.tellWaiters(ctx, name, st, append(handed, st.wakeForCoolDown(cool, now)...), res.quiet)
@@ -172,15 +171,23 @@ func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed 
 func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 	for _, r := range handed {
 		var args []any
-		h := handedName{fence: r.fence, since: r.since, alone: len(handed) == 1 && r.next.token == ""}
-		if !s.waits.handTo(r.to.token.hash(), h) && r.to.push && !r.notified {
-			args = s.notification(r.to, h, false)
+		if !s.waits.handTo(r.to.token.hash(), r.fence) && r.to.channel != "" {
+			args = notification(r.to, r.fence, false)
 		}
-		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.push && !r.notified {
-			args = append(args, s.notification(r.next, handedName{}, true)...)
+		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.channel != "" {
+			args = append(args, notification(r.next, 0, true)...)
 		}
 		s.notify(ctx, args)
 	}
+}
+
+// askToLook makes the waiters look for which the name may have been reserved. The caller has lost
+// the reply to the statement that reserves it, so it does not know.
+func (s *Store) askToLook(ctx context.Context, handed []reservation) {
+	for i := range handed {
+		handed[i].fence = 0
+	}
+	s.wakeReserved(ctx, handed)
 }
 
 // notify sends one or two notifications in one statement. It does so even if the caller's context
@@ -199,36 +206,6 @@ func (s *Store) notify(ctx context.Context, args []any) {
 		defer cancel()
 		_, _ = s.rows.db.ExecContext(ctx, text, args...)
 	})
-}
-
-// notifyAfterLostReply is called when the reply to the statement that hands a name over was lost.
-// The server may have reserved the name for a waiter, and nobody has notified that waiter. So
-// notifyAfterLostReply reads the row again and again until the token has no hold any more. Then it
-// notifies the waiter for which the name is reserved. The row does not contain the channel of that
-// waiter, so the notification goes to the shared channel. It does no harm if the waiter was
-// notified already.
-func (s *Store) notifyAfterLostReply(ctx context.Context, name string, token string) {
-	ctx, cancel := context.WithTimeout(ctx, driver.MaxReservation)
-	defer cancel()
-	defer context.AfterFunc(s.closing, cancel)()
-	for try := 5; ; try++ {
-		st, now, err := s.rows.peekState(ctx, name)
-		if err == nil && st.Live(token, at(now)) == nil {
-			st.trim(now)
-			h, _ := st.exclusive()
-			if h != nil && h.Reserved {
-				r := reservation{to: address{token: opaque(h.Token), push: true}, fence: h.Fence, since: h.Since}
-				if len(st.queue) > 0 {
-					r.next = st.queue[0].address()
-				}
-				s.wakeReserved(ctx, []reservation{r})
-			}
-			return
-		}
-		if !s.retryPause(ctx, try) {
-			return
-		}
-	}
 }
 
 var errBusy = errors.New("others changed the row of the name again and again")

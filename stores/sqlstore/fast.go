@@ -77,25 +77,25 @@ func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence ui
 }
 
 // claimHold claims an exclusive reservation in one statement. The token then has a hold. The result
-// ok is false if the token has no such reservation. othersWait reports whether somebody else waits.
-func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Grant, othersWait, ok bool, err error) {
+// ok is false if the token has no such reservation.
+func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Grant, ok bool, err error) {
 	if t.sql.claim == "" || r.Shared {
-		return g, false, false, nil
+		return g, false, nil
 	}
 	holder, err := asciiJSON(r.Holder)
 	if err != nil {
-		return g, false, false, err
+		return g, false, err
 	}
 	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
-	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence, &othersWait)
+	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
-		return driver.Grant{}, false, false, nil
+		return driver.Grant{}, false, nil
 	case err != nil:
-		return driver.Grant{}, false, false, failure(ctx, err, true)
+		return driver.Grant{}, false, failure(ctx, err, true)
 	}
 	g.TTL = ttl
-	return g, othersWait, true, nil
+	return g, true, nil
 }
 
 // changedNothing reports whether err means that a one-statement shortcut changed nothing. The

@@ -37,7 +37,7 @@ type place struct {
 	Shared  bool          `json:"s,omitempty"`
 	Above   uint64        `json:"a,omitempty"` // Request.FenceAbove
 	Push    bool          `json:"p,omitempty"` // if true, the database wakes the waiter, and the name may be reserved for it; if false, the waiter polls
-	Channel string        `json:"c,omitempty"` // the channel on which the database wakes the waiter; "" means sharedChannel
+	Channel string        `json:"c,omitempty"` // the channel on which the database wakes the waiter
 	Until   decide.Time   `json:"u"`
 	Holder  driver.Holder `json:"h"`
 }
@@ -51,10 +51,8 @@ func newPlace(r *driver.Request, push string, until decide.Time) place {
 // which has to claim the name. There is a second kind of message, with the fence 0. It only asks
 // the waiter to look at the name, and reserves nothing.
 type reservation struct {
-	to       address // the waiter that gets the message
-	fence    uint64
-	since    decide.Time // when the reservation was made
-	notified bool        // the waiters of other processes have been notified
+	to    address // the waiter that gets the message
+	fence uint64
 
 	// next is the waiter behind the receiver of this message in the queue, or the zero address. If
 	// the receiver does not claim the reservation in time, that waiter has to look at the name.
@@ -62,14 +60,13 @@ type reservation struct {
 }
 
 // An address says how to wake a waiter. A waiter of this process is found by its token. A waiter of
-// another process is notified through the database, unless it polls.
+// another process is notified through the database, on its channel. A waiter without one polls.
 type address struct {
 	token   opaque
-	push    bool
-	channel string // "" means sharedChannel
+	channel string
 }
 
-func (p *place) address() address { return address{p.Token, p.Push, p.Channel} }
+func (p *place) address() address { return address{p.Token, p.Channel} }
 
 // The type opaque is for tokens. A token may contain bytes that a JSON string cannot contain, so
 // tokens are written to JSON in base64.

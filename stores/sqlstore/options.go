@@ -84,7 +84,6 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if s.clock = s.cfg.clock; s.clock == nil {
 		s.clock = driver.SystemClock()
 	}
-	s.crowd.clock = s.clock
 	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
 		return nil, invalid("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)
 	}
@@ -96,8 +95,6 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	switch {
 	case s.cfg.listener != nil:
 		s.waits.channel = newChannel()
-		s.rows.pipeliner, _ = s.cfg.listener.(Pipeliner)
-		s.rows.channel, s.rows.shared = s.waits.channel, s.sharedChannel()
 	case canWatch(e, db):
 		s.cfg.listener = fileWatch{s}
 	}

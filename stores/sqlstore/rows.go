@@ -179,16 +179,13 @@ func asciiJSON(v any) ([]byte, error) {
 
 // A table holds the rows of all names in one database.
 type table struct {
-	db              *sql.DB
-	dialect         *dialect
-	tables          tables
-	sql             statements
-	kept            stmtCache
-	mariaDB         atomic.Bool                     // the server is MariaDB, not MySQL; see saveInOne
-	channel, shared string                          // the store's own and its shared channel
-	pipeliner       Pipeliner                       // nil if statements are sent one by one
-	noPipeline      atomic.Bool                     // the connections of this pool cannot send two statements at once
-	make            func(ctx context.Context) error // makes the tables again after they were removed or lost
+	db      *sql.DB
+	dialect *dialect
+	tables  tables
+	sql     statements
+	kept    stmtCache
+	mariaDB atomic.Bool                     // the server is MariaDB, not MySQL; see saveInOne
+	make    func(ctx context.Context) error // makes the tables again after they were removed or lost
 }
 
 // loadState reads the state of a name. If the name has no rows, loadState makes them.

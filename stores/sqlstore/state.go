@@ -169,7 +169,7 @@ func (s *state) handOver(now decide.Time) (handed []reservation) {
 			break // the fences are used up: the waiter gets this error when it tries to take the name itself
 		}
 		s.leaveQueue(p.Token)
-		handed = append(handed, reservation{to: p.address(), fence: h.Fence, since: now})
+		handed = append(handed, reservation{to: p.address(), fence: h.Fence})
 	}
 	s.noteFree(now, now)
 	if n := len(handed); n > 0 && len(s.queue) > 0 {

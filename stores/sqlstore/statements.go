@@ -67,7 +67,6 @@ type statements struct {
 	acquire, acquireBoth                                 string // saveBoth and acquireBoth write to both tables
 	claim, pass, extend, release                         string
 	notify                                               [3]string // by the number of notifications
-	contended                                            contendedStatements
 	batch                                                batchStatements
 	prune                                                pruneStatements
 	records                                              recordStatements
@@ -118,17 +117,31 @@ func newStatements(d *dialect, t tables) statements {
 	}
 	if d == dialects[PostgreSQL] {
 		st.notify = [3]string{"", "SELECT pg_notify($1, $2)", "SELECT pg_notify($1, $2), pg_notify($3, $4)"}
-		st.saveGrant = b(lockForGrant(t, "l.name") + ", l AS (UPDATE " + t.locks + " l SET " + setClause + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
+		st.saveGrant = b(lockForGrant(t) + ", l AS (UPDATE " + t.locks + " l SET " + setClause + " FROM g WHERE l.name = g.name AND l.version = ? RETURNING l.name) " +
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
 	}
 	st.fast(d, t)
-	st.contended = newContendedStatements(d, t)
 	st.batch = newBatchStatements(d, t)
 	st.tx = newTxStatements(d, t)
 	st.kept = newKeptStatements(d, t)
 	st.prune = newPruneStatements(d, t)
 	st.records = newRecordStatements(d, t)
 	return st
+}
+
+// lockForGrant returns the beginning of a statement that grants a name. It is a WITH clause, whose
+// subquery g locks both rows of the name and returns the name. The subquery waits for other
+// writers. It does not wait for a transaction that checks or holds the lock (CheckTx, LockTx). If
+// there is such a transaction, the subquery returns no row.
+func lockForGrant(t tables) string {
+	return "WITH w AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name = ? FOR NO KEY UPDATE), " +
+		"g AS MATERIALIZED (" + lockBoth(t, "(SELECT name FROM w)") + ")"
+}
+
+// lockBoth returns a query of PostgreSQL that locks both rows of a name for a grant, and returns
+// the name. If somebody else has locked one of the rows, it returns no row.
+func lockBoth(t tables, name string) string {
+	return "SELECT l.name FROM " + t.locks + " AS l JOIN " + t.grants + " AS r ON r.name = l.name WHERE l.name = " + name + " FOR UPDATE SKIP LOCKED"
 }
 
 // The method fast adds the statements for the most frequent steps: taking a free name, and
@@ -146,7 +159,7 @@ func (st *statements) fast(d *dialect, t tables) {
 	live := " AND l.reserved = 0 AND l.until > " + d.now + " AND l.least <= " + d.now
 	switch d {
 	case dialects[PostgreSQL]:
-		row := " AND l.name = (" + lockBoth(t, "l.name", "?") + ") RETURNING fence"
+		row := " AND l.name = (" + lockBoth(t, "?") + ") RETURNING fence"
 		st.acquire, st.pass = d.bind(take+" WHERE "+free+row), d.bind(take+" WHERE "+free+live+row)
 	case dialects[SQLite]:
 		row := " AND l.name = ? RETURNING fence"
@@ -166,6 +179,6 @@ func (st *statements) fast(d *dialect, t tables) {
 	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
 		", least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
 	if d != dialects[MySQL] {
-		st.claim = d.bind(claim + " RETURNING fence, busy > " + d.now)
+		st.claim = d.bind(claim + " RETURNING fence")
 	}
 }

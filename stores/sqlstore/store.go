@@ -28,15 +28,12 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer done()
 	if s.waits.takeClaim(r.Token) {
-		if g, others, ok, err := s.rows.claimHold(ctx, &r); ok || err != nil {
-			s.crowd.noteOthers(r.Name, others)
+		if g, ok, err := s.rows.claimHold(ctx, &r); ok || err != nil {
 			return g, err
 		}
 	}
-	if !s.crowd.isCrowded(r.Name) {
-		if g, ok, err := s.rows.takeFree(ctx, &r); ok || err != nil {
-			return g, err
-		}
+	if g, ok, err := s.rows.takeFree(ctx, &r); ok || err != nil {
+		return g, err
 	}
 	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now decide.Time) result {
 		before := st.Fence
@@ -96,10 +93,9 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	defer done()
 	s.waits.takeClaim(token)
 	if keep == 0 {
-		if ok, err := s.releaseInOne(ctx, name, token); err != nil {
-			return driver.OutcomeGone, err
-		} else if ok {
-			return driver.OutcomeReleased, nil
+		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
+			s.waits.wakeFirst(name, "")
+			return released(ok), err
 		}
 	}
 	out := driver.OutcomeGone
@@ -111,35 +107,4 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.OutcomeGone, err
 	}
 	return out, nil
-}
-
-// releaseInOne releases an exclusive hold in one statement, and wakes the waiters that can get the
-// name now. It returns false if the statement changed nothing, for instance because the hold is
-// shared. The caller then releases the hold with the functions of state.go.
-func (s *Store) releaseInOne(ctx context.Context, name, token string) (bool, error) {
-	if !s.crowd.isCrowded(name) {
-		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
-			s.waits.wakeFirst(name, "")
-			return ok, err
-		}
-	}
-	return s.handOverInOne(ctx, name, token)
-}
-
-// handOverInOne is like releaseInOne, for a name that others wait for.
-func (s *Store) handOverInOne(ctx context.Context, name, token string) (bool, error) {
-	to, next, err := s.rows.handOver(ctx, name, token)
-	if err != nil {
-		s.work.Go(func() { s.notifyAfterLostReply(context.WithoutCancel(ctx), name, token) })
-	}
-	if to == nil {
-		return false, err
-	}
-	s.wakeReserved(ctx, []reservation{*to})
-	looks := opaque("")
-	if next != nil && !next.Push {
-		looks = next.Token
-	}
-	s.waits.wakeFirst(name, looks)
-	return true, nil
 }

@@ -117,12 +117,9 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 		select {
 		case <-ctx.Done():
 			return g, false, ctx.Err()
-		case h := <-w.to:
+		case fence := <-w.to:
 			w.s.waits.noteReserved(w.r.Token)
-			if h.since > 0 {
-				w.s.crowd.noteOthers(w.r.Name, !h.alone)
-			}
-			return driver.Grant{Fence: h.fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
+			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
 		case <-w.next: // the waiter before this one may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
 		case <-w.waiting.look:
@@ -139,9 +136,6 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	ctx, cancel := bound(ctx)
 	defer cancel()
 	if !w.joined && w.reserve {
-		if pause, ok, err := w.enqueue(ctx); ok || err != nil {
-			return g, false, pause, err
-		}
 		return w.joinQueue(ctx, nil)
 	}
 	st, now, err := w.s.rows.peekState(ctx, w.r.Name)
@@ -205,19 +199,6 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.Sub(now), Shared: res.hold.Shared}, true, 0, nil
 	}
 	return g, false, w.notePlaced(st, st.aheadOf(token), push, now), nil
-}
-
-// enqueue takes a place in one statement. The statement works only while another token has a hold
-// or a reservation. If enqueue returns false, joinQueue has to take the place.
-func (w *wait) enqueue(ctx context.Context) (pause time.Duration, ok bool, err error) {
-	push := w.s.waits.pushChannel()
-	st, position, now, ok, err := w.s.rows.enqueue(ctx, w.r, push)
-	if !ok || err != nil {
-		return 0, false, err
-	}
-	w.s.crowd.noteOthers(w.r.Name, true)
-	st.trim(now)
-	return w.notePlaced(st, position, push, now), true, nil
 }
 
 // notePlaced records that this waiter has a place in the queue, and returns how long the waiter

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"maps"
@@ -12,56 +11,35 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/storekit/decide"
 )
 
 // A Listener receives PostgreSQL's notifications.
 type Listener interface {
-	// Listen opens a connection, listens on all of the channels, and then calls the function ready.
-	// The names of the channels need no quotes in SQL. For each notification that arrives, Listen
-	// calls notify with the payload. Listen returns when ctx ends or the connection is lost. The
-	// returned error says why.
-	Listen(ctx context.Context, channels []string, ready func(), notify func(payload string)) error
+	// Listen opens a connection, listens on the channel, and then calls the function ready. The
+	// name of the channel needs no quotes in SQL. For each notification that arrives, Listen calls
+	// notify with the payload. Listen returns when ctx ends or the connection is lost. The returned
+	// error says why.
+	Listen(ctx context.Context, channel string, ready func(), notify func(payload string)) error
 }
 
 // newChannel makes the name of the channel on which a store is notified. Each store has its own
 // channel, so a notification reaches one process and does not wake all others.
 func newChannel() string { return "padlock_" + strings.ToLower(rand.Text()[:16]) }
 
-// sharedChannel returns the name of a channel for all stores of one table. Each store listens on
-// this channel and on a channel of its own.
-//
-// The first builds of this package know only the shared channel. When such a build writes a row, it
-// drops the waiters' own channels from the queue. Those waiters can then be notified only on the
-// shared channel.
-func (s *Store) sharedChannel() string {
-	return "padlock_" + opaque(s.rows.tables.locks).hash()[:12]
-}
-
 // notification returns the channel and the text of a notification for one waiter. Tokens are
 // secrets, so the text has a hash of the waiter's token:
 //
-//	HASH FENCE @TIME        the name is reserved for the waiter, with this fence; TIME is when it
-//	                        was reserved, by the server's clock
-//	HASH FENCE @TIME alone  the same, and nobody else waits
-//	HASH 0                  the waiter has to look
-//	- 0 HASH                the name is reserved for another waiter, directly ahead of this one
+//	HASH FENCE  the name is reserved for the waiter, with this fence
+//	HASH 0      the waiter has to look
+//	- 0 HASH    the name is reserved for another waiter, directly ahead of this one
 //
-// Older builds of padlock neither send nor read @TIME. They may also send one text to two waiters:
-// HASH FENCE HASH. The second hash is that of the waiter directly behind the first waiter. To the
-// second waiter, the text means the same as "- 0 HASH".
-func (s *Store) notification(a address, h handedName, next bool) []any {
-	text := a.token.hash() + " " + strconv.FormatUint(h.fence, 10)
-	if h.since > 0 {
-		text += " @" + strconv.FormatInt(int64(h.since), 10)
-		if h.alone {
-			text += " alone"
-		}
-	}
+// Older builds of padlock add words to the first text.
+func notification(a address, fence uint64, next bool) []any {
+	text := a.token.hash() + " " + strconv.FormatUint(fence, 10)
 	if next {
 		text = "- 0 " + a.token.hash()
 	}
-	return []any{cmp.Or(a.channel, s.sharedChannel()), text}
+	return []any{a.channel, text}
 }
 
 // waits has the waiters of this process. If the process itself changes a name, it wakes the waiters
@@ -79,10 +57,10 @@ type waits struct {
 
 // A waiting has the channels and data of one waiter of this process, for one call of Wait.
 type waiting struct {
-	token opaque          // "" if the waiter takes no place in the queue
-	look  chan struct{}   // signals that the waiter has to look
-	to    chan handedName // gets a reservation for the waiter
-	next  chan struct{}   // signals that the waiter directly ahead has a reservation
+	token opaque        // "" if the waiter takes no place in the queue
+	look  chan struct{} // signals that the waiter has to look
+	to    chan uint64   // gets the fence of a reservation for the waiter
+	next  chan struct{} // signals that the waiter directly ahead has a reservation
 
 	// For a fileWatch, guarded by waits.mu:
 	ahead  int       // how many waiters were ahead of this one at the last look
@@ -97,7 +75,7 @@ func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
 	if w.byName == nil {
 		w.byName, w.byToken, w.claims = map[string][]*waiting{}, map[string]*waiting{}, map[string]time.Time{}
 	}
-	one = &waiting{token: token, look: make(chan struct{}, 1), to: make(chan handedName, 1), next: make(chan struct{}, 1)}
+	one = &waiting{token: token, look: make(chan struct{}, 1), to: make(chan uint64, 1), next: make(chan struct{}, 1)}
 	w.byName[name] = append(w.byName[name], one)
 	if token != "" {
 		w.byToken[token.hash()] = one
@@ -145,26 +123,19 @@ func signal(c chan struct{}) {
 	}
 }
 
-// A handedName tells a waiter that the name was handed over to the waiter.
-type handedName struct {
-	fence uint64
-	since decide.Time // the time of the hand-over, by the server's clock; 0 if it is not known
-	alone bool        // at the hand-over, nobody else waited
-}
-
-// handTo tells a waiter of this process that the name is reserved for it. The waiter is found by
-// the hash of its token. If h has the fence 0, nothing is reserved, and the waiter only looks at
-// the name. handTo returns false if the waiter is not in this process.
-func (w *waits) handTo(hash string, h handedName) bool {
+// handTo tells a waiter of this process that the name is reserved for it, with this fence. The
+// waiter is found by the hash of its token. If the fence is 0, nothing is reserved, and the waiter
+// only looks at the name. handTo returns false if the waiter is not in this process.
+func (w *waits) handTo(hash string, fence uint64) bool {
 	one := w.waiter(hash)
 	switch {
 	case one == nil:
 		return false
-	case h.fence == 0:
+	case fence == 0:
 		signal(one.look)
 	default:
 		select {
-		case one.to <- h:
+		case one.to <- fence:
 		default:
 		}
 	}
@@ -194,19 +165,10 @@ func (w *waits) handlePayload(payload string) {
 	if len(words) < 2 {
 		return
 	}
-	var h handedName
-	if len(words) > 2 {
-		if text, isTime := strings.CutPrefix(words[2], "@"); isTime {
-			since, _ := strconv.ParseInt(text, 10, 64)
-			h.since = decide.Time(since)
-			h.alone = len(words) > 3 && words[3] == "alone"
-		} else {
-			w.warnNext(words[2])
-		}
-	}
-	if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
-		h.fence = fence
-		w.handTo(words[0], h)
+	if words[0] == "-" && len(words) > 2 {
+		w.warnNext(words[2])
+	} else if fence, err := strconv.ParseUint(words[1], 10, 64); err == nil {
+		w.handTo(words[0], fence)
 	}
 }
 
@@ -272,11 +234,11 @@ func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
 	defer l.stop()
 	idle := time.NewTicker(idleListen)
 	defer idle.Stop()
-	lost, channels := make(chan struct{}), []string{s.waits.channel, s.sharedChannel()}
+	lost := make(chan struct{})
 	go func() {
 		defer close(lost)
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
-			_ = s.cfg.listener.Listen(ctx, channels, func() { s.setListening(l, true); pause = 10 * time.Millisecond }, s.waits.handlePayload)
+			_ = s.cfg.listener.Listen(ctx, s.waits.channel, func() { s.setListening(l, true); pause = 10 * time.Millisecond }, s.waits.handlePayload)
 			s.setListening(l, false)
 			select {
 			case <-ctx.Done():

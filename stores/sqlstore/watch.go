@@ -47,8 +47,8 @@ func canWatch(e Engine, db *sql.DB) bool {
 	return e == SQLite && (most == 0 || most >= watchPool)
 }
 
-// Listen implements Listener. It ignores the channels, and wakes the waiters of its store itself.
-func (f fileWatch) Listen(ctx context.Context, _ []string, ready func(), _ func(string)) error {
+// Listen implements Listener. It ignores the channel, and wakes the waiters of its store itself.
+func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(string)) error {
 	conn, err := f.s.rows.db.Conn(ctx)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package sqlstore_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
-	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
 
 // A faulty listener counts its connections, and can ignore notifications.
@@ -24,12 +22,11 @@ type faulty struct {
 	ignored atomic.Int64
 	ready   atomic.Int64
 	channel atomic.Value
-	pairs   atomic.Int64 // hand-overs whose two statements were sent together
 }
 
-func (l *faulty) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
-	l.channel.Store(channels[0])
-	return l.listener.Listen(ctx, channels, func() { l.ready.Add(1); ready() }, func(payload string) {
+func (l *faulty) Listen(ctx context.Context, channel string, ready func(), woken func(string)) error {
+	l.channel.Store(channel)
+	return l.listener.Listen(ctx, channel, func() { l.ready.Add(1); ready() }, func(payload string) {
 		if l.deaf.Load() {
 			l.ignored.Add(1)
 			return
@@ -41,55 +38,16 @@ func (l *faulty) Listen(ctx context.Context, channels []string, ready func(), wo
 // pushed makes a party that PostgreSQL notifies.
 func (d database) pushed(t *testing.T, opts ...sqlstore.Option) (*party, *faulty) {
 	t.Helper()
-	return d.listening(t, func(f *faulty) sqlstore.Listener { return f }, opts...)
-}
-
-func (d database) listening(t *testing.T, by func(*faulty) sqlstore.Listener, opts ...sqlstore.Option) (*party, *faulty) {
-	t.Helper()
 	db, err := d.pool()
 	noError(t, err)
 	l := &faulty{listener: listener{d.dsn, new(atomic.Int64)}}
-	s, err := sqlstore.Open(t.Context(), db, d.engine, append(opts, sqlstore.Notify(by(l)))...)
+	s, err := sqlstore.Open(t.Context(), db, d.engine, append(opts, sqlstore.Notify(l))...)
 	noError(t, err)
 	t.Cleanup(func() {
 		s.Close()
 		db.Close()
 	})
 	return &party{db: db, store: s}, l
-}
-
-// pushed makes a party that PostgreSQL notifies.
-func (c contest) pushed(t *testing.T, opts ...sqlstore.Option) (*party, *faulty) {
-	t.Helper()
-	if !c.together {
-		return c.database.pushed(t, opts...)
-	}
-	l, err := sender(c.dsn)
-	noError(t, err)
-	return c.database.listening(t, func(f *faulty) sqlstore.Listener { return together{f, l} }, opts...)
-}
-
-// sender returns the Pipeliner that package open uses.
-func sender(dsn string) (sqlstore.Pipeliner, error) {
-	unused, l, err := postgres.Open(dsn)
-	if err != nil {
-		return nil, err
-	}
-	return l.(sqlstore.Pipeliner), unused.Close()
-}
-
-// together is a faulty listener that sends two statements at once.
-type together struct {
-	*faulty
-	sender sqlstore.Pipeliner
-}
-
-func (l together) SendBoth(ctx context.Context, conn *sql.Conn, one, two sqlstore.Statement) ([]string, error, error) {
-	values, first, second := l.sender.SendBoth(ctx, conn, one, two)
-	if first == nil && second == nil {
-		l.pairs.Add(1)
-	}
-	return values, first, second
 }
 
 // A place is a waiter in the form in which the table contains it.
@@ -180,36 +138,26 @@ var handOvers = []handOver{
 	{name: "not before the name may be free", holder: driver.Request{AtLeast: 700 * time.Millisecond}, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
 }
 
-// A contest is a database in which processes compete for a name. If together is true, a release
-// sends its two statements at once.
-type contest struct {
-	database
-	together bool
-}
-
 // TestContended: processes that PostgreSQL notifies want one name.
 func TestContended(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	for how, together := range map[string]bool{"one by one": false, "together": true} {
-		d := database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}}).URL(), sqlstore.PostgreSQL}
-		d.keepReservations(t)
-		for what, run := range map[string]func(*testing.T, contest){
-			"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
-			"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
-			"the reply is lost": lostReply,
-		} {
-			t.Run(what+", "+how, func(t *testing.T) {
-				t.Parallel()
-				run(t, contest{d, together})
-			})
-		}
+	d := database{"pgx", server.Postgres(t, server.PostgresOptions{Args: []string{"-c", "max_connections=300"}}).URL(), sqlstore.PostgreSQL}
+	d.keepReservations(t)
+	for what, run := range map[string]func(*testing.T, database){
+		"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
+		"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
+		"the reply is lost": lostReply,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			run(t, d)
+		})
 	}
 }
 
-// handOversTo checks who gets the name, and with which fence, when a holder releases it. It does
-// not matter whether one statement does that or the state machine.
-func handOversTo(t *testing.T, d contest) {
+// handOversTo checks who gets the name, and with which fence, when a holder releases it.
+func handOversTo(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
 	for _, h := range handOvers {
@@ -294,7 +242,7 @@ func (h handOver) run(t *testing.T, a, b *party, name string) {
 
 // handOverUnderATransaction: a transaction that has checked the lock keeps the name after the
 // release, and only so long.
-func handOverUnderATransaction(t *testing.T, d contest) {
+func handOverUnderATransaction(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
 	const name = "checked"
@@ -327,8 +275,8 @@ func (g granted) Fence() uint64 { return g.fence }
 
 // passWhileOthersWait: a Pass to another caller of the process goes to the first waiter of the
 // queue instead.
-func passWhileOthersWait(t *testing.T, d contest) {
-	a, l := d.pushed(t, stoppedClock())
+func passWhileOthersWait(t *testing.T, d database) {
+	a, _ := d.pushed(t)
 	b, _ := d.pushed(t)
 	const name = "passed"
 	a.take(t, name, driver.Request{})
@@ -340,13 +288,9 @@ func passWhileOthersWait(t *testing.T, d contest) {
 	got := make(chan grant, 2)
 	a.lineUp(t, name, "a", 1, got) // so that notifications arrive at a
 	b.lineUp(t, name, "b", 2, got)
-	before := l.pairs.Load()
 	out, g, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
 	if out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 		t.Errorf("somebody waits: %v, %+v, %v", out, g, err)
-	}
-	if d.together && l.pairs.Load() == before {
-		t.Error("the two statements were not sent together")
 	}
 	first := <-got
 	noError(t, first.err)
@@ -355,16 +299,9 @@ func passWhileOthersWait(t *testing.T, d contest) {
 	noError(t, (<-got).err)
 }
 
-// stoppedClock makes the store remember for ever what it would forget after some time.
-func stoppedClock() sqlstore.Option { return sqlstore.WithClock(stopped{driver.SystemClock()}) }
-
-type stopped struct{ driver.Clock }
-
-func (stopped) Now() driver.Instant { return driver.Instant(time.Hour) }
-
 // lostNotification: a notification that is lost delays its waiter, and those behind it, until they
 // look by themselves. Nobody is forgotten.
-func lostNotification(t *testing.T, d contest) {
+func lostNotification(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, deaf := d.pushed(t)
 	c, _ := d.pushed(t)
@@ -386,7 +323,7 @@ func lostNotification(t *testing.T, d contest) {
 
 // listeningConnectionEnds: the server ends the connection that listens, while somebody waits.
 // Another one takes its place, and the next notification arrives there.
-func listeningConnectionEnds(t *testing.T, d contest) {
+func listeningConnectionEnds(t *testing.T, d database) {
 	a, _ := d.pushed(t)
 	b, l := d.pushed(t)
 	const name = "successor"

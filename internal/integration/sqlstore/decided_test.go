@@ -56,7 +56,6 @@ type twin struct {
 
 	name    string
 	st      *decide.State
-	queue   []placeText // only in TestHandOverDecidesAlike
 	at      decide.Now
 	elapsed decide.Time // how long the store's step took at most
 	log     string
@@ -309,7 +308,6 @@ func parse(t *testing.T, text string) *decide.State {
 // row and writes it again loses the field Probe.
 type moreText struct {
 	Holds  []holdText  `json:"holds,omitempty"`
-	Queue  []placeText `json:"queue,omitempty"`
 	Lost   []string    `json:"lost,omitempty"`
 	Spent  []tokenText `json:"spent,omitempty"`
 	Intent *tokenText  `json:"intent,omitempty"`
@@ -325,16 +323,6 @@ type holdText struct {
 	Since    decide.Time `json:"b"`
 	Until    decide.Time `json:"u"`
 	Least    decide.Time `json:"l,omitempty"`
-}
-
-type placeText struct {
-	Token   string      `json:"t"`
-	Shared  bool        `json:"s,omitempty"`
-	Above   uint64      `json:"a,omitempty"`
-	Push    bool        `json:"p,omitempty"`
-	Channel string      `json:"c,omitempty"`
-	Until   decide.Time `json:"u"`
-	Holder  struct{}    `json:"h"`
 }
 
 type tokenText struct {
@@ -383,9 +371,6 @@ func (tw *twin) write(s *decide.State) {
 	for _, p := range s.Spent {
 		busy = max(busy, p.Until)
 		more.Spent = append(more.Spent, tokenText{encoded(p.Token), p.Until})
-	}
-	for more.Queue = tw.queue; len(tw.queue) > 0; tw.queue = tw.queue[1:] {
-		busy = max(busy, tw.queue[0].Until)
 	}
 	if s.Intent.Token != "" {
 		more.Intent = &tokenText{encoded(s.Intent.Token), s.Intent.Until}

@@ -3,7 +3,6 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,13 +21,13 @@ type listener struct {
 	heard *atomic.Int64
 }
 
-func (l listener) Listen(ctx context.Context, channels []string, ready func(), woken func(string)) error {
+func (l listener) Listen(ctx context.Context, channel string, ready func(), woken func(string)) error {
 	conn, err := pgx.Connect(ctx, l.dsn)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, "LISTEN "+strings.Join(channels, "; LISTEN ")); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
 	ready()
@@ -53,12 +52,7 @@ func TestNotify(t *testing.T) {
 			return nil, err
 		}
 		db.SetMaxOpenConns(10)
-		l, err := sender(srv.URL())
-		if err != nil {
-			return nil, err
-		}
-		f := &faulty{listener: listener{srv.URL(), &heard}}
-		s, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL, sqlstore.Notify(together{f, l}))
+		s, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL, sqlstore.Notify(listener{srv.URL(), &heard}))
 		return ownPool{s, db}, err
 	}
 	drivertest.Run(t, drivertest.Harness{Open: open, Slow: true, Parallel: 8})

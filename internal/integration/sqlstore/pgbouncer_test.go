@@ -37,7 +37,7 @@ func hears(t *testing.T, rawURL string, d time.Duration) (ready, heard bool) {
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	err = listener.Listen(ctx, []string{"channel", "another"}, func() {
+	err = listener.Listen(ctx, "channel", func() {
 		ready = true
 		go db.ExecContext(ctx, "SELECT pg_notify('channel', 'a word')")
 	}, func(payload string) {

@@ -123,18 +123,16 @@ const (
 // Listen implements sqlstore.Listener. Behind a pooler, Listen first sends a notification to its
 // own connection. If the pooler runs each transaction in another process of the server, that
 // notification does not arrive. Waiters then poll.
-func (l *listener) Listen(ctx context.Context, channels []string, ready func(), notify func(payload string)) error {
+func (l *listener) Listen(ctx context.Context, channel string, ready func(), notify func(payload string)) error {
 	conn, way, err := l.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	for _, channel := range channels {
-		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
-			return err
-		}
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return err
 	}
-	if way == pooled && !l.notificationArrives(ctx, conn, channels[0]) {
+	if way == pooled && !l.notificationArrives(ctx, conn, channel) {
 		conn.Close(ctx)
 		select {
 		case <-ctx.Done():
