@@ -30,20 +30,18 @@ type judge struct {
 	what        string
 	isComposite bool
 
-	mu       sync.Mutex
-	counts   map[string]int
-	tokens   map[string]*tokenState
-	made     int
-	job      string    // the token that the callers of both processes use
-	highest  uint64    // fence
-	writer   uint64    // the highest fence of an exclusive hold
-	broken   uint64    // holds with this fence, or a lower one, may end at any time
-	breaking int       // calls of Break under way at a composite store
-	unsure   time.Time // what was sent before does not count
-	taken    time.Time
-	by       string    // the token that has taken the name until then
-	end      time.Time // of the leases of the dead
-	past     []string
+	mu      sync.Mutex
+	counts  map[string]int
+	tokens  map[string]*tokenState
+	made    int
+	job     string // the token that the callers of both processes use
+	highest uint64 // fence
+	writer  uint64 // the highest fence of an exclusive hold
+	broken  uint64 // holds with this fence, or a lower one, may end at any time
+	taken   time.Time
+	by      string    // the token that has taken the name until then
+	end     time.Time // of the leases of the dead
+	past    []string
 }
 
 // tokenState is what a token has.
@@ -132,9 +130,6 @@ func (j *judge) state(tk ticket) *tokenState {
 func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.breaking > 0 || !tk.sent.After(j.unsure) {
-		j.token(tk.token).spent = true
-	}
 	s, until := j.state(tk), endOf(tk, g)
 	if s == nil || g.Fence <= j.broken || !time.Now().Before(until) {
 		return false
@@ -299,30 +294,12 @@ func (j *judge) died() {
 func (j *judge) breaks(seen uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.broken = max(j.broken, seen); j.isComposite {
-		j.breaking++
-	}
+	j.broken = max(j.broken, seen)
 	for _, s := range j.tokens {
 		if s.fence <= seen {
 			s.until = time.Time{}
 			s.spent = s.spent || j.isComposite && s.fence > 0
 		}
-	}
-	j.taken = time.Time{}
-}
-
-// broke notes that Break has returned. A quorum may have broken what one member had granted to a
-// request that was still under way at others, so such a request does not count.
-func (j *judge) broke() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if !j.isComposite {
-		return
-	}
-	j.breaking--
-	j.unsure = time.Now()
-	for _, s := range j.tokens {
-		s.until = time.Time{}
 	}
 	j.taken = time.Time{}
 }

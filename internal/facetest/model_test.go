@@ -319,7 +319,6 @@ func (c *caller) breakAll() {
 	}
 	c.j.breaks(state.Fence)
 	fence, err := admin.Break(c.j.t.Context(), "n", state.Fence)
-	c.j.broke()
 	c.j.log(c.who, "break", &driver.Request{}, driver.Grant{Fence: fence}, err)
 	if err == nil {
 		c.j.count("breaks")

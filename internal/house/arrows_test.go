@@ -110,7 +110,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
-		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: rootTests},
+		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: append(rootTests, "internal/reads")},
 		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver", "internal/remote"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group", "internal/reads"}, tests: rootTests},
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},

@@ -68,19 +68,21 @@ func (d *drawn) fragmentAt(number uint64, key drawnKey) *fragment {
 	return f
 }
 
-// firstPatience is how long a request waits for the first sample after the start.
+// firstPatience is how long a request waits for a sample after the start, or after a time in which
+// nobody has looked.
 const firstPatience = 2 * time.Second
 
-// snapshot returns the newest snapshot. After the start it waits for the first one.
+// snapshot returns the newest snapshot. After the start it waits for the first one, and if the
+// sampler waits until somebody looks, for a new one.
 func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 	s := w.sampler.Snapshot()
-	if s.Number > 0 {
+	if s.Number > 0 && !(s.Cost.OnDemand && time.Since(s.Tried) > s.Cost.Interval) {
 		return s
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstPatience)
 	defer cancel()
-	if first, err := w.sampler.Next(ctx, 0); err == nil {
-		return first
+	if next, err := w.sampler.Next(ctx, s.Number); err == nil {
+		return next
 	}
 	return s
 }

@@ -10,12 +10,15 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/reads"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -358,4 +361,60 @@ func TestFiguresAfterAVisitorThatWentAway(t *testing.T) {
 	if text := figures(t.Context()); !strings.Contains(text, "hourly") || !strings.Contains(text, "nightly") {
 		t.Errorf("the next visitor gets not all figures of the runs:\n%s", text)
 	}
+}
+
+// priced is a store that reads each name by a request.
+type priced struct {
+	*memstore.Store
+	lists atomic.Int64
+	down  atomic.Bool
+}
+
+func (p *priced) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	p.lists.Add(1)
+	reads.Add(ctx, 1)
+	return p.Store.List(ctx, prefix)
+}
+
+func (p *priced) Inspect(ctx context.Context, name string) (driver.State, error) {
+	if p.down.Load() {
+		return driver.State{}, driver.ErrUnavailable
+	}
+	return p.Store.Inspect(ctx, name)
+}
+
+// A store that reads each name by a request gets none while nobody looks. Then a page shows what is
+// held now, and /readyz asks the store.
+func TestNoRequestsUnlessSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &priced{Store: memstore.New()}
+		l := padlock.New(store)
+		defer l.Close(t.Context())
+		w := padlockweb.Handler(l, padlockweb.ReadWithoutToken())
+		defer w.Close()
+		get := func(path string) *httptest.ResponseRecorder {
+			got := httptest.NewRecorder()
+			w.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil))
+			return got
+		}
+		get("/")
+		<-time.After(time.Hour)
+		if n := store.lists.Load(); n > 2 {
+			t.Errorf("%d lists in an hour", n)
+		}
+		if _, err := l.Acquire(t.Context(), "late"); err != nil {
+			t.Fatal(err)
+		}
+		if got := get("/api/locks"); !strings.Contains(got.Body.String(), "late") {
+			t.Errorf("/api/locks is %s", got.Body)
+		}
+		if got := get("/readyz"); got.Code != http.StatusOK {
+			t.Errorf("/readyz is %d", got.Code)
+		}
+		<-time.After(time.Minute)
+		store.down.Store(true)
+		if got := get("/readyz"); got.Code != http.StatusServiceUnavailable {
+			t.Errorf("/readyz is %d, and the store is down", got.Code)
+		}
+	})
 }

@@ -62,7 +62,7 @@ func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
 	stop := context.AfterFunc(w.closing, cancel)
 	defer stop()
 	var last template.HTML
-	snap := w.sampler.Snapshot()
+	snap := w.snapshot(ctx)
 	for {
 		if !w.stillReads(r, v) {
 			w.refused(r, v.token.name, "the right to read has ended")

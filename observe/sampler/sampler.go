@@ -14,6 +14,7 @@ type Sampler struct {
 	locker *padlock.Locker
 	set    settings
 	turn   chan struct{} // contains one token; a goroutine takes the token out while it takes a sample
+	looks  chan struct{} // contains a token if somebody has begun to wait in Next
 
 	mu      sync.Mutex
 	book    book
@@ -25,7 +26,7 @@ type Sampler struct {
 // New returns a Sampler of the store of l. It sends no request. The caller closes l after the last
 // use of the Sampler.
 func New(l *padlock.Locker, opts ...Option) *Sampler {
-	s := &Sampler{locker: l, set: newSettings(opts), turn: make(chan struct{}, 1), changed: make(chan struct{})}
+	s := &Sampler{locker: l, set: newSettings(opts), turn: make(chan struct{}, 1), looks: make(chan struct{}, 1), changed: make(chan struct{})}
 	s.turn <- struct{}{}
 	s.book = newBook(&s.set, l.Guarantees().FIFO)
 	s.snap = &Snapshot{Store: l.Guarantees().Store, Place: s.set.place, Prefix: s.set.prefix}
@@ -51,6 +52,10 @@ func (s *Sampler) Next(ctx context.Context, number uint64) (*Snapshot, error) {
 			return snap, nil
 		}
 		select {
+		case s.looks <- struct{}{}:
+		default:
+		}
+		select {
 		case <-changed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -74,7 +79,7 @@ func (s *Sampler) Day(name string) Day {
 }
 
 // Run takes samples until ctx ends, and returns the error of ctx. A store that cannot be reached
-// does not end Run.
+// does not end Run. If Cost.OnDemand is set, Run takes a sample only after a call of Next.
 func (s *Sampler) Run(ctx context.Context) error {
 	for {
 		snap, _ := s.Sample(ctx)
@@ -84,6 +89,13 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			pause.Stop()
 			return ctx.Err()
+		}
+		if snap.Cost.OnDemand {
+			select {
+			case <-s.looks:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 }
@@ -134,7 +146,7 @@ const perGet = time.Second / 2
 // not make the interval longer, and a single slow sample does not either, so that a recovery is
 // seen soon. But requests for single names always do.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
-	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
+	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls, OnDemand: r.gets > 0}
 	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
 	if c.Interval = max(s.set.interval, s.set.interval+took); r.err == nil { // the sum may overflow
 		c.Interval = max(c.Interval, min(slow, maxInterval))

@@ -195,6 +195,10 @@ type Cost struct {
 	Names    int           // names that the last sample read
 	Calls    int           // calls of List and Inspect in the last sample
 
+	// OnDemand says that the store reads each name by a request. Then Run takes no sample until
+	// somebody waits for it in Next, so that a Sampler that nobody looks at costs nothing.
+	OnDemand bool
+
 	// Requests estimates how many requests the sampler sends in a second. It counts one request for
 	// each call of List or Inspect, and one for each name. A store in a database needs fewer. Redis
 	// needs one more for each thousand keys that it has. A store of a service such as S3 reads each

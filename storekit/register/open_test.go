@@ -3,10 +3,12 @@ package register_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
@@ -35,7 +37,8 @@ func TestStoreID(t *testing.T) {
 	})
 }
 
-// Open takes no service that carries out a Put whose condition is not met, and no impossible skew.
+// Open takes no service that carries out a Put whose condition is not met, and no impossible skew. It
+// waits for a service that answers late, as if its access key must be found first.
 func TestOpen(t *testing.T) {
 	perClock(t, func(t *testing.T, s *shelf) {
 		for _, c := range []struct {
@@ -50,6 +53,7 @@ func TestOpen(t *testing.T) {
 			{name: "careless, lazily", r: careless{s.open()}, lazy: true},
 			{name: "checks, then writes", r: slow{s.open()}, want: driver.ErrInvalid},
 			{name: "checks, then writes, lazily", r: slow{s.open()}, lazy: true},
+			{name: "late", r: &late{front: s.open()}},
 			{name: "skew", r: s.open(), skew: time.Hour, want: driver.ErrInvalid},
 		} {
 			o := register.Options{Name: "shelf", Clock: s.clock, NoVersion: "-1"}
@@ -71,6 +75,17 @@ func TestOpen(t *testing.T) {
 			t.Errorf("a service that is down: %v, closed=%v", err, f.closed)
 		}
 	})
+}
+
+// late is a service whose first reply takes three seconds.
+type late struct {
+	*front
+	once sync.Once
+}
+
+func (l *late) Get(ctx context.Context, name string) (register.Value, error) {
+	l.once.Do(func() { storekit.Sleep(ctx, 3*time.Second) })
+	return l.front.Get(ctx, name)
 }
 
 // careless is a service that ignores conditions.

@@ -27,10 +27,20 @@ func (t *try) win(ctx context.Context) bool {
 	return true
 }
 
+// promptVote is how long a vote may take whose grants need not be verified.
+const promptVote = maxPatience / 2
+
 // chooseFence returns the fence of the grant. For a reader, and for a hold that replaces another
 // one, it is the greatest fence of the members that have granted.
+//
+// A vote may have taken so long that a Break has ended a grant meanwhile (see Break). Then the fence
+// is one that no member has yet, so that declare asks each of them again. A member whose grant has
+// ended refuses the new fence. A member that takes it refuses a Break that has seen the old one.
 func (t *try) chooseFence() uint64 {
-	if t.r.Shared || t.swap {
+	switch {
+	case t.s.clock.Now().Sub(t.sent) > promptVote:
+		return greatest(t.answers) + 1
+	case t.r.Shared || t.swap:
 		return greatest(t.answers)
 	}
 	return t.s.fenceOfWriter(t.answers)
@@ -40,7 +50,8 @@ func (t *try) chooseFence() uint64 {
 // quorum needs. fenceOfWriter takes the quorum with the smallest fences, and returns the greatest
 // fence of that quorum. Of 3 members this is the second fence, of 5 members the third. If all
 // members have granted and their number is odd, a quorum has this fence or a greater one already,
-// so declare returns at once.
+// so declare returns at once. Otherwise declare has to ask members again, and fenceOfWriter returns
+// a fence that no member has yet, so that declare asks all of them (see chooseFence).
 //
 // Why the fence is greater than all earlier ones: it is as if the members of this quorum had
 // answered first, and the others after the vote was won. Acquire never relies on the order in which
@@ -60,7 +71,10 @@ func (s *Store) fenceOfWriter(answers []answer) uint64 {
 		}
 	}
 	slices.Sort(fences)
-	return fences[s.need-1]
+	if fence := fences[s.need-1]; fences[len(fences)-s.need] >= fence {
+		return fence
+	}
+	return fences[len(fences)-1] + 1
 }
 
 // declare makes the grant safe to return. It writes the fence to all members that have granted with

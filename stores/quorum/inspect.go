@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,10 +150,16 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 	return out
 }
 
-// Break implements driver.Admin. seenFence is the fence that Inspect reported. Break first asks
-// each member for its present hold, and then makes the member break exactly that hold. Some members
-// may still have the hold after that. Break succeeds if they are too few for a quorum. It returns a
-// fence that is greater than the former holder's fence and less than all later fences.
+// Break implements driver.Admin. seenFence is the fence that Inspect reported. Break looks twice at
+// each member, half a second apart. If the member has the same hold both times, Break makes the
+// member break exactly that hold. Some members may still have the hold after that. Break succeeds
+// if they are too few for a quorum. It returns a fence that is greater than the former holder's
+// fence and less than all later fences.
+//
+// What a member has may be a grant to an Acquire that waits for the other members. If both looks
+// have seen it, there are two cases. Either that Acquire has all its grants by then, and the second
+// look sees another fence of the name. Or the Acquire takes so long that it asks the members again
+// before it returns (see chooseFence). So Break ends no hold with a greater fence than seenFence.
 //
 // ErrUncertain means that too few members are known to have broken the hold. It can also mean that
 // no fence fits between the former holder's fence and all later fences, because the members' clocks
@@ -164,18 +171,36 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if s.cannot(driver.AbilityBreak) {
 		return 0, fmt.Errorf("break: %w", errors.ErrUnsupported)
 	}
-	seen, err := s.inspect(ctx, name)
+	before, err := s.stillSeen(ctx, name, seenFence)
 	if err != nil {
 		return 0, err
 	}
-	if s.fenceOf(seen) != seenFence {
-		return 0, driver.ErrLost
+	if !s.sleep(ctx, 2*promptVote) {
+		return 0, cmp.Or(ctx.Err(), driver.ErrClosed)
+	}
+	seen, err := s.stillSeen(ctx, name, seenFence)
+	if err != nil {
+		return 0, err
+	}
+	for i := range seen {
+		if before[i].verdict != yes || before[i].state.Fence != seen[i].state.Fence {
+			seen[i].verdict = never
+		}
 	}
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer s.work.Done()
 	return s.breakAt(ctx, name, seen, seenFence)
+}
+
+// stillSeen asks the members about the name, whose fence must still be seenFence.
+func (s *Store) stillSeen(ctx context.Context, name string, seenFence uint64) ([]answer, error) {
+	seen, err := s.inspect(ctx, name)
+	if err == nil && s.fenceOf(seen) != seenFence {
+		err = driver.ErrLost
+	}
+	return seen, err
 }
 
 func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFence uint64) (uint64, error) {

@@ -194,3 +194,42 @@ func status(t *testing.T) {
 		t.Errorf("the error does not say why: %v", err)
 	}
 }
+
+// A Break may end what one member has granted to an Acquire that waits for the others. Then the
+// Acquire fails. A Break that reaches the member after the grant breaks nothing.
+func TestBreakDuringAnAcquire(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		slow  bool          // the Acquire is under way during both looks
+		after time.Duration // how long the Break is on its way
+		wins  bool
+	}{
+		{"prompt", false, 0, true}, {"before the grant", true, 0, false}, {"after the grant", true, 25 * time.Millisecond, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+				a, b, d := open(), open(), open()
+				c[0].clock.ahead.Store(int64(time.Hour)) // so its fence is the greatest
+				b.these(slow(10*time.Millisecond), 2)
+				b.these(down, 3)
+				a.links[0].next("break", slow(test.after))
+				if test.slow {
+					take(t, c[1].now(), request("n")) // until the Break ends it
+				}
+				granted := make(chan error)
+				go func() {
+					_, err := b.Acquire(t.Context(), request("n"))
+					granted <- err
+				}()
+				pass(time.Millisecond)
+				a.Break(t.Context(), "n", inspect(t, a, "n").Fence)
+				errB := <-granted
+				pass(time.Second)
+				_, errD := d.Acquire(t.Context(), request("n"))
+				if (errB == nil) != test.wins || (errD == nil) == test.wins {
+					t.Errorf("the Acquire under way: %v, a later one: %v", errB, errD)
+				}
+			})
+		})
+	}
+}
