@@ -23,8 +23,11 @@ import (
 type counting struct {
 	d     sqldriver.Driver
 	dsn   string
-	count *atomic.Int64
+	count adder
 }
+
+// An adder is an atomic.Int64, or a function that is called when a statement begins.
+type adder interface{ Add(int64) int64 }
 
 func (c counting) Driver() sqldriver.Driver { return c.d }
 
@@ -35,7 +38,7 @@ func (c counting) Connect(context.Context) (sqldriver.Conn, error) {
 
 type countedConn struct {
 	sqldriver.Conn
-	count *atomic.Int64
+	count adder
 }
 
 func (c countedConn) CheckNamedValue(v *sqldriver.NamedValue) error {
@@ -73,7 +76,7 @@ func (c countedConn) PrepareContext(ctx context.Context, query string) (sqldrive
 
 type countedStmt struct {
 	sqldriver.Stmt
-	count *atomic.Int64
+	count adder
 }
 
 func (s countedStmt) ExecContext(ctx context.Context, args []sqldriver.NamedValue) (sqldriver.Result, error) {
@@ -89,13 +92,18 @@ func (s countedStmt) QueryContext(ctx context.Context, args []sqldriver.NamedVal
 // counted makes a party whose statements are counted.
 func (d database) counted(t *testing.T) (*party, *atomic.Int64) {
 	t.Helper()
+	count := new(atomic.Int64)
+	return d.countedBy(t, count), count
+}
+
+func (d database) countedBy(t *testing.T, count adder) *party {
+	t.Helper()
 	plain, err := sql.Open(d.driver, d.dsn)
 	noError(t, err)
 	defer plain.Close()
-	count := new(atomic.Int64)
 	db := sql.OpenDB(counting{plain.Driver(), d.dsn, count})
 	db.SetMaxOpenConns(10)
-	return partyOver(t, db, d.engine), count
+	return partyOver(t, db, d.engine)
 }
 
 // extensions are renewals of n holds. The names are not in order.
