@@ -60,11 +60,7 @@ func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
 }
 
 func (w *waiting) queued() int {
-	began := time.Now()
 	st, err := w.s.Inspect(context.Background(), w.r.Name)
-	if stoodStill(began, err) {
-		st, err = w.s.Inspect(context.Background(), w.r.Name)
-	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
