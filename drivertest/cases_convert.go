@@ -275,18 +275,11 @@ func (c *check) alive(l *lease) bool {
 }
 
 func promotionConflict(c *check) {
-	var l, second *lease
-	var err error
-	for range 5 { // on a slow machine, the first reader's intent may end too early: try again
-		var ok bool
-		if l, second, ok = c.refusedPromotion(); !ok {
-			return
-		}
-		if _, err = c.convert(second, false); errors.Is(err, driver.ErrPromotionConflict) {
-			break
-		}
+	l, second, ok := c.refusedPromotion()
+	if !ok {
+		return
 	}
-	if !errors.Is(err, driver.ErrPromotionConflict) {
+	if _, err := c.convert(second, false); !errors.Is(err, driver.ErrPromotionConflict) {
 		c.failLate(driver.MaxIntent, "promotion of a second reader: want ErrPromotionConflict, got: %v", orGranted(err))
 	}
 	c.verify(second, "after ErrPromotionConflict")

@@ -42,7 +42,7 @@ func TestStoresWork(t *testing.T) {
 			continue
 		}
 		l := padlock.New(store)
-		if err := patiently(t, func() error { return l.Do(t.Context(), "name", func(context.Context) error { return nil }) }); err != nil {
+		if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
 			t.Errorf("%s: %v", rawURL, err)
 		}
 		if err := l.Close(t.Context()); err != nil {
@@ -60,7 +60,7 @@ func TestAQuorumOpensWithAMemberDown(t *testing.T) {
 		return url.Values{"store": {up + "?prefix=a:" + more, up + "?prefix=b:" + more, "redis://127.0.0.1:1?prefix=c:" + more}}.Encode()
 	}
 	l := locker(t, "quorum:?"+members(""))
-	if err := patiently(t, func() error { return l.Do(t.Context(), "name", func(context.Context) error { return nil }) }); err != nil {
+	if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
 		t.Errorf("with one of three members down: %v", err)
 	}
 	for _, rawURL := range []string{"quorum:?" + members("&lazy=no"), "all:?" + members("")} {
@@ -81,7 +81,7 @@ func TestRulesOfQuorums(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := locker(t, quorumURL(scheme, dir, 3))
-		err := patiently(t, func() error { _, err := whole.TryAcquire(t.Context(), "name"); return err })
+		_, err := whole.TryAcquire(t.Context(), "name")
 		if !errors.Is(err, want) {
 			t.Errorf("%s with one of three members held: %v, want %v", scheme, err, want)
 		}
@@ -91,11 +91,7 @@ func TestRulesOfQuorums(t *testing.T) {
 func locker(t *testing.T, rawURL string) *padlock.Locker {
 	t.Helper()
 	dir := t.TempDir() // it remembers no server of an earlier test
-	var store driver.Store
-	err := patiently(t, func() (err error) {
-		store, err = all.Store(t.Context(), rawURL, open.StateDir(dir))
-		return err
-	})
+	store, err := all.Store(t.Context(), rawURL, open.StateDir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestSettingsOfAClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	s := openSoon(t, fromEtcd(c))
+	s := openWith(t, fromEtcd(c))
 	take(t, s, request("job", "one"))
 	reply, err := client.Get(t.Context(), "padlock/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || reply.Count == 0 {

@@ -38,33 +38,20 @@ func unanswered(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
 }
 
-// answered repeats a call until a server answers in time, and returns the error of that call.
-func answered(t testing.TB, call func() error) (err error) {
-	t.Helper()
-	server.Eventually(t, func() error {
-		if err = call(); unanswered(err) {
-			return err
-		}
-		return nil
-	})
-	return err
-}
-
 // statusOf returns the status as a text. A member has 2 s for its answer.
 func statusOf(t testing.TB, s *etcdstore.Store) string {
 	t.Helper()
-	var found []driver.Finding
-	if err := answered(t, func() (err error) { found, err = s.Status(t.Context()); return err }); err != nil {
+	found, err := s.Status(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprint(found)
 }
 
-// openSoon opens a store. It tries again while no server answers in time.
-func openSoon(t testing.TB, c etcdstore.Config, opts ...etcdstore.Option) *etcdstore.Store {
+func openWith(t testing.TB, c etcdstore.Config, opts ...etcdstore.Option) *etcdstore.Store {
 	t.Helper()
-	var s *etcdstore.Store
-	if err := answered(t, func() (err error) { s, err = etcdstore.Open(t.Context(), c, opts...); return err }); err != nil {
+	s, err := etcdstore.Open(t.Context(), c, opts...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })

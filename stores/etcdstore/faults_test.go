@@ -23,8 +23,8 @@ func request(name, token string) driver.Request {
 
 func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
-	var g driver.Grant
-	if err := answered(t, func() (err error) { g, err = s.Acquire(t.Context(), r); return err }); err != nil {
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -416,7 +416,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	certificate := server.NewTLS(t)
 	srv := server.Etcd(t, server.EtcdOptions{TLS: certificate})
-	s := openSoon(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, TLS: certificate.Client()})
+	s := openWith(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, TLS: certificate.Client()})
 	take(t, s, request("job", "one"))
 	if _, err := open(t.Context(), srv.Addr()); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("without TLS: %v", err)
@@ -466,7 +466,7 @@ func TestLogin(t *testing.T) {
 	ctx := t.Context()
 	const secret = "canary-71"
 	enableLogins(t, srv, secret)
-	s := openSoon(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret})
+	s := openWith(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret})
 	take(t, s, request("job", "one"))
 	if _, err := s.Extend(ctx, "job", "one", time.Minute); err != nil {
 		t.Error(err)

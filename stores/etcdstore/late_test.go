@@ -84,10 +84,12 @@ func opened(t *testing.T, addr string) *Store {
 	return openedWith(t, Config{Endpoints: []string{addr}})
 }
 
-// openedWith opens a store. It tries again, because a busy server may be too slow for the store.
-func openedWith(t *testing.T, c Config) (s *Store) {
+func openedWith(t *testing.T, c Config) *Store {
 	t.Helper()
-	server.Eventually(t, func() (err error) { s, err = Open(t.Context(), c); return err })
+	s, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { s.Close() })
 	return s
 }

@@ -115,9 +115,9 @@ func TestPasswordChange(t *testing.T) {
 	c := etcdstore.Config{Endpoints: []string{srv.Addr()}, Credentials: func(context.Context) (string, string, error) {
 		return "app", password.Load().(string), nil
 	}}
-	holder := openSoon(t, c)
-	waiter := openSoon(t, c)
-	lister := openSoon(t, c) // it only lists, which must notice the change, too
+	holder := openWith(t, c)
+	waiter := openWith(t, c)
+	lister := openWith(t, c) // it only lists, which must notice the change, too
 	r := request("job", "one")
 	r.TTL = 5 * time.Minute
 	take(t, holder, r)

@@ -16,11 +16,7 @@ import (
 
 func mustOpen(t testing.TB, addr string, opts ...memcachestore.Option) *memcachestore.Store {
 	t.Helper()
-	began := time.Now()
 	s, err := memcachestore.Open(t.Context(), memcachestore.Config{Addr: addr}, opts...)
-	if stoodStill(began, err) {
-		s, err = memcachestore.Open(t.Context(), memcachestore.Config{Addr: addr}, opts...)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,30 +83,14 @@ func request(name, token string) driver.Request {
 
 func take(t testing.TB, s *memcachestore.Store, r driver.Request) {
 	t.Helper()
-	began := time.Now()
-	_, err := s.Acquire(t.Context(), r)
-	if stoodStill(began, err) {
-		_, err = s.Acquire(t.Context(), r)
-	}
-	if err != nil {
+	if _, err := s.Acquire(t.Context(), r); err != nil {
 		t.Fatalf("Acquire %q: %v", r.Name, err)
 	}
 }
 
-// stoodStill reports whether a call that began then has failed after a second and more. The store
-// gives up a server that is silent, as a busy machine may be: after 2 s if it connects, and after 4
-// s otherwise.
-func stoodStill(began time.Time, err error) bool {
-	return (errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable)) && time.Since(began) > time.Second
-}
-
 func refused(t testing.TB, s *memcachestore.Store, r driver.Request) *driver.HeldError {
 	t.Helper()
-	began := time.Now()
 	_, err := s.Acquire(t.Context(), r)
-	if stoodStill(began, err) {
-		_, err = s.Acquire(t.Context(), r)
-	}
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire %q: %v; want a HeldError", r.Name, err)
@@ -120,13 +100,7 @@ func refused(t testing.TB, s *memcachestore.Store, r driver.Request) *driver.Hel
 
 func release(t testing.TB, s *memcachestore.Store, r driver.Request, want driver.Outcome) {
 	t.Helper()
-	began := time.Now()
 	got, err := s.Release(t.Context(), r.Name, r.Token, 0)
-	if stoodStill(began, err) {
-		if got, err = s.Release(t.Context(), r.Name, r.Token, 0); got == driver.OutcomeGone {
-			got = want // the first request may have been carried out
-		}
-	}
 	if got != want || err != nil {
 		t.Fatalf("Release %q: %v, %v; want %v", r.Name, got, err, want)
 	}

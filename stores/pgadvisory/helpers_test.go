@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // advisoryLocks are those of a test's database.
@@ -112,6 +114,15 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
+}
+
+// newUser makes a user with a name of its own, because tests share the server. It returns the name,
+// and the URL of the test's database for that user.
+func newUser(t testing.TB, srv *server.Server, rights string) (name, url string) {
+	t.Helper()
+	name = "u" + strings.ToLower(rand.Text())
+	execute(t, connect(t, srv.URL()), "CREATE ROLE "+name+" LOGIN "+rights)
+	return name, strings.Replace(srv.URL(), "postgres@", name+"@", 1)
 }
 
 // readValue reads one value.

@@ -148,10 +148,11 @@ func TestPruneWithoutTheRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range append(statements, "CREATE ROLE keeper LOGIN", "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO keeper") {
+	keeper, url := newUser(t, srv, "")
+	for _, sql := range append(statements, "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO "+keeper) {
 		execute(t, conn, sql)
 	}
-	s := mustOpen(t, strings.Replace(srv.URL(), "postgres@", "keeper@", 1))
+	s := mustOpen(t, url)
 	take(t, s, request("job"))
 	if _, err := s.Prune(t.Context()); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Prune: %v", err)

@@ -140,14 +140,7 @@ func TestErrorsWithoutLogin(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	srv := server.SharedPostgres(t)
-	conn := connect(t, srv.URL())
-	exec := func(sql string) {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec("CREATE ROLE poor LOGIN")
-	poor := strings.Replace(srv.URL(), "postgres@", "poor@", 1)
+	user, poor := newUser(t, srv, "")
 	if _, err := open(t.Context(), poor); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "fences=no") {
 		t.Errorf("a user who may not make the table: %v", err)
 	}
@@ -163,10 +156,10 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range statements {
-		exec(sql)
+	conn := connect(t, srv.URL())
+	for _, sql := range append(statements, "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO "+user) {
+		execute(t, conn, sql)
 	}
-	exec("GRANT SELECT, INSERT, UPDATE ON padlock_fences TO poor")
 	fenced := mustOpen(t, poor)
 	refused(t, fenced, request("job"))
 	release(t, s, r)
@@ -180,23 +173,22 @@ func TestSearchPath(t *testing.T) {
 	t.Parallel()
 	srv := server.SharedPostgres(t)
 	conn := connect(t, srv.URL())
+	a, asA := newUser(t, srv, "SUPERUSER")
+	b, asB := newUser(t, srv, "SUPERUSER")
 	for _, sql := range []string{
-		"CREATE ROLE a LOGIN SUPERUSER", "CREATE ROLE b LOGIN SUPERUSER", "CREATE SCHEMA a", "CREATE SCHEMA b",
-		"ALTER ROLE a SET search_path = a, public", "ALTER ROLE b SET search_path = b",
+		"CREATE SCHEMA a", "CREATE SCHEMA b", "ALTER ROLE " + a + " SET search_path = a, public", "ALTER ROLE " + b + " SET search_path = b",
 	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, conn, sql)
 	}
 	last := uint64(0)
-	for _, user := range []string{"a@", "b@", "a@"} {
-		s, r := mustOpen(t, strings.Replace(srv.URL(), "postgres@", user, 1)), request("job")
+	for _, url := range []string{asA, asB, asA} {
+		s, r := mustOpen(t, url), request("job")
 		if last == 0 {
 			r.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro()) // a second table would give a lower fence
 		}
 		g := take(t, s, r)
 		if last > 0 && g.Fence <= last {
-			t.Errorf("SAFETY: user %s: fence %d after %d", user, g.Fence, last)
+			t.Errorf("SAFETY: %s: fence %d after %d", url, g.Fence, last)
 		}
 		last = g.Fence
 		release(t, s, r)

@@ -43,27 +43,24 @@ func TestCoolDownWakesWaiters(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			untilInTime(t, func(string) (late bool) {
-				srv := server.Redis(t, server.RedisOptions{})
-				s, raw := opened(t, srv.Addr(), row.opts...), rawClient(t, single(srv.Addr()))
-				sent := messages(t, raw)
-				r := request("job")
-				r.Shared = row.shared
-				take(t, s, r)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				go row.wait(ctx, opened(t, srv.Addr(), row.opts...), request("job"))
-				eventually(t, "the waiter waits", func() bool { return companion(t, raw, row.kind, "job") != "none" })
-				look := planned(t, raw, "job")
-				if _, err := s.Release(t.Context(), r.Name, r.Token, coolDown); err != nil {
-					t.Fatal(err)
-				}
-				if look.Before(time.Now().Add(coolDown)) {
-					return true // the waiter looks before the cool-down ends
-				}
-				wantLookBy(t, sent, coolDown)
-				return false
-			})
+			srv := server.Redis(t, server.RedisOptions{})
+			s, raw := opened(t, srv.Addr(), row.opts...), rawClient(t, single(srv.Addr()))
+			sent := messages(t, raw)
+			r := request("job")
+			r.Shared = row.shared
+			take(t, s, r)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go row.wait(ctx, opened(t, srv.Addr(), row.opts...), request("job"))
+			eventually(t, "the waiter waits", func() bool { return companion(t, raw, row.kind, "job") != "none" })
+			look := planned(t, raw, "job")
+			if _, err := s.Release(t.Context(), r.Name, r.Token, coolDown); err != nil {
+				t.Fatal(err)
+			}
+			if look.Before(time.Now().Add(coolDown)) {
+				t.Fatal("the waiter looks before the cool-down ends")
+			}
+			wantLookBy(t, sent, coolDown)
 		})
 	}
 }

@@ -135,14 +135,9 @@ func reading(r driver.Request) driver.Request {
 	return r
 }
 
-// take takes a name. A store that is not patient may have to ask twice.
 func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
-	began := time.Now()
 	g, err := s.Acquire(t.Context(), r)
-	if stoodStill(began, err) {
-		g, err = s.Acquire(t.Context(), r)
-	}
 	if err != nil {
 		t.Fatalf("Acquire of %q: %v", r.Name, err)
 	}
@@ -151,22 +146,10 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	began := time.Now()
 	out, err := s.Release(t.Context(), r.Name, r.Token, 0)
-	if stoodStill(began, err) {
-		if out, err = s.Release(t.Context(), r.Name, r.Token, 0); out == driver.OutcomeGone && err == nil {
-			return
-		}
-	}
 	if err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
 	}
-}
-
-// stoodStill reports whether a call that began then has failed after a second and more. A store
-// that is not patient gives up a server that is silent for so long, as a busy machine may be.
-func stoodStill(began time.Time, err error) bool {
-	return (errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable)) && time.Since(began) > time.Second
 }
 
 func wantIs(t testing.TB, err, target error, what string) {

@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -125,35 +124,24 @@ func (m *memory) keeps() {
 // handsOver checks that a hold is handed over to a waiter, in the queue and within the process.
 func (m *memory) handsOver() {
 	m.t.Helper()
-	untilInTime(m.t, m.handedOver)
-}
-
-func (m *memory) handedOver(name string) (late bool) {
-	m.t.Helper()
-	r := request(name)
+	r := request("handed over")
 	take(m.t, m.s, r)
 	w := waits(m.t, m.s, r.Name)
 	m.full(true)
 	defer m.full(false)
 	free(m.t, m.s, r)
-	a := <-w.done
-	if _, err := m.s.Acquire(m.t.Context(), w.r); errors.Is(err, driver.ErrUnavailable) && a.err == nil && lapsed(a.g) {
-		return true // the reservation has lapsed, and there is no memory for a new hold
-	}
-	w.done <- a
 	w.got()
-	next := request(name)
+	next := request(r.Name)
 	out, g, err := m.s.Pass(m.t.Context(), w.r.Token, next)
 	if strings.Contains(m.t.Name(), "foreign") || strings.Contains(m.t.Name(), "string,_no_fences") {
 		free(m.t, m.s, w.r)
-		return false
+		return
 	}
 	m.must("Pass", err)
 	if out != driver.OutcomeReleased || g.TTL == 0 {
 		m.t.Errorf("Pass without memory: %v, %+v", out, g)
 	}
 	free(m.t, m.s, next)
-	return false
 }
 
 // converts demotes and promotes, and has readers end their holds.

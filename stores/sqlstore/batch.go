@@ -52,7 +52,6 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 			together = append(together, i)
 		}
 	}
-	slices.SortFunc(together, func(i, j int) int { return strings.Compare(holds[i].Name, holds[j].Name) })
 	for part := range slices.Chunk(together, mostExtended) {
 		alone = append(alone, s.extendTogether(ctx, holds, part, out)...)
 	}

@@ -9,11 +9,13 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// openSoon opens a store with a long session. It tries again, because a store waits for a
-// connection for a short time only, and the machine may be busy.
-func openSoon(t *testing.T, c Config) (s *Store) {
+// openLong opens a store with a long session.
+func openLong(t *testing.T, c Config) *Store {
 	t.Helper()
-	server.Eventually(t, func() (err error) { s, err = Open(t.Context(), c, SessionTimeout(time.Minute)); return err })
+	s, err := Open(t.Context(), c, SessionTimeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -22,7 +24,7 @@ func openSoon(t *testing.T, c Config) (s *Store) {
 func TestReservationEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	c := Config{Servers: []string{server.ZooKeeper(t, server.ZooKeeperOptions{}).Addr()}}
-	s := openSoon(t, c)
+	s := openLong(t, c)
 	r := driver.Request{Name: "job", Token: "waiter", TTL: 10 * time.Second}
 	reserved, err := s.Wait(t.Context(), r, true)
 	if err != nil || reserved.TTL == 0 {

@@ -118,7 +118,7 @@ func TestCallersOfOneProcess(t *testing.T) {
 	t.Parallel()
 	srv := server.ZooKeeper(t, server.ZooKeeperOptions{})
 	sent := &requestCounter{codes: map[uint32]int{}}
-	s := openSoon(t, Config{Servers: []string{srv.Addr()}, Dial: sent.dial})
+	s := openLong(t, Config{Servers: []string{srv.Addr()}, Dial: sent.dial})
 	s.cfg.ownFor, s.cfg.reserveFor = time.Minute, time.Minute // so that a slow machine does not matter
 	request := func(name, token string) driver.Request {
 		return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "host.example"}}

@@ -15,7 +15,7 @@ import (
 func TestContractOnFive(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
-	checkPatiently(t, drivertest.Harness{Slow: true, Parallel: 4}, r.open)
+	checkMajority(t, drivertest.Harness{Slow: true, Parallel: 4}, r.open)
 }
 
 // open opens all servers, without proxies.

@@ -129,29 +129,9 @@ func request(name string) driver.Request {
 	return driver.Request{Name: name, Token: base64.StdEncoding.EncodeToString(b), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
-// try is Acquire, repeated with a new token if members were silent. On a busy machine they may be,
-// even if the test did not cause it. Like the face, it passes its earlier tokens, so that leftovers
-// of its first try do not look like another client.
-func try(t testing.TB, s driver.Store, r *driver.Request) (driver.Grant, error) {
+func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
-	for tries := 0; ; tries++ {
-		g, err := s.Acquire(t.Context(), *r)
-		if err == nil || !silence(err) || tries == 4 {
-			return g, err
-		}
-		r.Spent = append(r.Spent, r.Token)
-		r.Token = request("").Token
-		t.Logf("Acquire is tried again: %v", err)
-		pause(tries)
-	}
-}
-
-// pause gives members the time to answer again, and to clean up what an earlier try has left there.
-func pause(tries int) { <-time.After(100 * time.Millisecond << tries) }
-
-func take(t testing.TB, s driver.Store, r *driver.Request) driver.Grant {
-	t.Helper()
-	g, err := try(t, s, r)
+	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
@@ -161,37 +141,15 @@ func take(t testing.TB, s driver.Store, r *driver.Request) driver.Grant {
 // refused expects another client to get ErrHeld.
 func refused(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if g, err := try(t, s, &r); !errors.Is(err, driver.ErrHeld) {
+	if g, err := s.Acquire(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Acquire of a name that another client holds: %+v, %v", g, err)
 	}
 }
 
-// extend is Extend, repeated if members were silent.
-func extend(t testing.TB, s driver.Store, r driver.Request, ttl time.Duration) (driver.Grant, error) {
-	t.Helper()
-	for tries := 0; ; tries++ {
-		g, err := s.Extend(t.Context(), r.Name, r.Token, ttl)
-		if err == nil || !silence(err) || tries == 4 {
-			return g, err
-		}
-		t.Logf("Extend is tried again: %v", err)
-		pause(tries)
-	}
-}
-
-// free is Release, again when members were silent.
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	for tries := 0; ; tries++ {
-		out, err := s.Release(t.Context(), r.Name, r.Token, 0)
-		switch {
-		case err == nil && (out == driver.OutcomeReleased || tries > 0 && out == driver.OutcomeGone):
-			return
-		case err == nil || !silence(err) || tries == 4:
-			t.Fatalf("Release: %v, %v", out, err)
-		}
-		t.Logf("Release is tried again: %v", err)
-		pause(tries)
+	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
+		t.Fatalf("Release: %v, %v", out, err)
 	}
 }
 

@@ -32,32 +32,15 @@ func (s *site) visit(fence uint64) {
 	<-time.After(time.Millisecond)
 }
 
-// takeTwice takes a name and repeats the request, which must get the same fence. Each member has
-// half a second to answer. If that was too short for the repeat, takeTwice begins anew.
+// takeTwice takes a name and repeats the request, which must get the same fence.
 func takeTwice(t *testing.T, a *client) driver.Request {
 	t.Helper()
-	var spent []string
-	for tries := 0; ; tries++ {
-		ours := request("job")
-		ours.Spent = spent
-		g := take(t, a, &ours)
-		again, err := a.Acquire(t.Context(), ours)
-		switch {
-		case err == nil && again.Fence != g.Fence:
-			t.Errorf("the fence was %d, that of the repeat is %d", g.Fence, again.Fence)
-			return ours
-		case err == nil:
-			return ours
-		case !silence(err) || tries == 4:
-			t.Fatalf("the repeat of Acquire: %v", err)
-		}
-		t.Logf("the lock is taken anew: %v", err)
-		eventually(t, "the hold is given back", func() bool {
-			_, err := a.Release(t.Context(), ours.Name, ours.Token, 0)
-			return err == nil
-		})
-		spent = append(ours.Spent, ours.Token)
+	ours := request("job")
+	g := take(t, a, ours)
+	if again := take(t, a, ours); again.Fence != g.Fence {
+		t.Errorf("the fence was %d, that of the repeat is %d", g.Fence, again.Fence)
 	}
+	return ours
 }
 
 // A slow member delays nobody. Its replies take 20 s, longer than any caller waits for them.
@@ -206,7 +189,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	ahead := request("job")
 	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
 	one := r.direct(0)
-	take(t, one, &ahead)
+	take(t, one, ahead)
 	free(t, one, ahead)
 
 	a.spoil(cut, 3, 4)
@@ -215,7 +198,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	for range 5 {
 		for _, c := range []*client{a, b} {
 			ours := request("job")
-			g := take(t, c, &ours)
+			g := take(t, c, ours)
 			if g.Fence <= last {
 				t.Fatalf("after fence %d came %d", last, g.Fence)
 			}
@@ -236,7 +219,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 		r.nothingLeft() // of the locks that were released before
 		a.spoil(lateRequests, 1, 2)
 		ours, other := request("job"), request("job")
-		take(t, a, &ours)
+		take(t, a, ours)
 		for _, i := range []int{1, 2} {
 			if holds(t, b.members[i], "job") {
 				t.Fatal("the request has arrived already")
@@ -244,7 +227,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 		}
 		free(t, a, ours)
 		if meanwhile {
-			take(t, b, &other)
+			take(t, b, other)
 		}
 		a.heal(1, 2) // lets the delayed requests pass
 		for _, i := range []int{1, 2} {
@@ -254,13 +237,13 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 			})
 		}
 		if meanwhile {
-			if _, err := extend(t, b, other, 50*time.Second); err != nil {
+			if _, err := b.Extend(t.Context(), other.Name, other.Token, 50*time.Second); err != nil {
 				t.Errorf("Extend by the next holder: %v", err)
 			}
 			free(t, b, other)
 		}
 		r.nothingLeft()
-		_, err := extend(t, a, ours, 50*time.Second)
+		_, err := a.Extend(t.Context(), ours.Name, ours.Token, 50*time.Second)
 		wantIs(t, err, driver.ErrLost, "Extend of a hold that was released")
 	}
 }

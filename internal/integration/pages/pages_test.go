@@ -276,12 +276,7 @@ func TestShutdown(t *testing.T) {
 	}
 	// The program serves only after it has begun to handle signals. Before that, SIGTERM would kill
 	// it.
-	for tries := 0; !answers(addr); tries++ {
-		if tries > 3000 {
-			t.Fatalf("the program serves nothing at %s", addr)
-		}
-		<-time.After(10 * time.Millisecond)
-	}
+	server.Eventually(t, func() error { return answers(addr) })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -331,18 +326,17 @@ func TestElectionProgram(t *testing.T) {
 // awaitReady returns when the readiness probe at addr replies with text.
 func awaitReady(t *testing.T, addr, text string) {
 	t.Helper()
-	for range 3000 {
+	server.Eventually(t, func() error {
 		reply, err := http.Get("http://" + addr + "/readyz")
-		if err == nil {
-			got, _ := io.ReadAll(reply.Body)
-			reply.Body.Close()
-			if reply.StatusCode == http.StatusOK && string(got) == text+"\n" {
-				return
-			}
+		if err != nil {
+			return err
 		}
-		<-time.After(10 * time.Millisecond)
-	}
-	t.Fatalf("the probe at %s does not say %q", addr, text)
+		defer reply.Body.Close()
+		if got, _ := io.ReadAll(reply.Body); reply.StatusCode != http.StatusOK || string(got) != text+"\n" {
+			return fmt.Errorf("the probe at %s says %q", addr, got)
+		}
+		return nil
+	})
 }
 
 // freeAddress is an address of this machine at which nothing listens at the moment. Kernels do not
@@ -366,13 +360,13 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// answers reports whether a server accepts connections at addr.
-func answers(addr string) bool {
+// answers returns an error unless a server accepts connections at addr.
+func answers(addr string) error {
 	c, err := net.Dial("tcp", addr)
 	if err == nil {
 		c.Close()
 	}
-	return err == nil
+	return err
 }
 
 // The page of docs/web.md is shown to somebody who knows the password, and to nobody else. A
@@ -390,12 +384,7 @@ func TestWebProgram(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	for tries := 0; !answers(addr); tries++ {
-		if tries > 3000 {
-			t.Fatalf("the program serves nothing at %s", addr)
-		}
-		<-time.After(10 * time.Millisecond)
-	}
+	server.Eventually(t, func() error { return answers(addr) })
 	for _, c := range []struct {
 		user, password string
 		want           int

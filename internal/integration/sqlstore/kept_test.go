@@ -5,15 +5,12 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
@@ -105,96 +102,61 @@ func statementOfPage(t *testing.T) string {
 	return strings.ReplaceAll(text, "invoice:42", "locked")
 }
 
-// TestLookingIsInNobodysWay: Inspect locks a row for a moment. LockTx and Acquire get the name. A
-// look is in their way only if it takes long, as on a busy machine.
+// TestLookingIsInNobodysWay: Inspect locks a row for a moment. LockTx and Acquire meet that lock, with
+// their second statement and more, and still get the name.
 func TestLookingIsInNobodysWay(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
 		if d.engine == sqlstore.SQLite {
 			t.Skip("Inspect locks nothing")
 		}
-		a, b := d.party(t), d.party(t)
-		a.hold(t, "name", "token")
-		_, err := a.store.Release(t.Context(), "name", "token", 0)
-		noError(t, err)
-		l := &looks{}
-		var looker sync.WaitGroup
-		ctx, stop := context.WithCancel(t.Context())
-		looker.Go(func() {
-			for ctx.Err() == nil {
-				began := time.Now()
-				if _, err := b.store.Inspect(t.Context(), "name"); err != nil {
-					t.Error(err)
-				}
-				l.note(time.Since(began))
-			}
-		})
-		defer looker.Wait()
-		defer stop()
-		for range 50 {
-			l.undisturbed(t, func() error {
+		c := &interrupted{}
+		a, b := d.countedBy(t, c), d.party(t)
+		for end, call := range map[int64]func() error{ // before this statement, the look ends
+			3: func() error {
 				tx, err := a.lockTx(t, "name")
-				if err != nil {
-					noError(t, tx.Rollback())
-					return err
-				}
-				return tx.Commit()
-			})
-			l.undisturbed(t, func() error {
-				_, err := a.store.Acquire(t.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute})
+				noError(t, tx.Rollback())
 				return err
-			})
-			_, err := a.store.Release(t.Context(), "name", "token", 0)
-			noError(t, err)
+			},
+			7: func() error {
+				a.hold(t, "name", "token")
+				_, err := a.store.Release(t.Context(), "name", "token", 0)
+				return err
+			},
+		} {
+			noError(t, call()) // from now on, the name has its rows
+			c.Store(0)
+			noError(t, call())
+			alone := c.Load()
+			look := b.begin(t, sql.LevelDefault)
+			execIn(t, look, "SELECT fence FROM padlock_grants WHERE name = 'name' FOR UPDATE")
+			f := func(n int64) {
+				if n == end {
+					look.Rollback()
+				}
+			}
+			c.Store(0)
+			c.f.Store(&f)
+			noError(t, call())
+			c.f.Store(nil)
+			if n := c.Load(); n <= alone || n < end {
+				t.Errorf("%d statements during a look, and %d without one", n, alone)
+			}
 		}
 	})
 }
 
-// looks counts calls of Inspect, and knows the longest one since the last reset.
-type looks struct {
-	mu      sync.Mutex
-	ended   int
-	longest time.Duration
+// interrupted counts statements, and calls a function when one begins.
+type interrupted struct {
+	atomic.Int64
+	f atomic.Pointer[func(n int64)]
 }
 
-func (l *looks) note(took time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended, l.longest = l.ended+1, max(l.longest, took)
-}
-
-// count returns how many looks have ended and the longest of them since the last call.
-func (l *looks) count() (ended int, longest time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ended, longest, l.longest = l.ended, l.longest, 0
-	return ended, longest
-}
-
-// undisturbed calls f until no look is in its way. It is an error if a look is in its way that does
-// not take long.
-func (l *looks) undisturbed(t *testing.T, f func() error) {
-	t.Helper()
-	const long = 5 * time.Millisecond
-	for range 100 {
-		before, _ := l.count()
-		err := f()
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
-		slow := time.Duration(0) // of the looks since f began, with the one that runs now
-		eventually(t, "the end of a look", func() bool {
-			ended, longest := l.count()
-			slow = max(slow, longest)
-			return ended > before+1
-		})
-		if slow < long {
-			t.Fatalf("%v; the looks took %v at most", err, slow)
-		}
+func (i *interrupted) Add(n int64) int64 {
+	n = i.Int64.Add(n)
+	if f := i.f.Load(); f != nil {
+		(*f)(n)
 	}
-	t.Error("in each of 100 tries a look was in the way")
+	return n
 }
 
 // TestListReadsTheRange: List finds all names with a prefix, and reads no other rows.

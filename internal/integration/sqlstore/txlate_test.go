@@ -125,21 +125,23 @@ func TestRefusedLockTxIsInNobodysWay(t *testing.T) {
 // the waiter lapses, which takes 40 s.
 func TestLockTxOvertakesADeadWaiter(t *testing.T) {
 	onEach(t, func(t *testing.T, d database) {
-		a, b, dead := d.party(t), d.party(t), d.party(t)
+		a, b := d.party(t), d.party(t)
 		a.hold(t, "name", "token")
 		ctx, die := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = dead.store.Wait(ctx, driver.Request{Name: "name", Token: "waiter", TTL: time.Minute}, true)
+			_, _ = a.store.Wait(ctx, driver.Request{Name: "name", Token: "waiter", TTL: time.Minute}, true)
 		}()
 		eventually(t, "the waiter has a place", func() bool {
 			st, err := a.store.Inspect(t.Context(), "name")
 			return err == nil && st.Waiters == 1
 		})
-		dead.db.Close()
+		var place string
+		noError(t, a.db.QueryRow("SELECT more FROM padlock_locks").Scan(&place))
 		die()
 		<-ended
+		noError(t, a.setFence("name", "fence, more = '"+place+"'")) // as if the waiter had not given it up
 		_, err := a.store.Release(t.Context(), "name", "token", 0)
 		noError(t, err)
 		eventually(t, "LockTx gets the name", func() bool {
@@ -150,6 +152,9 @@ func TestLockTxOvertakesADeadWaiter(t *testing.T) {
 			noError(t, tx.Rollback())
 			return err == nil
 		})
+		if st, err := a.store.Inspect(t.Context(), "name"); err != nil || st.Waiters != 1 {
+			t.Errorf("LockTx got the name when the place of the waiter had lapsed: %+v, %v", st, err)
+		}
 	})
 }
 

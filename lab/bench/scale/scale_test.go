@@ -27,7 +27,10 @@ func TestHolds(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			f := tiny.hold(t, e)
+			f, err := (&bench{plan: tiny, progress: io.Discard}).holdMany(e)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, x := range (&bench{plan: tiny, progress: io.Discard}).experiments()[:3] {
 				for _, c := range x.Columns {
 					if _, ok := f[c.Name]; !ok && !(e.name == advisoryRow && mayLack(c.Name)) {
@@ -48,23 +51,6 @@ func TestHolds(t *testing.T) {
 				t.Errorf("%v renewals a second", f["renewals/s"])
 			}
 		})
-	}
-}
-
-// hold makes the trial of an engine. On a busy machine, a restart may take so long that leases end
-// meanwhile. Then the trial is made again with longer leases.
-func (p plan) hold(t *testing.T, e engine) measure.Figures {
-	t.Helper()
-	for try := 1; ; try++ {
-		f, err := (&bench{plan: p, progress: io.Discard}).holdMany(e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slow := f["away s"] > p.ttl.Seconds()/4; !slow || !e.keeps || f["lost by it"] == 0 || try == 3 {
-			return f
-		}
-		t.Logf("the restart took %.1f s, and leases last %v: once more", f["away s"], p.ttl)
-		p.ttl *= 2
 	}
 }
 

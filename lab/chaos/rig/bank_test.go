@@ -15,46 +15,42 @@ import (
 
 // openInTest is like Open, and also knows the workers of TestBankFindsTwoHolders.
 func openInTest(ctx context.Context, config string) (driver.Store, error) {
-	if words := strings.Fields(config); words[0] == unmendedWord {
-		return openBank(ctx, words[1:], func(s *sqlstore.Store) txStore { return unmended{s} })
+	if words := strings.Fields(config); words[0] == unlockedWord {
+		return openBank(ctx, words[1:], func(s *sqlstore.Store) txStore { return unlocked{s} })
 	}
 	return Open(ctx, config)
 }
 
-const unmendedWord = "unmended"
+const unlockedWord = "unlocked"
 
-// unmended is a store whose CheckTx on PostgreSQL locks only the row of the lock. LockTx locks that
-// row in the same way, so the two do not exclude each other.
-type unmended struct{ *sqlstore.Store }
+// unlocked is a store whose CheckTx on PostgreSQL locks no row, so it excludes nobody.
+type unlocked struct{ *sqlstore.Store }
 
-func (u unmended) CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error {
+func (u unlocked) CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error {
 	var held bool
 	err := tx.(*sql.Tx).QueryRowContext(ctx, "SELECT until > (date_part('epoch', clock_timestamp()) * 1000000)::bigint FROM padlock_locks"+
-		" WHERE name = $1 AND fence = $2 FOR KEY SHARE", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
+		" WHERE name = $1 AND fence = $2", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
 	if err == nil && !held {
 		err = driver.ErrExpired
 	}
 	return err
 }
 
-// TestBankFindsTwoHolders: the row with invoices notices that CheckTx and LockTx do not exclude
-// each other.
+// TestBankFindsTwoHolders: the row with invoices notices that CheckTx excludes nobody. Many leases end
+// before their transaction does, so two holders meet many times in a run.
 func TestBankFindsTwoHolders(t *testing.T) {
 	t.Parallel()
-	row := Row{Name: "PostgreSQL, CheckTx without its mend", build: bank(postgreSQL, unmendedWord)}
+	row := Row{Name: "PostgreSQL, CheckTx without a lock", build: bank(postgreSQL, unlockedWord)}
 	needs(t, row)
-	for seed := range uint64(20) { // usually the first one finds it
-		_, out, err := row.Run(t.Context(), Options{Seed: seed, For: 4 * time.Second, Tail: time.Second, Every: 300 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(out.Events, func(e soak.Event) bool { return e.Op == soak.Broken && strings.HasPrefix(e.Err, "I1 invoice") })
-		if i >= 0 {
-			t.Log(out.Events[i].Err)
-			return
-		}
+	_, out, err := row.Run(t.Context(), Options{Seed: 1, For: 4 * time.Second, Tail: time.Second, Every: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Error("no invoice was written twice")
+	i := slices.IndexFunc(out.Events, func(e soak.Event) bool { return e.Op == soak.Broken && strings.HasPrefix(e.Err, "I1 invoice") })
+	if i < 0 {
+		t.Fatal("no invoice was written twice")
+	}
+	t.Log(out.Events[i].Err)
 }
 
 // TestAudit shows each kind of violation to audit.

@@ -41,8 +41,8 @@ func (j *Job) Kill() {
 }
 
 // settleTime is how long leftover processes have to end by themselves before they get a signal. The
-// rest of a pipeline, for example, ends by itself soon after the command.
-const settleTime = 30 * time.Millisecond
+// rest of a pipeline, for example, ends by itself soon after the command. Tests set it.
+var settleTime = 30 * time.Millisecond
 
 // EndRest sends sig to the processes that the command left behind, including those that appear
 // later, until none of them is left. If Kill was called, EndRest kills the processes instead. If
