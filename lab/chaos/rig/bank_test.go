@@ -23,14 +23,14 @@ func openInTest(ctx context.Context, config string) (driver.Store, error) {
 
 const unmendedWord = "unmended"
 
-// unmended is a store whose CheckTx on PostgreSQL locks only the row of the lock. LockTx locks that
-// row in the same way, so the two do not exclude each other.
+// unmended is a store whose CheckTx on PostgreSQL looks at the row of the lock and does not lock it,
+// so CheckTx and LockTx do not exclude each other.
 type unmended struct{ *sqlstore.Store }
 
 func (u unmended) CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error {
 	var held bool
 	err := tx.(*sql.Tx).QueryRowContext(ctx, "SELECT until > (date_part('epoch', clock_timestamp()) * 1000000)::bigint FROM padlock_locks"+
-		" WHERE name = $1 AND fence = $2 FOR KEY SHARE", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
+		" WHERE name = $1 AND fence = $2", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
 	if err == nil && !held {
 		err = driver.ErrExpired
 	}
