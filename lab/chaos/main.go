@@ -28,6 +28,7 @@ import (
 type settings struct {
 	rig.Options
 	only   *regexp.Regexp
+	kinds  string
 	most   int
 	draw   string
 	part   string
@@ -58,6 +59,7 @@ func main() {
 func parse() (*settings, error) {
 	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}}
 	only := flag.String("only", "", "rows whose name matches this")
+	flag.StringVar(&s.kinds, "kinds", "", "faults whose kind matches this, such as 'kill worker|stop worker'")
 	flag.IntVar(&s.most, "most", 0, "run this many rows, drawn by -draw; 0: all")
 	flag.StringVar(&s.draw, "draw", "", "the text that decides which rows -most leaves out, such as a commit")
 	flag.StringVar(&s.part, "part", "1/1", "which of the rows that are left, such as 2/3 for the second of three runs at the same time")
@@ -75,7 +77,9 @@ func parse() (*settings, error) {
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()
 	var err error
-	s.only, err = regexp.Compile(*only)
+	if s.only, err = regexp.Compile(*only); err == nil {
+		s.Kinds, err = regexp.Compile(s.kinds)
+	}
 	s.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
 	return s, err
 }
@@ -88,7 +92,7 @@ func (s *settings) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
-	whole := len(rows) == len(rig.Rows()) && s.which == "both"
+	whole := len(rows) == len(rig.Rows()) && s.which == "both" && s.kinds == ""
 	rows, err := s.partOf(s.drawn(rows))
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,9 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 			}); err != nil {
 				return "", err
 			}
+			if s.say != nil {
+				s.say("invoices by isolation level: " + byLevel(all, entries))
+			}
 			return audit(all, entries)
 		}
 		return set, nil
@@ -83,7 +87,8 @@ type invoice struct {
 // An entry is about one transaction that was tried. Each process adds its entries to a file: one
 // when a transaction begins, whose At is 0, and one when it ends.
 type entry struct {
-	Way    string `json:"way"` // soak.CheckTx or soak.LockTx
+	Way    string `json:"way"`   // soak.CheckTx or soak.LockTx
+	Level  string `json:"level"` // of isolation
 	Worker int    `json:"w"`
 	Call   int64  `json:"call"`
 	At     int64  `json:"at,omitempty"`
@@ -144,6 +149,32 @@ func readInvoices(ctx context.Context, conn *sql.Conn) (all []invoice, err error
 		all = append(all, i)
 	}
 	return all, rows.Err()
+}
+
+// byLevel returns how many invoices the transactions of each isolation level have committed, and how
+// many of them have the number of another one.
+func byLevel(all []invoice, entries []entry) string {
+	same := map[invoice]int{}
+	for _, i := range all {
+		same[invoice{series: i.series, number: i.number}]++
+	}
+	by := map[string]entry{}
+	for _, t := range entries {
+		by[t.Author] = t
+	}
+	numbers, doubled := map[string]int{}, map[string]int{}
+	for _, i := range all {
+		level := by[i.author].Level
+		numbers[level]++
+		if same[invoice{series: i.series, number: i.number}] > 1 {
+			doubled[level]++
+		}
+	}
+	var parts []string
+	for _, level := range slices.Sorted(maps.Keys(numbers)) {
+		parts = append(parts, fmt.Sprintf("%s %d (%d doubled)", level, numbers[level], doubled[level]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // audit returns a text about the numbers that two invoices have, or that no invoice has. It returns

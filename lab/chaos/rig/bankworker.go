@@ -91,13 +91,14 @@ func (c *clerk) work(ctx context.Context) {
 	clock := driver.SystemClock()
 	for ctx.Err() == nil {
 		c.n++
-		e := entry{Way: soak.CheckTx, Worker: c.worker, Call: int64(clock.Now()), Author: fmt.Sprintf("%d-%d-%d", c.worker, os.Getpid(), c.n)}
+		level := levels[rand.IntN(len(levels))]
+		e := entry{Way: soak.CheckTx, Level: level.String(), Worker: c.worker, Call: int64(clock.Now()), Author: fmt.Sprintf("%d-%d-%d", c.worker, os.Getpid(), c.n)}
 		write := c.underLock
 		if c.worker%2 == 1 {
 			e.Way, write = soak.LockTx, c.inTransaction
 		}
 		c.note(e)
-		number, err := write(ctx, rand.IntN(2), e.Author)
+		number, err := write(ctx, level, rand.IntN(2), e.Author)
 		if e.Number, e.At = number, int64(clock.Now()); err != nil {
 			e.Number, e.Err = 0, err.Error()
 		}
@@ -128,7 +129,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // underLock writes an invoice in a transaction that checks a lock. Sometimes the lease ends before
 // the transaction does, and sometimes the lock is released before.
-func (c *clerk) underLock(ctx context.Context, series int, author string) (number int64, err error) {
+func (c *clerk) underLock(ctx context.Context, level sql.IsolationLevel, series int, author string) (number int64, err error) {
 	opts := []padlock.Option{padlock.TTL(bankTTL), padlock.Wait(time.Duration(rand.IntN(2)) * 50 * time.Millisecond)}
 	slow, early := rand.IntN(4) == 0, rand.IntN(3) == 0
 	if slow {
@@ -139,7 +140,7 @@ func (c *clerk) underLock(ctx context.Context, series int, author string) (numbe
 		return 0, err
 	}
 	defer lock.Release() // the transaction has made sure of the lock
-	return c.write(ctx, series, author, slow, func(tx *sql.Tx) error {
+	return c.write(ctx, level, series, author, slow, func(tx *sql.Tx) error {
 		err := c.in.CheckTx(ctx, tx, lock)
 		if err == nil && early {
 			_ = lock.Release() // the transaction keeps the name
@@ -149,22 +150,22 @@ func (c *clerk) underLock(ctx context.Context, series int, author string) (numbe
 }
 
 // inTransaction writes an invoice in a transaction that takes the lock.
-func (c *clerk) inTransaction(ctx context.Context, series int, author string) (number int64, err error) {
-	return c.write(ctx, series, author, rand.IntN(16) == 0, func(tx *sql.Tx) error { return c.in.LockTx(ctx, tx, nameOfSeries(series)) })
+func (c *clerk) inTransaction(ctx context.Context, level sql.IsolationLevel, series int, author string) (number int64, err error) {
+	return c.write(ctx, level, series, author, rand.IntN(16) == 0, func(tx *sql.Tx) error { return c.in.LockTx(ctx, tx, nameOfSeries(series)) })
 }
 
 func nameOfSeries(series int) string { return "invoices " + strconv.Itoa(series) }
 
 // levels are the isolation levels of the transactions that write invoices. The default of MariaDB
-// is REPEATABLE READ.
-var levels = []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelRepeatableRead}
+// is REPEATABLE READ, and that of PostgreSQL is READ COMMITTED.
+var levels = []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
 
 // write begins a transaction and secures the lock in it. Then it writes the invoice with the next
 // number.
-func (c *clerk) write(ctx context.Context, series int, author string, slow bool, secure func(*sql.Tx) error) (number int64, err error) {
+func (c *clerk) write(ctx context.Context, level sql.IsolationLevel, series int, author string, slow bool, secure func(*sql.Tx) error) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: levels[rand.IntN(len(levels))]})
+	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return 0, err
 	}

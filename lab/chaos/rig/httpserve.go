@@ -9,19 +9,20 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 )
 
-// serveRedis returns two servers of padlock for a Redis that keeps its locks over restarts.
-func serveRedis(s *Site) (*serving, error) {
-	options := server.RedisOptions{Persist: true}
-	servers, err := s.redis(1, options)
-	if err != nil {
-		return nil, err
+// serveRedis returns two servers of padlock for a Redis.
+func serveRedis(o server.RedisOptions, query string) func(*Site) (*serving, error) {
+	return func(s *Site) (*serving, error) {
+		servers, err := s.redis(1, o)
+		if err != nil {
+			return nil, err
+		}
+		ways, err := s.waysBehind(servers[0])
+		if err != nil {
+			return nil, err
+		}
+		storeURL := func(at string) string { return "redis://" + at + "?max-ttl=12s&" + query }
+		return s.serveTwo(ways, storeURL, s.serverFaults(servers, ways, o))
 	}
-	ways, err := s.waysBehind(servers[0])
-	if err != nil {
-		return nil, err
-	}
-	storeURL := func(at string) string { return "redis://" + at + "?durable=yes&max-ttl=12s" }
-	return s.serveTwo(ways, storeURL, s.serverFaults(servers, ways, options))
 }
 
 // servePostgres returns two servers of padlock for PostgreSQL.

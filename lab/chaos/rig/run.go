@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ type Options struct {
 	Every   time.Duration // mean time between faults
 	Lanes   int           // how many faults may happen at once
 	Workers int
-	All     bool // all faults, not only the covered ones
+	All     bool           // all faults, not only the covered ones
+	Kinds   *regexp.Regexp // only faults whose kind matches; nil means all of them
 	Load    *soak.Load
 	Older   string // a directory in which several rows build each older padlock once; "" means that each row builds its own
 	Say     func(string)
@@ -70,7 +72,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	}
 	for _, f := range faults {
 		f.Class = cmp.Or(f.Class, classes[f.Kind])
-		if o.All || row.Covered(f.Kind) {
+		if (o.All || row.Covered(f.Kind)) && (o.Kinds == nil || o.Kinds.MatchString(f.Kind)) {
 			r.Faults = append(r.Faults, f)
 		}
 	}
