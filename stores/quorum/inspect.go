@@ -151,15 +151,9 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 }
 
 // Break implements driver.Admin. seenFence is the fence that Inspect reported. Break looks twice at
-// each member, half a second apart. If the member has the same hold both times, Break makes the
-// member break exactly that hold. Some members may still have the hold after that. Break succeeds
-// if they are too few for a quorum. It returns a fence that is greater than the former holder's
-// fence and less than all later fences.
-//
-// What a member has may be a grant to an Acquire that waits for the other members. If both looks
-// have seen it, there are two cases. Either that Acquire has all its grants by then, and the second
-// look sees another fence of the name. Or the Acquire takes so long that it asks the members again
-// before it returns (see chooseFence). So Break ends no hold with a greater fence than seenFence.
+// each member, half a second apart, and breaks the hold that the member has both times. Break
+// succeeds if the members that still have the hold are too few for a quorum. It returns a fence
+// that is greater than the former holder's fence and less than all later fences.
 //
 // ErrUncertain means that too few members are known to have broken the hold. It can also mean that
 // no fence fits between the former holder's fence and all later fences, because the members' clocks
@@ -175,6 +169,11 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
+	// What a member has may be a grant to an Acquire that waits for the other members. If both looks
+	// have seen it, there are two cases. Either that Acquire has all its grants by then, and the
+	// second look sees another fence of the name. Or the Acquire takes so long that it asks the
+	// members again before it returns (see chooseFence). So Break ends no hold with a greater fence
+	// than seenFence.
 	if !s.sleep(ctx, 2*promptVote) {
 		return 0, cmp.Or(ctx.Err(), driver.ErrClosed)
 	}
