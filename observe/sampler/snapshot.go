@@ -195,13 +195,11 @@ type Cost struct {
 	Names    int           // names that the last sample read
 	Calls    int           // calls of List and Inspect in the last sample
 
-	// OnDemand says that the store reads each name by a request. Then Run takes no sample until
-	// somebody waits for it in Next, so that a Sampler that nobody looks at costs nothing.
+	// OnDemand says that Run takes a sample only after a call of Next, since the store reads each
+	// name by a request.
 	OnDemand bool
 
-	// Requests estimates how many requests the sampler sends in a second. It counts one request for
-	// each call of List or Inspect, and one for each name. A store in a database needs fewer. Redis
-	// needs one more for each thousand keys that it has. A store of a service such as S3 reads each
-	// name that was ever locked by a request, which counts here.
+	// Requests estimates how many requests the sampler sends in a second: one for each call of List
+	// or Inspect, and one for each name. A store in a database needs fewer.
 	Requests float64
 }
