@@ -34,9 +34,6 @@ type Run struct {
 	// workers. Another program must call [PlayWorker] and use the same wire format as this program;
 	// see wire.go.
 	Programs [][]string
-	// Unordered means that one of the programs does not keep the order of arrival, although the
-	// store promises it. Then the order is not checked.
-	Unordered bool
 	// Encoding is the Encoding that the programs pass to [PlayWorker].
 	Encoding Encoding
 	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
@@ -124,7 +121,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
 		r.monitor.Log(Event{Op: Several, Worker: engine, At: clockNow()})
 	}
-	if r.Guarantees.FIFO && !r.Unordered {
+	if r.Guarantees.FIFO {
 		r.monitor.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
 	}
 	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.BoundToConnection && d > 0 {

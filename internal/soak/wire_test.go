@@ -29,7 +29,7 @@ func TestWire(t *testing.T) {
 	}
 	for want := range strings.Lines(string(text)) {
 		if want = strings.TrimSpace(want); !slices.Contains(fields, want) {
-			t.Errorf("the wire lacks %s, which an older worker uses: keep it, or raise lab/chaos/rig/older.txt to a commit with the new wire and run this test with -args -update", want)
+			t.Errorf("the wire lacks %s, which an older worker uses: keep it, or raise olderCommit of lab/chaos/rig to a commit with the new wire and run this test with -args -update", want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package rig
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -19,32 +18,17 @@ import (
 	"github.com/padlock-go/padlock/stores/filestore"
 )
 
-// olderText is the content of older.txt. In some rows of the soak, workers of an older padlock run
-// together with workers of the current padlock. Each of these rows belongs to a group, and
-// older.txt names the commit of the older padlock for each group.
-//
-//go:embed older.txt
-var olderText string
+// olderCommit is the commit of the older padlock of the rows "older and newer padlock". Their workers
+// run this commit's build and this tree's build on the same names. It is the last one before package
+// storekit. If a format changes on purpose so that an older padlock cannot work next to a newer one,
+// raise it to the first commit with the new format, and say in docs/compatibility.md what users have
+// to do. The commit has to stay in the history of the main branch.
+const olderCommit = "4170ebd84525c897f2f582a0b510184ef54befb0"
 
 // Encoding is the encoding between the engine and the workers, for [soak.PlayWorker]. Workers of an
 // older build know only this encoding.
 func Encoding(conn net.Conn) (soak.Encoder, soak.Decoder) {
 	return gob.NewEncoder(conn), gob.NewDecoder(conn)
-}
-
-// olderCommit returns the commit of the older padlock for a group of rows. The text has the format
-// of older.txt.
-func olderCommit(text, group string) (string, error) {
-	var commits []string
-	for line := range strings.Lines(text) {
-		if words := strings.Fields(line); len(words) == 2 && words[0] == group {
-			commits = append(commits, words[1])
-		}
-	}
-	if len(commits) != 1 {
-		return "", fmt.Errorf("older.txt names %d commits for %q, want one", len(commits), group)
-	}
-	return commits[0], nil
 }
 
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
@@ -56,7 +40,7 @@ func (s *Site) buildCommit(commit string) (string, error) {
 		return "", fmt.Errorf("an older padlock is built from the git history: %w", err)
 	}
 	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
-		return "", fmt.Errorf("older.txt names %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err)
+		return "", fmt.Errorf("the older padlock is %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err)
 	}
 	dir := cmp.Or(s.older, s.dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -93,38 +77,13 @@ func buildSource(root, commit, dir, binary string) error {
 	if _, err := output(exec.Command("tar", "-xf", source, "-C", dir)); err != nil {
 		return err
 	}
-	if err := mend(dir); err != nil {
-		return err
-	}
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, "./chaos")
 	build.Dir = filepath.Join(dir, "lab")
-	if _, err := os.Stat(build.Dir); err != nil {
-		build.Dir = filepath.Join(dir, "internal", "integration") // the place of this program before lab
-	}
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
 	if _, err := output(build); err != nil {
 		return err
 	}
 	return os.Rename(built, binary)
-}
-
-// mend corrects the source of an older build, in which filestore took a name that was under a lease
-// if it had used the name eight times and the lease's record was longer than the file had been. A
-// row with that build would show this defect, and nothing about the formats.
-func mend(dir string) error {
-	file := filepath.Join(dir, "filestore", "hot_linux.go")
-	source, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // a later build, which has its stores elsewhere and no row of files
-	}
-	if err != nil {
-		return err
-	}
-	const short, whole = "min(len(b), pageSize, int(max(c.size, 0)))", "min(len(b), pageSize)"
-	if strings.Count(string(source), short) != 1 {
-		return fmt.Errorf("%s has no defect to mend: remove the mend", file)
-	}
-	return os.WriteFile(file, []byte(strings.Replace(string(source), short, whole, 1)), 0o600)
 }
 
 // git runs git in the current directory, even if the clone belongs to another user.
@@ -144,23 +103,14 @@ func output(cmd *exec.Cmd) (string, error) {
 
 // rolling adds an upgrade and a downgrade to a row. At first, half of the workers run the older
 // padlock, and the other half run the padlock of this tree. Then each worker is replaced by a
-// worker of the other version. All workers use the same names. The older padlock is built from the
-// commit that older.txt names for the group.
-func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
+// worker of the other version. All workers use the same names.
+func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
 		if err != nil {
 			return nil, err
 		}
-		commit, err := olderCommit(olderText, group)
-		if err != nil {
-			return nil, err
-		}
-		buildOlder := s.buildCommit
-		if s.build != nil {
-			buildOlder = s.build
-		}
-		older, err := buildOlder(commit)
+		older, err := s.buildCommit(olderCommit)
 		if err != nil {
 			return nil, err
 		}
@@ -174,24 +124,6 @@ func rolling(group string, build func(*Site) (*setup, error)) func(*Site) (*setu
 		}
 		set.stages = slices.Repeat(set.stages[:1], 2)
 		set.programs = [][]string{first, second}
-		return set, nil
-	}
-}
-
-// rollingSQL adds an upgrade and a downgrade to a Row of sqlstore. When the older sqlstore releases
-// a lock with a cool-down, it does not wake the first waiter. So another waiter may get the name
-// first. If coolDowns is true, the workers use cool-downs, and the order of waiters is not checked.
-// Otherwise the workers use no cool-downs, and the order is checked.
-func rollingSQL(d database, coolDowns bool) func(*Site) (*setup, error) {
-	build := rolling("sql", inDatabase(d))
-	return func(s *Site) (*setup, error) {
-		set, err := build(s)
-		if err != nil {
-			return nil, err
-		}
-		if set.unordered = coolDowns; !coolDowns {
-			set.load = func(l *soak.Load) { l.Cool, l.AtLeast = 0, 0 }
-		}
 		return set, nil
 	}
 }

@@ -26,9 +26,8 @@ type Site struct {
 	host    server.Host
 	say     func(string) // reports what a row has to tell; may be nil
 	dir     string
-	older   string                                         // the directory of the older padlocks; "" means dir
-	build   func(commit string) (binary string, err error) // replaces Site.buildCommit in a test; may be nil
-	shim    string                                         // path of the file with the offset of the servers' clocks; "" if there is no shim
+	older   string // the directory of the older padlocks; "" means dir
+	shim    string // path of the file with the offset of the servers' clocks; "" if there is no shim
 }
 
 // NewSite returns an empty site.

@@ -30,13 +30,11 @@ type Row struct {
 // running.
 type setup struct {
 	stages   [][]string
-	programs [][]string // by stage and worker, as in soak.Run
-	// unordered means that the order of arrival is not checked.
-	unordered bool
-	encoding  soak.Encoding // nil: Encoding
-	open      soak.Opener
-	faults    []soak.Fault
-	voting    bool // a majority of servers decides
+	programs [][]string    // by stage and worker, as in soak.Run
+	encoding soak.Encoding // nil: Encoding
+	open     soak.Opener
+	faults   []soak.Fault
+	voting   bool // a majority of servers decides
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
@@ -57,12 +55,12 @@ func Rows() []Row {
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
-		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling("files-and-redis", files)},
+		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling(files)},
 		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, semaphores},
 		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
 		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
 		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
-		{"redis guard strict, older and newer padlock", "restarts", lossy, rolling("files-and-redis", redis(plain, strict))},
+		{"redis guard strict, older and newer padlock", "restarts", lossy, rolling(redis(plain, strict))},
 		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
@@ -71,20 +69,20 @@ func Rows() []Row {
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, withStandby},
-		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(postgreSQL, false)},
+		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(postgreSQL))},
 		{"PostgreSQL, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(postgreSQL, bankWord)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
 		{"MariaDB, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(mariaDB, bankWord)},
-		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rollingSQL(mariaDB, false)},
+		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(mariaDB))},
 		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
-		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling("kit", etcdMembers)},
+		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling(etcdMembers)},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
-		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling("kit", zooKeepers)},
+		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling(zooKeepers)},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
-		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rollingSQL(sqliteFile, true)},
+		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(sqliteFile))},
 		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
 		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
-		{"PostgreSQL advisory locks, older and newer padlock", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, rolling("kit", inDatabase(advisory))},
+		{"PostgreSQL advisory locks, older and newer padlock", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, rolling(inDatabase(advisory))},
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
 		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
 		{"S3 in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(bucket, "s3://soak/locks?skew=0s&endpoint=http://%s")},
