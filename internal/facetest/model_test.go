@@ -82,14 +82,21 @@ func TestModel(t *testing.T) {
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-22s %9s %9s %9s %10s", "", "calls", "grants", "faults", "violations")
 	total := map[string]int{}
-	for _, kind := range modelKinds() {
-		sum := map[string]int{}
-		t.Run(kind.name, func(t *testing.T) {
-			for seed := uint64(0); seed < seeds && !t.Failed(); seed++ {
-				synctest.Test(t, func(t *testing.T) { modelRun(t, kind, seed, sum) })
-			}
-		})
-		fmt.Fprintf(&table, "\n%-22s %9d %9d %9d %10d", kind.name, sum["calls"], sum["grants"], sum["faults"], sum["violations"])
+	kinds := modelKinds()
+	sums := make([]map[string]int, len(kinds))
+	t.Run("kinds", func(t *testing.T) {
+		for i, kind := range kinds {
+			sums[i] = map[string]int{}
+			t.Run(kind.name, func(t *testing.T) {
+				t.Parallel()
+				for seed := uint64(0); seed < seeds && !t.Failed(); seed++ {
+					synctest.Test(t, func(t *testing.T) { modelRun(t, kind, seed, sums[i]) })
+				}
+			})
+		}
+	})
+	for i, sum := range sums {
+		fmt.Fprintf(&table, "\n%-22s %9d %9d %9d %10d", kinds[i].name, sum["calls"], sum["grants"], sum["faults"], sum["violations"])
 		for what, n := range sum {
 			total[what] += n
 		}
