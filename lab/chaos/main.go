@@ -28,7 +28,6 @@ import (
 type settings struct {
 	rig.Options
 	only   *regexp.Regexp
-	kinds  string
 	most   int
 	draw   string
 	part   string
@@ -44,22 +43,19 @@ type settings struct {
 
 func main() {
 	soak.PlayWorker(rig.Open, rig.Encoding)
-	s, err := parse()
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = s.run(ctx)
-	}
-	if err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := parse().run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)
 	}
 }
 
-func parse() (*settings, error) {
+func parse() *settings {
 	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}}
-	only := flag.String("only", "", "rows whose name matches this")
-	flag.StringVar(&s.kinds, "kinds", "", "faults whose kind matches this, such as 'kill worker|stop worker'")
+	s.only, s.Kinds = new(regexp.Regexp), new(regexp.Regexp)
+	flag.TextVar(s.only, "only", regexp.MustCompile(""), "rows whose name matches this")
+	flag.TextVar(s.Kinds, "kinds", regexp.MustCompile(""), "faults whose kind matches this, such as 'kill worker|stop worker'")
 	flag.IntVar(&s.most, "most", 0, "run this many rows, drawn by -draw; 0: all")
 	flag.StringVar(&s.draw, "draw", "", "the text that decides which rows -most leaves out, such as a commit")
 	flag.StringVar(&s.part, "part", "1/1", "which of the rows that are left, such as 2/3 for the second of three runs at the same time")
@@ -76,12 +72,8 @@ func parse() (*settings, error) {
 	flag.StringVar(&s.Older, "older", "", "where older padlocks are built, once for all runs that name the same directory")
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()
-	var err error
-	if s.only, err = regexp.Compile(*only); err == nil {
-		s.Kinds, err = regexp.Compile(s.kinds)
-	}
 	s.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
-	return s, err
+	return s
 }
 
 func (s *settings) run(ctx context.Context) error {
@@ -92,7 +84,7 @@ func (s *settings) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
-	whole := len(rows) == len(rig.Rows()) && s.which == "both" && s.kinds == ""
+	whole := len(rows) == len(rig.Rows()) && s.which == "both" && s.Kinds.String() == ""
 	rows, err := s.partOf(s.drawn(rows))
 	if err != nil {
 		return err

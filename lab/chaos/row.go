@@ -107,7 +107,7 @@ func (s *settings) summary(row string, p *soak.Report, v linear.Verdict) string 
 func (s *settings) repeatCommand(row string, all bool) string {
 	faults := map[bool]string{false: "covered", true: "all"}[all]
 	return fmt.Sprintf("cd lab && go run ./chaos -seed %d -only '^%s$' -faults %s -for %v -tail %v -every %v -lanes %d -workers %d -kinds '%s'",
-		s.Seed, regexp.QuoteMeta(row), faults, s.For, s.Tail, s.Every, s.Lanes, s.Workers, s.kinds)
+		s.Seed, regexp.QuoteMeta(row), faults, s.For, s.Tail, s.Every, s.Lanes, s.Workers, s.Kinds)
 }
 
 // tell prints the report. If the run failed, it also stores the report next to the history.

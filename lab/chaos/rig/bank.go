@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +43,7 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 		set.open = func(ctx context.Context, config string) (driver.Store, error) { // the engine writes no invoices
 			return open(ctx, config[strings.LastIndexByte(config, ' ')+1:])
 		}
-		set.goroutines, set.load = 2, fewerNames
+		set.goroutines, set.load = 2, func(l *soak.Load) { l.Warm = 64 } // less other work
 		// An administrator who locks the table would wait for the transactions, and they for him.
 		set.faults = slices.DeleteFunc(set.faults, func(f soak.Fault) bool { return f.Kind == "table locked" })
 		set.check = func(out *soak.Outcome) (string, error) {
@@ -62,17 +61,12 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 			}); err != nil {
 				return "", err
 			}
-			if s.say != nil {
-				s.say("invoices by isolation level: " + byLevel(all, entries))
-			}
+			s.say(byLevel(all, entries))
 			return audit(all, entries)
 		}
 		return set, nil
 	}
 }
-
-// fewerNames makes the other work of the processes lighter.
-func fewerNames(l *soak.Load) { l.Warm = 64 }
 
 // bankWord begins the configuration of a worker that writes invoices.
 const bankWord = "bank"
@@ -151,30 +145,20 @@ func readInvoices(ctx context.Context, conn *sql.Conn) (all []invoice, err error
 	return all, rows.Err()
 }
 
-// byLevel returns how many invoices the transactions of each isolation level have committed, and how
-// many of them have the number of another one.
+// byLevel returns how many numbers the transactions of each isolation level have written, and how
+// many of them another invoice has, too. The invoices are in the order of their numbers.
 func byLevel(all []invoice, entries []entry) string {
-	same := map[invoice]int{}
-	for _, i := range all {
-		same[invoice{series: i.series, number: i.number}]++
-	}
-	by := map[string]entry{}
+	level, numbers, doubled := map[string]string{}, map[string]int{}, map[string]int{}
 	for _, t := range entries {
-		by[t.Author] = t
+		level[t.Author] = t.Level
 	}
-	numbers, doubled := map[string]int{}, map[string]int{}
-	for _, i := range all {
-		level := by[i.author].Level
-		numbers[level]++
-		if same[invoice{series: i.series, number: i.number}] > 1 {
-			doubled[level]++
+	for n, i := range all {
+		numbers[level[i.author]]++
+		if n > 0 && i.series == all[n-1].series && i.number == all[n-1].number {
+			doubled[level[i.author]]++
 		}
 	}
-	var parts []string
-	for _, level := range slices.Sorted(maps.Keys(numbers)) {
-		parts = append(parts, fmt.Sprintf("%s %d (%d doubled)", level, numbers[level], doubled[level]))
-	}
-	return strings.Join(parts, ", ")
+	return fmt.Sprint("invoices by isolation level: ", numbers, ", doubled: ", doubled)
 }
 
 // audit returns a text about the numbers that two invoices have, or that no invoice has. It returns

@@ -2,7 +2,6 @@ package rig
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 	"testing"
@@ -10,37 +9,24 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
-// openInTest is like Open, and also knows the workers of TestBankFindsTwoHolders.
+// openInTest is like Open, and also knows the workers of TestBankFindsTwoHolders, which do not call
+// CheckTx.
 func openInTest(ctx context.Context, config string) (driver.Store, error) {
-	if words := strings.Fields(config); words[0] == unlockedWord {
-		return openBank(ctx, words[1:], func(s *sqlstore.Store) txStore { return unlocked{s} })
+	if words := strings.Fields(config); words[0] == carelessWord {
+		return openBank(ctx, words[1:], true)
 	}
 	return Open(ctx, config)
 }
 
-const unlockedWord = "unlocked"
+const carelessWord = "careless"
 
-// unlocked is a store whose CheckTx on PostgreSQL locks no row, so it excludes nobody.
-type unlocked struct{ *sqlstore.Store }
-
-func (u unlocked) CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error {
-	var held bool
-	err := tx.(*sql.Tx).QueryRowContext(ctx, "SELECT until > (date_part('epoch', clock_timestamp()) * 1000000)::bigint FROM padlock_locks"+
-		" WHERE name = $1 AND fence = $2", []byte(lock.Name()), int64(lock.Fence())).Scan(&held)
-	if err == nil && !held {
-		err = driver.ErrExpired
-	}
-	return err
-}
-
-// TestBankFindsTwoHolders: the row with invoices notices that CheckTx excludes nobody. Many leases end
-// before their transaction does, so two holders meet many times in a run.
+// TestBankFindsTwoHolders: the row with invoices notices that two transactions do not exclude each
+// other.
 func TestBankFindsTwoHolders(t *testing.T) {
 	t.Parallel()
-	row := Row{Name: "PostgreSQL, CheckTx without a lock", build: bank(postgreSQL, unlockedWord)}
+	row := Row{Name: "PostgreSQL without CheckTx", build: bank(postgreSQL, carelessWord)}
 	needs(t, row)
 	_, out, err := row.Run(t.Context(), Options{Seed: 1, For: 4 * time.Second, Tail: time.Second, Every: 300 * time.Millisecond})
 	if err != nil {

@@ -53,12 +53,7 @@ type serving struct {
 // kind, has a way of its own to each server.
 //
 // The programs are those of a user: the clients in the folder clients, and the command.
-func overHTTP(serve func(*Site) (*serving, error)) func(*Site) (*setup, error) {
-	return overHTTPWith(kinds, serve)
-}
-
-// overHTTPWith is overHTTP with other kinds, for a test.
-func overHTTPWith(kinds []string, serve func(*Site) (*serving, error)) func(*Site) (*setup, error) {
+func overHTTP(kinds []string, serve func(*Site) (*serving, error)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		s.Workers = max(len(kinds), s.Workers/len(kinds)*len(kinds))
 		behind, err := serve(s)
@@ -207,9 +202,7 @@ func allMet(out *soak.Outcome, enough time.Duration, say func(string)) error {
 		parts = append(parts, fmt.Sprintf("%s %d", kind, grants[i]))
 		missing = missing || grants[i] == 0
 	}
-	if say != nil {
-		say("grants by clients: " + strings.Join(parts, ", "))
-	}
+	say("grants by clients: " + strings.Join(parts, ", "))
 	if missing && out.To-out.From >= int64(enough) {
 		return fmt.Errorf("not all kinds of clients got locks: %s", strings.Join(parts, ", "))
 	}

@@ -53,7 +53,7 @@ func TestClientsOverHTTP(t *testing.T) {
 				t.Log("this runs with -full only")
 				return
 			}
-			row := Row{Name: c.name, build: overHTTPWith(c.kinds, serveHere(c.handle))}
+			row := Row{Name: c.name, build: overHTTP(c.kinds, serveHere(c.handle))}
 			row.uncovered = []string{"kill worker", "stop worker"}
 			if c.stops {
 				row.uncovered = []string{"kill worker"}

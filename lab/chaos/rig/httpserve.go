@@ -20,8 +20,7 @@ func serveRedis(o server.RedisOptions, query string) func(*Site) (*serving, erro
 		if err != nil {
 			return nil, err
 		}
-		storeURL := func(at string) string { return "redis://" + at + "?max-ttl=12s&" + query }
-		return s.serveTwo(ways, storeURL, s.serverFaults(servers, ways, o))
+		return s.serveTwo(ways, func(at string) string { return "redis://" + at + "?max-ttl=12s&" + query }, s.serverFaults(servers, ways, o))
 	}
 }
 

@@ -57,7 +57,9 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 			out.Left(before)
 		}
 	}()
-	site.say = o.Say
+	if o.Say != nil {
+		site.say = o.Say
+	}
 	set, err := row.build(site)
 	if err != nil {
 		return nil, nil, err

@@ -17,14 +17,13 @@ import (
 	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/open/all"
 	"github.com/padlock-go/padlock/stores/quorum"
-	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
 // Site holds the servers and files of one run. End removes all of them.
 type Site struct {
 	Workers int
 	host    server.Host
-	say     func(string) // reports what a row has to tell; may be nil
+	say     func(string) // reports what a row has to tell
 	dir     string
 	older   string // the directory of the older padlocks; "" means dir
 	shim    string // path of the file with the offset of the servers' clocks; "" if there is no shim
@@ -36,7 +35,7 @@ func NewSite(workers int) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Workers: workers, dir: dir}
+	s := &Site{Workers: workers, dir: dir, say: func(string) {}}
 	s.host.Cleanup(func() { os.RemoveAll(dir) })
 	return s, nil
 }
@@ -49,7 +48,7 @@ func (s *Site) End() error { return try(s.host.End) }
 func Open(ctx context.Context, config string) (driver.Store, error) {
 	words := strings.Fields(config)
 	if words[0] == bankWord {
-		return openBank(ctx, words[1:], func(s *sqlstore.Store) txStore { return s })
+		return openBank(ctx, words[1:], false)
 	}
 	var members []driver.Store
 	rule, several := rules[words[0]]

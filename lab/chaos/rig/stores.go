@@ -91,9 +91,9 @@ func Rows() []Row {
 		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
 		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), mixed},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
-		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(serveRedis(always, "durable=yes"))},
-		{"HTTP to redis no persistence, guard strict: Go, Python, Node, shells", "restarts, and deaths of servers of padlock", lossy, overHTTP(serveRedis(plain, strict))},
-		{"HTTP to PostgreSQL: Go, Python, Node, shells", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", []string{"rows deleted"}, overHTTP(servePostgres)},
+		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(kinds, serveRedis(always, "durable=yes"))},
+		{"HTTP to redis no persistence, guard strict: Go, Python, Node, shells", "restarts, and deaths of servers of padlock", lossy, overHTTP(kinds, serveRedis(plain, strict))},
+		{"HTTP to PostgreSQL: Go, Python, Node, shells", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", []string{"rows deleted"}, overHTTP(kinds, servePostgres)},
 	}
 }
 
