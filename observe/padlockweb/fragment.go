@@ -68,12 +68,10 @@ func (d *drawn) fragmentAt(number uint64, key drawnKey) *fragment {
 	return f
 }
 
-// firstPatience is how long a request waits for a sample after the start, or after a time in which
-// nobody has looked.
+// firstPatience is how long a request waits for a sample that is not there yet.
 const firstPatience = 2 * time.Second
 
-// snapshot returns the newest snapshot. After the start it waits for the first one, and if the
-// sampler waits until somebody looks, for a new one.
+// snapshot returns the newest snapshot. It waits for the first one, and for one that is overdue.
 func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 	s := w.sampler.Snapshot()
 	if s.Number > 0 && !(s.Cost.OnDemand && time.Since(s.Tried) > s.Cost.Interval) {

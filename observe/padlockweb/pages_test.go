@@ -21,7 +21,6 @@ import (
 	"github.com/padlock-go/padlock/internal/reads"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/padlockweb"
-	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -85,31 +84,6 @@ func TestUnknownIsNotFree(t *testing.T) {
 	}
 	if a := s.get("api/locks"); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, `"names":[]`) {
 		t.Errorf("/api/locks is %d: %s", a.StatusCode, a.text)
-	}
-}
-
-// unlisted is a store with so many names that a list of them takes too long.
-type unlisted struct{ *memstore.Store }
-
-func (unlisted) List(context.Context, string) ([]driver.State, error) {
-	return nil, driver.ErrUnavailable
-}
-
-// A server is ready while its store can be read, even if the names cannot be listed in time.
-func TestReadyWithoutAList(t *testing.T) {
-	store := unlisted{memstore.New()}
-	l := padlock.New(store)
-	defer l.Close(t.Context())
-	watch := sampler.New(l)
-	if _, err := watch.Sample(t.Context()); err == nil {
-		t.Fatal("the list was read")
-	}
-	w := padlockweb.Handler(l, padlockweb.ReadWithoutToken(), padlockweb.Sampler(watch))
-	defer w.Close()
-	got := httptest.NewRecorder()
-	w.ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	if got.Code != http.StatusOK {
-		t.Errorf("/readyz is %d", got.Code)
 	}
 }
 
@@ -363,58 +337,43 @@ func TestFiguresAfterAVisitorThatWentAway(t *testing.T) {
 	}
 }
 
-// priced is a store that reads each name by a request.
+// priced is a store that reads each name by a request. It may have so many that a list fails.
 type priced struct {
 	*memstore.Store
-	lists atomic.Int64
-	down  atomic.Bool
+	unlisted atomic.Bool
 }
 
 func (p *priced) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	p.lists.Add(1)
-	reads.Add(ctx, 1)
+	if reads.Add(ctx, 1); p.unlisted.Load() {
+		return nil, driver.ErrUnavailable
+	}
 	return p.Store.List(ctx, prefix)
 }
 
-func (p *priced) Inspect(ctx context.Context, name string) (driver.State, error) {
-	if p.down.Load() {
-		return driver.State{}, driver.ErrUnavailable
-	}
-	return p.Store.Inspect(ctx, name)
-}
-
-// A store that reads each name by a request gets none while nobody looks. Then a page shows what is
-// held now, and /readyz asks the store.
-func TestNoRequestsUnlessSomebodyLooks(t *testing.T) {
+// A server is ready while its store can be read, even if the names cannot be listed, or nobody has
+// looked for long. Then a page shows what is held now.
+func TestReadyWithoutSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &priced{Store: memstore.New()}
+		store.unlisted.Store(true)
 		l := padlock.New(store)
 		defer l.Close(t.Context())
 		w := padlockweb.Handler(l, padlockweb.ReadWithoutToken())
 		defer w.Close()
-		get := func(path string) *httptest.ResponseRecorder {
+		wants := func(path string, code int, text string) {
 			got := httptest.NewRecorder()
-			w.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil))
-			return got
+			if w.ServeHTTP(got, httptest.NewRequest(http.MethodGet, path, nil)); got.Code != code || !strings.Contains(got.Body.String(), text) {
+				t.Errorf("%s is %d: %s", path, got.Code, got.Body)
+			}
 		}
-		get("/")
-		<-time.After(time.Hour)
-		if n := store.lists.Load(); n > 2 {
-			t.Errorf("%d lists in an hour", n)
-		}
+		wants("/readyz", http.StatusOK, "")
+		store.unlisted.Store(false)
 		if _, err := l.Acquire(t.Context(), "late"); err != nil {
 			t.Fatal(err)
 		}
-		if got := get("/api/locks"); !strings.Contains(got.Body.String(), "late") {
-			t.Errorf("/api/locks is %s", got.Body)
-		}
-		if got := get("/readyz"); got.Code != http.StatusOK {
-			t.Errorf("/readyz is %d", got.Code)
-		}
-		<-time.After(time.Minute)
-		store.down.Store(true)
-		if got := get("/readyz"); got.Code != http.StatusServiceUnavailable {
-			t.Errorf("/readyz is %d, and the store is down", got.Code)
-		}
+		<-time.After(time.Hour)
+		wants("/api/locks", http.StatusOK, "late")
+		store.Close()
+		wants("/readyz", http.StatusServiceUnavailable, "")
 	})
 }

@@ -163,8 +163,7 @@ func (w *Web) serveReady(rw http.ResponseWriter, r *http.Request) {
 }
 
 // isReady reports whether the last sample has succeeded, or else whether one name can be read: with
-// many names, a sample may need longer than it has, and if nobody looks, it may be old. It reads
-// once a second at most.
+// many names, a sample may take too long, or be old. It reads once a second at most.
 func (w *Web) isReady(ctx context.Context) bool {
 	if s := w.sampler.Snapshot(); !s.Taken.IsZero() && s.Err == nil && !s.Cost.OnDemand {
 		return true

@@ -79,7 +79,7 @@ func (s *Sampler) Day(name string) Day {
 }
 
 // Run takes samples until ctx ends, and returns the error of ctx. A store that cannot be reached
-// does not end Run. If Cost.OnDemand is set, Run takes a sample only after a call of Next.
+// does not end Run.
 func (s *Sampler) Run(ctx context.Context) error {
 	for {
 		snap, _ := s.Sample(ctx)
@@ -93,8 +93,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 		if snap.Cost.OnDemand {
 			select {
 			case <-s.looks:
-			case <-ctx.Done():
-				return ctx.Err()
+			case <-ctx.Done(): // the next pause ends at once
 			}
 		}
 	}

@@ -194,12 +194,10 @@ type Cost struct {
 	Took     time.Duration // how long the last sample took
 	Names    int           // names that the last sample read
 	Calls    int           // calls of List and Inspect in the last sample
+	OnDemand bool          // the store reads name by name: Run samples only after a call of Next
 
-	// OnDemand says that Run takes a sample only after a call of Next, since the store reads each
-	// name by a request.
-	OnDemand bool
-
-	// Requests estimates how many requests the sampler sends in a second: one for each call of List
-	// or Inspect, and one for each name. A store in a database needs fewer.
+	// Requests estimates how many requests the sampler sends in a second. It counts one request for
+	// each call of List or Inspect, and one for each name. A store in a database needs fewer. Redis
+	// needs one more for each thousand keys that it has. If OnDemand, names that are free count too.
 	Requests float64
 }

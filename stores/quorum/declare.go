@@ -27,18 +27,14 @@ func (t *try) win(ctx context.Context) bool {
 	return true
 }
 
-// promptVote is how long a vote may take whose grants need not be verified.
-const promptVote = maxPatience / 2
-
 // chooseFence returns the fence of the grant. For a reader, and for a hold that replaces another
-// one, it is the greatest fence of the members that have granted.
-//
-// A vote may have taken so long that a Break has ended a grant meanwhile (see Break). Then the fence
-// is one that no member has yet, so that declare asks each of them again. A member whose grant has
-// ended refuses the new fence. A member that takes it refuses a Break that has seen the old one.
+// one, it is the greatest fence of the members that have granted. If the vote has lasted for half
+// the time that Break waits, a Break may have ended a grant meanwhile. So the fence is one that no
+// member has, and declare asks all of them: a member whose grant has ended refuses it, and one that
+// takes it refuses the Break.
 func (t *try) chooseFence() uint64 {
 	switch {
-	case t.s.clock.Now().Sub(t.sent) > promptVote:
+	case t.s.clock.Now().Sub(t.sent) > maxPatience/2:
 		return greatest(t.answers) + 1
 	case t.r.Shared || t.swap:
 		return greatest(t.answers)
@@ -50,8 +46,7 @@ func (t *try) chooseFence() uint64 {
 // quorum needs. fenceOfWriter takes the quorum with the smallest fences, and returns the greatest
 // fence of that quorum. Of 3 members this is the second fence, of 5 members the third. If all
 // members have granted and their number is odd, a quorum has this fence or a greater one already,
-// so declare returns at once. Otherwise declare has to ask members again, and fenceOfWriter returns
-// a fence that no member has yet, so that declare asks all of them (see chooseFence).
+// so declare returns at once. Otherwise the fence is one that no member has (see chooseFence).
 //
 // Why the fence is greater than all earlier ones: it is as if the members of this quorum had
 // answered first, and the others after the vote was won. Acquire never relies on the order in which
@@ -60,9 +55,6 @@ func (t *try) chooseFence() uint64 {
 // that fenceOfWriter takes have a member in common. The member grants an exclusive hold only when
 // it has no other hold of the name. So it had p before it granted this hold, and made a greater
 // fence for it. The greatest fence of the quorum is at least as great as that.
-//
-// The smallest fence of all members would be wrong: a member whose clock is behind and that was not
-// in the earlier quorum may have made it.
 func (s *Store) fenceOfWriter(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {

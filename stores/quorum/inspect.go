@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,13 +150,13 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 }
 
 // Break implements driver.Admin. seenFence is the fence that Inspect reported. Break looks twice at
-// each member, half a second apart, and breaks the hold that the member has both times. Break
-// succeeds if the members that still have the hold are too few for a quorum. It returns a fence
-// that is greater than the former holder's fence and less than all later fences.
+// each member, half a second apart, and then makes it break exactly the hold that both looks have
+// seen. Some members may still have the hold after that. Break succeeds if they are too few for a
+// quorum. It returns a fence that is greater than the former holder's fence and less than all later
+// fences. A hold with a greater fence than seenFence goes on.
 //
-// ErrUncertain means that too few members are known to have broken the hold. It can also mean that
-// no fence fits between the former holder's fence and all later fences, because the members' clocks
-// are too far apart.
+// ErrUncertain means that too few members are known to have broken the hold, or that the members'
+// clocks are so far apart that no fence fits between the former holder's and all later ones.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return 0, err
@@ -169,28 +168,16 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
-	// What a member has may be a grant to an Acquire that waits for the other members. If both looks
-	// have seen it, there are two cases. Either that Acquire has all its grants by then, and the
-	// second look sees another fence of the name. Or the Acquire takes so long that it asks the
-	// members again before it returns (see chooseFence). So Break ends no hold with a greater fence
-	// than seenFence.
-	if !s.sleep(ctx, 2*promptVote) {
-		return 0, cmp.Or(ctx.Err(), driver.ErrClosed)
-	}
+	s.sleep(ctx, maxPatience) // the next look fails if the context or the store has ended
 	seen, err := s.stillSeen(ctx, name, seenFence)
 	if err != nil {
 		return 0, err
-	}
-	for i := range seen {
-		if before[i].verdict != yes || before[i].state.Fence != seen[i].state.Fence {
-			seen[i].verdict = never
-		}
 	}
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer s.work.Done()
-	return s.breakAt(ctx, name, seen, seenFence)
+	return s.breakAt(ctx, name, before, seen, seenFence)
 }
 
 // stillSeen asks the members about the name, whose fence must still be seenFence.
@@ -202,13 +189,13 @@ func (s *Store) stillSeen(ctx context.Context, name string, seenFence uint64) ([
 	return seen, err
 }
 
-func (s *Store) breakAt(ctx context.Context, name string, seen []answer, seenFence uint64) (uint64, error) {
+func (s *Store) breakAt(ctx context.Context, name string, before, seen []answer, seenFence uint64) (uint64, error) {
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
 	answers := s.ballot(never)
 	for i := range seen {
-		if seen[i].verdict != yes {
-			continue
+		if seen[i].verdict != yes || before[i].verdict != yes || before[i].state.Fence != seen[i].state.Fence {
+			continue // what is new may be a grant to an Acquire that is under way; see chooseFence
 		}
 		answers[i].verdict = pending
 		r.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) {

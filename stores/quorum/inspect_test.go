@@ -196,38 +196,48 @@ func status(t *testing.T) {
 }
 
 // A Break may end what one member has granted to an Acquire that waits for the others. Then the
-// Acquire fails. A Break that reaches the member after the grant breaks nothing.
+// Acquire fails, or does without that member. A Break that comes after the grant breaks nothing.
 func TestBreakDuringAnAcquire(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		slow  bool          // the Acquire is under way during both looks
+		held  []int         // until the Break ends it: the Acquire is under way during both looks
 		after time.Duration // how long the Break is on its way
 		wins  bool
 	}{
-		{"prompt", false, 0, true}, {"before the grant", true, 0, false}, {"after the grant", true, 25 * time.Millisecond, true},
+		{"prompt", nil, 0, true}, {"before another lock", []int{2, 3}, 0, true},
+		{"before the grant", []int{2}, 0, false}, {"after the grant", []int{2}, 200 * time.Millisecond, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 				a, b, d := open(), open(), open()
 				c[0].clock.ahead.Store(int64(time.Hour)) // so its fence is the greatest
 				b.these(slow(10*time.Millisecond), 2)
-				b.these(down, 3)
 				a.links[0].next("break", slow(test.after))
-				if test.slow {
-					take(t, c[1].now(), request("n")) // until the Break ends it
+				for _, m := range test.held {
+					take(t, c[m-1].now(), request("n"))
 				}
-				granted := make(chan error)
+				if len(test.held) < 2 {
+					b.these(down, 3)
+				}
+				granted := make(chan reply[driver.Grant])
 				go func() {
-					_, err := b.Acquire(t.Context(), request("n"))
-					granted <- err
+					g, err := b.Acquire(t.Context(), request("n"))
+					granted <- reply[driver.Grant]{g, err}
 				}()
 				pass(time.Millisecond)
 				a.Break(t.Context(), "n", inspect(t, a, "n").Fence)
-				errB := <-granted
+				var before driver.Grant
+				if len(test.held) == 2 {
+					d.these(down, 2)
+					r := request("n")
+					before = take(t, d, r)
+					wantOutcome(t, d, r, driver.OutcomeReleased)
+				}
+				got := <-granted
 				pass(time.Second)
-				_, errD := d.Acquire(t.Context(), request("n"))
-				if (errB == nil) != test.wins || (errD == nil) == test.wins {
-					t.Errorf("the Acquire under way: %v, a later one: %v", errB, errD)
+				_, err := d.Acquire(t.Context(), request("n"))
+				if (got.err == nil) != test.wins || (err == nil) == test.wins || test.wins && got.v.Fence <= before.Fence {
+					t.Errorf("the Acquire under way: %+v, the lock before: %+v, a later Acquire: %v", got, before, err)
 				}
 			})
 		})
