@@ -20,7 +20,8 @@ import (
 //	call.go                   the time and the observers of a call
 //	join.go                   the locks of a context
 //	hold.go                   the state of a lock that is held
-//	renew.go, schedule.go     the leases of all holds of the Locker
+//	renew.go, lease.go,       the leases of all holds of the Locker
+//	schedule.go
 //	line.go                   the places of the waiters, and which waiter is next
 //	base.go, observe.go       the Locker's mutex; events are delivered when it is unlocked
 

@@ -22,6 +22,7 @@ type attempt struct {
 
 	request driver.Request
 	taker   taker // sends the request
+	permits int   // the request takes any of so many permits; 0 if it takes one lock
 	outer   *hold // the hold inside of which this one is taken; prepare finds it in ctx if it is nil
 	h       *hold
 	held    error    // the last *HeldError
@@ -316,8 +317,8 @@ func (a *attempt) giveUpToken() {
 // of this attempt has taken it.
 func (a *attempt) cleanUpOf(name string) cleanUp {
 	what := cleanUp{name: name, token: a.request.Token, acquire: true, events: a.events}
-	if _, any := a.taker.(*anyPermit); any && name == a.request.Name {
-		what.permits = a.set.slots
+	if name == a.request.Name {
+		what.permits = a.permits
 	}
 	return what
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// This file decides when a hold is renewed. Each renewal has a planned time, which is partly
-// random. If other holds are renewed a little earlier, the hold is renewed together with them.
+// This file plans when a hold is renewed; tick in renew.go begins the renewals that are due. Each
+// renewal has a planned time, which is partly random. If other holds are renewed a little earlier, the hold is renewed together with them.
 //
 // The numbers in the table are thirds of the TTL, counted from the beginning of the lease. If the
 // lease is shorter than the TTL, they are thirds of the lease.

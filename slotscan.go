@@ -45,7 +45,7 @@ func (p *permitCall) scan(overtake bool) (*hold, error) {
 		return p.scanSingly(mine)
 	}
 	a := p.attempt()
-	a.taker = &anyPermit{a, overtake}
+	a.taker, a.permits = &anyPermit{a, overtake}, p.set.slots
 	h, err := a.take(p.name)
 	p.noteOutcome(err)
 	switch {

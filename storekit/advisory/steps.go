@@ -115,52 +115,6 @@ func (s *Store[C]) withdraw(h *hold[C]) error {
 	return storekit.Failure(err)
 }
 
-// letGo releases the lock of h. If the connection ended meanwhile, the session may still exist and
-// have the lock. So h gets the state "unsure", and its next Release makes sure that the session is
-// gone.
-func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
-	c, out := h.c, driver.OutcomeReleased
-	var err error
-	if h.intent {
-		err = s.withdraw(h)
-	}
-	if err == nil {
-		var had bool
-		had, err = s.dialect.Unlock(c.s, h.lock(), h.shared)
-		if err == nil && !had {
-			c.s.Lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
-			out = driver.OutcomeGone
-		}
-	}
-	if h.state == reserved {
-		c.s.Lose(errUnclaimed) // the server would soon end the session as idle
-	}
-	s.clear(h, err != nil)
-	if err != nil && !c.alive() {
-		s.holds.change(func() { h.state, h.c = unsure, c })
-		return driver.OutcomeGone, storekit.Failure(&storekit.NoReply{Err: err})
-	}
-	return out, nil
-}
-
-var errUnclaimed = errors.New("a reservation was not claimed")
-
-// clear records that h no longer has the lock, and frees its entry in the pool. It wakes the
-// waiters of this process that want the lock. If refused is true, the server refused to release the
-// lock; see leave.
-func (s *Store[C]) clear(h *hold[C], refused bool) {
-	back := h.back
-	if h.c != nil {
-		s.leave(h.c, h.lock(), h.shared, refused && h.c.alive())
-	}
-	h.back = nil
-	s.holds.clear(h)
-	if back != nil {
-		back()
-	}
-	s.pool.wake(h.key)
-}
-
 // claim turns a reservation into a hold. From then on, the session may be idle for longer.
 func (s *Store[C]) claim(h *hold[C]) error {
 	h.timer.Stop()

@@ -5,32 +5,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
 )
-
-// Store keeps locks in a table. It is safe for concurrent use.
-type Store struct {
-	engine   Engine
-	rows     table
-	cfg      config
-	clock    driver.Clock
-	promises driver.Guarantees
-
-	closing context.Context // canceled by Close
-	end     context.CancelFunc
-	work    sync.WaitGroup // calls that are running
-	mu      sync.Mutex     // protects the next field, and must be locked to call work.Add
-	closed  bool
-
-	checked atomic.Bool            // check has succeeded
-	id      atomic.Pointer[string] // the store's id, as it was last read
-	waits   waits                  // the waiters of this process
-}
 
 // enter starts a call as begin does. But it does not make sure that the server has been checked.
 func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
@@ -45,22 +24,6 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, done func()
 	s.work.Add(1)
 	bounded, cancel := bound(ctx)
 	return bounded, func() { cancel(); s.work.Done() }, nil
-}
-
-// Close ends all waits, and returns when every call has ended. It leaves the *sql.DB open, unless
-// FromURL opened it. Locks stay held until their leases end.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	s.end()
-	s.work.Wait()
-	s.rows.kept.closeAll()
-	if first && s.cfg.ownsDB {
-		return s.rows.db.Close()
-	}
-	return nil
 }
 
 // A result says what an operation decided to write and to return.
@@ -150,62 +113,6 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 		return read.state, read.now, nil
 	}
 	return s.rows.loadState(ctx, name)
-}
-
-// tellWaiters wakes the waiters that a change concerns:
-//
-//   - the waiters for which handed has messages
-//   - in this process, the first waiter of the queue and the waiters without a place in the queue
-//
-// If quiet is true and handed is empty, tellWaiters wakes nobody.
-func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
-	s.wakeReserved(ctx, handed)
-	if !quiet || len(handed) > 0 {
-		s.waits.wakeFirst(name, st.firstToLook())
-	}
-}
-
-// wakeReserved wakes the waiters for which the name was reserved, and warns the waiter behind each
-// of them. It wakes waiters of this process directly, and those of other processes through the
-// database.
-func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
-	for _, r := range handed {
-		var args []any
-		if !s.waits.handTo(r.to.token.hash(), r.fence) && r.to.channel != "" {
-			args = notification(r.to, r.fence, false)
-		}
-		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.channel != "" {
-			args = append(args, notification(r.next, 0, true)...)
-		}
-		s.notify(ctx, args)
-	}
-}
-
-// askToLook makes the waiters look for which the name may have been reserved. The caller has lost
-// the reply to the statement that reserves it, so it does not know.
-func (s *Store) askToLook(ctx context.Context, handed []reservation) {
-	for i := range handed {
-		handed[i].fence = 0
-	}
-	s.wakeReserved(ctx, handed)
-}
-
-// notify sends one or two notifications in one statement. It does so even if the caller's context
-// has ended, because the change has already been made. A waiter that misses its notification loses
-// its reservation, and looks again only after pushPause.
-func (s *Store) notify(ctx context.Context, args []any) {
-	text := s.rows.sql.notify[len(args)/2]
-	if text == "" {
-		return
-	}
-	if _, err := s.rows.db.ExecContext(ctx, text, args...); err == nil {
-		return
-	}
-	s.work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
-		defer cancel()
-		_, _ = s.rows.db.ExecContext(ctx, text, args...)
-	})
 }
 
 var errBusy = errors.New("others changed the row of the name again and again")

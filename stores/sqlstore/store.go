@@ -4,12 +4,49 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
 )
+
+// Store keeps locks in a table. It is safe for concurrent use.
+type Store struct {
+	engine   Engine
+	rows     table
+	cfg      config
+	clock    driver.Clock
+	promises driver.Guarantees
+
+	closing context.Context // canceled by Close
+	end     context.CancelFunc
+	work    sync.WaitGroup // calls that are running
+	mu      sync.Mutex     // protects the next field, and must be locked to call work.Add
+	closed  bool
+
+	checked atomic.Bool            // check has succeeded
+	id      atomic.Pointer[string] // the store's id, as it was last read
+	waits   waits                  // the waiters of this process
+}
+
+// Close ends all waits, and returns when every call has ended. It leaves the *sql.DB open, unless
+// FromURL opened it. Locks stay held until their leases end.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	s.work.Wait()
+	s.rows.kept.closeAll()
+	if first && s.cfg.ownsDB {
+		return s.rows.db.Close()
+	}
+	return nil
+}
 
 // Guarantees implements driver.Store.
 func (s *Store) Guarantees() driver.Guarantees { return s.promises }

@@ -53,7 +53,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // the waiter notices the change at the end of the pause. These events end the pause early:
 //
 //   - A notification with the fence 0 tells the waiter to look.
-//   - The file has changed (watch.go).
+//   - The file has changed (sqlitewatch.go).
 //   - This process has released the name.
 //   - The name was reserved for the waiter directly ahead, and driver.MaxReservation has passed.
 //   - The connection that listens for notifications is opened or lost.

@@ -42,6 +42,62 @@ func notification(a address, fence uint64, next bool) []any {
 	return []any{a.channel, text}
 }
 
+// tellWaiters wakes the waiters that a change concerns:
+//
+//   - the waiters for which handed has messages
+//   - in this process, the first waiter of the queue and the waiters without a place in the queue
+//
+// If quiet is true and handed is empty, tellWaiters wakes nobody.
+func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
+	s.wakeReserved(ctx, handed)
+	if !quiet || len(handed) > 0 {
+		s.waits.wakeFirst(name, st.firstToLook())
+	}
+}
+
+// wakeReserved wakes the waiters for which the name was reserved, and warns the waiter behind each
+// of them. It wakes waiters of this process directly, and those of other processes through the
+// database.
+func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
+	for _, r := range handed {
+		var args []any
+		if !s.waits.handTo(r.to.token.hash(), r.fence) && r.to.channel != "" {
+			args = notification(r.to, r.fence, false)
+		}
+		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.channel != "" {
+			args = append(args, notification(r.next, 0, true)...)
+		}
+		s.notify(ctx, args)
+	}
+}
+
+// askToLook makes the waiters look for which the name may have been reserved. The caller has lost
+// the reply to the statement that reserves it, so it does not know.
+func (s *Store) askToLook(ctx context.Context, handed []reservation) {
+	for i := range handed {
+		handed[i].fence = 0
+	}
+	s.wakeReserved(ctx, handed)
+}
+
+// notify sends one or two notifications in one statement. It does so even if the caller's context
+// has ended, because the change has already been made. A waiter that misses its notification loses
+// its reservation, and looks again only after pushPause.
+func (s *Store) notify(ctx context.Context, args []any) {
+	text := s.rows.sql.notify[len(args)/2]
+	if text == "" {
+		return
+	}
+	if _, err := s.rows.db.ExecContext(ctx, text, args...); err == nil {
+		return
+	}
+	s.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
+		defer cancel()
+		_, _ = s.rows.db.ExecContext(ctx, text, args...)
+	})
+}
+
 // waits has the waiters of this process. If the process itself changes a name, it wakes the waiters
 // for that name directly, without a notification through the database.
 type waits struct {

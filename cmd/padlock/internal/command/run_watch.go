@@ -42,7 +42,7 @@ func (f *front) watch() {
 			f.job.Answer(f.remaining())
 		case <-low:
 			low = nil
-			f.leaseLow()
+			f.tellLeaseLow()
 		case <-lost:
 			lost = nil
 			low, supervisorLost = f.lastNews(low, supervisorLost) // an unread report from Low or SupervisorLost tells why the lock was lost
@@ -72,7 +72,7 @@ func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft
 		select {
 		case <-low:
 			low = nil
-			f.leaseLow()
+			f.tellLeaseLow()
 		case <-supervisorLost:
 			supervisorLost = nil
 			f.supervisorLost()
@@ -83,8 +83,8 @@ func (f *front) lastNews(low, supervisorLost <-chan struct{}) (lowLeft, lostLeft
 	return nil, nil
 }
 
-// leaseLow reports why the supervisor ends the job: the lease is about to end.
-func (f *front) leaseLow() {
+// tellLeaseLow reports why the supervisor ends the job: the lease is about to end.
+func (f *front) tellLeaseLow() {
 	what := "could not be renewed in time"
 	if f.set.noRenewal {
 		what = "runs out (--no-renewal)"
