@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 
 	"github.com/padlock-go/padlock/driver"
@@ -45,8 +46,13 @@ func (s *Store) Location(name string) (string, error) {
 	return name, driver.CheckName(name, &s.guarantees)
 }
 
-// SamePlace implements driver.Places. The store cannot tell: a server has many addresses.
-func (s *Store) SamePlace(driver.Store) bool { return false }
+// SamePlace implements driver.Places. It knows only that equal addresses lead to one server: a
+// server has many.
+func (s *Store) SamePlace(other driver.Store) bool {
+	o, ok := other.(*Store)
+	return ok && s.server.Sentinel.MasterName == o.server.Sentinel.MasterName &&
+		slices.ContainsFunc(s.server.Addresses(), func(a string) bool { return slices.Contains(o.server.Addresses(), a) })
+}
 
 // known returns the cached id, or "" if a connection was made or lost since it was read.
 func (i *identity) known(turns uint64) string {

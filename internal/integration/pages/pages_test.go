@@ -171,7 +171,8 @@ func program(dir string) *exec.Cmd {
 func TestReadmeProgram(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	texts := programs(t)["README.md"]
-	first := buildFiles(t, []string{strings.Replace(texts[0], "localhost:6379", redis.Addr(), 1)})
+	brief := strings.NewReplacer("localhost:6379", redis.Addr(), "5 * time.Second", "time.Millisecond").Replace(texts[0])
+	first := buildFiles(t, []string{brief})
 	out, err := first.CombinedOutput()
 	if want := "one process at a time\n"; err != nil || string(out) != want {
 		t.Errorf("got %q, %v, want %q", out, err, want)
