@@ -103,3 +103,30 @@ func TestPasswordInTwoPlaces(t *testing.T) {
 		t.Errorf("a file that does not exist: %v", err)
 	}
 }
+
+// Two stores with one address are in one place, also with other prefixes. Sentinels of one address
+// may watch several servers.
+func TestSamePlace(t *testing.T) {
+	at := func(master string, addrs ...string) *Store {
+		c := Config{Addrs: addrs}
+		c.Sentinel.MasterName = master
+		s, err := Open(t.Context(), c, Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	one := at("", "a:1")
+	for i, c := range []struct {
+		a, b *Store
+		want bool
+	}{
+		{one, at("", "a:1"), true}, {one, at("", "a:2"), false},
+		{at("x", "a:1", "b:1"), at("x", "b:1"), true}, {at("x", "a:1"), at("y", "a:1"), false},
+	} {
+		if driver.SamePlace(c.a, c.b) != c.want {
+			t.Errorf("case %d: want %v", i, c.want)
+		}
+	}
+}
