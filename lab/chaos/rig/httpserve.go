@@ -2,12 +2,18 @@ package rig
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/soak"
 )
+
+// servedTTL is the max-ttl of the servers of padlock. After a restart of Redis, their restart guard
+// waits for the same time.
+const servedTTL = 12 * time.Second
 
 // serveRedis returns two servers of padlock for a Redis.
 func serveRedis(o server.RedisOptions, query string) func(*Site) (*serving, error) {
@@ -20,7 +26,13 @@ func serveRedis(o server.RedisOptions, query string) func(*Site) (*serving, erro
 		if err != nil {
 			return nil, err
 		}
-		return s.serveTwo(ways, func(at string) string { return "redis://" + at + "?max-ttl=12s&" + query }, s.serverFaults(servers, ways, o))
+		faults := s.serverFaults(servers, ways, o)
+		for i := range faults {
+			if strings.HasPrefix(faults[i].Kind, "restart") {
+				faults[i].Grace += servedTTL - guardTTL
+			}
+		}
+		return s.serveTwo(ways, func(at string) string { return fmt.Sprintf("redis://%s?max-ttl=%v&%s", at, servedTTL, query) }, faults)
 	}
 }
 
