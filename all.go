@@ -27,10 +27,9 @@ type Locks struct {
 // releases within 250 ms, AcquireAll returns, and the Locker releases the locks in the background.
 //
 // The other options apply to each lock. The times of HoldAtLeast and HoldAtMost begin when all
-// locks are held. If the store fails at the beginning of HoldAtLeast, some names may stay taken for
-// that time. Then the error is ErrUncertain, and its text says which names. If AcquireAll fails, it
-// starts no CoolDown. AcquireAll returns ErrInvalid if Slots is given, if names is empty, or if the
-// store uses one lock for two of the names.
+// locks are held; the first leases begin earlier. If AcquireAll fails, it starts no CoolDown. It
+// returns ErrInvalid if Slots is given, if names is empty, or if the store uses one lock for two of
+// the names.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
 	all := &Locks{set: lockSet{l: l, ctx: ctx}}
 	if err := all.set.takeAll(names, opts); err != nil {

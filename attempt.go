@@ -86,7 +86,7 @@ func (a *attempt) prepare(name string) error {
 		return ErrClosed
 	}
 	a.request = driver.Request{
-		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, AtLeast: set.holdAtLeast, FenceAbove: set.fenceAbove,
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan},
 	}
 	if l.cfg.trace != nil {
@@ -103,12 +103,13 @@ func (a *attempt) prepare(name string) error {
 	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err
 	}
+	a.request.TTL = set.firstLease(&l.guarantees)
 	h := new(hold)
 	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
 	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
 	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
 	h.standIn = a.standIn
-	h.lasting = set.holdAtLeast != 0
+	h.atLeast = set.holdAtLeast
 	a.h = h
 	if a.taker == nil {
 		a.taker = l.store
@@ -308,7 +309,7 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // does not: a repeat of the call, perhaps in another process, may have the lock now.
 func (a *attempt) giveUpToken() {
 	if a.cleanUp && a.set.token == nil {
-		a.l.cleaner.add(a.cleanUpOf(a.h.name), max(a.set.ttl, a.set.holdAtLeast))
+		a.l.cleaner.add(a.cleanUpOf(a.h.name), a.request.TTL)
 	}
 	a.cleanUp, a.unsure = false, false
 }

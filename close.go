@@ -140,14 +140,13 @@ func (k *renewer) stopWork() {
 	}
 }
 
-// releaseAll releases all locks, several at a time. It skips exported locks and the locks of Do. It
-// also skips unfinished locks, because setMinimum releases them.
+// releaseAll releases all locks, several at a time. It skips exported locks and the locks of Do.
 func (k *renewer) releaseAll(ctx context.Context) error {
 	k.l.mu.Lock()
 	var held []*hold
 	for _, e := range k.heap {
 		h := e.h
-		if !h.exported && !h.within && !h.unfinished {
+		if !h.exported && !h.within {
 			held = append(held, h)
 		}
 	}

@@ -37,11 +37,10 @@ import (
 // conversion is ignored if the hold is not held any more. A reply to a renewal is ignored if the
 // hold is over.
 //
-// Close releases each hold that is held, with three exceptions:
+// Close releases each hold that is held, with two exceptions:
 //
 //   - An exported hold becomes over (ErrClosed), and the store keeps the lock.
 //   - A hold of Do stays held until its function returns.
-//   - An unfinished hold stays held until setMinimum releases it.
 //
 // These events can happen to a hold that is over:
 //
@@ -80,14 +79,12 @@ type hold struct {
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
 	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
-	lasting   bool // taken with HoldAtLeast
 	standIn   bool // of a call with Token; see takeWithToken
 	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
 
 	// Guarded by locker.mu.
 	shared     bool
 	exported   bool
-	unfinished bool     // AcquireAll or DoAll is setting its minimum time; see setMinimum
 	timedOut   bool     // h is over because the time of its lease is over
 	cutOff     bool     // the last renewal was cancelled by the Release of another hold
 	index      int32    // in the renewer's heap; -1 if h is not in the heap
@@ -95,6 +92,7 @@ type hold struct {
 	bond       *bond    // nil if the store has no Grant.Bound
 	fence      uint64
 	grantedAt  driver.Instant
+	atLeast    time.Duration  // how long the name stays taken from grantedAt on; see HoldAtLeast
 	maxHoldAt  driver.Instant // farFuture if there is no HoldAtMost
 	renewAt    driver.Instant // farFuture if h is not renewed, or if a renewal is under way
 	cause      error          // why h is over; nil if it is not over

@@ -172,7 +172,7 @@ func (p *parking) endParking() {
 }
 
 // mayPassOn reports whether a Release of h may pass the lock on, if it begins no cool-down.
-func (h *hold) mayPassOn() bool { return !h.lasting && h.coolDown == 0 && !h.detached }
+func (h *hold) mayPassOn() bool { return h.atLeast == 0 && h.coolDown == 0 && !h.detached }
 
 // unlist removes h from the holders, so that it is not passed on. If the head of the line is parked
 // to wait for the lock of h, the head now asks the store. The caller holds mu.

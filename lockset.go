@@ -25,9 +25,8 @@ type lockSet struct {
 // taking is the state of a lockSet while AcquireAll or DoAll takes the locks.
 type taking struct {
 	*lockSet
-	set      settings
-	start    driver.Instant   // only if Wait is given
-	requests []driver.Request // the request of each hold; only if HoldAtLeast is given
+	set   settings
+	start driver.Instant // only if Wait is given
 }
 
 // takeAll takes all locks, or none.
@@ -55,29 +54,31 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 			return err
 		}
 	}
-	err := s.firstLoss()
-	if err != nil {
+	if err := s.firstLoss(); err != nil {
 		s.abandon()
 		return err
 	}
-	if t.set.maxHold > 0 {
-		t.setMaximum()
+	if t.set.maxHold > 0 || t.set.holdAtLeast > 0 {
+		t.setTimes()
 	}
-	if t.set.holdAtLeast != 0 {
-		err = t.setMinimum()
-	}
-	return err
+	return nil
 }
 
-// setMaximum implements the option HoldAtMost. It is called when all locks are held, so that the
-// wait for the later locks takes nothing from the time of the earlier ones.
-func (t *taking) setMaximum() {
+// setTimes implements the options HoldAtMost and HoldAtLeast. It is called when all locks are held,
+// so that the wait for the later locks takes nothing from the time of the earlier ones. A call that
+// fails leaves no name taken.
+func (t *taking) setTimes() {
 	l := t.l
 	l.mu.Lock()
 	defer l.unlock()
-	end := endOf(l.clock.Now(), t.set.maxHold)
+	now := l.clock.Now()
 	for _, h := range t.holds {
-		h.limit(end)
+		if t.set.maxHold > 0 {
+			h.limit(endOf(now, t.set.maxHold))
+		}
+		if t.set.holdAtLeast > 0 {
+			h.atLeast = now.Sub(h.grantedAt) + t.set.holdAtLeast
+		}
 	}
 }
 
@@ -143,7 +144,7 @@ func (t *taking) takeNext(name string) error {
 	}
 	wait, err := false, a.prepare(name)
 	if err == nil {
-		a.request.AtLeast, a.set.maxHold = 0, 0 // their times begin when all locks are held
+		a.h.atLeast, a.set.maxHold = 0, 0 // see setTimes
 		wait, err = a.askOnce()
 	}
 	if wait {
@@ -180,9 +181,6 @@ func (t *taking) addTaken(a *attempt, name string, err error) error {
 		return a.refuse(name, err)
 	}
 	t.holds = append(t.holds, h)
-	if t.set.holdAtLeast != 0 {
-		t.requests = append(t.requests, a.request)
-	}
 	return nil
 }
 
@@ -241,111 +239,6 @@ func (s *lockSet) context() context.Context {
 		s.lockCtx = s.withValues(ctx)
 	}
 	return s.lockCtx
-}
-
-// setMinimum implements the option HoldAtLeast. It tells the store how long each name must stay
-// taken, even if the lock is released earlier. setMinimum is called when all locks are held. Before
-// that, AcquireAll could still fail, and names would stay taken although nobody holds them.
-//
-// Close waits until setMinimum is done, and does not release the holds meanwhile. If setMinimum
-// fails, it releases the holds.
-func (t *taking) setMinimum() error {
-	l, name := t.l, t.holds[0].name
-	l.mu.Lock()
-	var err error
-	if l.closed {
-		err = failed(OpAcquire, name, ErrClosed)
-	}
-	l.attempts++ // so that Close waits
-	t.leaveToCaller(true)
-	l.mu.Unlock()
-	if err == nil {
-		err = t.sendMinimum()
-	}
-	l.mu.Lock()
-	t.leaveToCaller(false)
-	if err == nil && l.closed && !t.within {
-		err = failed(OpAcquire, name, ErrClosed)
-	}
-	l.mu.Unlock()
-	if err != nil {
-		t.abandon()
-	}
-	l.mu.Lock()
-	l.attemptOver()
-	l.mu.Unlock()
-	return err
-}
-
-// leaveToCaller sets hold.unfinished of all holds. The caller holds Locker.mu.
-func (s *lockSet) leaveToCaller(unfinished bool) {
-	for _, h := range s.holds {
-		h.unfinished = unfinished
-	}
-}
-
-// sendMinimum sends the request of each hold again, now with the minimum time. Even if the caller's
-// context ends, sendMinimum sends all requests. Otherwise some names would stay taken and others
-// would not. But it stops at the first name for which the store gives no reply in time.
-func (t *taking) sendMinimum() error {
-	if err := t.ctx.Err(); err != nil {
-		return failed(OpAcquire, t.holds[0].name, err)
-	}
-	for i, h := range t.holds {
-		if err := t.sendMinimumOf(h, t.requests[i]); err != nil {
-			return failed(OpAcquire, h.name, t.notAllMinima(i, err))
-		}
-	}
-	return nil
-}
-
-// sendMinimumOf sends the request r of h again, with the minimum time. A silent store delays it by
-// driver.MaxSilence.
-//
-// If the lease has ended, the request must not take the name again. So the request has the hold's
-// own token in Replaces. Stores that do not support Replaces get the request without it.
-func (t *taking) sendMinimumOf(h *hold, r driver.Request) error {
-	if err := h.endCause(); err != nil {
-		return err
-	}
-	r.AtLeast = t.set.holdAtLeast
-	if r.Detached || t.l.guarantees.Bound == driver.BoundToNothing {
-		r.Replaces = r.Token
-	}
-	if err := r.Validate(&t.l.guarantees); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), driver.MaxSilence)
-	defer cancel()
-	for try := 0; ; try++ {
-		g, err := t.l.store.Acquire(ctx, r)
-		if err == nil && g.Fence != h.fencing() { // the lease had ended, and this is another hold
-			err = ErrLost
-		}
-		if err == nil || definite(err) && try == 0 || errors.Is(err, ErrLost) {
-			return err
-		}
-		if definite(err) || try == len(retryAfter) || t.l.sleep(ctx, retryAfter[try]) != nil {
-			return withUncertain(err)
-		}
-	}
-}
-
-// notAllMinima returns the error of a call that has set the minimum time of the first n holds, and
-// not that of the next hold, because of err. The names of the first n holds stay taken, and so may
-// the name of the next hold.
-func (t *taking) notAllMinima(n int, err error) error {
-	if err = callerError(t.ctx, err); errors.Is(err, ErrUncertain) {
-		n++
-	}
-	if n == 0 {
-		return err
-	}
-	names := quote(t.holds[0].name)
-	if n > 1 {
-		names += fmt.Sprintf(" to %s (%d names)", quote(t.holds[n-1].name), n)
-	}
-	return &joined{withUncertain(err), fmt.Errorf("the store keeps %s taken until the time of HoldAtLeast is over", names)}
 }
 
 // rollBackPatience is how long a call of AcquireAll or DoAll that failed waits until the store has

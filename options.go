@@ -129,6 +129,10 @@ func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.ma
 // then finds the name taken and gets ErrHeld. Without Wait(0), that machine waits until d is over,
 // and does the job again.
 //
+// The first lease lasts for d, or Guarantees.MaxTTL if that is shorter, also if the process dies;
+// where locks end with their process, as on files, the name is then free. Release begins a
+// cool-down for the rest. A key forgets d.
+//
 // The time d is 0, or from the shortest lease of the store (100 ms on most stores) to 24 h;
 // otherwise the error is ErrInvalid. The default is 0. On a store without cool-downs
 // (Guarantees.CoolDown) the error is errors.ErrUnsupported.
@@ -248,6 +252,16 @@ func (s *settings) change(opts []Option, once bool, g *driver.Guarantees) {
 // without options checks nothing again.
 func (s *settings) complete(g *driver.Guarantees) {
 	s.plan, s.wrong = s.plannedHold(), s.check(g)
+}
+
+// firstLease is the length of the first lease. With HoldAtLeast it may be longer than TTL: no
+// renewal shortens a lease, so the name stays taken even if the process dies.
+func (s *settings) firstLease(g *driver.Guarantees) time.Duration {
+	least := s.holdAtLeast
+	if g.MaxTTL > 0 {
+		least = min(least, g.MaxTTL)
+	}
+	return max(s.ttl, least)
 }
 
 // plannedHold is the planned length of the hold, which other clients can see. 0 means that there is

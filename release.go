@@ -98,6 +98,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
 	l.attempts++ // so that Close waits for this release before it closes the store
+	keep = max(keep, h.restOfAtLeast())
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
 	late := h.ranOut() || h.bond != nil && h.bond.Err() != nil // for example after a suspend
@@ -152,6 +153,20 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.attemptOver()
 	l.mu.Unlock()
 	return err
+}
+
+// restOfAtLeast returns the cool-down that keeps the name taken until the time of HoldAtLeast is
+// over. The caller holds mu.
+func (h *hold) restOfAtLeast() time.Duration {
+	if h.atLeast == 0 {
+		return 0
+	}
+	l := h.locker
+	rest := h.grantedAt.Add(h.atLeast).Sub(l.clock.Now())
+	if rest <= 0 {
+		return 0
+	}
+	return max(rest, driver.MinTTL, l.guarantees.MinTTL)
 }
 
 // whyOver returns the reason why h may have been over before the store released it.

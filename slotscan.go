@@ -11,7 +11,7 @@ import (
 // takesAnySlot reports whether the store takes any permit for such a call in one step.
 func (l *Locker) takesAnySlot(set *settings) bool {
 	most := l.guarantees.SlotsAtOnce
-	return l.slotTaker != nil && (most == 0 || set.slots <= most) && set.holdAtLeast == 0 && set.fenceAbove == 0
+	return l.slotTaker != nil && (most == 0 || set.slots <= most) && set.fenceAbove == 0
 }
 
 // anyPermit takes any permit of a name with one request.

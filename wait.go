@@ -242,8 +242,8 @@ func (a *attempt) takeHandOver(g driver.Grant) error {
 	case g.TTL == 0:
 		a.by = NoHandOver
 		a.renewToken()
-	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal):
-		// If the lease of a hold is short, it is renewed soon.
+	case g.From != 0 && g.TTL > driver.MaxReservation && (g.TTL >= a.request.TTL || !a.set.noRenewal && a.set.holdAtLeast == 0):
+		// If the lease of a hold is short, it is renewed soon, but only for TTL.
 		a.by = HandOverByQueue
 		err := a.acceptGrant(g.From, g)
 		if err != nil {

@@ -63,7 +63,7 @@ type Waiter interface {
 //
 // If no permit can be granted, the error is a *HeldError with the holds of all of them. It is a
 // *HeldError, too, if others hold the lock SlotGate(r.Name, n) or wait for it, unless overtake is
-// true. If r is shared, has Replaces, AtLeast or FenceAbove, or if n is above
+// true. If r is shared, has Replaces or FenceAbove, or if n is above
 // Guarantees.SlotsAtOnce, the error is ErrInvalid.
 type SlotTaker interface {
 	AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (slot int, g Grant, err error)

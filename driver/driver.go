@@ -106,9 +106,8 @@ type Store interface {
 	Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error)
 
 	// Release ends the hold, the reservation or the place in the queue of token, and changes
-	// nothing for other tokens. If keep > 0, the name cools down: it stays taken for that long. It
-	// also stays taken until Request.AtLeast is over. In a cool-down after a shared hold, the store
-	// may grant shared requests.
+	// nothing for other tokens. If keep > 0, the name cools down: it stays taken for that long. In a
+	// cool-down after a shared hold, the store may grant shared requests.
 	//
 	// Release may be repeated. A wrong token or a lease that has run out is no error.
 	Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error)
@@ -129,17 +128,11 @@ type Request struct {
 	Shared bool          // the hold may exist together with other shared holds
 	TTL    time.Duration // length of the lease; a store without leases only checks it
 
-	// AtLeast is how long the name stays taken after the grant, even if the holder dies. The first
-	// lease is as long, if that is more than TTL, but at most Guarantees.MaxTTL. Extend never ends
-	// the hold earlier, and Release leaves a cool-down for the rest. In a repeated Acquire, AtLeast
-	// counts from the repeat, but never ends earlier than before.
-	AtLeast time.Duration
-
 	// Replaces, if not empty, is the token of a hold that this request replaces. If Token has a
 	// live hold, the request is a repeat. Otherwise the old hold ends, and Token gets a hold in the
-	// same mode, with a new fence and the rest of the old AtLeast. If neither hold is live, the
-	// error is ErrLost, even if the name is free. Only a store that binds its holds may return
-	// errors.ErrUnsupported, unless the request is Detached.
+	// same mode, with a new fence. If neither hold is live, the error is ErrLost, even if the name
+	// is free. Only a store that binds its holds may return errors.ErrUnsupported, unless the
+	// request is Detached.
 	Replaces string
 
 	// Detached asks a store that binds its holds for a hold that is bound to nothing. It has a

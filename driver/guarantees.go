@@ -25,7 +25,7 @@ type Guarantees struct {
 	LossDelay time.Duration
 
 	// MinTTL and MaxTTL narrow the limits for leases, if not 0. Without leases, both are 0. MaxTTL
-	// does not limit cool-downs and Request.AtLeast.
+	// does not limit cool-downs.
 	MinTTL, MaxTTL time.Duration
 
 	MaxName, MaxLabel int // narrow the limits, if not 0
@@ -49,7 +49,7 @@ type Guarantees struct {
 	Shared      bool // there are shared holds
 	Promotion   Promotion
 	FIFO        bool     // the waiters of all processes get their turn in the order of arrival
-	CoolDown    bool     // Release takes keep, and a Request AtLeast
+	CoolDown    bool     // Release takes keep
 	InProcess   bool     // the store lives in this process; it sets From in every Grant
 	Lacks       Ability  // the abilities that the store cannot serve
 	Notes       []string // conditions and exceptions, one sentence each

@@ -26,7 +26,7 @@ const (
 	// unless it limits the number of names and removes those that have not been used for longest.
 	RecordKeep = 400 * 24 * time.Hour
 
-	// MinTTL and MaxTTL limit leases, cool-downs and Request.AtLeast.
+	// MinTTL and MaxTTL limit leases and cool-downs.
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
@@ -87,10 +87,7 @@ func (r *Request) Validate(g *Guarantees) error {
 	if r.Detached && g.Bound != BoundToNothing && !g.Detached {
 		return fmt.Errorf("a hold that is not bound to a %v: %w", g.Bound, errors.ErrUnsupported)
 	}
-	if r.AtLeast == 0 {
-		return nil
-	}
-	return CheckKeep("AtLeast", r.AtLeast, g)
+	return nil
 }
 
 // narrower returns the limit of a store that narrows most to own, if own is not 0.
@@ -174,8 +171,8 @@ func checkRange(param string, d, low, high time.Duration) error {
 	return nil
 }
 
-// CheckKeep checks a cool-down or an AtLeast: 0, or at least the shortest lease and at most MaxTTL.
-// For a store without cool-downs, the error is errors.ErrUnsupported.
+// CheckKeep checks a cool-down: 0, or at least the shortest lease and at most MaxTTL. For a store
+// without cool-downs, the error is errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil

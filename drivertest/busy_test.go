@@ -287,11 +287,11 @@ func begin(t *testing.T, h Harness) *run {
 const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
 	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
 	full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder-of-a-waiter
-	pass/above pass/queue-first
+	pass/queue-first
 	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
 	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
-	queue/readers-wait-behind-writers replaces/atleast reserve/lapses reserve/release
-	wait/above wait/atleast wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
+	queue/readers-wait-behind-writers reserve/lapses reserve/release
+	wait/above wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
 	wait/missed-wake-up wait/readers wait/release-wakes wait/wakes-after-cooldown wait/wakes-at-expiry`
 
 // TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is

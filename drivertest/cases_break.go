@@ -22,11 +22,6 @@ var breakCases = []testCase{
 				c.cool(l, c.long())
 				c.broken(l.req.Name)
 				c.takeSoon(c.b, c.request(l.req.Name), "after Break of a cool-down")
-				r := c.request(c.newName())
-				r.AtLeast = c.long()
-				c.take(c.a, r, "with AtLeast")
-				c.broken(r.Name)
-				c.takeSoon(c.b, c.request(r.Name), "after Break of a hold with AtLeast")
 			}
 		},
 	},

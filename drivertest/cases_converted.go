@@ -6,7 +6,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// convertedCases check the lease, AtLeast and the waiters of a hold that Convert changes. They also
+// convertedCases check the lease and the waiters of a hold that Convert changes. They also
 // check requests that reach a hold by Wait.
 var convertedCases = []testCase{
 	{
@@ -36,40 +36,6 @@ var convertedCases = []testCase{
 			for _, l := range all {
 				c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after Convert with a long TTL")
 			}
-		},
-	},
-	{
-		name:   "convert/atleast",
-		clause: "Convert does not end AtLeast: after a Release, the name stays taken for the rest of it.",
-		about:  "Converter.Convert Request.AtLeast",
-		needs:  []need{converts, coolDowns},
-		f: func(c *check) {
-			all := c.conversions(func(r *driver.Request) { r.AtLeast = c.units(4) }, c.long())
-			for _, l := range all {
-				c.releaseFreely(l)
-				l.liveUntil = l.sent.Add(l.req.AtLeast)
-			}
-			c.takenFor(all, c.units(2), "after Convert and Release of a hold with AtLeast")
-			for _, l := range all {
-				c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "after Convert and Release of a hold with AtLeast")
-			}
-		},
-	},
-	{
-		name:   "wait/atleast",
-		clause: "AtLeast also counts for a hold that was handed over to a waiter.",
-		about:  "Waiter.Wait Request.AtLeast",
-		needs:  []need{coolDowns, waits},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			r := c.request(l.req.Name)
-			r.AtLeast = c.units(4)
-			w := c.waitForName(c.b, r, true)
-			c.queued(r.Name, 1)
-			before := c.clockTime()
-			c.releaseFreely(l)
-			c.releaseFreely(c.awaitHold(w, "waiting with AtLeast"))
-			c.takeOver(c.a, c.request(r.Name), before.Add(r.AtLeast), "after a waiter's hold with AtLeast was released")
 		},
 	},
 	{
@@ -163,9 +129,7 @@ func (c *check) conversions(with func(*driver.Request), ttl time.Duration) (all 
 			panic(stop{})
 		}
 		l.grant = g
-		if l.req.AtLeast == 0 {
-			l.setEnd(c, g, sent)
-		}
+		l.setEnd(c, g, sent)
 		l.sent = first
 		all = append(all, l)
 	}

@@ -78,16 +78,12 @@ var coolDownCases = []testCase{
 	},
 	{
 		name:   "cooldown/unsupported",
-		clause: "A store without cool-downs returns errors.ErrUnsupported for keep and for AtLeast, and changes nothing.",
-		about:  "Guarantees.CoolDown Request.AtLeast",
+		clause: "A store without cool-downs returns errors.ErrUnsupported for keep, and changes nothing.",
+		about:  "Guarantees.CoolDown Store.Release",
 		needs:  []need{not(coolDowns)},
 		f: func(c *check) {
-			r := c.request(c.newName())
-			r.AtLeast = time.Second
-			_, err := c.a.Acquire(c.ctx, r)
-			c.wantUnsupported(err, "Acquire with AtLeast")
-			l := c.take(c.a, c.request(r.Name), "after AtLeast was refused")
-			_, err = c.a.Release(c.ctx, r.Name, l.req.Token, time.Second)
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			_, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, time.Second)
 			c.wantUnsupported(err, "Release with a cool-down")
 			c.verify(l, "after Release with a cool-down was refused")
 		},
@@ -107,90 +103,4 @@ func (c *check) wantUnsupported(err error, what string) {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		c.failf("%s: want errors.ErrUnsupported, got: %v", what, orGranted(err))
 	}
-}
-
-var atLeastCases = []testCase{
-	{
-		name:   "atleast/first-lease",
-		clause: "AtLeast, if longer than TTL, is the length of the first lease: the name stays taken that long even if the holder dies.",
-		about:  "Request.AtLeast",
-		needs:  []need{coolDowns, leases},
-		f: func(c *check) {
-			r := c.brief(c.newName(), 1)
-			r.AtLeast = c.units(4)
-			l := c.take(c.a, r, "with AtLeast")
-			c.checkLease(l.grant, r.AtLeast, "Acquire with AtLeast")
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "by another process, after a grant with AtLeast")
-		},
-	},
-	{
-		name:   "atleast/shorter",
-		clause: "AtLeast shorter than TTL does not shorten the lease.",
-		about:  "Request.AtLeast",
-		needs:  []need{coolDowns, leases},
-		f: func(c *check) {
-			r := c.brief(c.newName(), 4)
-			r.AtLeast = c.units(1)
-			l := c.take(c.a, r, "with AtLeast")
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a grant with AtLeast shorter than TTL")
-		},
-	},
-	{
-		name:   "atleast/extend",
-		clause: "Extend never ends a hold before its AtLeast.",
-		about:  "Request.AtLeast Store.Extend",
-		needs:  []need{coolDowns, leases},
-		f: func(c *check) {
-			r := c.brief(c.newName(), 1)
-			r.AtLeast = c.units(4)
-			l := c.take(c.a, r, "with AtLeast")
-			sent := l.sent
-			c.extend(l, c.units(1))
-			c.takeOver(c.b, c.request(r.Name), sent.Add(r.AtLeast), "by another process, after Extend of a hold with AtLeast")
-		},
-	},
-	{
-		name:   "atleast/release",
-		clause: "A Release before AtLeast returns OutcomeReleased and leaves a cool-down for the rest.",
-		about:  "Request.AtLeast Store.Release",
-		needs:  []need{coolDowns},
-		f: func(c *check) {
-			r := c.request(c.newName())
-			r.AtLeast = c.units(4)
-			l := c.take(c.a, r, "with AtLeast")
-			c.release(l, 0, "before AtLeast", driver.OutcomeReleased)
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after a Release before AtLeast")
-		},
-	},
-	{
-		name:   "atleast/repeat",
-		clause: "A repeat of Acquire sets AtLeast from the second request on, even if the first request did not have it, and never shortens it.",
-		about:  "Request.AtLeast Store.Acquire",
-		needs:  []need{coolDowns},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			again := l.req
-			again.AtLeast = c.units(5)
-			c.acquireAgain(l, again)
-			armed := l.sent.Add(again.AtLeast)
-			again.AtLeast = c.units(1)
-			c.acquireAgain(l, again)
-			c.acquireAgain(l, l.req)
-			c.releaseFreely(l)
-			c.takeOver(c.b, c.request(l.req.Name), armed, "after a Release before the AtLeast of a repeat")
-		},
-	},
-	{
-		name:   "atleast/release-keep",
-		clause: "If both AtLeast and keep apply, the name stays taken for the longer of them.",
-		about:  "Request.AtLeast Store.Release",
-		needs:  []need{coolDowns},
-		f: func(c *check) {
-			r := c.request(c.newName())
-			r.AtLeast = c.units(5)
-			l := c.take(c.a, r, "with AtLeast")
-			c.cool(l, c.units(1))
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after a Release with a cool-down shorter than AtLeast")
-		},
-	},
 }

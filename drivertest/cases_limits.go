@@ -106,18 +106,14 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/keep",
-		clause: "A cool-down or an AtLeast shorter than the shortest lease or longer than MaxTTL is ErrInvalid, naming it, and changes nothing.",
-		about:  "Request.AtLeast Store.Release ErrInvalid",
+		clause: "A cool-down shorter than the shortest lease or longer than MaxTTL is ErrInvalid, naming it, and changes nothing.",
+		about:  "Store.Release ErrInvalid",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			low, _ := c.ttlRange()
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, d := range []time.Duration{low - 1, driver.MaxTTL + 1, -1} {
-				r := c.request(c.newName())
-				r.AtLeast = d
-				_, err := c.a.Acquire(c.ctx, r)
-				c.invalid(err, "AtLeast", "Acquire with AtLeast "+d.String())
-				_, err = c.a.Release(c.ctx, l.req.Name, l.req.Token, d)
+				_, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, d)
 				c.invalid(err, map[bool]string{true: "cool", false: "keep"}[err != nil && containsFold(err.Error(), "cool")], "Release with a cool-down of "+d.String())
 			}
 			c.verify(l, "after Release with an invalid cool-down")
@@ -125,21 +121,11 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/keep-beyond-leases",
-		clause: "A cool-down and an AtLeast of MaxTTL work even where leases are shorter; no Grant has a TTL above Guarantees.MaxTTL.",
-		about:  "Request.AtLeast Store.Release Guarantees.MaxTTL",
+		clause: "A cool-down of MaxTTL works even where leases are shorter.",
+		about:  "Store.Release Guarantees.MaxTTL",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
-			_, high := c.ttlRange()
-			r := c.request(c.newName())
-			r.AtLeast = driver.MaxTTL
-			l := c.take(c.a, r, "with AtLeast of MaxTTL")
-			g := c.extend(l, r.TTL)
-			if c.g.Lease && max(l.grant.TTL, g.TTL) > high+time.Second {
-				c.errorf("the longest lease is %v, but Acquire granted %v and Extend %v", high, l.grant.TTL, g.TTL)
-			}
-			c.releaseFreely(l)
-			c.mustRefuse(c.b, c.request(r.Name), "after the release of a hold with AtLeast of MaxTTL")
-			l = c.take(c.a, c.request(c.newName()), "of a free name")
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, driver.MaxTTL)
 			c.mustRefuse(c.b, c.request(l.req.Name), "after a release with a cool-down of MaxTTL")
 		},

@@ -90,26 +90,8 @@ var passCases = []testCase{
 		},
 	},
 	{
-		name:   "pass/atleast",
-		clause: "Pass does not end AtLeast: the name stays taken for the rest of it, and next gets nothing.",
-		about:  "Passer.Pass Request.AtLeast",
-		needs:  []need{passes, coolDowns},
-		f: func(c *check) {
-			r := c.request(c.newName())
-			r.AtLeast = c.units(4)
-			l := c.take(c.a, r, "with AtLeast")
-			if n, _ := c.passOn(l, c.request(r.Name)); n != nil {
-				if c.clockTime().Before(l.sent.Add(r.AtLeast)) {
-					c.failf("Pass granted a name that had to stay taken")
-				}
-				return // AtLeast is over
-			}
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after Pass of a hold with AtLeast")
-		},
-	},
-	{
 		name:   "pass/above",
-		clause: "FenceAbove and AtLeast of next apply if Pass grants it the name.",
+		clause: "FenceAbove of next applies if Pass grants it the name.",
 		about:  "Passer.Pass Request.FenceAbove",
 		needs:  []need{passes, fences},
 		f: func(c *check) {
@@ -118,16 +100,6 @@ var passCases = []testCase{
 			r.FenceAbove = l.grant.Fence + 1_000_000
 			if n, _ := c.passOn(l, r); n != nil {
 				c.checkFenceAbove(n, r.FenceAbove)
-			}
-			if !c.g.CoolDown {
-				return
-			}
-			l = c.take(c.a, c.request(c.newName()), "of a free name")
-			r = c.request(l.req.Name)
-			r.AtLeast = c.units(4)
-			if n, _ := c.passOn(l, r); n != nil {
-				c.releaseFreely(n)
-				c.takeOver(c.b, c.request(r.Name), n.sent.Add(r.AtLeast), "after an early Release of a hold that Pass granted with AtLeast")
 			}
 		},
 	},

@@ -86,20 +86,6 @@ var replacesCases = []testCase{
 		},
 	},
 	{
-		name:   "replaces/atleast",
-		clause: "The rest of AtLeast goes over too: an early Release by the new holder still leaves a cool-down for the rest.",
-		about:  "Request.Replaces Request.AtLeast",
-		needs:  []need{replaces, coolDowns},
-		f: func(c *check) {
-			r := c.request(c.newName())
-			r.AtLeast = c.units(4)
-			l := c.take(c.a, r, "with AtLeast")
-			n := c.take(c.b, c.swap(l), "with Replaces, of a hold with AtLeast")
-			c.releaseFreely(n)
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.AtLeast), "after an early Release by the one that took the hold over")
-		},
-	},
-	{
 		name:   "replaces/bound",
 		clause: "A store whose holds are bound to a process or connection returns errors.ErrUnsupported for Replaces.",
 		about:  "Request.Replaces Guarantees.Bound",

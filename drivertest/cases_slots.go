@@ -81,16 +81,16 @@ var slotCases = []testCase{
 	},
 	{
 		name:   "slots/invalid",
-		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces, AtLeast or FenceAbove.",
+		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces or FenceAbove.",
 		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots Guarantees.SlotsAtOnce",
 		needs:  []need{takesSlots},
 		f: func(c *check) {
-			swap, shared, atLeast, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
-			swap.Replaces, shared.Shared, atLeast.AtLeast, above.FenceAbove = newToken(), true, driver.MinTTL, 1
+			swap, shared, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
+			swap.Replaces, shared.Shared, above.FenceAbove = newToken(), true, 1
 			for _, bad := range []struct {
 				r driver.Request
 				n int
-			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}, {atLeast, 2}, {above, 2}} {
+			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}, {above, 2}} {
 				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
 				}

@@ -53,8 +53,6 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 	end := w.now().Add(ttl)
 	switch {
 	case s.is(extendShortens):
-		h.until = later(end, h.atLeast)
-	case s.is(extendCutsAtLeast) && !h.atLeast.IsZero():
 		h.until = end
 	case s.is(extendDoesNothing):
 	case s.is(extendKeepsOthers):
@@ -189,13 +187,7 @@ func (s *ref) releaseHold(e *entry, h *hold, keep time.Duration) driver.Outcome 
 		}
 		return driver.OutcomeExpired
 	}
-	end := later(h.atLeast, w.now().Add(keep))
-	if s.is(atLeastDiesWithRelease) {
-		end = w.now().Add(keep)
-	}
-	if s.is(keepReplacesAtLeast) && keep > 0 {
-		end = w.now().Add(keep)
-	}
+	end := w.now().Add(keep)
 	if s.is(refusedQueues) && e.refused == 3 {
 		end = later(end, w.now().Add(400*time.Millisecond)) // for the first caller that was refused
 	}

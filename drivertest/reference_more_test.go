@@ -82,10 +82,8 @@ func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64
 		if s.w.usedUp(e) {
 			return driver.ErrFencesUsedUp
 		}
-		end := time.Time{}
 		for _, h := range e.holds {
 			e.past[h.token] = driver.OutcomeTaken
-			end = later(end, h.atLeast)
 		}
 		if s.is(breakEndsOneReader) && len(e.holds) > 1 {
 			e.holds = e.holds[1:]
@@ -94,9 +92,6 @@ func (s *ref) Break(ctx context.Context, name string, seen uint64) (fence uint64
 		}
 		if !s.is(breakLeavesCoolDown) {
 			e.cooling = time.Time{}
-		}
-		if s.is(breakLeavesAtLeast) {
-			e.cooling = end
 		}
 		if fence = e.fence; !s.is(breakMintsNothing) {
 			fence = s.w.mint(e, 0)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -19,12 +18,11 @@ const (
 	passNever        bug = "Pass never grants"
 	passOvertakes    bug = "Pass does not look at the queue"
 	passRefusesAgain bug = "Pass, repeated, says that nothing was released"
-	passThroughRest  bug = "Pass ends AtLeast"
 	passUnchecked    bug = "Pass does not check its request"
 )
 
 var passBugs = []bug{
-	holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passThroughRest, passUnchecked,
+	holdIsNone, passAboveIgnored, passAnyToken, passAndKeeps, passForAnybody, passKeepsFence, passNever, passOvertakes, passRefusesAgain, passUnchecked,
 }
 
 // relay is a store that passes names on.
@@ -83,9 +81,6 @@ func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcom
 		return driver.OutcomeReleased, g, err
 	}
 	h := w.live(e, token)
-	if s.is(passThroughRest) && h != nil {
-		h.atLeast = time.Time{}
-	}
 	o, kept := driver.OutcomeReleased, h != nil && s.is(passAndKeeps)
 	if !kept {
 		o = s.release(e, token, 0)
@@ -98,7 +93,7 @@ func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcom
 		next.FenceAbove = 0
 	}
 	before := e.fence
-	n := s.add(e, next, max(next.TTL, next.AtLeast))
+	n := s.add(e, next, next.TTL)
 	if s.is(passKeepsFence) {
 		n.fence, e.fence = before, before
 	}

@@ -58,14 +58,14 @@ type entry struct {
 }
 
 type hold struct {
-	owner                 *ref // nil: a program other than padlock
-	token                 string
-	shared                bool
-	asked                 bool // the granted request asked for a shared hold
-	reserved              bool
-	fence                 uint64
-	since, until, atLeast time.Time
-	holder                driver.Holder
+	owner        *ref // nil: a program other than padlock
+	token        string
+	shared       bool
+	asked        bool // the granted request asked for a shared hold
+	reserved     bool
+	fence        uint64
+	since, until time.Time
+	holder       driver.Holder
 }
 
 // waiting is where a waiter stands in the queue.
@@ -288,9 +288,6 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if r.Detached && s.is(detachedUnsupported) {
 		return g, errors.ErrUnsupported
 	}
-	if s.is(coolDownPretended) {
-		r.AtLeast = 0
-	}
 	err = s.ask(ctx, func() error { g, err = s.acquire(&r); return err })
 	if errors.Is(err, driver.ErrHeld) && s.is(heldAndUncertain) {
 		err = errors.Join(err, driver.ErrUncertain)
@@ -335,7 +332,7 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	if w.newGeneration(e, r) && w.usedUp(e) {
 		return driver.Grant{}, driver.ErrFencesUsedUp
 	}
-	return s.grant(s.add(e, r, max(r.TTL, r.AtLeast))), nil
+	return s.grant(s.add(e, r, r.TTL)), nil
 }
 
 // free reports whether r may come in, as far as holds go.
@@ -364,18 +361,10 @@ func (w *world) free(e *entry, r *driver.Request) bool {
 func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	w := s.w
 	w.bury(e)
-	switch {
-	case s.is(atLeastIgnored):
-		ttl = r.TTL
-	case s.is(atLeastIsTheLease) && r.AtLeast > 0:
-		ttl = r.AtLeast
-	case s.is(grantsHalf):
+	if s.is(grantsHalf) {
 		ttl /= 2
 	}
 	h := &hold{owner: s, token: r.Token, shared: r.Shared, asked: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
-	if r.AtLeast > 0 {
-		h.atLeast = h.since.Add(r.AtLeast)
-	}
 	if w.g.Lease || s.is(leaseAfterAll) {
 		h.until = h.since.Add(ttl)
 	}
@@ -421,7 +410,7 @@ func (s *ref) grant(h *hold) driver.Grant {
 		if s.is(clientsSetEnds) {
 			g.TTL += time.Duration(s.w.skew.Load()) // as it seems to the client
 		}
-		if longest := s.w.g.MaxTTL; longest > 0 && !s.is(leasesGrowWithAtLeast) {
+		if longest := s.w.g.MaxTTL; longest > 0 {
 			g.TTL = min(g.TTL, longest)
 		}
 	}
@@ -462,9 +451,6 @@ func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 	}
 	if s.is(replacesConverts) {
 		h.shared = r.Shared
-	}
-	if s.is(replacesForgetsAtLeast) {
-		h.atLeast = time.Time{}
 	}
 	if s.w.g.Lease {
 		h.until = later(h.until, s.w.now().Add(r.TTL))

@@ -51,9 +51,6 @@ func (s *ref) carryOutLost(e *entry) {
 }
 
 func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
-	if r.AtLeast > 0 && !s.is(repeatForgetsAtLeast) && !(s.is(waiterForgetsAtLeast) && h.reserved) {
-		h.atLeast = later(h.atLeast, s.w.now().Add(r.AtLeast))
-	}
 	switch {
 	case s.is(repeatIsRefused) && !h.reserved:
 		return driver.Grant{}, s.w.heldError(e, r)
@@ -67,7 +64,7 @@ func (s *ref) repeat(e *entry, h *hold, r *driver.Request) (driver.Grant, error)
 	if s.w.g.Lease && !(s.is(repeatKeepsLease) && !h.reserved) && !(s.is(claimIsShort) && h.reserved) {
 		h.until = later(h.until, s.w.now().Add(r.TTL))
 		if s.is(repeatShortens) && !h.reserved {
-			h.until = later(h.atLeast, s.w.now().Add(r.TTL))
+			h.until = s.w.now().Add(r.TTL)
 		}
 	}
 	if h.reserved && !s.w.g.Lease {

@@ -89,12 +89,9 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 		return driver.Grant{}
 	}
 	if s.w.g.InProcess && !s.is(inProcessReserves) {
-		return s.grant(s.add(e, r, max(r.TTL, r.AtLeast)))
+		return s.grant(s.add(e, r, r.TTL))
 	}
 	waited := *r
-	if s.is(waiterForgetsAtLeast) {
-		waited.AtLeast = 0
-	}
 	if s.is(waitersLabelCut) && len(r.Holder.Label) == driver.MaxLabel {
 		waited.Holder.Label = r.Holder.Label[:driver.MaxLabel-1]
 	}
@@ -244,9 +241,6 @@ func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error
 	default:
 		h.until = later(h.until, end)
 	}
-	if s.is(convertEndsAtLeast) {
-		h.atLeast = time.Time{}
-	}
 	return s.grant(h), nil
 }
 
@@ -315,7 +309,9 @@ func (s *ref) check(name, token, param string, d time.Duration) error {
 	switch {
 	case err != nil || d == 0:
 	case param == "keep" && !s.is(keepsAreLeases):
-		err = driver.CheckKeep(param, d, &s.w.g)
+		if err = driver.CheckKeep(param, d, &s.w.g); err != nil && s.is(invalidUnnamed) {
+			err = driver.ErrInvalid
+		}
 	default:
 		err = driver.CheckTTL(param, d, &s.w.g)
 	}

@@ -11,7 +11,7 @@ var table []testCase
 
 func init() {
 	table = slices.Concat(
-		acquireCases, tokenCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, atLeastCases, replacesCases, detachedCases,
+		acquireCases, tokenCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, replacesCases, detachedCases,
 		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
 		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, contextCases, faultCases,
 		nameCases, limitCases, abilityCases, inspectCases, listCases, breakCases, identifyCases, recordCases,

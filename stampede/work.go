@@ -33,7 +33,7 @@ func Do(ctx context.Context, locker *padlock.Locker, name string, fn func(contex
 
 // DoPer calls fn at most once per period, over all processes that share the lock store. The lock
 // called name is held for at least period from the start of fn, even if fn fails or its process
-// dies. DoPer returns false if fn was called less than a period ago.
+// dies, as padlock.HoldAtLeast says. DoPer returns false if fn was called less than a period ago.
 func DoPer(ctx context.Context, locker *padlock.Locker, name string, period time.Duration, fn func(context.Context) error, opts ...padlock.Option) (ran bool, err error) {
 	opts = append(opts[:len(opts):len(opts)], padlock.HoldAtLeast(period))
 	return Do(ctx, locker, name, fn, opts...)

@@ -293,36 +293,6 @@ func TestAcquireAllCause(t *testing.T) {
 	})
 }
 
-// The repeat of a request, for HoldAtLeast, may find that the lease had ended and take the name
-// anew. Then another holder may have been in between.
-func TestAcquireAllLosesOneBeforeTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRemote()
-		l := padlock.New(r)
-		defer l.Close(t.Context())
-		r.request("acquire", func(ctx context.Context, n int) error {
-			if n != 2 { // the first two take a and b; the third one is the repeat for a
-				return nil
-			}
-			state, err := r.Store.Inspect(ctx, "a")
-			if err == nil {
-				_, err = r.Store.Break(ctx, "a", state.Fence)
-			}
-			return err
-		})
-		_, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtLeast(time.Minute))
-		var e *padlock.Error
-		if !errors.As(err, &e) || e.Name != "a" || !errors.Is(err, padlock.ErrLost) {
-			t.Errorf("the error is %v", err)
-		}
-		if k, err := l.TryAcquire(t.Context(), "b"); err != nil {
-			t.Errorf("b is left behind: %v", err)
-		} else if err := k.Release(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A caller that gives up before all locks are held leaves none. One that gives up afterwards has
 // them all, so that no name stays taken without the others.
 func TestAcquireAllCancelled(t *testing.T) {

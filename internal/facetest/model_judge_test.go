@@ -19,7 +19,7 @@ import (
 //   - A repeat returns the fence and the mode of the hold. So a token that has a shared hold is
 //     granted no exclusive one: the grant says that it is shared, or the error is ErrInvalid.
 //   - A live hold is not refused, lost or expired.
-//   - Fences rise. The name stays taken for the time of AtLeast.
+//   - Fences rise.
 //   - When all tokens are given up, the name is free.
 //
 // A token that is given up, or whose mode is being changed, has nothing for certain, and answers to
@@ -34,12 +34,10 @@ type judge struct {
 	counts  map[string]int
 	tokens  map[string]*tokenState
 	made    int
-	job     string // the token that the callers of both processes use
-	highest uint64 // fence
-	writer  uint64 // the highest fence of an exclusive hold
-	broken  uint64 // holds with this fence, or a lower one, may end at any time
-	taken   time.Time
-	by      string    // the token that has taken the name until then
+	job     string    // the token that the callers of both processes use
+	highest uint64    // fence
+	writer  uint64    // the highest fence of an exclusive hold
+	broken  uint64    // holds with this fence, or a lower one, may end at any time
 	end     time.Time // of the leases of the dead
 	past    []string
 }
@@ -74,8 +72,8 @@ func (j *judge) log(who int, what string, r *driver.Request, g driver.Grant, err
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.counts["calls"]++
-	j.past = append(j.past, fmt.Sprintf("%s caller %d: %s %s %v shared: %v, at least %v: fence %d from %d for %v shared: %v, %v",
-		time.Now().Format("05.000"), who, what, r.Token, r.TTL, r.Shared, r.AtLeast, g.Fence, g.From, g.TTL, g.Shared, err))
+	j.past = append(j.past, fmt.Sprintf("%s caller %d: %s %s %v shared: %v: fence %d from %d for %v shared: %v, %v",
+		time.Now().Format("05.000"), who, what, r.Token, r.TTL, r.Shared, g.Fence, g.From, g.TTL, g.Shared, err))
 }
 
 func (j *judge) count(what string) {
@@ -155,12 +153,6 @@ func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
 		s.until = until
 	}
 	j.alone(tk.token, s)
-	if now := time.Now(); j.by != tk.token && now.Before(j.taken) {
-		j.blame("%s is granted, and %s has taken the name for another %v", tk.token, j.by, j.taken.Sub(now))
-	}
-	if end := tk.sent.Add(r.AtLeast); r.AtLeast > 0 && !s.shared && end.After(j.taken) {
-		j.taken, j.by = end, tk.token
-	}
 	return true
 }
 
@@ -224,9 +216,6 @@ func (j *judge) convert(r *driver.Request) ticket {
 	s := j.token(r.Token)
 	r.Shared = !s.shared
 	s.shared = true // for a demotion: readers may come in from now on
-	if r.Shared && j.by == r.Token {
-		j.taken = time.Time{}
-	}
 	s.epoch++
 	s.busy++
 	return ticket{r.Token, s.epoch, time.Now()}
@@ -301,7 +290,6 @@ func (j *judge) breaks(seen uint64) {
 			s.spent = s.spent || j.isComposite && s.fence > 0
 		}
 	}
-	j.taken = time.Time{}
 }
 
 func (j *judge) minted(fence uint64) {

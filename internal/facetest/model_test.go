@@ -190,9 +190,6 @@ func (c *caller) ttl() time.Duration { return modelTTLs[c.random.IntN(len(modelT
 // one takes the name, works, and gives the name back.
 func (c *caller) one() {
 	r := driver.Request{Name: "n", TTL: c.ttl(), Shared: c.chance(40), Holder: driver.Holder{Host: "here", PID: c.who}}
-	if c.chance(15) {
-		r.AtLeast = max(300*time.Millisecond, c.g.MinTTL)
-	}
 	if isJob := c.chance(30) && !c.g.RefusedIsSpent; isJob {
 		r.Token = c.j.jobToken()
 	} else {
@@ -267,7 +264,7 @@ func (c *caller) work(r *driver.Request) (dead bool) {
 		switch n := c.random.IntN(100); {
 		case n < 3:
 			c.breakAll()
-		case n < 25 && r.AtLeast == 0:
+		case n < 25:
 			ok = c.convert(r)
 		case n < 60:
 			again := *r

@@ -143,7 +143,10 @@ func TestStoresNarrowerRange(t *testing.T) {
 		}
 		_, err := l.TryAcquire(t.Context(), "another", padlock.HoldAtLeast(test.low-1))
 		wantOnly(t, err, "acquire", padlock.ErrInvalid)
-		release(t, acquire(t, l, "another", padlock.HoldAtLeast(test.high+1))) // nobody works in that time
+		release(t, acquire(t, l, "another", padlock.HoldAtLeast(test.high+1))) // a cool-down may be longer than a lease
+		if calls := store.log("acquire"); calls[len(calls)-1].ttl != test.high {
+			t.Errorf("range %v to %v: the first lease is %v", test.low, test.high, calls[len(calls)-1].ttl)
+		}
 		release(t, h)
 	}
 }

@@ -225,7 +225,7 @@ func (x *pairModel) work(u *use, d plan, locks []*padlock.Lock) (entries []*entr
 		e := x.enter(k, u)
 		entries = append(entries, e)
 		x.checkFree(e)
-		if d.atLeast > 0 && !k.Shared() && k.Remaining() > 0 && x.calmSince(u) {
+		if d.atLeast > 0 && u.features&useAll == 0 && !k.Shared() && k.Remaining() > 0 && x.calmSince(u) {
 			x.staysTaken(k, returned.Add(d.atLeast-50*time.Millisecond))
 		}
 	}
@@ -302,6 +302,7 @@ func (x *pairModel) replace(copied, e *entry) {
 // export hands a lock over to another process. The old holder may not use it any more.
 func (x *pairModel) export(ctx context.Context, e *entry) {
 	x.adds(e.u, useExport)
+	x.forgetsAtLeast(e)
 	x.leave(e)
 	e.exported = true
 	key, err := e.Export(ctx)
@@ -362,9 +363,7 @@ func (x *pairModel) checkRefusal(u *use, d plan, took time.Duration, err error) 
 	most := waitMost
 	switch {
 	case d.wait > 0 && d.byCtx:
-		if most = d.wait + time.Second; d.atLeast > 0 && u.features&useAll != 0 {
-			most += driver.MaxSilence
-		}
+		most = d.wait + time.Second
 	case d.wait > 0:
 		most = d.wait + time.Duration(max(len(d.names), d.slots))*requestMost + 2*time.Second // one after the other
 	}

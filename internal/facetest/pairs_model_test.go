@@ -358,6 +358,13 @@ func (x *pairModel) staysTaken(k *padlock.Lock, until driver.Instant) {
 	x.taken[name] = max(x.taken[name], until)
 }
 
+// forgetsAtLeast notes that e is exported: a release by its key forgets HoldAtLeast.
+func (x *pairModel) forgetsAtLeast(e *entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.taken, storedName(e.Lock))
+}
+
 // checkRelease checks the error of a release.
 func (x *pairModel) checkRelease(e *entry, err error) {
 	x.mu.Lock()

@@ -155,7 +155,7 @@ type ableWire struct{ *wire }
 // Wait hands over a hold, or a reservation.
 func (c ableWire) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if c.x.n(3) > 0 {
-		r.TTL, r.AtLeast = min(r.TTL, driver.MaxReservation), 0
+		r.TTL = min(r.TTL, driver.MaxReservation)
 	}
 	wait := func(ctx context.Context) (driver.Grant, error) { return c.s.Wait(ctx, r, reserve) }
 	return c.await(ctx, r, wait, func() string { return r.Name }, reserve)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 func TestReleaseIsIdempotentAndConcurrent(t *testing.T) {
@@ -389,6 +390,54 @@ func TestHoldAtLeast(t *testing.T) {
 			t.Errorf("released after 20 s, the name stayed taken for %v, want 1m0s", d)
 		}
 	})
+}
+
+// Close releases the lock, and the name stays taken for the rest of the time.
+func TestHoldAtLeastAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		space := memstore.New()
+		start, l := time.Now(), padlock.New(space.Open())
+		acquire(t, l, "job", padlock.HoldAtLeast(time.Minute))
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		release(t, acquire(t, newLocker(t, space), "job"))
+		if d := time.Since(start); d < time.Minute {
+			t.Errorf("the name stayed taken for %v", d)
+		}
+	})
+}
+
+// If the process dies, the first lease keeps the name taken, and no renewal ends it earlier.
+func TestHoldAtLeastOfADeadProcess(t *testing.T) {
+	for when, alive := range map[string]func(*testing.T, *remote, *padlock.Lock){
+		"at once": func(*testing.T, *remote, *padlock.Lock) {},
+		"after an Extend": func(t *testing.T, _ *remote, h *padlock.Lock) {
+			if err := h.Extend(t.Context(), time.Second); err != nil {
+				t.Error(err)
+			}
+		},
+		"after two renewals": func(_ *testing.T, s *remote, _ *padlock.Lock) {
+			for len(s.log("extend")) < 2 {
+				<-time.After(time.Second)
+			}
+		},
+	} {
+		t.Run(when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, start := newRemote(), time.Now()
+				alive(t, s, acquire(t, newLocker(t, s), "job", padlock.TTL(15*time.Second), padlock.HoldAtLeast(50*time.Second)))
+				for _, op := range []string{"extend", "release"} {
+					s.request(op, lost)
+				}
+				release(t, acquire(t, newLocker(t, connect(s.Store)), "job"))
+				if d := time.Since(start); d < 50*time.Second {
+					t.Errorf("the name stayed taken for %v", d)
+				}
+				s.heal()
+			})
+		})
+	}
 }
 
 // A cool-down at a store that has none is not ignored: Acquire refuses it, and Release says that

@@ -1,6 +1,7 @@
 package facetest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"testing/synctest"
@@ -11,15 +12,16 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// reserving is a server that hands names over as reservations. The field late is how long the
-// message about a hand-over travels.
+// reserving is a server that hands names over as reservations, or as holds with a lease of length
+// ttl. The field late is how long the message about a hand-over travels.
 type reserving struct {
 	*remote
 	late time.Duration
+	ttl  time.Duration
 }
 
 func (r reserving) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
-	q.TTL, q.AtLeast = driver.MaxReservation, 0
+	q.TTL = cmp.Or(r.ttl, driver.MaxReservation)
 	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Wait(ctx, q, reserve); return err })
 	if err == nil && r.late > 0 {
@@ -33,7 +35,7 @@ func (r reserving) Wait(ctx context.Context, q driver.Request, reserve bool) (g 
 // lock of l.
 func inReservation(t *testing.T, late time.Duration, opts []padlock.Option, f func(t *testing.T, r reserving, handOver func() *padlock.Lock)) {
 	synctest.Test(t, func(t *testing.T) {
-		r := reserving{connect(memstore.New()), late}
+		r := reserving{connect(memstore.New()), late, 0}
 		l, other := newLocker(t, r), newLocker(t, connect(r.Store))
 		before := acquire(t, other, "job")
 		got := make(chan *padlock.Lock)
@@ -64,6 +66,20 @@ func TestClaimBeforeUse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A hold that is handed over with a short lease gets the lease of HoldAtLeast before Acquire returns.
+func TestHoldAtLeastAfterAHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := reserving{connect(memstore.New()), 0, time.Second}
+		before := acquire(t, newLocker(t, connect(r.Store)), "job")
+		time.AfterFunc(time.Second, func() { before.Release() })
+		h := acquire(t, newLocker(t, r), "job", padlock.HoldAtLeast(time.Hour))
+		if left := h.Remaining(); left < 58*time.Minute {
+			t.Errorf("%v are left", left)
+		}
+		release(t, h)
+	})
 }
 
 // A network that is silent for longer than a reservation, just after a hand-over, ends no lock.

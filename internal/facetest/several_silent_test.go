@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,71 +151,5 @@ func TestSlotsOnASilentServerEndWithWait(t *testing.T) {
 		}
 		release(t, held)
 		checkFreed(t, s, []string{driver.SlotGate("job", 1), driver.SlotName("job", 0)})
-	})
-}
-
-// AcquireAll with HoldAtLeast succeeds over a slow network, however long all requests together
-// take.
-func TestAcquireAllHoldsAtLeastOverASlowNetwork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, kind := range []struct {
-			names int
-			each  time.Duration
-		}{{51, 100 * time.Millisecond}, {1000, 6 * time.Millisecond}} {
-			s := newRemote()
-			l := newLocker(t, s)
-			s.reply("acquire", takes(kind.each))
-			all, err := l.AcquireAll(t.Context(), manyNames(kind.names), padlock.HoldAtLeast(time.Hour))
-			if err != nil {
-				t.Fatalf("%d names, %v for each request: %v", kind.names, kind.each, err)
-			}
-			if err := all.Release(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
-// If the store falls silent while AcquireAll sets the minimum time, the names that have it stay
-// taken. The error says that, and it is not the error of a context that the caller does not know.
-func TestAcquireAllSaysWhichNamesStayTaken(t *testing.T) {
-	for sent, want := range map[int]string{
-		0: `the store keeps "a" taken`, 1: `the store keeps "a" to "b" (2 names) taken`, 2: `the store keeps "a" to "c" (3 names) taken`,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newRemote()
-			l := newLocker(t, s)
-			s.request("acquire", func(ctx context.Context, n int) error {
-				if n >= 3+sent {
-					return silent(ctx, n)
-				}
-				return nil
-			})
-			_, err := l.AcquireAll(t.Context(), []string{"a", "b", "c"}, padlock.HoldAtLeast(time.Minute))
-			wantOnly(t, err, padlock.OpAcquire, padlock.ErrUncertain)
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("the error is %q, want %q in it", err, want)
-			}
-			s.heal()
-			<-time.After(2 * time.Minute)
-			checkFreed(t, s, []string{"a", "b", "c"})
-		})
-	}
-}
-
-// A refusal leaves nothing uncertain, if no name has its minimum time yet.
-func TestAcquireAllWithoutTheFirstMinimum(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newRemote()
-		l := newLocker(t, s)
-		s.request("acquire", func(_ context.Context, n int) error {
-			if n >= 2 {
-				return padlock.ErrUnavailable
-			}
-			return nil
-		})
-		_, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.HoldAtLeast(time.Minute))
-		wantOnly(t, err, padlock.OpAcquire, padlock.ErrUnavailable)
-		checkFreed(t, s, []string{"a", "b"})
 	})
 }

@@ -27,7 +27,7 @@ func (s able) Pass(ctx context.Context, token string, next driver.Request) (out 
 // Wait hands over a hold, or a reservation.
 func (s able) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
 	if s.x.n(3) > 0 {
-		q.TTL, q.AtLeast = driver.MaxReservation, 0
+		q.TTL = driver.MaxReservation
 	}
 	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { g, err = s.Store.Wait(ctx, q, reserve); return err })

@@ -285,7 +285,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// Shared locks, cool-downs, minimum times and fences go through to the store.
+// Shared locks, cool-downs, first leases and fences go through to the store.
 func TestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := newAPI(t)
@@ -299,13 +299,16 @@ func TestOptions(t *testing.T) {
 			t.Errorf("retry after %d ms", ms)
 		}
 		<-time.After(6 * time.Second)
-		high := send(t, a, "/v1/acquire", body(three, `"fence_above":5000000000000000`, `"keep_ms":10000`)).want(t, "a high fence", 200)
+		high := send(t, a, "/v1/acquire", body(three, `"fence_above":5000000000000000`, `"ttl_ms":1000`, `"keep_ms":10000`)).want(t, "a high fence", 200)
 		if high.number("fence") != 5000000000000001 {
 			t.Errorf("the fence is %s", high.text)
 		}
-		send(t, a, "/v1/release", body(three)).want(t, "release", 200)
-		send(t, a, "/v1/acquire", body(one)).want(t, "within the minimum time", 409)
-		<-time.After(11 * time.Second)
+		if ms := high.number("valid_ms"); ms < 9800 {
+			t.Errorf("the first lease is %d ms", ms)
+		}
+		send(t, a, "/v1/release", body(three, `"keep_ms":1`)).want(t, "release with a short cool-down", 200)
+		send(t, a, "/v1/acquire", body(one)).want(t, "within the cool-down", 409)
+		<-time.After(driver.MinTTL)
 		send(t, a, "/v1/acquire", body(one)).want(t, "after it", 200)
 	})
 }

@@ -54,6 +54,6 @@ func TestStrictBodies(t *testing.T) {
 	widest := strings.Repeat(`\u0001`, driver.MaxName)
 	send(t, a, "/v1/acquire", `{"name":"`+widest+`","token":"`+one+`","label":"`+strings.Repeat(`\u0001`, driver.MaxLabel)+`"}`).want(t, "the widest body", 200)
 	send(t, a, "/v1/extend", body(one, `"slot":1024`)).want(t, "a slot that is too great", 400)
-	send(t, a, "/v1/release", body(one, `"keep_ms":1`)).want(t, "a cool-down that is too short", 400)
+	send(t, a, "/v1/release", body(one, `"keep_ms":86400001`)).want(t, "a cool-down that is too long", 400)
 	send(t, a, "/v1/acquire", body(two)).want(t, "nothing was taken", 200)
 }

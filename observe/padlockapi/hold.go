@@ -133,7 +133,16 @@ func (q *query) checkRelease(name string) error {
 	if !g.Lease && !g.Detached {
 		return errors.ErrUnsupported // acquire grants nothing there
 	}
-	return driver.CheckKeep("keep_ms", duration(q.keepMS), &g)
+	return driver.CheckKeep("keep_ms", q.coolDown(), &g)
+}
+
+// coolDown returns the cool-down after a release. A client that sends the rest of its keep_ms does
+// not know the shortest one of the store.
+func (q *query) coolDown() time.Duration {
+	if q.keepMS == 0 {
+		return 0
+	}
+	return max(duration(q.keepMS), driver.MinTTL, q.where.store.Guarantees().MinTTL)
 }
 
 var outcomes = map[driver.Outcome]string{
@@ -147,9 +156,9 @@ var again = []time.Duration{50 * time.Millisecond, 250 * time.Millisecond}
 // "Gone" after that means that the first request has released the lock, or that it was gone before;
 // both are outcomes that the client expects of a repeat.
 func (q *query) releaseAt(ctx context.Context, name string) (driver.Outcome, error) {
-	unsure := false
+	unsure, keep := false, q.coolDown()
 	for i := 0; ; i++ {
-		out, err := q.where.store.Release(ctx, name, q.token, duration(q.keepMS))
+		out, err := q.where.store.Release(ctx, name, q.token, keep)
 		if err == nil {
 			return out, nil
 		}

@@ -79,7 +79,6 @@ type Hold struct {
 	Fence    uint64        `json:"fence"`
 	Since    Time          `json:"since"`
 	Until    Time          `json:"until"`
-	Least    Time          `json:"least,omitempty"`   // the name stays taken until this time
 	Foreign  bool          `json:"foreign,omitempty"` // another program took it; Since and Holder are unknown
 	Change   string        `json:"change,omitempty"`  // a store's mark of the last grant; a grant removes it
 	Holder   driver.Holder `json:"holder,omitzero"`
@@ -195,15 +194,10 @@ func (s *State) drop(gone func(Hold) bool) {
 	s.Taken = s.Taken[max(0, len(s.Taken)-maxTokens):]
 }
 
-// extend moves the end of h to at least ttl from now. If least is above 0, the name stays taken for
-// that long.
-func (h *Hold) extend(ttl, least time.Duration, now Now) {
+// extend moves the end of h to at least ttl from now.
+func (h *Hold) extend(ttl time.Duration, now Now) {
 	h.Change = ""
 	h.Until = max(h.Until, now.end(ttl))
-	if least > 0 {
-		h.Least = max(h.Least, now.end(least))
-		h.Until = max(h.Until, h.Least)
-	}
 }
 
 // DropLapsed removes the lapsed holds, and remembers that they were taken away. It is for a caller
@@ -223,7 +217,7 @@ func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, err
 		if h.Reserved {
 			h.Reserved, h.Since, h.Until, h.Holder = false, now.At, now.At, r.Holder
 		}
-		h.extend(r.TTL, r.AtLeast, now)
+		h.extend(r.TTL, now)
 		return h, nil
 	}
 	if slices.ContainsFunc(s.Spent, func(p Spent) bool { return p.Token == r.Token }) {
@@ -237,7 +231,7 @@ func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, err
 	}
 	h, err := s.add(r, now)
 	if err == nil {
-		h.extend(r.TTL, r.AtLeast, now)
+		h.extend(r.TTL, now)
 	}
 	return h, err
 }
@@ -287,7 +281,7 @@ func (s *State) replace(r *driver.Request, now Now) (*Hold, error) {
 	s.forget(r.Token)
 	h = s.find(r.Replaces)
 	h.Token, h.Holder, h.Since, h.Fence = r.Token, r.Holder, now.At, s.Fence
-	h.extend(r.TTL, r.AtLeast, now)
+	h.extend(r.TTL, now)
 	return h, nil
 }
 
@@ -295,7 +289,7 @@ func (s *State) replace(r *driver.Request, now Now) (*Hold, error) {
 func (s *State) Extend(token string, ttl time.Duration, now Now) (*Hold, error) {
 	h, err := s.heldBy(token, now)
 	if err == nil && ttl > 0 {
-		h.extend(ttl, 0, now)
+		h.extend(ttl, now)
 	}
 	return h, err
 }
@@ -318,11 +312,7 @@ func (s *State) Release(token string, keep time.Duration, now Now) driver.Outcom
 	case h.Until <= now.At:
 		return driver.OutcomeExpired
 	}
-	end := h.Least
-	if keep > 0 {
-		end = max(end, now.end(keep))
-	}
-	if !h.Reserved && end > now.At && end >= s.Cool {
+	if end := now.end(keep); keep > 0 && !h.Reserved && end >= s.Cool {
 		s.Cool, s.Cooled = end, h.Holder
 	}
 	return driver.OutcomeReleased
@@ -359,7 +349,7 @@ func (s *State) Convert(r *driver.Request, now Now) (h *Hold, changed bool, err 
 		h.Fence = s.Fence
 	}
 	h.Shared = r.Shared
-	h.extend(r.TTL, 0, now)
+	h.extend(r.TTL, now)
 	if s.Intent.Token == r.Token {
 		s.Intent = Intent{}
 	}

@@ -28,7 +28,7 @@ type model struct {
 type about struct {
 	has, shared, reserved bool
 	fence                 uint64
-	until, least          decide.Time
+	until                 decide.Time
 	taken                 int         // how many holds of the token were taken away
 	spent                 decide.Time // the token is refused until then
 }
@@ -97,15 +97,12 @@ func (m *model) begin(r *driver.Request) *about {
 			}
 		}
 	}
-	a.has, a.shared, a.reserved, a.fence, a.until, a.least = true, r.Shared, false, fence, 0, 0
+	a.has, a.shared, a.reserved, a.fence, a.until = true, r.Shared, false, fence, 0
 	return a
 }
 
 func (m *model) lengthen(a *about, r *driver.Request) {
-	if a.until = max(a.until, m.end(r.TTL)); r.AtLeast > 0 {
-		a.least = max(a.least, m.end(r.AtLeast))
-		a.until = max(a.until, a.least)
-	}
+	a.until = max(a.until, m.end(r.TTL))
 }
 
 func (m *model) acquire(r *driver.Request, turn bool) error {
@@ -121,7 +118,7 @@ func (m *model) acquire(r *driver.Request, turn bool) error {
 		if m.wants == r.Replaces {
 			m.wants = r.Token
 		}
-		a.has, a.shared, a.reserved, a.until, a.least = true, from.shared, false, from.until, from.least
+		a.has, a.shared, a.reserved, a.until = true, from.shared, false, from.until
 		a.fence, from.has = m.mint(r.FenceAbove), false
 	case !turn || m.excluded(r.Token, r.Shared):
 		return driver.ErrHeld
@@ -175,11 +172,8 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 		} else if lapsed {
 			return driver.OutcomeExpired
 		}
-		if end := a.least; !a.reserved {
-			if keep > 0 {
-				end = max(end, m.end(keep))
-			}
-			m.cool = max(m.cool, end)
+		if keep > 0 && !a.reserved {
+			m.cool = max(m.cool, m.end(keep))
 		}
 		return driver.OutcomeReleased
 	case a.taken > 0:
@@ -237,7 +231,7 @@ func (m *model) text() string {
 	var out []string
 	for _, token := range slices.Sorted(maps.Keys(m.known)) {
 		if a := m.live(token); a != nil {
-			out = append(out, fmt.Sprint(token, a.shared, a.reserved, a.fence, a.until, max(a.least, m.now.At)))
+			out = append(out, fmt.Sprint(token, a.shared, a.reserved, a.fence, a.until))
 		}
 	}
 	return fmt.Sprint(m.top, max(m.cool, m.now.At), m.intent(), out)
@@ -247,7 +241,7 @@ func textOf(s *decide.State, now decide.Now) string {
 	var out []string
 	for _, h := range s.Holds {
 		if h.Until > now.At {
-			out = append(out, fmt.Sprint(h.Token, h.Shared, h.Reserved, h.Fence, h.Until, max(h.Least, now.At)))
+			out = append(out, fmt.Sprint(h.Token, h.Shared, h.Reserved, h.Fence, h.Until))
 		}
 	}
 	slices.Sort(out)
@@ -273,7 +267,7 @@ func (p *pair) step(what, with byte) (want, got any) {
 	token := string('a' + rune(with%4))
 	r := driver.Request{Token: token, TTL: time.Second, Shared: with&4 != 0}
 	if with&24 == 24 {
-		r.AtLeast = 2 * time.Second
+		r.TTL = 2 * time.Second
 	}
 	if with&96 == 96 {
 		r.FenceAbove = p.m.top + uint64(with&1)

@@ -121,7 +121,6 @@ func (r *record) shift(d decide.Time) {
 	for i := range r.Holds {
 		h := &r.Holds[i]
 		h.Since, h.Until = h.Since+d, h.Until+d
-		move(&h.Least)
 	}
 	for i := range r.Spent {
 		r.Spent[i].Until += d

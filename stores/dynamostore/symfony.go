@@ -137,7 +137,6 @@ type hold struct {
 	Fence   uint64 `json:"fence"`
 	Since   int64  `json:"since"`
 	Until   int64  `json:"until"`
-	Least   int64  `json:"least,omitempty"`
 	Foreign bool   `json:"foreign,omitempty"`
 }
 
@@ -153,7 +152,7 @@ func lockOf(data []byte) (token, expires string, err error) {
 		if expires, token, php := cutForeign(h.Token); php {
 			return token, expires, nil
 		}
-		end = max(end, h.Until, h.Least)
+		end = max(end, h.Until)
 	}
 	return ours, fmt.Sprintf("%d.%06d", end/1e6, end%1e6), nil
 }

@@ -20,9 +20,6 @@ type attempt struct {
 	sent   driver.Instant
 	lease  *lease
 	keeper clientv3.LeaseID // the lease of the stored fence
-	// guard is the lease of the cool-down that keeps the name taken for Request.AtLeast. It is 0 if
-	// the request has no AtLeast.
-	guard clientv3.LeaseID
 
 	entry    entry // the key of the hold, if granted is true
 	granted  bool
@@ -44,11 +41,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	defer s.work.Done()
 	ctx, cancel := s.conn.limits.limit(ctx)
 	defer cancel()
-	if r.AtLeast > 0 && r.Replaces == "" {
-		if err := s.lookFirst(ctx, &r); err != nil {
-			return driver.Grant{}, err
-		}
-	}
 	return s.withLeases(ctx, &r, func(a *attempt) error {
 		if r.Replaces == "" {
 			return a.takeFree(ctx)
@@ -59,19 +51,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		}
 		return a.apply(ctx, st, func(st *state) (*change, error) { return a.acquireChange(ctx, st) })
 	})
-}
-
-// lookFirst refuses a request with AtLeast if others keep the caller out. Such a request needs
-// leases of its own, which would stay for that time.
-func (s *Store) lookFirst(ctx context.Context, r *driver.Request) error {
-	a := &attempt{s: s, keys: s.cfg.keysOf(r.Name), r: r, id: idOf(r.Token)}
-	st, err := s.conn.readState(ctx, a.keys, r.Name)
-	if err != nil || !a.isRefused(st) {
-		return err
-	}
-	held := st.heldError(a.id, r.Shared)
-	s.endTimes(ctx, held)
-	return held
 }
 
 // withLeases calls try with an attempt that has the leases it needs. Usually the store has these
@@ -85,7 +64,7 @@ func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*att
 			err = try(a)
 		}
 		if held := (*driver.HeldError)(nil); err == nil && !a.granted || errors.As(err, &held) {
-			a.dropLeases()
+			a.dropLease()
 		}
 		if err == nil {
 			return a.grant(), nil
@@ -101,43 +80,25 @@ func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*att
 func (a *attempt) prepare(ctx context.Context) (err error) {
 	l := a.s.leases
 	a.sent, a.since = a.s.cfg.clock.Now(), time.Now()
-	if a.lease, err = l.forHold(ctx, max(a.r.TTL, a.r.AtLeast)); err != nil {
+	if a.lease, err = l.forHold(ctx, a.r.TTL); err != nil {
 		return err
 	}
 	a.end = a.lease.end
-	if a.keeper, err = l.forFence(ctx); err != nil {
-		return err
-	}
-	if a.r.AtLeast > 0 {
-		guard, err := l.grant(ctx, seconds(a.r.AtLeast))
-		if err != nil {
-			return err
-		}
-		a.guard = guard.id
-	}
-	return nil
+	a.keeper, err = l.forFence(ctx)
+	return err
 }
 
-// dropLeases revokes, in the background, the leases that only this attempt has. It used none of
-// them.
-func (a *attempt) dropLeases() {
-	var own []clientv3.LeaseID
-	if a.guard != 0 {
-		own = append(own, a.guard)
-	}
-	if a.lease != nil && a.lease.alone {
-		own = append(own, a.lease.id)
-	}
-	if len(own) == 0 {
+// dropLease revokes, in the background, the lease of an attempt that did not use it, unless other
+// attempts may have it too.
+func (a *attempt) dropLease() {
+	if a.lease == nil || !a.lease.alone {
 		return
 	}
-	s := a.s
+	s, id := a.s, a.lease.id
 	s.work.Go(func() {
 		ctx, cancel := s.conn.limits.limit(context.WithoutCancel(s.conn.ctx))
 		defer cancel()
-		for _, id := range own {
-			s.conn.revoke(ctx, id)
-		}
+		s.conn.revoke(ctx, id)
 	})
 }
 
@@ -147,17 +108,6 @@ func (a *attempt) addHold(todo *change, k kind, key string, fence uint64) {
 	a.entry = entry{kind: k, key: key,
 		record: record{Fence: fence, ID: a.id, Since: a.since.UnixMicro(), Holder: a.r.Holder}}
 	todo.ops = append(todo.ops, putKey(a.entry.key, a.entry.text(), a.lease.id))
-	if a.guard != 0 {
-		a.atLeast(todo, k)
-	}
-}
-
-// atLeast does what Request.AtLeast asks for: the name stays taken for that time, even if its hold
-// is released earlier. For this, atLeast adds an operation that writes the key of a cool-down, with
-// a lease of that length.
-func (a *attempt) atLeast(todo *change, k kind) {
-	guard := record{Follows: a.id, Holder: a.r.Holder}
-	todo.ops = append(todo.ops, putKey(a.keys.key(coolingOf(k), leaseID(a.guard)), guard.text(), a.guard))
 }
 
 // takeFree takes the name in one transaction. The transaction succeeds if the name has no keys,
@@ -274,16 +224,13 @@ func (a *attempt) keepHold(ctx context.Context, st *state, e *entry) (*change, e
 			a.ownPlace.modified = 0
 		}
 	}
-	if a.guard != 0 {
-		a.atLeast(todo, e.kind)
-	}
 	return todo, nil
 }
 
 // leaseFor returns the lease that the hold e of the caller gets, and sets a.end to its end. It is
 // the present one if that lasts long enough, and never one that ends earlier.
 func (a *attempt) leaseFor(ctx context.Context, e *entry) (clientv3.LeaseID, error) {
-	long := a.sent.Add(max(a.r.TTL, a.r.AtLeast))
+	long := a.sent.Add(a.r.TTL)
 	if h := a.s.holds.find(a.r.Name, a.id); h != nil && !h.strange.Load() && h.modified.Load() == e.modified {
 		if a.end = h.endsAt(); a.end >= long {
 			return e.lease, nil
@@ -327,12 +274,6 @@ func (a *attempt) replace(st *state) (*change, error) {
 	st.deleteOthers(&todo, old)
 	a.addHold(&todo, e.kind, e.key, fence)
 	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
-	for i := range st.entries {
-		if g := &st.entries[i]; g.Follows == old {
-			g.Follows = a.id
-			todo.ops = append(todo.ops, putKey(g.key, g.text(), g.lease))
-		}
-	}
 	return &todo, nil
 }
 

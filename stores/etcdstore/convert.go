@@ -113,11 +113,6 @@ func (a *attempt) changeMode(ctx context.Context, st *state, e *entry, mode kind
 	}
 	st.deleteOthers(todo, a.id)
 	todo.ops = append(todo.ops, deleteKey(e.key), putKey(a.entry.key, a.entry.text(), lease))
-	for i := range st.entries {
-		if g := &st.entries[i]; g.Follows == a.id {
-			todo.ops = append(todo.ops, deleteKey(g.key), putKey(st.key(coolingOf(mode), g.part), g.value, g.lease))
-		}
-	}
 	return todo, nil
 }
 

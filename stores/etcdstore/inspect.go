@@ -41,7 +41,7 @@ func (st *state) report() driver.State {
 	out := driver.State{Name: st.name, Fence: st.fence, Waiters: st.waiters()}
 	for i := range st.entries {
 		e := &st.entries[i]
-		if e.kind != waiting && e.kind != intending && !st.notBegun(e) {
+		if e.kind != waiting && e.kind != intending {
 			out.Holds = append(out.Holds, e.report())
 		}
 	}

@@ -12,7 +12,7 @@ import (
 //
 //	key                    stands for
 //	PREFIX l/NAME/a/PART   a place in the queue
-//	PREFIX l/NAME/c/LEASE  a cool-down; for a hold with AtLeast, it exists before the hold ends
+//	PREFIX l/NAME/c/LEASE  a cool-down
 //	PREFIX l/NAME/i/PART   the intent of a reader that wants to be promoted
 //	PREFIX l/NAME/k/       the exclusive hold
 //	PREFIX l/NAME/r/PART   a shared hold

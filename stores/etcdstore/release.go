@@ -84,7 +84,7 @@ func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hol
 			todo.requireEntry(e)
 			todo.ops = append(todo.ops, deleteKey(e.key))
 			if keep > 0 {
-				left := record{Holder: e.Holder, Follows: id}
+				left := record{Holder: e.Holder}
 				todo.ops = append(todo.ops, putKey(p.key(coolingOf(e.kind), leaseID(l.id)), left.text(), l.id))
 			}
 		case h == nil || h.reader:

@@ -21,10 +21,6 @@ type record struct {
 	Since  int64         `json:"since,omitempty"` // µs since 1970
 	Shared bool          `json:"shared,omitempty"`
 	Holder driver.Holder `json:"holder"`
-	// Follows is set only in a cool-down. It is the ID of the hold that the cool-down follows. A
-	// cool-down for Request.AtLeast is already written when the hold is granted. The cool-down has
-	// no effect as long as the hold exists.
-	Follows string `json:"of,omitempty"`
 	// Alone is set for each waiter. Older builds of padlock do not pass a name on to such a waiter,
 	// which would not notice it.
 	Alone bool `json:"alone,omitempty"`
@@ -146,12 +142,6 @@ func (st *state) liveHold(id string) *entry {
 	return st.find(shared, id)
 }
 
-// notBegun reports whether the entry is a cool-down that has not begun yet. A cool-down for AtLeast
-// is written when the hold is granted, and begins when the hold ends.
-func (st *state) notBegun(e *entry) bool {
-	return (e.kind == cooling || e.kind == coolingRd) && e.Follows != "" && st.liveHold(e.Follows) != nil
-}
-
 // excludes reports whether the entry e keeps a caller from getting the name. It returns false for
 // places in the queue, which waiterAhead checks.
 func (st *state) excludes(e *entry, id string, reader bool) bool {
@@ -159,13 +149,13 @@ func (st *state) excludes(e *entry, id string, reader bool) bool {
 	case exclusive:
 		return e.ID != id
 	case cooling:
-		return !st.notBegun(e)
+		return true
 	case intending:
 		return reader && e.ID != id
 	case shared:
 		return !reader && e.ID != id
 	case coolingRd:
-		return !reader && !st.notBegun(e)
+		return !reader
 	}
 	return false
 }

@@ -51,7 +51,8 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 			return nil, err
 		}
 		if live {
-			return h, s.repeat(ctx, f, h, r)
+			h.claim()
+			return h, nil
 		}
 	}
 	var h *hold
@@ -60,24 +61,6 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 		return err
 	})
 	return h, err
-}
-
-// repeat answers an Acquire of a caller that already has the hold h. The hold does not change,
-// except in two cases:
-//
-//   - Wait took the hold as a reservation. Then h becomes an ordinary hold.
-//   - The request asks to keep the name taken for a minimum time (Request.AtLeast). Then the name
-//     stays taken for at least that time from now.
-func (s *Store) repeat(ctx context.Context, f *file, h *hold, r *driver.Request) error {
-	if h.reserved != nil {
-		h.reserved()
-		h.reserved = nil
-	}
-	if r.AtLeast == 0 {
-		return nil
-	}
-	wall := s.config.wall()
-	return s.arm(ctx, f, h, laterOf(h.atLeast, momentIn(r.AtLeast, wall), wall))
 }
 
 // try makes one attempt to take the lock.
@@ -114,7 +97,7 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	if rec.newer || s.hasNewerQueue(c, b.in[:b.got]) {
 		return nil, newer(f.path)
 	}
-	if no := admit(rec, r.Shared, wall); no != nil {
+	if no := admit(rec, wall); no != nil {
 		return nil, no
 	}
 	if no := s.yield(f, c, r.Shared, b.in[:b.got]); no != nil {
@@ -126,15 +109,12 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, er
 	}
 	h := f.newHold()
 	h.token, h.conn, h.fence, h.shared, h.holder, h.since = r.Token, c, fence, r.Shared, r.Holder, wall.UnixMicro()
-	if r.AtLeast > 0 {
-		h.atLeast = momentIn(r.AtLeast, wall)
-	}
 	if r.Shared {
 		b.next.setShared(f, h, rec, wall)
 	} else {
 		b.next.setExclusive(f, h)
 	}
-	if err := b.write(c); err != nil && (stored || r.AtLeast > 0) {
+	if err := b.write(c); err != nil && stored {
 		return nil, unavailable(f.path, err)
 	}
 	if r.Shared {

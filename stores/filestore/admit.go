@@ -20,18 +20,19 @@ func (*refusal) Error() string { return "refused" }
 
 // admit checks whether the record of a file allows a hold. The caller has the kernel's lock on the
 // file. admit returns nil if the record allows the hold, and otherwise the reason why not.
-func admit(rec *record, shared bool, wall time.Time) *refusal {
+func admit(rec *record, wall time.Time) *refusal {
 	if !rec.valid {
 		return nil
 	}
 	if left := rec.intentEnd.timeLeft(wall); rec.intent != 0 && left > 0 {
 		return &refusal{intent: rec.intent, left: left}
 	}
-	left := rec.cool.timeLeft(wall)
-	if !shared {
-		left = max(left, rec.readCool.timeLeft(wall))
-	}
-	if left > 0 {
+	return coolingFor(rec, wall)
+}
+
+// coolingFor returns nil if the name does not cool down, and otherwise a refusal.
+func coolingFor(rec *record, wall time.Time) *refusal {
+	if left := rec.cool.timeLeft(wall); left > 0 {
 		return &refusal{cooling: true, left: left}
 	}
 	return nil

@@ -57,7 +57,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	if err := s.writeIntent(f, h, b); err != nil {
 		return err
 	}
-	if no := coolingFor(rec, h, wall); no != nil {
+	if no := coolingFor(rec, wall); no != nil {
 		return keptFrom(no, wall)
 	}
 	switch n := s.neighbours(h); {
@@ -89,23 +89,6 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	}
 	h.intent = h.readerID
 	return nil
-}
-
-// coolingFor checks the cool-downs before the shared hold h becomes exclusive. It returns nil if h
-// need not wait for a cool-down, and otherwise a refusal.
-//
-// Another reader may have asked to keep the name taken for a minimum time (Request.AtLeast). The
-// rest of that time counts as a cool-down, even if that reader's process has died. coolingFor does
-// not check whether other readers have the lock.
-func coolingFor(rec *record, h *hold, wall time.Time) *refusal {
-	left := rec.cool.timeLeft(wall)
-	if rec.readCool.timeLeft(wall) > h.atLeast.timeLeft(wall)+time.Millisecond {
-		left = max(left, rec.readCool.timeLeft(wall))
-	}
-	if left == 0 {
-		return nil
-	}
-	return &refusal{cooling: true, left: left}
 }
 
 func keptFrom(no *refusal, wall time.Time) error {

@@ -144,10 +144,9 @@ func fullDisk(dir string) error {
 		return nil
 	}
 	acquire := func(s *Store, r driver.Request) error { _, err := s.Acquire(background, r); return err }
-	atLeast, above := request("job", "us"), request("job", "us")
-	atLeast.AtLeast, above.FenceAbove = time.Minute, driver.MaxFenceAbove
+	above := request("job", "us")
+	above.FenceAbove = driver.MaxFenceAbove
 	return check(
-		func() error { return is(acquire(s, atLeast), driver.ErrUnavailable) },
 		func() error { return is(acquire(s, above), driver.ErrUnavailable) },
 		func() error { return acquire(s, request("job", "us")) },
 		func() error { return is(acquire(other, request("job", "them")), driver.ErrHeld) },

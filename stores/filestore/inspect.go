@@ -281,9 +281,6 @@ func (s *Store) stateOf(c *conn, rec record, readers map[int]readerRecord, locks
 	for _, l := range locks {
 		exclusive = exclusive || !l.shared
 	}
-	if len(locks) == 0 {
-		left = max(left, rec.readCool.timeLeft(wall))
-	}
 	switch {
 	case left > 0 && rec.lease.taken():
 		state.Holds = append(state.Holds, rec.leaseHold(wall.Add(left)))

@@ -49,12 +49,11 @@ func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driv
 	if rec.newer {
 		return driver.Grant{}, newer(f.path)
 	}
-	g, err := s.writeLease(f, h.conn, r, b, h.fence, moment{})
+	g, err := s.writeLease(f, h.conn, r, b, h.fence)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	h.reserved()
-	h.reserved = nil
+	h.claim()
 	f.forget(h)
 	h.conn.unlock()
 	f.keepSpare(h.conn)
@@ -68,16 +67,14 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 		return driver.Grant{}, newer(f.path)
 	}
 	if left, ok := rec.hasLease(r.Token, wall); ok && left > 0 {
-		return s.writeLease(f, c, r, b, rec.fence, rec.lease.atLeast)
+		return s.writeLease(f, c, r, b, rec.fence)
 	}
-	var atLeast moment
 	if r.Replaces != "" {
 		if left, ok := rec.hasLease(r.Replaces, wall); !ok || left == 0 {
 			return driver.Grant{}, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
 		}
-		atLeast = rec.lease.atLeast
 	} else {
-		if no := admit(rec, false, wall); no != nil {
+		if no := admit(rec, wall); no != nil {
 			return driver.Grant{}, no
 		}
 		if no := s.yield(f, c, false, b.in[:b.got]); no != nil {
@@ -88,27 +85,20 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	return s.writeLease(f, c, r, b, fence, atLeast)
+	return s.writeLease(f, c, r, b, fence)
 }
 
 // writeLease grants the request r: it writes a lease into the file. The lease lasts for r.TTL, or
-// longer if one of these is longer:
-//
-//   - r.AtLeast
-//   - the time until keepUntil, which an earlier request for the same hold asked for
-//   - the rest of the lease that the token already has
-func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64, keepUntil moment) (driver.Grant, error) {
+// for the rest of the lease that the token already has if that is longer.
+func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
-	if r.AtLeast > 0 {
-		keepUntil = laterOf(keepUntil, momentIn(r.AtLeast, wall), wall)
-	}
-	ttl := max(r.TTL, keepUntil.timeLeft(wall))
+	ttl := r.TTL
 	if left, ok := b.rec.hasLease(r.Token, wall); ok {
 		ttl = max(ttl, left)
 	}
 	b.next = record{
 		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
-		lease: lease{sha256.Sum256([]byte(r.Token)), keepUntil},
+		lease: lease{sha256.Sum256([]byte(r.Token))},
 	}
 	if err := b.write(c); err != nil {
 		return driver.Grant{}, unavailable(f.path, err)
@@ -243,9 +233,9 @@ func (s *Store) releaseLease(f *file, token string, keep time.Duration) (driver.
 			outcome = driver.OutcomeGone
 			return nil
 		}
-		b.next.cool = b.rec.lease.atLeast
+		b.next.cool = moment{}
 		if keep > 0 {
-			b.next.cool = laterOf(b.next.cool, momentIn(keep, wall), wall)
+			b.next.cool = momentIn(keep, wall)
 		}
 		return nil
 	})

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -20,11 +19,6 @@ import (
 func init() {
 	scripts["hold"] = func(dir string) error { return holdOn(dir, request("job", "child")) }
 	scripts["read"] = func(dir string) error { return holdOn(dir, shared("job", "child")) }
-	scripts["hold a while"] = func(dir string) error {
-		r := request("job", "child")
-		r.AtLeast = time.Minute
-		return holdOn(dir, r)
-	}
 	scripts["pass on"] = passOn
 	scripts["flock"] = func(path string) error {
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -104,23 +98,6 @@ func TestKillFreesAtOnce(t *testing.T) {
 		if g := take(t, s, request("job", "us")); g.Fence <= fence {
 			t.Errorf("SAFETY: %s: fences went from %d to %d", script, fence, g.Fence)
 		}
-	}
-}
-
-func TestKillDoesNotShortenAtLeast(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	c := start(t, "hold a while", s.Dir(), nil)
-	c.expect("fence")
-	c.kill()
-	for _, r := range []driver.Request{request("job", "us"), shared("job", "us")} {
-		h := refused(t, s, r)
-		if left := time.Until(h.Until); !h.Holds[0].Cooling || left < 50*time.Second || left > time.Minute {
-			t.Errorf("%v: %+v", r.Shared, h)
-		}
-	}
-	if state := inspect(t, s, "job"); len(state.Holds) != 1 || !state.Holds[0].Cooling {
-		t.Errorf("%+v", state)
 	}
 }
 

@@ -84,7 +84,6 @@ type record struct {
 	fence     uint64 // the highest fence minted
 	epoch     uint64 // fence of the last exclusive grant; readers of another epoch are stale
 	cool      moment // nobody gets the name before this
-	readCool  moment // only readers get the name before this
 	intent    uint64 // the random number of the reader that wants to be promoted, or 0
 	intentEnd moment
 	owner     // the holder of an exclusive or detached hold
@@ -99,7 +98,8 @@ func (r *record) encode(b []byte) []byte {
 	b = append(b, 0, 0, 0, 0, 0, 0, byte(r.mode), 0, 0, 0, 0, 0)
 	b = append(b, r.boot[:]...)
 	for _, v := range [...]uint64{
-		r.fence, r.epoch, uint64(r.cool.wall), uint64(r.cool.boot), uint64(r.readCool.wall), uint64(r.readCool.boot),
+		r.fence, r.epoch, uint64(r.cool.wall), uint64(r.cool.boot),
+		0, 0, // older builds have the end of a cool-down for writers here
 		r.intent, uint64(r.intentEnd.wall), uint64(r.intentEnd.boot),
 	} {
 		b = le.AppendUint64(b, v)
@@ -157,7 +157,7 @@ func (r *record) decode(b []byte) {
 	r.mode = mode(b[10])
 	d.bytes(r.boot[:])
 	r.fence, r.epoch = d.uint(), d.uint()
-	r.cool, r.readCool = d.moment(), d.moment()
+	r.cool, _ = d.moment(), d.moment()
 	r.intent, r.intentEnd = d.uint(), d.moment()
 	r.owner = d.owner()
 	r.name = d.text()
@@ -168,7 +168,7 @@ func (r *record) decode(b []byte) {
 		return
 	}
 	if r.boot != machine().boot {
-		r.cool.boot, r.readCool.boot, r.intentEnd.boot = 0, 0, 0
+		r.cool.boot, r.intentEnd.boot = 0, 0
 		r.endLease() // a lease ends when the machine restarts
 	}
 }
@@ -176,7 +176,7 @@ func (r *record) decode(b []byte) {
 // setExclusive makes r the head record of the exclusive hold h.
 func (r *record) setExclusive(f *file, h *hold) {
 	*r = record{
-		mode: modeExclusive, fence: h.fence, epoch: h.fence, cool: h.atLeast,
+		mode: modeExclusive, fence: h.fence, epoch: h.fence,
 		owner: ownerOf(&h.holder, h.since), name: bytesOf(f.name),
 	}
 }
@@ -191,7 +191,6 @@ func (r *record) setShared(f *file, h *hold, old *record, wall time.Time) {
 	}
 	r.mode, r.owner, r.name, r.lease = modeShared, owner{}, bytesOf(f.name), lease{}
 	r.fence = max(h.fence, old.fence)
-	r.readCool = laterOf(old.readCool, h.atLeast, wall)
 	if old.intentEnd.timeLeft(wall) == 0 {
 		r.intent, r.intentEnd = 0, moment{}
 	}
@@ -289,7 +288,7 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 //	ended        Release, which returns OutcomeGone       none
 //	live, ended  the machine restarts                     none
 //
-// A release or a restart may leave a cool-down (see atLeast).
+// A release may leave a cool-down.
 //
 // Extend of an ended lease returns ErrLost. ErrExpired would promise that nobody has had the lock
 // since the end of the lease. But a program that does not know leases may have had the lock.
@@ -298,10 +297,11 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 // whole record with one system call. So a process that is killed leaves no damaged record, which
 // would end the lease.
 type lease struct {
-	token   [sha256.Size]byte // the hash of the token; zero if there is no lease
-	atLeast moment            // the name stays taken until this time, even after a Release
+	token [sha256.Size]byte // the hash of the token; zero if there is no lease
 }
 
+// leaseSize is the length of a lease in a record: its token, and a moment that is zero. Older builds
+// have a time there for which the name stays taken after a Release.
 const leaseSize = sha256.Size + 16
 
 func (l *lease) taken() bool { return l.token != [sha256.Size]byte{} }
@@ -311,24 +311,20 @@ func (l *lease) encode(b []byte) []byte {
 		return b
 	}
 	b = append(b, l.token[:]...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(l.atLeast.wall))
-	return binary.LittleEndian.AppendUint64(b, uint64(l.atLeast.boot))
+	return append(b, make([]byte, leaseSize-sha256.Size)...)
 }
 
 func (l *lease) decode(d *decoder) {
 	if len(d.b) >= leaseSize {
 		d.bytes(l.token[:])
-		l.atLeast = d.moment()
 	}
 }
 
 // endLease ends a lease that was written before the machine restarted. It removes the lease, so
-// that Extend does not find it. The holder may have asked to keep the name taken for a minimum
-// time. The rest of that time, by the wall clock, becomes a cool-down.
+// that Extend does not find it.
 func (r *record) endLease() {
 	if r.lease.taken() {
-		r.lease.atLeast.boot = 0
-		r.cool, r.lease = r.lease.atLeast, lease{}
+		r.cool, r.lease = moment{}, lease{}
 	}
 }
 

@@ -14,13 +14,13 @@ import (
 func fullRecord() record {
 	return record{
 		valid: true, mode: modeExclusive, boot: machine().boot,
-		fence: 1<<53 - 2, epoch: 12, cool: moment{1, 2}, readCool: moment{3, 4}, intent: 5, intentEnd: moment{6, 7},
+		fence: 1<<53 - 2, epoch: 12, cool: moment{1, 2}, intent: 5, intentEnd: moment{6, 7},
 		owner: owner{
 			proc: 1<<32 - 1, pidns: 9, start: 10, pid: 11, since: 12, plan: 13,
 			host: []byte(strings.Repeat("h", driver.MaxHost)), label: []byte(strings.Repeat("\x00", maxLabel)),
 		},
 		name:  []byte(strings.Repeat("n", driver.MaxName)),
-		lease: lease{token: [32]byte{14}, atLeast: moment{15, 16}},
+		lease: lease{token: [32]byte{14}},
 	}
 }
 
@@ -72,13 +72,13 @@ func TestRecordOfAnotherBootLosesItsBootClock(t *testing.T) {
 	r := fullRecord()
 	r.boot[0]++
 	var got record
-	if got.decode(r.encode(nil)); got.cool != (moment{wall: 15}) || got.lease.taken() { // only the AtLeast of a lease remains, as a cool-down
+	if got.decode(r.encode(nil)); got.cool != (moment{}) || got.lease.taken() {
 		t.Errorf("the cool-down of another boot's lease: %v, lease %v", got.cool, got.lease)
 	}
 	r.lease = lease{}
 	got.decode(r.encode(nil))
-	if got.cool != (moment{wall: 1}) || got.readCool != (moment{wall: 3}) || got.intentEnd != (moment{wall: 6}) {
-		t.Errorf("moments of another boot: %v %v %v", got.cool, got.readCool, got.intentEnd)
+	if got.cool != (moment{wall: 1}) || got.intentEnd != (moment{wall: 6}) {
+		t.Errorf("moments of another boot: %v %v", got.cool, got.intentEnd)
 	}
 }
 

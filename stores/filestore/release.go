@@ -63,37 +63,27 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 
 // coolDown writes the cool-down of a Release into the record.
 func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Duration) error {
-	if keep == 0 && h.atLeast == (moment{}) && h.intent == 0 {
+	if keep == 0 && h.intent == 0 || !isLinked(h.conn) {
 		return nil
 	}
 	wall := s.config.wall()
-	rest := h.atLeast
-	if keep > 0 {
-		rest = laterOf(rest, momentIn(keep, wall), wall)
-	}
-	if rest.timeLeft(wall) == 0 && h.intent == 0 || !isLinked(h.conn) {
-		return nil
-	}
 	err := s.changeRecord(ctx, f, h, func(rec *record) {
-		rec.cool = laterOf(rec.cool, rest, wall)
+		if keep > 0 {
+			rec.cool = laterOf(rec.cool, momentIn(keep, wall), wall)
+		}
 		if rec.intent == h.intent {
 			rec.intent, rec.intentEnd = 0, moment{}
 		}
 	})
 	if keep == 0 {
-		// An error does not matter. The grant has already written h.atLeast into the record, and an
-		// intent ends by itself after driver.MaxIntent.
-		return nil
+		return nil // an intent ends by itself after driver.MaxIntent
 	}
 	return err
 }
 
 // letGo ends a hold. The caller has removed the hold from f.holds, or will do so.
 func (s *Store) letGo(f *file, h *hold) driver.Outcome {
-	if h.reserved != nil {
-		h.reserved()
-		h.reserved = nil
-	}
+	h.claim()
 	clearReader(h.conn, h.readerIndex)
 	if h.passed {
 		return s.letGoPassed(f, h)

@@ -117,18 +117,3 @@ func (s *Store) wake(f *file, c *conn) {
 		wakeOthers(c)
 	}
 }
-
-// arm makes sure that the name of the hold h stays taken until m, even if the holder of h dies.
-func (s *Store) arm(ctx context.Context, f *file, h *hold, m moment) error {
-	err := s.changeRecord(ctx, f, h, func(rec *record) {
-		if h.shared {
-			rec.readCool = laterOf(rec.readCool, m, s.config.wall())
-		} else {
-			rec.cool = m
-		}
-	})
-	if err == nil {
-		h.atLeast = m
-	}
-	return err
-}

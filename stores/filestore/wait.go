@@ -239,10 +239,8 @@ func (s *Store) triesAgain(f *file, w *waiter, l *lookResult) (again bool) {
 // reserve tries once to get the lock. If the try succeeds, the hold is a reservation: it ends after
 // driver.MaxReservation unless the caller claims it with Acquire.
 func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
-	plain := *r
-	plain.AtLeast = 0 // the claim sets AtLeast
 	f.asking = w
-	h, err := s.try(ctx, f, &plain)
+	h, err := s.try(ctx, f, r)
 	f.asking = nil
 	if err != nil {
 		return driver.Grant{}, err
@@ -310,7 +308,7 @@ func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
 	if promote {
 		return nil
 	}
-	if no := admit(&b.rec, r.Shared, s.config.wall()); no != nil {
+	if no := admit(&b.rec, s.config.wall()); no != nil {
 		return no
 	}
 	if s.someoneWaits(f) {
@@ -325,7 +323,7 @@ func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
-		if no := admit(b.read(c), shared, s.config.wall()); no != nil {
+		if no := admit(b.read(c), s.config.wall()); no != nil {
 			return no
 		}
 		return nil

@@ -443,7 +443,6 @@ func TestUnclaimedReservationLapses(t *testing.T) {
 	clock := lapsing{driver.SystemClock(), make(chan func(), 1)}
 	s := open(t, t.TempDir(), WithClock(clock))
 	r := request("job", "us")
-	r.AtLeast = time.Hour // only the claim sets AtLeast
 	g, err := s.Wait(patience(t), r, true)
 	if err != nil || g.Fence == 0 {
 		t.Fatal(g, err)

@@ -102,8 +102,7 @@ func isText(s string) bool {
 // acquiring returns the body of an acquire.
 func (s *Store) acquiring(r *driver.Request) lock {
 	b := named(r.Name)
-	first := max(r.TTL, min(r.AtLeast, s.g.MaxTTL))
-	b.Token, b.Shared, b.TTL, b.Keep = wireToken(r.Token), r.Shared, lease(first), millis(r.AtLeast)
+	b.Token, b.Shared, b.TTL = wireToken(r.Token), r.Shared, lease(r.TTL)
 	b.FenceAbove, b.Label = r.FenceAbove, s.label(&r.Holder)
 	if r.Replaces != "" {
 		b.Replaces = wireToken(r.Replaces)

@@ -52,7 +52,6 @@ type hold struct {
 	Fence  uint64        `json:"fence"`
 	Since  int64         `json:"since"`
 	Until  int64         `json:"until"`
-	Least  int64         `json:"least,omitempty"`
 	Holder driver.Holder `json:"holder,omitzero"`
 }
 
@@ -80,7 +79,7 @@ func specFor(data []byte) (s spec, mine bool) {
 	s = spec{Seconds: 1, Acquired: now, Renewed: now}
 	end := r.Cool
 	for _, h := range r.Holds {
-		end = max(end, h.Until, h.Least)
+		end = max(end, h.Until)
 	}
 	if end > 0 {
 		// One second because candidates count whole ones. Another because they see times in

@@ -100,7 +100,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	k, g := s.keyFor(r.Name), driver.Grant{TTL: max(r.TTL, r.AtLeast)}
+	k, g := s.keyFor(r.Name), driver.Grant{TTL: r.TTL}
 	for range rounds {
 		if r.Replaces == "" {
 			if added, err := s.add(ctx, k, newNote(&r)); added || err != nil {
@@ -134,11 +134,7 @@ func grantIf(yes bool, g driver.Grant) driver.Grant {
 
 // newNote returns the value of a new hold.
 func newNote(r *driver.Request) *note {
-	n := &note{Token: r.Token, Holder: r.Holder, Life: lifeFor(max(r.TTL, r.AtLeast))}
-	if r.AtLeast > 0 {
-		n.AtLeast = lifeFor(r.AtLeast)
-	}
-	return n
+	return &note{Token: r.Token, Holder: r.Holder, Life: lifeFor(r.TTL)}
 }
 
 // nextValue returns the value by which Acquire replaces the current value of a name. It returns an
@@ -153,16 +149,9 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	next := newNote(r)
 	switch {
 	case old != nil && old.Token == r.Token:
-		atLeast := 0
-		if r.AtLeast > 0 {
-			atLeast = old.age() + next.AtLeast + 1
-		}
-		return old.renewedNote(next.Life, max(old.AtLeast, atLeast)), nil
+		return old.renewedNote(next.Life), nil
 	case old != nil && r.Replaces != "" && old.Token == r.Replaces:
 		next.Life = max(next.Life, old.left)
-		if rest := old.restOfAtLeast(); rest > 0 { // the old AtLeast also applies to the new hold
-			next.AtLeast = max(next.AtLeast, rest+1)
-		}
 		return next, nil
 	case r.Replaces != "":
 		return nil, driver.ErrLost
@@ -171,11 +160,11 @@ func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	return nil, &driver.HeldError{Holds: []driver.Hold{h}, Until: h.Until, Waiters: -1}
 }
 
-// renewedNote returns a new value for the hold in the item i, with the given AtLeast. The server
-// keeps the new value for at least life seconds.
-func (i *item) renewedNote(life, atLeast int) *note {
+// renewedNote returns a new value for the hold in the item i. The server keeps the new value for at
+// least life seconds.
+func (i *item) renewedNote(life int) *note {
 	n := i.note
-	n.Age, n.Life, n.AtLeast = i.age(), max(life, i.left), atLeast
+	n.Age, n.Life = i.age(), max(life, i.left)
 	return &n
 }
 
@@ -205,7 +194,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 		if ttl == 0 {
 			return g, nil
 		}
-		if swapped, err := s.swap(ctx, k, old, old.renewedNote(lifeFor(ttl), old.AtLeast)); swapped || err != nil {
+		if swapped, err := s.swap(ctx, k, old, old.renewedNote(lifeFor(ttl))); swapped || err != nil {
 			return grantIf(swapped, g), err
 		}
 	}
@@ -246,15 +235,8 @@ func outcome(ended bool) driver.Outcome {
 // endValue removes a value, or replaces it by a cool-down. It returns false if the value has
 // changed.
 func (s *Store) endValue(ctx context.Context, k key, old *item, keep time.Duration) (bool, error) {
-	life := 0
-	if rest := old.restOfAtLeast(); rest > 0 {
-		life = rest + slip
-	}
 	if keep > 0 {
-		life = max(life, lifeFor(keep))
-	}
-	if life > 0 {
-		return s.swap(ctx, k, old, &note{Holder: old.Holder, Life: life})
+		return s.swap(ctx, k, old, &note{Holder: old.Holder, Life: lifeFor(keep)})
 	}
 	return s.change(ctx, old.over, removeRequest(k, old.id))
 }

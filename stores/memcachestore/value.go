@@ -18,12 +18,11 @@ const format = 1
 // note is the value of a name in padlock's own layout. Its times are whole seconds of the server's
 // clock, because memcached reports only how many seconds a value has left.
 type note struct {
-	Format  int           `json:"v"`
-	Token   string        `json:"token,omitempty"` // empty in a cool-down
-	Holder  driver.Holder `json:"holder"`          // in a cool-down, the last holder
-	Age     int           `json:"age,omitempty"`   // seconds from the grant to the write of this value
-	Life    int           `json:"life"`            // seconds from the write of this value to its end
-	AtLeast int           `json:"atleast,omitempty"`
+	Format int           `json:"v"`
+	Token  string        `json:"token,omitempty"` // empty in a cool-down
+	Holder driver.Holder `json:"holder"`          // in a cool-down, the last holder
+	Age    int           `json:"age,omitempty"`   // seconds from the grant to the write of this value
+	Life   int           `json:"life"`            // seconds from the write of this value to its end
 }
 
 // item is the value of a name, as the server has returned it.
@@ -36,15 +35,6 @@ type item struct {
 
 // age is the time since the grant in seconds. The true time is shorter by less than slip.
 func (i *item) age() int { return i.Age + i.Life - i.left }
-
-// restOfAtLeast returns how many seconds of AtLeast remain. The true time may be shorter, but not
-// longer.
-func (i *item) restOfAtLeast() int {
-	if i.AtLeast == 0 {
-		return 0
-	}
-	return max(0, i.AtLeast-i.age())
-}
 
 // slip is the most, in seconds, by which a value lives shorter than its number of seconds.
 // memcached looks at its clock once a second, and counts the whole seconds since its start. Its

@@ -51,7 +51,7 @@ func WithClock(c driver.Clock) Option {
 // MaxTTL sets the longest lease, as redisstore.MaxTTL does for Redis. The default is
 // driver.DefaultMaxTTL, 58 s. So a test on a memstore finds a lease that Redis would refuse. The
 // limit is at least driver.MinTTL and at most driver.MaxTTL; any other value counts as the nearest
-// one of these, and there is no error. Cool-downs and Request.AtLeast may last longer.
+// one of these, and there is no error. Cool-downs may last longer.
 func MaxTTL(d time.Duration) Option {
 	return func(cfg *config) { cfg.maxTTL = min(max(d, driver.MinTTL), driver.MaxTTL) }
 }

@@ -46,8 +46,8 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
-	if r.Shared || r.Replaces != "" || r.AtLeast != 0 || r.FenceAbove != 0 {
-		return fmt.Errorf("%w: request: any permit is exclusive, and without Replaces, AtLeast and FenceAbove", driver.ErrInvalid)
+	if r.Shared || r.Replaces != "" || r.FenceAbove != 0 {
+		return fmt.Errorf("%w: request: any permit is exclusive, and without Replaces and FenceAbove", driver.ErrInvalid)
 	}
 	return r.Validate(&s.guarantees)
 }

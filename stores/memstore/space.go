@@ -165,9 +165,9 @@ func (s *Store) take(e *entry, r *driver.Request, now moment) (driver.Grant, err
 	return s.grant(h, r.TTL, now), nil
 }
 
-// grant returns a hold as the caller gets it, with at most the longest lease. With AtLeast, the
-// name stays taken for longer, but the holder must extend the hold to work for longer. asked is the
-// lease that the caller has asked for: in the State it ends up to a microsecond later.
+// grant returns a hold as the caller gets it, with at most the longest lease of this
+// handle. asked is the lease that the caller has asked for: in the State it ends up to a
+// microsecond later.
 func (s *Store) grant(h *decide.Hold, asked time.Duration, now moment) driver.Grant {
 	left := h.Until.Sub(now.At) - now.Slack
 	ttl := max(1, asked+(left-asked).Truncate(time.Microsecond)) // 0 would be no lease

@@ -24,7 +24,7 @@ func TestCommands(t *testing.T) {
 	shared := request("job", "one")
 	shared.Shared, shared.TTL = true, 2500*time.Microsecond+time.Second
 	full := request("\xff$job", "$one")
-	full.AtLeast, full.FenceAbove, full.Holder.Plan = time.Hour, 41, time.Minute
+	full.FenceAbove, full.Holder.Plan = 41, time.Minute
 	adopts := request("job", "two")
 	adopts.Replaces = "one"
 	symfonys := []mongostore.Option{mongostore.SymfonyLayout()}

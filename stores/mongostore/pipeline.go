@@ -61,7 +61,7 @@ var untouched = and(
 
 // foreign is the hold of a program that knows only Symfony's fields.
 var foreign = object("t", "$token", "s", false, "f", or0("$padlock.fence", int64(0)), "b", epoch,
-	"u", "$expires_at", "l", epoch, "x", true, "h", object())
+	"u", "$expires_at", "x", true, "h", object())
 
 // openStages begins every pipeline.
 var openStages = []bson.D{
@@ -144,11 +144,8 @@ func hasOtherIntent(token any) expr {
 //	else                                      grant
 func acquire(r *driver.Request) []bson.D {
 	token := literal(text(r.Token))
-	until, least := timeAfter(max(r.TTL, r.AtLeast)), expr(epoch)
-	if r.AtLeast > 0 {
-		least = timeAfter(r.AtLeast)
-	}
-	longer := object("u", greatest("$$h.u", until), "l", greatest("$$h.l", least))
+	until := timeAfter(r.TTL)
+	longer := object("u", greatest("$$h.u", until))
 	if r.Replaces != "" {
 		return replace(r, token, longer)
 	}
@@ -160,7 +157,7 @@ func acquire(r *driver.Request) []bson.D {
 		joins := and(some("$p.others"), gt("$padlock.fence", int64(r.FenceAbove)))
 		fence = either(joins, "$padlock.fence", fence)
 	}
-	hold := object("t", token, "s", r.Shared, "f", "$p.fence", "b", now, "u", until, "l", least, "h", literal(holderFields(&r.Holder)))
+	hold := object("t", token, "s", r.Shared, "f", "$p.fence", "b", now, "u", until, "h", literal(holderFields(&r.Holder)))
 	return pipeline(
 		switchExpr("grant",
 			branch{hasHold(token), "repeat"},
@@ -198,11 +195,10 @@ func extend(token string, ttl time.Duration) []bson.D {
 }
 
 // release removes the hold of a token. If the hold was live, a cool-down may follow, in which
-// nobody can get the name. The cool-down lasts for keepFor, or for the rest of AtLeast if that is
-// longer.
+// nobody can get the name. The cool-down lasts for keepFor.
 func release(token string, keepFor time.Duration) []bson.D {
 	t := literal(text(token))
-	end := greatest(timeAfter(keepFor), "$p.mine.l")
+	end := timeAfter(keepFor)
 	return pipeline(either(in(t, "$padlock.holds.t"), "release", refuse),
 		[]bson.D{object("mine", op("$arrayElemAt", keepElements("$p.live", isToken(t)), int32(0)))},
 		branch{"release", merge(

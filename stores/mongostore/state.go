@@ -30,7 +30,6 @@ type hold struct {
 	Fence   int64         `bson:"f"`
 	Since   bson.DateTime `bson:"b"`
 	Until   bson.DateTime `bson:"u"`
-	Least   bson.DateTime `bson:"l"` // the name stays taken until this time
 	Foreign bool          `bson:"x"` // of a program that knows only Symfony's fields
 	Holder  holder        `bson:"h"`
 }

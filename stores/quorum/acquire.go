@@ -26,9 +26,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		// would also succeed at a member that has lost the hold, even if another caller has had the
 		// lock since then.
 		g, err := s.confirm(ctx, h, r.TTL)
-		if err == nil && r.AtLeast > 0 {
-			g, err = s.arm(ctx, h, r)
-		}
 		if judge(err) != gone {
 			return g, err
 		}

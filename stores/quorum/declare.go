@@ -70,8 +70,7 @@ func (s *Store) fenceOfWriter(answers []answer) uint64 {
 }
 
 // declare makes the grant safe to return. It writes the fence to all members that have granted with
-// a smaller fence, and waits until a quorum has the fence. If the caller asked to keep the name for
-// a minimum time (Request.AtLeast), declare sets that time at the same members.
+// a smaller fence, and waits until a quorum has the fence.
 func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 	s := t.s
 	secured := s.ballot(never)
@@ -104,13 +103,12 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 }
 
 func (t *try) isSecure(g driver.Grant) bool {
-	return (t.swap || t.r.AtLeast == 0) && (!t.s.fences || g.Fence >= t.fence)
+	return !t.s.fences || g.Fence >= t.fence
 }
 
 // secure completes the grant at one member that has granted the hold. It raises the member's fence
-// to the fence of the grant. If the request asks to keep the name for a minimum time
-// (Request.AtLeast), secure also sets that time. The caller holds memberHold.turn, so the member
-// gets no other request of the hold meanwhile.
+// to the fence of the grant. The caller holds memberHold.turn, so the member gets no other request
+// of the hold meanwhile.
 func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	a := answer{member: i, verdict: yes, grant: g}
 	if t.isSecure(g) {
@@ -118,53 +116,8 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), t.round.timeout)
 	defer cancel()
-	if !t.swap && t.r.AtLeast > 0 {
-		a = t.s.armAt(ctx, t.h, i, m, t.r)
-	}
-	if a.err == nil && t.s.fences {
-		a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token, t.fence)
-	}
+	a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token, t.fence)
 	a.verdict = judge(a.err)
-	return a
-}
-
-// arm sets a minimum time for which the name of a live hold stays taken (Request.AtLeast). The hold
-// was confirmed just before.
-func (s *Store) arm(ctx context.Context, h *hold, r driver.Request) (driver.Grant, error) {
-	sent, patience := s.clock.Now(), s.timeout(r.TTL)
-	round := s.newRound(ctx, h, patience, len(s.members))
-	defer round.endRound()
-	answers := s.ballot(never)
-	s.mu.Lock()
-	has := make([]bool, len(answers))
-	for i := range has {
-		has[i] = h.members[i].has
-	}
-	s.mu.Unlock()
-	for i := range answers {
-		if has[i] {
-			answers[i].verdict = pending
-			round.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) { report(s.armAt(ctx, h, i, m, r)) })
-		}
-	}
-	cause := round.collect(ctx, answers, patience+grace, s.reachesQuorum(answers))
-	if count(answers, yes) < s.need {
-		return driver.Grant{}, s.undecided(answers, true, cause)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h.atLeast = max(h.atLeast, s.clock.Now().Add(r.AtLeast))
-	return s.grant(h, sent, answers), nil
-}
-
-// armAt sets the minimum time of a hold (Request.AtLeast) at one member, by repeating the request
-// that the member granted.
-func (s *Store) armAt(ctx context.Context, h *hold, i int, m *member, r driver.Request) answer {
-	g, err := m.leased(m.store.Acquire(ctx, r))
-	a := answer{member: i, verdict: judge(err), grant: g, err: err}
-	s.mu.Lock()
-	h.members[i].noteRepeated(a.verdict)
-	s.mu.Unlock()
 	return a
 }
 
@@ -176,13 +129,10 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 	h.live, h.fence, h.bound, h.end = true, t.fence, nil, nil
 	h.request, h.mode, h.until = t.r, modeOf(t.r.Shared), 0
 	h.request.Replaces = ""
-	if t.r.AtLeast > 0 {
-		h.atLeast = s.clock.Now().Add(t.r.AtLeast)
-	}
 	if t.swap {
 		h.mode = unknown
 		if old := s.holds[id{t.r.Name, t.r.Replaces}]; old != nil {
-			h.mode, h.atLeast = old.mode, max(h.atLeast, old.atLeast)
+			h.mode = old.mode
 			old.endHold()
 		}
 	}

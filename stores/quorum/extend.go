@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -155,7 +156,9 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	s.mu.Lock()
 	r := h.request
 	r.Shared = h.isShared()
-	r.AtLeast = s.restAtLeast(h)
+	if h.until != math.MaxInt64 {
+		r.TTL = max(r.TTL, h.until.Sub(s.clock.Now())) // as long as at the other members
+	}
 	mayMend := h.live && !sl.spent && (!sl.has || sl.otherMode) && h.until.Sub(s.clock.Now()) > patience
 	convert, fence := sl.has && sl.otherMode, h.fence
 	if mayMend && !convert {

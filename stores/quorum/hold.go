@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -28,7 +29,6 @@ type hold struct {
 	fence   uint64
 	mode    mode
 	until   driver.Instant // when the lease is over
-	atLeast driver.Instant // the name stays taken until then
 	bound   context.Context
 	end     context.CancelCauseFunc // ends bound
 }
@@ -208,26 +208,11 @@ func (h *hold) count(is func(*memberHold) bool) (n int) {
 // leaseOf returns how long a hold can last, at most, after the last request for it. The caller
 // holds mu.
 func (s *Store) leaseOf(h *hold) time.Duration {
-	if ttl := max(h.request.TTL, h.request.AtLeast); ttl > 0 {
-		return ttl
-	}
-	return unknownLease
+	return cmp.Or(h.request.TTL, unknownLease)
 }
 
 // unknownLease is the lease of a token for which this process has seen no request.
 const unknownLease = time.Minute
-
-// restAtLeast returns how much longer the name must stay taken because the caller asked for a
-// minimum time (Request.AtLeast). It returns 0 if the minimum time has passed. It also returns 0 if
-// the rest is shorter than driver.MinTTL or than the shortest lease of this store. The caller holds
-// mu.
-func (s *Store) restAtLeast(h *hold) time.Duration {
-	rest := h.atLeast.Sub(s.clock.Now())
-	if h.atLeast == 0 || rest < max(driver.MinTTL, s.guarantees.MinTTL) {
-		return 0
-	}
-	return rest
-}
 
 // forever is the length of a lease that does not end by itself.
 const forever = time.Duration(math.MaxInt64)

@@ -27,9 +27,6 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 
 func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (driver.Outcome, error) {
 	s.mu.Lock()
-	if h.live {
-		keep = max(keep, s.restAtLeast(h))
-	}
 	h.endHold()
 	patience := s.timeout(h.request.TTL)
 	answers, ask := s.whomToRelease(h)

@@ -30,7 +30,7 @@ type try struct {
 
 // stage says how far the vote of the members has come, in a try to take a hold or to convert it.
 // Each row of the two tables has a test in stages_test.go. A member counts as secured when it has
-// the fence and the minimum time of the grant (see secure).
+// the fence of the grant (see secure).
 //
 // The first table shows how a vote goes on:
 //
@@ -131,7 +131,7 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	t.asksUntil = t.h.began.Add(patience * 3 / 2)
 	began := time.Now()
 	err := t.vote(ctx)
-	if err == nil && s.fences && !t.swap && (t.r.Shared || t.r.AtLeast == 0) {
+	if err == nil && s.fences && !t.swap {
 		t.hearRest(ctx, time.Since(began))
 	}
 	if err == nil && t.win(ctx) {
@@ -147,20 +147,9 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 // a hold, and only one caller has that hold.
 func (t *try) inOrder() bool { return t.s.rule == All && !t.swap }
 
-// probe returns the first request to a member. If the caller wants to keep the name for a minimum
-// time (Request.AtLeast), the first request leaves that out. Otherwise a try that loses the vote
-// would leave cool-downs behind. When the vote is won, secure sets the minimum time.
-func (t *try) probe() driver.Request {
-	r := t.r
-	if !t.swap {
-		r.AtLeast = 0
-	}
-	return r
-}
-
 // acquireMember asks one member to grant the hold. It is a memberCall. The vote may be decided
 // before the member answers. If the vote was won and the member grants the hold, acquireMember also
-// sets the fence and the minimum time there (see secure). If the vote was lost, a release of the
+// sets the fence there (see secure). If the vote was lost, a release of the
 // hold already waits in the queue for this member.
 func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(answer)) {
 	began, s := time.Now(), t.s
@@ -170,7 +159,7 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 		report(a)
 		return
 	}
-	a.grant, a.err = m.leased(m.store.Acquire(ctx, t.probe()))
+	a.grant, a.err = m.leased(m.store.Acquire(ctx, t.r))
 	a.verdict = judge(a.err)
 	took := time.Since(began)
 	m.took.Store(int64(took))

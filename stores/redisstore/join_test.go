@@ -44,7 +44,6 @@ func TestWaitTakesAFreeName(t *testing.T) {
 		"a string without fences":  {opts: []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
 		"names that PHP polls":     {opts: []redisstore.Option{redisstore.Foreign()}},
 		"a TTL of a reservation":   {r: func(r *driver.Request) { r.TTL = driver.MaxReservation }},
-		"an earliest end":          {r: func(r *driver.Request) { r.AtLeast = time.Second }},
 		"a shared hold":            {r: func(r *driver.Request) { r.Shared = true }},
 		"a fence above another":    {r: func(r *driver.Request) { r.FenceAbove = 1 }},
 		"a holder without details": {r: func(r *driver.Request) { r.Holder = driver.Holder{} }, hold: true},

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,9 +11,8 @@ import (
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
-// TestKeepsOutlastLeases: with the defaults, a lease lasts for less than a minute, but a cool-down
-// and AtLeast may last for a day. No grant says that the caller may work for longer than the
-// longest lease, because the restart guard waits for no longer.
+// TestKeepsOutlastLeases: with the defaults, a lease lasts for less than a minute, because the
+// restart guard waits for no longer. But a cool-down may last for a day.
 func TestKeepsOutlastLeases(t *testing.T) {
 	t.Parallel()
 	bothLayouts(t, func(t *testing.T, s *redisstore.Store, _ *server.Server) {
@@ -25,32 +23,7 @@ func TestKeepsOutlastLeases(t *testing.T) {
 		if !strings.Contains(err.Error(), "max-ttl") {
 			t.Errorf("the error does not say what to set: %v", err)
 		}
-		r := request("kept")
-		r.AtLeast = 24 * time.Hour
-		within := func(what string, g driver.Grant, err error) {
-			t.Helper()
-			if err != nil || g.TTL <= 0 || g.TTL > redisstore.DefaultMaxTTL {
-				t.Errorf("%s: %+v, %v; want a lease of at most %v", what, g, err, redisstore.DefaultMaxTTL)
-			}
-		}
-		g, err := s.Acquire(t.Context(), r)
-		within("Acquire", g, err)
-		g, err = s.Acquire(t.Context(), r)
-		within("Acquire again", g, err)
-		for _, ttl := range []time.Duration{0, r.TTL} {
-			g, err = s.Extend(t.Context(), r.Name, r.Token, ttl)
-			within("Extend by "+ttl.String(), g, err)
-		}
-		out, err := s.ExtendBatch(t.Context(), []driver.Extension{{Name: r.Name, Token: r.Token, TTL: r.TTL}})
-		within("ExtendBatch", out[0].Grant, errors.Join(err, out[0].Err))
-		next := request("kept")
-		next.Replaces = r.Token
-		g, err = s.Acquire(t.Context(), next)
-		within("Acquire that replaces a token", g, err)
-		free(t, s, next)
-		wantKept(t, s, "kept")
-
-		r = request("cooling")
+		r := request("cooling")
 		take(t, s, r)
 		if _, err := s.Release(t.Context(), r.Name, r.Token, 24*time.Hour); err != nil {
 			t.Fatal(err)

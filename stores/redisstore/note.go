@@ -23,13 +23,12 @@ import (
 //
 //	length    3       the length of the token in bytes, decimal
 //	token     length  the token of the hold
-//	state     1       h: held; r: reserved; H: held, but without the fields at-least and since
-//	at-least  13      the earliest end of the hold, in ms since 1970, or 0
+//	state     1       h: held; r: reserved; H: held, but without the fields unused and since
+//	unused    13      zeros; older builds have an earliest end of the hold here
 //	since     13      when the hold began, in ms since 1970
 //	holder    rest    the holder as JSON
 //
-// In the state H, the time in the fence is also the beginning of the hold. There is no earliest
-// end.
+// In the state H, the time in the fence is also the beginning of the hold.
 //
 // Flag and fence are at the same place in every version. The flag says whether the lock is simple.
 // A simple lock has only its key and its note. Any other lock may have readers, waiters, or other
@@ -89,7 +88,7 @@ var scriptWords = map[string]string{
 	"NOTE_RESERVED":   "'" + stateReserved + "'",
 	"NOTE_HELD_NOW":   "'" + stateHeldNow + "'",
 	"BYTE_HELD_NOW":   strconv.Itoa(int(stateHeldNow[0])),
-	"NOTE_HELD_0":     "'" + stateHeld + strings.Repeat("0", timeBytes) + "'", // the field at-least is 0
+	"NOTE_HELD_0":     "'" + stateHeld + strings.Repeat("0", timeBytes) + "'", // with the unused field
 	"NOTE_RESERVED_0": "'" + stateReserved + strings.Repeat("0", timeBytes) + "'",
 	"FORMAT_FENCE":    "'%0" + strconv.Itoa(fenceBytes) + ".0f'",
 	"FORMAT_LENGTH":   "'%0" + strconv.Itoa(lengthBytes) + "d'",

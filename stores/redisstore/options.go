@@ -96,8 +96,8 @@ func OnlyPadlock() Option { return func(c *config) { c.alone = true } }
 // MaxTTL sets the longest lease, from 100 ms to 24 hours; otherwise Open returns driver.ErrInvalid.
 // The default is DefaultMaxTTL, or ForeignMaxTTL with Foreign. After a restart of the server, the
 // restart guard waits for the longest lease. So all programs that use the same names must have the
-// same MaxTTL. Cool-downs and Request.AtLeast may last longer: the guard does not wait for them,
-// because nobody works in that time.
+// same MaxTTL. Cool-downs may last longer: the guard does not wait for them, because
+// nobody works in that time.
 func MaxTTL(d time.Duration) Option { return func(c *config) { c.maxTTL = &d } }
 
 // RestartGuard chooses the processes in which the restart guard acts. The default is GuardKnown.

@@ -16,7 +16,7 @@ import (
 )
 
 // Permits are handed over between clients, with both layouts. No two clients use the same permit at
-// the same time, and no client loses a permit before its lease ends. A caller with HoldAtLeast
+// the same time, and no client loses a permit before its lease ends. A caller with FenceAbove
 // tries one permit after the other, and waits in the same queue.
 func TestPermitsPassBetweenClients(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestPermitsPassBetweenClients(t *testing.T) {
 	}{
 		{name: "set"},
 		{name: "string", store: []redisstore.Option{redisstore.PlainStrings()}},
-		{name: "set, others wait for the gate", other: []padlock.Option{padlock.HoldAtLeast(driver.MinTTL)}},
+		{name: "set, others wait for the gate", other: []padlock.Option{padlock.FenceAbove(1)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

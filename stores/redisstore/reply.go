@@ -96,9 +96,9 @@ func (s *Store) callerFence(fence int64) uint64 {
 	return uint64(fence)
 }
 
-// lease returns the lease of a grant, which the server says lasts for ms. With AtLeast, a hold may
-// last for longer than the longest lease. But the restart guard waits for the longest lease only,
-// so no caller may work for longer without extending the hold.
+// lease returns the lease of a grant, which the server says lasts for ms. Another program may
+// have a greater MaxTTL. But the restart guard waits for the longest lease of this one, so no caller
+// may work for longer without extending the hold.
 func (s *Store) lease(ms int64) time.Duration {
 	return min(time.Duration(ms)*time.Millisecond, s.guarantees.MaxTTL)
 }

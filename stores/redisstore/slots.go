@@ -37,7 +37,7 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 		return err
 	}
 	if n > mostTaken || !s.fast(r) {
-		return fmt.Errorf("%w: request: any permit of at most %d is exclusive, and without Replaces, AtLeast and FenceAbove", driver.ErrInvalid, mostTaken)
+		return fmt.Errorf("%w: request: any permit of at most %d is exclusive, and without Replaces and FenceAbove", driver.ErrInvalid, mostTaken)
 	}
 	return r.Validate(&s.guarantees)
 }

@@ -46,8 +46,7 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 	if err != nil {
 		return g, false, err
 	}
-	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
-	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), ttl.Microseconds(), least, least, string(holder)}
+	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), r.TTL.Microseconds(), string(holder)}
 	if t.sql.acquire == "" {
 		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), []byte(r.Name)))
 	} else {
@@ -59,7 +58,7 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 	case err != nil:
 		return driver.Grant{}, false, failure(ctx, err, true)
 	}
-	g.TTL = ttl
+	g.TTL = r.TTL
 	return g, true, nil
 }
 
@@ -86,15 +85,14 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 	if err != nil {
 		return g, false, err
 	}
-	ttl, least := max(r.TTL, r.AtLeast), r.AtLeast.Microseconds()
-	err = t.queryRow(ctx, t.sql.claim, ttl.Microseconds(), least, least, string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence)
+	err = t.queryRow(ctx, t.sql.claim, r.TTL.Microseconds(), string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
 		return driver.Grant{}, false, nil
 	case err != nil:
 		return driver.Grant{}, false, failure(ctx, err, true)
 	}
-	g.TTL = ttl
+	g.TTL = r.TTL
 	return g, true, nil
 }
 

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ const olderMore = `{"holds":[{"t":"cg","s":true,"r":true,"f":12,"b":1,"u":2,"l":
 	`"queue":[{"t":"Yg","s":true,"a":9,"p":true,"u":4,"h":{}},{"t":"Yw","u":5,"h":{}}],` +
 	`"lost":["ZA"],"spent":[{"t":"ZQ","u":6}],"intent":{"t":"Zg","u":7},"free":8,"cool":9,"cooled":{"label":"g"}}`
 
-// This build reads and writes the same texts as older builds.
+// This build reads and writes the same texts as older builds, but for the earliest end of a hold.
 func TestOlderMore(t *testing.T) {
 	var m moreColumn
 	if err := decode(olderMore, &m); err != nil {
@@ -19,7 +20,8 @@ func TestOlderMore(t *testing.T) {
 	}
 	s := &state{}
 	s.addMore(&m)
-	if text, err := json.Marshal(s.moreOf(s.Holds)); err != nil || string(text) != olderMore {
-		t.Errorf("got  %s, %v\nwant %s", text, err, olderMore)
+	want := strings.Replace(olderMore, `"l":3,`, "", 1)
+	if text, err := json.Marshal(s.moreOf(s.Holds)); err != nil || string(text) != want {
+		t.Errorf("got  %s, %v\nwant %s", text, err, want)
 	}
 }

@@ -37,7 +37,6 @@ type rowHold struct {
 	Fence    uint64        `json:"f"`
 	Since    decide.Time   `json:"b"`
 	Until    decide.Time   `json:"u"`
-	Least    decide.Time   `json:"l,omitempty"`
 	Holder   driver.Holder `json:"h"`
 }
 
@@ -60,7 +59,7 @@ func each[A, B any](list []A, f func(A) B) (out []B) {
 func (s *state) moreOf(others []decide.Hold) moreColumn {
 	return moreColumn{
 		Holds: each(others, func(h decide.Hold) rowHold {
-			return rowHold{opaque(h.Token), h.Shared, h.Reserved, h.Fence, h.Since, h.Until, h.Least, h.Holder}
+			return rowHold{opaque(h.Token), h.Shared, h.Reserved, h.Fence, h.Since, h.Until, h.Holder}
 		}),
 		Queue:  s.queue,
 		Lost:   each(s.Taken, func(token string) opaque { return opaque(token) }),
@@ -79,7 +78,7 @@ func (s *state) addMore(m *moreColumn) {
 	for _, h := range m.Holds {
 		s.Holds = append(s.Holds, decide.Hold{
 			Token: string(h.Token), Shared: h.Shared, Reserved: h.Reserved, Fence: h.Fence,
-			Since: h.Since, Until: h.Until, Least: h.Least, Holder: h.Holder,
+			Since: h.Since, Until: h.Until, Holder: h.Holder,
 		})
 	}
 	s.Taken = each(m.Lost, func(token opaque) string { return string(token) })
@@ -97,7 +96,7 @@ func scan(row interface{ Scan(dest ...any) error }, leading ...any) (name string
 	var holder, rest string
 	h := decide.Hold{}
 	s = &state{}
-	if err := row.Scan(append(leading, &rawName, &s.version, &s.Fence, &token, &reserved, &h.Since, &h.Until, &h.Least, &holder, &busy, &rest, &now)...); err != nil {
+	if err := row.Scan(append(leading, &rawName, &s.version, &s.Fence, &token, &reserved, &h.Since, &h.Until, &holder, &busy, &rest, &now)...); err != nil {
 		return "", nil, 0, err
 	}
 	if len(token) > 0 {
@@ -146,7 +145,7 @@ func (s *state) values() ([]any, error) {
 	if h.Reserved {
 		reserved = 1
 	}
-	return []any{int64(s.Fence), []byte(h.Token), reserved, int64(h.Since), int64(h.Until), int64(h.Least), holder, int64(s.busyUntil()), string(rest)}, nil
+	return []any{int64(s.Fence), []byte(h.Token), reserved, int64(h.Since), int64(h.Until), holder, int64(s.busyUntil()), string(rest)}, nil
 }
 
 func encodeHolder(h *decide.Hold) (string, error) {

@@ -17,7 +17,7 @@ import (
 //	reserved  1 if that token has an unclaimed reservation
 //	since     when the hold began; if the row was never used, when the row was made
 //	until     when the lease of the hold ends
-//	least     the name stays taken until this time
+//	least     0; older builds have an earliest end of the hold here
 //	holder    the holder of the hold, in JSON
 //	busy      until this time, a grant also reads the column "more"
 //	more      the rest of the state in JSON, or empty
@@ -78,9 +78,9 @@ type statements struct {
 const noLockWait = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR "
 
 // setClause is the SET clause of the statement "save".
-const setClause = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, least = ?, holder = ?, busy = ?, more = ?"
+const setClause = "version = version + 1, fence = ?, token = ?, reserved = ?, since = ?, until = ?, holder = ?, busy = ?, more = ?"
 
-const columns = "name, version, fence, token, reserved, since, until, least, holder, busy, more"
+const columns = "name, version, fence, token, reserved, since, until, holder, busy, more"
 
 func newStatements(d *dialect, t tables) statements {
 	b := d.bind
@@ -95,7 +95,7 @@ func newStatements(d *dialect, t tables) statements {
 		}
 		return "INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING"
 	}
-	ensure, ensureGrant := insert(t.locks, columns, "?, 1, 0, ?, 0, "+d.now+", 0, 0, '', 0, ''"), insert(t.grants, "name, fence, locked", "?, 0, 0")
+	ensure, ensureGrant := insert(t.locks, columns+", least", "?, 1, 0, ?, 0, "+d.now+", 0, '', 0, '', 0"), insert(t.grants, "name, fence, locked", "?, 0, 0")
 	switch d {
 	case dialects[PostgreSQL]:
 		st.ensure = b("WITH g AS (" + ensureGrant + ") " + ensure)
@@ -149,14 +149,10 @@ func lockBoth(t tables, name string) string {
 // which has the queue and the rest of the state. Instead they read the column "busy". If it
 // contains a time in the future, the statements that take or release a name change nothing.
 func (st *statements) fast(d *dialect, t tables) {
-	least := "?"
-	if d == dialects[PostgreSQL] {
-		least = "?::bigint" // it would take the parameter for an int4, which has room for 35 minutes
-	}
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
-		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ?"
+		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, holder = ?"
 	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
-	live := " AND l.reserved = 0 AND l.until > " + d.now + " AND l.least <= " + d.now
+	live := " AND l.reserved = 0 AND l.until > " + d.now
 	switch d {
 	case dialects[PostgreSQL]:
 		row := " AND l.name = (" + lockBoth(t, "?") + ") RETURNING fence"
@@ -174,10 +170,10 @@ func (st *statements) fast(d *dialect, t tables) {
 	}
 	mine := " WHERE name = ? AND token = ? AND reserved = 0 AND until > " + d.now
 	st.extend = d.bind("UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + ?") + mine)
-	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, reserved = 0, since = 0, until = 0, least = 0, holder = ''" +
-		strings.Replace(mine, " AND reserved = 0", "", 1) + " AND least <= " + d.now + " AND busy <= " + d.now)
+	st.release = d.bind("UPDATE " + t.locks + " SET version = version + 1, token = ?, reserved = 0, since = 0, until = 0, holder = ''" +
+		strings.Replace(mine, " AND reserved = 0", "", 1) + " AND busy <= " + d.now)
 	claim := "UPDATE " + t.locks + " SET version = version + 1, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?" +
-		", least = CASE WHEN " + least + " > 0 THEN " + d.now + " + ? ELSE 0 END, holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
+		", holder = ? WHERE name = ? AND token = ? AND reserved = 1 AND until > " + d.now
 	if d != dialects[MySQL] {
 		st.claim = d.bind(claim + " RETURNING fence")
 	}

@@ -49,7 +49,7 @@ export async function acquire(servers, name, options, patience) {
     if (signal?.aborted) abandon(wish, answer);
     if (status === 200 && granted(answer, wish.token)) {
       const leave = wish.lost && servers.count > 1 ? () => giveUp(wish, answer) : () => {};
-      const lock = new Lock(servers, { name, token: wish.token, ttlMs, sent, answer, signal, patience, leave });
+      const lock = new Lock(servers, { name, token: wish.token, ttlMs, keepMs: options.keepMs, sent, answer, signal, patience, leave });
       if (lock.remaining() > 0) return lock;
     }
     await next(wish, at, status, answer, { end, patience, waits: waitMs > 0 });

@@ -25,6 +25,7 @@ export class Lock {
   #until;
   #renewAt;
   #period;
+  #keptUntil; // the name stays taken until then, even after a release
   #renewing = false;
   #silent = false; // the last renewal got no answer
   #timer;
@@ -36,7 +37,7 @@ export class Lock {
   #leave;
 
   /** `leave` gives up the places that other servers may have for the token. */
-  constructor(servers, { name, token, ttlMs, sent, answer, signal, patience, leave }) {
+  constructor(servers, { name, token, ttlMs, keepMs = 0, sent, answer, signal, patience, leave }) {
     this.#servers = servers;
     this.#leave = leave;
     this.#patience = patience;
@@ -48,6 +49,7 @@ export class Lock {
     this.#until = sent + usable(answer.valid_ms);
     this.#period = Math.min(this.#ttl, answer.valid_ms);
     this.#renewAt = sent + this.#period / 3;
+    this.#keptUntil = now() + keepMs;
     this.#watchSignal(signal);
     this.#arm();
   }
@@ -74,7 +76,7 @@ export class Lock {
     if (!this.#released) {
       this.#look();
       this.#end();
-      this.#released = this.#release(Math.round(keepMs));
+      this.#released = this.#release(Math.ceil(Math.max(keepMs, this.#keptUntil - now())));
     }
     return this.#released;
   }

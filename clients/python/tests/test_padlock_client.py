@@ -161,6 +161,13 @@ class LockTest(unittest.TestCase):
         with self.client.lock(self.name, shared=True), self.client.lock(self.name, shared=True):
             pass
 
+    def test_keep(self) -> None:
+        with self.client.lock(self.name, keep=60):
+            pass
+        with self.assertRaises(HeldError):
+            with self.client.lock(self.name):
+                self.fail("the name is not kept")
+
     def test_refused(self) -> None:
         with self.assertRaises(RefusedError):
             with self.client.lock("", ttl=1):

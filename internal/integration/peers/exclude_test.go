@@ -182,13 +182,11 @@ func TestPHPFirstLeaseIsFiveMinutes(t *testing.T) {
 	}
 }
 
-// TestPHPHonoursCoolDowns: PHP does not get a name that is kept taken, by a cool-down or by
-// HoldAtLeast.
+// TestPHPHonoursCoolDowns: PHP does not get a name that is kept taken, by a cool-down.
 func TestPHPHonoursCoolDowns(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	s, p := opened(t, srv), startPHP(t, srv, "")
-	least := request("least")
 	for name, cool := range map[string]time.Duration{"cool": 90 * time.Second, "brief": time.Second} {
 		r := request(name)
 		take(t, s, r)
@@ -196,17 +194,11 @@ func TestPHPHonoursCoolDowns(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
-	least.AtLeast = 90 * time.Second
-	take(t, s, least)
-	free(t, s, least)
-	for _, name := range []string{"cool", "least"} {
-		theirs := p.lock(name)
-		theirs.cannot("acquire")
-		theirs.cannot("read")
-	}
+	theirs := p.lock("cool")
+	theirs.cannot("acquire")
+	theirs.cannot("read")
 	eventually(t, "the cool-down is over for PHP", func() bool { return p.lock("brief").ask("acquire", 0).OK })
 	p.lock("cool").cannot("acquire")
-	p.lock("least").cannot("acquire")
 }
 
 // TestPHPKnowsNoFence documents a limit: a hold of PHP makes no fence. So the fences of two padlock

@@ -116,7 +116,7 @@ type grant struct {
 // A handOver is one release while others wait.
 type handOver struct {
 	name    string
-	holder  driver.Request
+	keep    time.Duration // the cool-down
 	waiters []driver.Request
 	before  func(t *testing.T, a *party, name string) // between the last join and the release
 	tokens  []string                                  // of the holders afterwards
@@ -135,7 +135,7 @@ var handOvers = []handOver{
 		name: "while a cool-down of before is over", waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"},
 		before: func(t *testing.T, a *party, name string) { a.setMore(t, name, "cool") },
 	},
-	{name: "not before the name may be free", holder: driver.Request{AtLeast: 700 * time.Millisecond}, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
+	{name: "not before the name may be free", keep: 700 * time.Millisecond, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
 }
 
 // TestContended: processes that PostgreSQL notifies want one name.
@@ -200,7 +200,7 @@ func (p *party) setMore(t *testing.T, name, path string) {
 }
 
 func (h handOver) run(t *testing.T, a, b *party, name string) {
-	last := a.take(t, name, h.holder)
+	last := a.take(t, name, driver.Request{})
 	got := make(chan grant, len(h.waiters))
 	for i, r := range h.waiters {
 		r.Name = name
@@ -210,8 +210,8 @@ func (h handOver) run(t *testing.T, a, b *party, name string) {
 	if h.before != nil {
 		h.before(t, a, name)
 	}
-	a.giveBack(t, name, 0)
-	above := last.Fence + uint64(h.holder.AtLeast.Microseconds()) // a fence is not below the server's clock
+	a.giveBack(t, name, h.keep)
+	above := last.Fence + uint64(h.keep.Microseconds()) // a fence is not below the server's clock
 	for _, r := range h.waiters {
 		above = max(above, r.FenceAbove)
 	}

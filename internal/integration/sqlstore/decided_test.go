@@ -78,7 +78,7 @@ func (tw *twin) randomState(now decide.Time, reserve bool) *decide.State {
 		at := instant(now.Add(-time.Duration(back/2) * unit))
 		s.Trim(at)
 		r := driver.Request{Name: "n", Token: tw.token(), TTL: tw.lease(), Shared: tw.rand.IntN(2) == 0}
-		switch tw.rand.IntN(8) {
+		switch tw.rand.IntN(7) {
 		case 0:
 			if !s.Excludes(r.Token, r.Shared, at) {
 				_, _ = s.Reserve(&r, at)
@@ -88,9 +88,6 @@ func (tw *twin) randomState(now decide.Time, reserve bool) *decide.State {
 		case 2:
 			_, _, _ = s.Convert(&r, at)
 		case 3:
-			r.AtLeast = tw.lease()
-			_, _ = s.Acquire(&r, at)
-		case 4:
 			r.FenceAbove = uint64(now.Add(time.Duration(tw.rand.IntN(2)) * time.Hour))
 			_, _ = s.Acquire(&r, at)
 		default:
@@ -137,9 +134,6 @@ func (tw *twin) step(name string) {
 		r.Token = tw.st.Holds[n-1-tw.rand.IntN(2*n)/(n+1)].Token // mostly the last one
 	}
 	if tw.rand.IntN(3) == 0 {
-		r.AtLeast = tw.lease()
-	}
-	if tw.rand.IntN(3) == 0 {
 		r.FenceAbove = uint64(now.Add(time.Duration(tw.rand.IntN(2)) * time.Hour))
 	}
 	keep := time.Duration(tw.rand.IntN(3)/2) * tw.lease()
@@ -175,7 +169,7 @@ func (tw *twin) inStore(what string, r driver.Request, keep time.Duration) (a an
 		}
 		a.Grant, a.err = tw.store.Acquire(ctx, r)
 	case "pass":
-		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, AtLeast: r.AtLeast, FenceAbove: r.FenceAbove}
+		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, FenceAbove: r.FenceAbove}
 		a.out, a.Grant, a.err = tw.store.Pass(ctx, r.Token, next)
 	}
 	return a
@@ -195,7 +189,7 @@ func inState(s *decide.State, what string, r driver.Request, keep time.Duration,
 	case "release":
 		a.out = s.Release(r.Token, keep, at)
 	case "pass":
-		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, AtLeast: r.AtLeast, FenceAbove: r.FenceAbove}
+		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, FenceAbove: r.FenceAbove}
 		h := s.Live(r.Token, at)
 		follows := h != nil && !h.Shared
 		a.out = s.Release(r.Token, 0, at)
@@ -260,7 +254,7 @@ func (tw *twin) sameState(what string) {
 	}
 	same := slices.EqualFunc(live(row()), live(tw.st), func(got, want decide.Hold) bool {
 		return got.Token == want.Token && got.Shared == want.Shared && got.Reserved == want.Reserved && tw.sameFence(got.Fence, want.Fence) &&
-			tw.near(got.Since, want.Since) && tw.near(got.Until, want.Until) && tw.near(got.Least, want.Least)
+			tw.near(got.Since, want.Since) && tw.near(got.Until, want.Until)
 	})
 	if got := row(); !same || !tw.sameFence(got.Fence, tw.st.Fence) || !tw.near(max(got.Cool, tw.at.At), max(tw.st.Cool, tw.at.At)) {
 		tw.t.Errorf("the row has     %s\npackage decide: %s", text(got), text(tw.st))
@@ -322,7 +316,6 @@ type holdText struct {
 	Fence    uint64      `json:"f"`
 	Since    decide.Time `json:"b"`
 	Until    decide.Time `json:"u"`
-	Least    decide.Time `json:"l,omitempty"`
 }
 
 type tokenText struct {
@@ -363,7 +356,7 @@ func (tw *twin) write(s *decide.State) {
 			continue
 		}
 		busy = max(busy, h.Until)
-		more.Holds = append(more.Holds, holdText{encoded(h.Token), h.Shared, h.Reserved, h.Fence, h.Since, h.Until, h.Least})
+		more.Holds = append(more.Holds, holdText{encoded(h.Token), h.Shared, h.Reserved, h.Fence, h.Since, h.Until})
 	}
 	for _, token := range s.Taken {
 		more.Lost = append(more.Lost, encoded(token))
@@ -381,7 +374,7 @@ func (tw *twin) write(s *decide.State) {
 	rest, err := json.Marshal(more)
 	noError(tw.t, err)
 	tw.exec("INSERT INTO padlock_locks (name, version, fence, token, reserved, since, until, least, holder, busy, more) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		[]byte(tw.name), int64(s.Fence), []byte(own.Token), reserved, int64(own.Since), int64(own.Until), int64(own.Least), holder, int64(busy), string(rest))
+		[]byte(tw.name), int64(s.Fence), []byte(own.Token), reserved, int64(own.Since), int64(own.Until), 0, holder, int64(busy), string(rest))
 	if tw.engine != sqlstore.SQLite {
 		tw.exec("INSERT INTO padlock_grants (name, fence, locked) VALUES (?, ?, 0)", []byte(tw.name), int64(s.Fence))
 	}
@@ -396,8 +389,8 @@ func (tw *twin) read() (state func() *decide.State, changed, untouched bool) {
 	var rest string
 	var version, reserved int
 	s := &decide.State{}
-	noError(tw.t, tw.db.QueryRow(tw.query("SELECT version, fence, token, reserved, since, until, least, more FROM padlock_locks WHERE name = ?"), []byte(tw.name)).
-		Scan(&version, &s.Fence, &token, &reserved, &own.Since, &own.Until, &own.Least, &rest))
+	noError(tw.t, tw.db.QueryRow(tw.query("SELECT version, fence, token, reserved, since, until, more FROM padlock_locks WHERE name = ?"), []byte(tw.name)).
+		Scan(&version, &s.Fence, &token, &reserved, &own.Since, &own.Until, &rest))
 	if own.Token, own.Reserved, own.Fence = string(token), reserved != 0, s.Fence; own.Token != "" {
 		s.Holds = append(s.Holds, own)
 	}
@@ -406,7 +399,7 @@ func (tw *twin) read() (state func() *decide.State, changed, untouched bool) {
 		noError(tw.t, json.Unmarshal([]byte(rest), &more))
 	}
 	for _, h := range more.Holds {
-		s.Holds = append(s.Holds, decide.Hold{Token: tw.decoded(h.Token), Shared: h.Shared, Reserved: h.Reserved, Fence: h.Fence, Since: h.Since, Until: h.Until, Least: h.Least})
+		s.Holds = append(s.Holds, decide.Hold{Token: tw.decoded(h.Token), Shared: h.Shared, Reserved: h.Reserved, Fence: h.Fence, Since: h.Since, Until: h.Until})
 	}
 	for _, token := range more.Lost {
 		s.Taken = append(s.Taken, tw.decoded(token))

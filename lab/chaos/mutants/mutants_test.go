@@ -61,8 +61,6 @@ var mutants = []mutant{
 		}},
 	{name: "a cool-down that does not last", within: 8000, seen: []string{"I9"}, load: keeping20,
 		open: func(s driver.Store, _ *shared) driver.Store { return noCoolDown{onServer{wrap{s}}} }},
-	{name: "HoldAtLeast forgotten", within: 8000, seen: []string{"I9"}, load: keeping20,
-		open: func(s driver.Store, _ *shared) driver.Store { return noAtLeast{onServer{wrap{s}}} }},
 	{name: "a break that does not look at the fence", within: 4000, seen: []string{"I8"}, load: func(l *soak.Load) { l.Own, l.Break = 30, 60 },
 		open: func(s driver.Store, _ *shared) driver.Store { return anyBreak{onServer{wrap{s}}} }},
 	{name: "a waiter that stands in no queue", within: 8000, seen: []string{"I6"}, saying: "was granted first", load: crowded,
@@ -82,7 +80,7 @@ var mutants = []mutant{
 }
 
 // keeping20 makes many names stay taken.
-func keeping20(l *soak.Load) { l.Cool, l.AtLeast = 20, 20 }
+func keeping20(l *soak.Load) { l.Cool = 20 }
 
 // crowded makes all workers wait for few names, and give up at times.
 func crowded(l *soak.Load) {
@@ -102,7 +100,7 @@ func orphaning(l *soak.Load) {
 }
 
 // impatient makes many waiters give up while another one waits for long.
-func impatient(l *soak.Load) { l.Short, l.Pause, l.Cool, l.AtLeast = 40, 0, 0, 0 }
+func impatient(l *soak.Load) { l.Short, l.Pause, l.Cool = 40, 0, 0 }
 
 // paused makes holders outlive their leases often.
 func paused(l *soak.Load) { l.Pause, l.MaxTTL = 200, 800*time.Millisecond }

@@ -16,19 +16,6 @@ func (s noCoolDown) Release(ctx context.Context, name, token string, _ time.Dura
 	return s.Store.Release(ctx, name, token, 0)
 }
 
-// noAtLeast grants no more than the TTL.
-type noAtLeast struct{ onServer }
-
-func (s noAtLeast) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	r.AtLeast = 0
-	return s.onServer.Acquire(ctx, r)
-}
-
-func (s noAtLeast) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	r.AtLeast = 0
-	return s.onServer.Wait(ctx, r, reserve)
-}
-
 // anyBreak breaks any hold, whatever its fence.
 type anyBreak struct{ onServer }
 

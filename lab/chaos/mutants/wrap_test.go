@@ -281,7 +281,7 @@ func (s keeping) Wait(ctx context.Context, r driver.Request, reserve bool) (driv
 		select {
 		case got <- answer{g, err}:
 		case <-gone:
-			r.AtLeast = 4 * time.Minute
+			r.TTL = driver.DefaultMaxTTL
 			s.Store.Acquire(context.WithoutCancel(ctx), r)
 		}
 	}()

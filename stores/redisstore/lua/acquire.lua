@@ -1,8 +1,8 @@
 -- Tries to take the name, repeats a try, claims a reservation, or replaces a token.
--- ARGV: 2 token  3 mode  4 ttl  5 at-least  6 FenceAbove of the request  7 holder
---       8 token to be replaced, or empty
-local token, shared, ttl, atleast, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local holder, old = ARGV[7], ARGV[8]
+-- ARGV: 2 token  3 mode  4 ttl  5 FenceAbove of the request  6 holder
+--       7 token to be replaced, or empty
+local token, shared, ttl, above = ARGV[2], ARGV[3] == 's', tonumber(ARGV[4]), tonumber(ARGV[5])
+local holder, old = ARGV[6], ARGV[7]
 -- The release of this token has overtaken the acquire.
 if redis.call('ZSCORE', X, token) then return { 'L' } end
 purge()
@@ -11,21 +11,20 @@ local e = live(token)
 if e then
   begin()
   local was, r = not writing(), record(token)
-  local til = math.max(e, ms + math.max(ttl, atleast))
+  local til = math.max(e, ms + ttl)
   if not r and spent(was, above) then return { 'U' } end
   if not r then -- the hold has no record, or no longer has one
-    r = { token = token, shared = was, fence = newFence(was and count() > 1, above), since = ms, state = NOTE_HELD, atleast = 0, holder = holder }
+    r = { token = token, shared = was, fence = newFence(was and count() > 1, above), since = ms, state = NOTE_HELD, holder = holder }
   elseif r.state == NOTE_RESERVED then
     r.state, r.since, r.holder = NOTE_HELD, ms, holder
   end
-  if atleast > 0 then r.atleast = math.max(r.atleast, ms + atleast) end
   put(r)
   add(token, was, til)
   finish()
   return granted(r, til, was)
 end
 if old ~= '' then
-  local oe, r = live(old), record(old)
+  local oe = live(old)
   begin()
   if not oe then return lost(token) end
   if note.fence >= LAST then return { 'U' } end
@@ -33,9 +32,9 @@ if old ~= '' then
   remove(old)
   forget(old)
   withdraw(old)
-  local til = ms + math.max(ttl, atleast)
+  local til = ms + ttl
   local joins = was and taken()
-  local fence = grant(token, was, til, above, holder, NOTE_HELD, math.max(r and r.atleast or 0, atleast > 0 and ms + atleast or 0))
+  local fence = grant(token, was, til, above, holder, NOTE_HELD)
   if joins then -- the new hold has the fence of the other readers, and needs a greater one
     fence = newFence(false, above)
     local n = record(token)
@@ -51,7 +50,7 @@ if blocked(shared) or redis.call('ZCARD', Q) > 0 then
   return held(token, shared)
 end
 if spent(shared, above) then return { 'U' } end
-local til = ms + math.max(ttl, atleast)
-local fence = grant(token, shared, til, above, holder, NOTE_HELD, atleast > 0 and ms + atleast or 0)
+local til = ms + ttl
+local fence = grant(token, shared, til, above, holder, NOTE_HELD)
 finish()
 return { 'G', int(fence), int(til - ms) }

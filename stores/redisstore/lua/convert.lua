@@ -5,7 +5,7 @@ begin()
 purge()
 local e = live(token)
 if not e then return lost(token) end
-local r = record(token) or { token = token, shared = not writing(), fence = 0, since = ms, state = NOTE_HELD, atleast = 0, holder = '' }
+local r = record(token) or { token = token, shared = not writing(), fence = 0, since = ms, state = NOTE_HELD, holder = '' }
 local til = math.max(e, ms + ttl)
 if shared == not writing() then -- the hold already has this mode
   withdraw(token)

@@ -17,9 +17,8 @@ local call, K, F, H, Q, a, counts = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[
 local both = call('MGET', F, K) -- nil for K if the key is a sorted set
 local v = both[1]
 
--- The script ends a hold only if the note describes the hold and the hold has no at-least time.
--- Instead of a hold, the note may describe a reservation. A waiter may release a reservation that
--- it has not claimed.
+-- The script ends a hold only if the note describes the hold. Instead of a hold, the note may
+-- describe a reservation. A waiter may release a reservation that it has not claimed.
 if not v or string.byte(v) > BYTE_LAST_FLAG then return 0 end
 if string.sub(v, NOTE_LENGTH, NOTE_FENCE_END + #a) ~= a then return 0 end
 local state = string.sub(v, NOTE_LENGTH + #a, NOTE_LENGTH + #a + NOTE_TIME)

@@ -41,9 +41,8 @@ if said then
     note.token, note.state = string.sub(said, NOTE_TOKEN, at - 1), string.sub(said, at, at)
     at = at + NOTE_STATE
     if note.state == NOTE_HELD_NOW then
-      note.state, note.atleast, note.since = NOTE_HELD, 0, math.floor(note.fence / 1000)
+      note.state, note.since = NOTE_HELD, math.floor(note.fence / 1000)
     else
-      note.atleast = tonumber(string.sub(said, at, at + NOTE_TIME - 1))
       at = at + NOTE_TIME
       note.since = tonumber(string.sub(said, at, at + NOTE_TIME - 1))
       at = at + NOTE_TIME
@@ -53,17 +52,17 @@ if said then
 end
 
 -- record returns the record of a hold, or nil. The record of an exclusive hold is in the note. The
--- record of a shared hold is a field of the hash: since, at-least, fence, state, holder.
+-- record of a shared hold is a field of the hash: since, 0, fence, state, holder. Older builds have
+-- a time instead of the 0.
 local function record(token)
   if note.token == token then
-    return { token = token, fence = note.fence, since = note.since, state = note.state, atleast = note.atleast, holder = note.holder }
+    return { token = token, fence = note.fence, since = note.since, state = note.state, holder = note.holder }
   end
   local v = redis.call('HGET', H, 't' .. token)
   if not v then return nil end
-  local since, atleast, fence, state, holder = string.match(v, '^(%d+) (%d+) (%d+) (%a) (.*)$')
+  local since, fence, state, holder = string.match(v, '^(%d+) %d+ (%d+) (%a) (.*)$')
   return {
-    token = token, shared = true, since = tonumber(since), atleast = tonumber(atleast),
-    fence = tonumber(fence), state = state, holder = holder,
+    token = token, shared = true, since = tonumber(since), fence = tonumber(fence), state = state, holder = holder,
   }
 end
 local function forget(token)
@@ -71,9 +70,9 @@ local function forget(token)
 end
 local function put(r)
   if r.shared then
-    redis.call('HSET', H, 't' .. r.token, table.concat({ int(r.since), int(r.atleast), int(r.fence), r.state, r.holder }, ' '))
+    redis.call('HSET', H, 't' .. r.token, table.concat({ int(r.since), 0, int(r.fence), r.state, r.holder }, ' '))
   else
-    note.token, note.since, note.state, note.atleast, note.holder = r.token, r.since, r.state, r.atleast, r.holder
+    note.token, note.since, note.state, note.holder = r.token, r.since, r.state, r.holder
   end
 end
 

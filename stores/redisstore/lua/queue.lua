@@ -68,11 +68,11 @@ end
 local function spent(shared, above)
   return note.fence >= LAST and not (shared and taken() and note.fence > above)
 end
-local function grant(token, shared, til, above, holder, state, atleast)
+local function grant(token, shared, til, above, holder, state)
   local fence, first = newFence(shared and taken(), above), YIELDS and not ours()
   add(token, shared, til)
   if YIELDS and shared then redis.call('ZADD', K, 1, LOOK) end
-  put({ token = token, shared = shared, fence = fence, since = ms, state = state, atleast = atleast, holder = holder })
+  put({ token = token, shared = shared, fence = fence, since = ms, state = state, holder = holder })
   if first then begins() end
   return fence
 end
@@ -171,7 +171,7 @@ local function dispatch(own, moved)
     else
       leave(head)
       moved = true
-      local fence = grant(head, w.shared, ms + MS_RESERVE, w.above, w.holder, NOTE_RESERVED, 0)
+      local fence = grant(head, w.shared, ms + MS_RESERVE, w.above, w.holder, NOTE_RESERVED)
       if head ~= own and not publish(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
         remove(head) -- nobody listens any more
         forget(head)
@@ -188,14 +188,14 @@ end
 -- When the note is gone, the next fence is the present time.
 local function finish()
   if note.token and note.state == NOTE_RESERVED and not live(note.token) then note.token = nil end
-  local slow = note.token and (note.state == NOTE_RESERVED or note.atleast > ms) or redis.call('EXISTS', H, Q, B, X) > 0
+  local slow = note.token and note.state == NOTE_RESERVED or redis.call('EXISTS', H, Q, B, X) > 0
   local til = math.max(top() < ms + 1e9 and top() or ms, ms + MS_ALIVE) + MS_LINGER
   if slow then redis.call('PEXPIREAT', H, til) end
   if not slow and not note.token and note.fence == 0 then return redis.call('DEL', F) end
   local v = (slow and NOTE_MORE or NOTE_SIMPLE) .. string.format(FORMAT_FENCE, note.fence)
   if note.token then
     v = v .. string.format(FORMAT_LENGTH, #note.token) .. note.token .. note.state
-      .. string.format(FORMAT_TIME, note.atleast) .. string.format(FORMAT_TIME, note.since) .. note.holder
+      .. string.format(FORMAT_TIME, 0) .. string.format(FORMAT_TIME, note.since) .. note.holder
   end
   redis.call('SET', F, v, 'PXAT', math.max(math.ceil(note.fence / 1000), til) + KEEP)
 end

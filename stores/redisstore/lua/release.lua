@@ -12,10 +12,10 @@ elseif live(token) then
   local shared = not writing()
   remove(token)
   forget(token)
-  local til = math.max(cool > 0 and ms + cool or 0, r and r.atleast or 0)
-  if til > ms then add(COOL .. int(us) .. ' ' .. (r and r.holder or ''), shared, til) end
-  moved = ends(til) or til > ms
-  if til > ms then planLooks() end
+  local til = cool > 0 and ms + cool or 0
+  if cool > 0 then add(COOL .. int(us) .. ' ' .. (r and r.holder or ''), shared, til) end
+  moved = ends(til) or cool > 0
+  if cool > 0 then planLooks() end
 elseif leave(token) then
   -- the token had a place in the queue
 else

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import math
 import os
 import random
 import secrets
@@ -268,7 +269,7 @@ class Lock:
         self._guard = threading.Lock()
         self._when_lost: Any = None
         self._cancelled = False
-        self._until = 0.0
+        self._until = self._kept_until = 0.0
         self._spread: Optional[_Wish] = None
         self.fence = 0
         self.slot: Optional[int] = None
@@ -392,6 +393,7 @@ class Lock:
         if self.slot is not None:
             self._hold["slot"] = self.slot
         self._until = sent + answer["valid_ms"] / 1000
+        self._kept_until = _now() + self._body.get("keep_ms", 0) / 1000
         self._stop = threading.Event()  # each hold has one, so that no thread of an earlier hold goes on
         for work in (self._watch, self._renew):
             threading.Thread(target=work, args=(self._stop,), name="padlock " + repr(self._body["name"]), daemon=True).start()
@@ -440,8 +442,10 @@ class Lock:
         """Stop the renewal, release the lock, and raise LostError if it did not last until now."""
         until, unknown = self._end(), False
         lasted = until > _now()
+        rest = math.ceil((self._kept_until - _now()) * 1000)
+        body = {**self._hold, "keep_ms": rest} if rest > 0 else self._hold
         for pause in (0.1, 0.5, 0.0):
-            status, answer = self._client.post("release", self._hold, 5)
+            status, answer = self._client.post("release", body, 5)
             if status == 200:
                 outcome = answer.get("outcome")
                 # An earlier request whose answer was lost may have released it.

@@ -52,7 +52,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
-	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, even if it is released earlier")
+	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, unless it is released")
 	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")
 	keyFlag(c, &set.keyFile, "write the key to `FILE`, readable by you only, instead of standard output")
 	return c
