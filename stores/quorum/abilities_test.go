@@ -27,8 +27,6 @@ func (h hollow) Guarantees() driver.Guarantees {
 
 func (hollow) Wait(context.Context, driver.Request, bool) (driver.Grant, error) { panic("asked") }
 
-func (hollow) Convert(context.Context, driver.Request) (driver.Grant, error) { panic("asked") }
-
 func (hollow) Inspect(context.Context, string) (driver.State, error) { panic("asked") }
 
 func (hollow) List(context.Context, string) ([]driver.State, error) { panic("asked") }
@@ -82,10 +80,6 @@ func canAll(t *testing.T, s *quorum.Store) {
 	if err := s.RaiseFence(t.Context(), "n", r.Token, g.Fence+5); err != nil {
 		t.Errorf("RaiseFence: %v", err)
 	}
-	r.Shared = false
-	if _, err := s.Convert(t.Context(), r); err != nil {
-		t.Errorf("Convert: %v", err)
-	}
 	state, err := s.Inspect(t.Context(), "n")
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +107,6 @@ func TestHollowMembersHaveNoAbility(t *testing.T) {
 	// at more members.
 	s := of(t, []driver.Store{memstore.New(), &reporting{Store: memstore.New()}, hollow{memstore.New()}}, quorum.NoFences())
 	for op, err := range map[string]error{
-		"Convert": errOf(s.Convert(t.Context(), request("n"))),
 		"Inspect": errOf(s.Inspect(t.Context(), "n")),
 		"List":    errOf(s.List(t.Context(), "")),
 		"Break":   errOf(s.Break(t.Context(), "n", 1)),
@@ -123,13 +116,10 @@ func TestHollowMembersHaveNoAbility(t *testing.T) {
 			t.Errorf("%s: want errors.ErrUnsupported, got %v", op, err)
 		}
 	}
-	lacks := driver.AbilityConverter | driver.AbilityInspect | driver.AbilityList | driver.AbilityBreak |
+	lacks := driver.AbilityInspect | driver.AbilityList | driver.AbilityBreak |
 		driver.AbilityFenceRaiser | driver.AbilityStoreID | driver.AbilitySamePlace
 	if got := s.Guarantees().Lacks; got != lacks {
 		t.Errorf("the quorum says that it lacks %b, want %b", got, lacks)
-	}
-	if p := s.Guarantees().Promotion; p != driver.PromotionNone {
-		t.Errorf("promises promotion: %v", p)
 	}
 	all := of(t, []driver.Store{hollow{memstore.New()}}, quorum.NoFences())
 	if _, err := all.Wait(t.Context(), request("n"), false); !errors.Is(err, errors.ErrUnsupported) {

@@ -98,52 +98,18 @@ func TestAdoptUnderSilence(t *testing.T) {
 	})
 }
 
-// An adopted hold of this process keeps its mode, and can be promoted.
+// An adopted hold of this process keeps its mode.
 func TestAdoptShared(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		a, b, r := open(), open(), reader("n")
 		take(t, a, r)
 		pass(time.Millisecond)
-		for i, cl := range []*client{a, b, b} {
+		for _, cl := range []*client{a, b, b} {
 			n := swap(r)
-			g := take(t, cl, n)
+			take(t, cl, n)
 			pass(time.Millisecond)
 			wantModes(t, c, "n", "sss")
-			if i == 2 {
-				if up := promoted(t, cl, n); up.Fence <= g.Fence {
-					t.Errorf("fence %d, after promotion %d", g.Fence, up.Fence)
-				}
-			}
 			r = n
-		}
-		pass(time.Millisecond)
-		wantModes(t, c, "n", "xxx")
-	})
-}
-
-// The key of a lock that was demoted after its export still says exclusive; the members know
-// better.
-func TestAdoptedAfterDemotion(t *testing.T) {
-	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
-		a, b := open(), open()
-		r := request("n")
-		take(t, a, r)
-		demote := r
-		demote.Shared = true
-		if _, err := a.Convert(t.Context(), demote); err != nil {
-			t.Fatal(err)
-		}
-		take(t, b, reader("n"))
-		adopted := request("n")
-		adopted.Replaces = r.Token
-		if g := take(t, b, adopted); !g.Shared {
-			t.Error("an adopted hold is said to be exclusive while another reader holds")
-		}
-		if g, err := b.Extend(t.Context(), "n", adopted.Token, 0); err != nil || !g.Shared {
-			t.Errorf("Extend says that it is exclusive while another reader holds: %v", err)
-		}
-		if g, err := open().Extend(t.Context(), "n", adopted.Token, 0); err != nil || !g.Shared {
-			t.Errorf("Extend by another process says that it is exclusive while another reader holds: %v", err)
 		}
 	})
 }

@@ -15,7 +15,6 @@ const (
 	yes                     // granted, confirmed or done
 	held                    // refused: others hold the name, or it cools down
 	leftover                // refused, perhaps only because an earlier try of this caller left something there
-	conflict                // another reader is being promoted
 	gone                    // the member has no hold with this token
 	never                   // the request has certainly changed nothing
 	busy                    // not asked, because an earlier request for the token is unsettled
@@ -32,8 +31,6 @@ func judge(err error) verdict {
 		return unsure
 	case errors.Is(err, driver.ErrHeld):
 		return held
-	case errors.Is(err, driver.ErrPromotionConflict):
-		return conflict
 	case errors.Is(err, driver.ErrLost), errors.Is(err, driver.ErrExpired):
 		return gone
 	case errors.Is(err, driver.ErrInvalid), errors.Is(err, errors.ErrUnsupported):

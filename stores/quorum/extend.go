@@ -3,6 +3,8 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -79,9 +81,9 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 	return s.grant(h, sent, answers)
 }
 
-// extendMember extends the hold at one member. It is a memberCall. A member may have lost the hold,
-// or have it in the wrong mode. Then extendMember waits for the result of the round. If a quorum of
-// other members has confirmed the hold, extendMember repairs the hold at this member (see mend).
+// extendMember extends the hold at one member. It is a memberCall. If the member has lost the hold,
+// extendMember waits for the result of the round. If a quorum of other members has confirmed the
+// hold, extendMember repairs the hold at this member (see mend).
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.members[i]
 	var a answer
@@ -94,7 +96,7 @@ func (c *confirmation) extendMember(ctx context.Context, i int, m *member, repor
 	case gone:
 		sl.has = false
 	}
-	amiss := !sl.has || sl.otherMode
+	amiss := !sl.has
 	s.mu.Unlock()
 	report(a)
 	if !amiss || c.ttl == 0 || a.verdict != yes && a.verdict != gone {
@@ -144,9 +146,8 @@ func (s *Store) mendSoon(h *hold, patience time.Duration, sent driver.Instant, t
 	}()
 }
 
-// mend repairs the hold at member i. If the member has lost the hold, mend asks the member to grant
-// it again. If the member has the hold in the wrong mode, mend converts the hold. The caller holds
-// memberHold.turn, so the member gets no other request of the hold meanwhile.
+// mend asks member i, which has lost the hold, to grant it again. The caller holds memberHold.turn, so
+// the member gets no other request of the hold meanwhile.
 //
 // mend is called only right after a quorum of other members confirmed the hold, because then no
 // other caller can have had the name. At any other time, another caller may have had the name, and
@@ -159,9 +160,9 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	if h.until != math.MaxInt64 {
 		r.TTL = max(r.TTL, h.until.Sub(s.clock.Now())) // as long as at the other members
 	}
-	mayMend := h.live && !sl.spent && (!sl.has || sl.otherMode) && h.until.Sub(s.clock.Now()) > patience
-	convert, fence := sl.has && sl.otherMode, h.fence
-	if mayMend && !convert {
+	mayMend := h.live && !sl.spent && !sl.has && h.until.Sub(s.clock.Now()) > patience
+	fence := h.fence
+	if mayMend {
 		sl.noteSending()
 	}
 	s.mu.Unlock()
@@ -170,10 +171,6 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if convert {
-		s.convertAt(ctx, h, i, r)
-		return
-	}
 	g, err := m.leased(m.store.Acquire(ctx, r))
 	s.mu.Lock()
 	sl.noteAnswer(judge(err))
@@ -184,4 +181,40 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	if err == nil && s.fences && g.Fence < fence {
 		m.raiser.RaiseFence(ctx, r.Name, r.Token, fence)
 	}
+}
+
+// RaiseFence implements driver.FenceRaiser. So a quorum can itself be a member of a quorum.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+		return err
+	}
+	if err := driver.CheckFence(fence); err != nil {
+		return err
+	}
+	if !s.fences {
+		return fmt.Errorf("fences are off: %w", errors.ErrUnsupported)
+	}
+	h, err := s.beginCall(ctx, name, token, 1)
+	if err != nil {
+		return err
+	}
+	defer s.finishCall(h)
+	patience := s.timeout(h.request.TTL)
+	r := s.newRound(ctx, h, patience, len(s.members))
+	defer r.endRound()
+	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {
+		err := m.raiser.RaiseFence(ctx, name, token, fence)
+		report(answer{verdict: judge(err), err: err})
+	})
+	cause := r.collect(ctx, answers, patience+grace, s.reachesQuorum(answers))
+	if count(answers, yes) >= s.need {
+		s.mu.Lock()
+		h.fence = max(h.fence, fence)
+		s.mu.Unlock()
+		return nil
+	}
+	if lost := s.loss(answers); lost != nil {
+		return lost
+	}
+	return s.undecided(answers, true, cause)
 }

@@ -104,7 +104,7 @@ func TestAThousandCancels(t *testing.T) {
 	})
 }
 
-// Lockers of many processes take turns, promote, demote and hand over.
+// Lockers of many processes take turns.
 func TestLockersTakeTurns(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 		p := &site{}
@@ -151,9 +151,6 @@ func TestHandOverBetweenLockers(t *testing.T) {
 			t.Errorf("the exporter's lock: %v", err)
 		}
 		pass(time.Minute)
-		if err := adopted.Promote(t.Context()); err != nil {
-			t.Error(err)
-		}
 		if err := adopted.Release(); err != nil {
 			t.Error(err)
 		}

@@ -233,10 +233,6 @@ func (l *link) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 	return l.srv.now().Wait(ctx, r, reserve)
 }
 
-func (l *link) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	return call(ctx, l, "convert", func(s *memstore.Store) (driver.Grant, error) { return s.Convert(context.Background(), r) })
-}
-
 func (l *link) Inspect(ctx context.Context, name string) (driver.State, error) {
 	return call(ctx, l, "inspect", func(s *memstore.Store) (driver.State, error) { return s.Inspect(context.Background(), name) })
 }

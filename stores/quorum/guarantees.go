@@ -46,9 +46,6 @@ func (s *Store) combine() driver.Guarantees {
 		g.SharedFence = min(g.SharedFence, driver.PromisePartly)
 	}
 	g.Lacks = s.lacks()
-	if g.Lacks&driver.AbilityConverter == 0 {
-		g.Promotion = s.promotion()
-	}
 	g.Notes = s.notes()
 	return g
 }
@@ -64,7 +61,6 @@ func (s *Store) lacks() driver.Ability {
 	n := len(s.members)
 	inspects := s.counted((*member).inspects) == n
 	without(driver.AbilityWaiter, s.counted(func(m *member) bool { return m.waiter != nil }) > 0)
-	without(driver.AbilityConverter, s.counted(func(m *member) bool { return m.converter != nil }) == n)
 	without(driver.AbilityInspect, inspects)
 	without(driver.AbilityList, s.counted((*member).lists) == n)
 	without(driver.AbilityBreak, s.fences && inspects && s.counted((*member).breaks) == n)
@@ -120,22 +116,6 @@ func smallestLimit[T int | time.Duration](s *Store, of func(*member) T) (limit T
 	return limit
 }
 
-// promotion returns PromotionAtomic if a quorum of the members promotes a hold in one step. These
-// members keep the hold during the promotion, so no other caller can get a quorum. The remaining
-// members use two steps (PromotionRegrant): they end the shared hold, and then grant an exclusive
-// one. If the second step fails there, the hold still has its quorum.
-func (s *Store) promotion() driver.Promotion {
-	without := s.counted(func(m *member) bool { return m.g.Promotion == driver.PromotionNone })
-	regrants := s.counted(func(m *member) bool { return m.g.Promotion == driver.PromotionRegrant })
-	switch {
-	case without > 0:
-		return driver.PromotionNone
-	case s.refuses(regrants):
-		return driver.PromotionRegrant
-	}
-	return driver.PromotionAtomic
-}
-
 func (s *Store) notes() []string {
 	n := len(s.members)
 	notes := []string{fmt.Sprintf("%d of %d members must agree.", s.need, n)}
@@ -153,7 +133,7 @@ func (s *Store) notes() []string {
 	if !s.fences {
 		notes = append(notes, "Fences are off.")
 	} else if s.rule == Majority && s.counted(func(m *member) bool { return m.g.Shared }) == n {
-		notes = append(notes, "Readers that hold together have one fence while all members answer; one that comes when a member was late, or after a demotion, may have a greater one, and a guard then refuses the older readers.")
+		notes = append(notes, "Readers that hold together have one fence while all members answer; one that comes when a member was late may have a greater one, and a guard then refuses the older readers.")
 	}
 	if bound := s.counted(func(m *member) bool { return !m.g.Lease }); bound > 0 && bound < n {
 		notes = append(notes, "Members without leases keep a hold beyond its lease, as long as its process or connection lives and it is not released.")

@@ -100,24 +100,6 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-func TestPromotionOfTheCombination(t *testing.T) {
-	atomic, regrant := func(*driver.Guarantees) {}, func(g *driver.Guarantees) { g.Promotion = driver.PromotionRegrant }
-	none := func(g *driver.Guarantees) { g.Promotion = driver.PromotionNone }
-	for _, k := range []struct {
-		members []func(*driver.Guarantees)
-		want    driver.Promotion
-	}{
-		{[]func(*driver.Guarantees){atomic, atomic, atomic}, driver.PromotionAtomic},
-		{[]func(*driver.Guarantees){atomic, atomic, regrant}, driver.PromotionAtomic},
-		{[]func(*driver.Guarantees){atomic, regrant, regrant}, driver.PromotionRegrant},
-		{[]func(*driver.Guarantees){atomic, atomic, none}, driver.PromotionNone},
-	} {
-		if g := guaranteed(t, quorum.Majority, k.members...); g.Promotion != k.want {
-			t.Errorf("%v, want %v", g.Promotion, k.want)
-		}
-	}
-}
-
 func TestWarnings(t *testing.T) {
 	same := func(*driver.Guarantees) {}
 	for n, want := range map[int]string{1: "Warning: with 1 ", 2: "Warning: with 2 ", 3: "", 4: "Warning: 4 members survive no more losses than 3", 5: ""} {

@@ -118,3 +118,25 @@ func together(t *testing.T, n int, f func(ctx context.Context, i int) error) []e
 	}
 	return out
 }
+
+// wantModes checks in which mode each member has name: 's', 'x' or '-'.
+func wantModes(t *testing.T, c cluster, name, want string) {
+	t.Helper()
+	got := ""
+	for _, srv := range c {
+		s, _ := srv.now().Inspect(context.Background(), name)
+		switch {
+		case len(s.Holds) == 0:
+			got += "-"
+		case s.Holds[0].Shared:
+			got += "s"
+		default:
+			got += "x"
+		}
+	}
+	if got != want {
+		t.Fatalf("the members have it as %s, want %s", got, want)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }

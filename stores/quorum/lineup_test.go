@@ -26,12 +26,8 @@ func TestCallsLineUp(t *testing.T) {
 		_, err := s.Acquire(ctx, r)
 		return err
 	}
-	convert := func(ctx context.Context, s driver.Store) error {
-		_, err := s.(driver.Converter).Convert(ctx, r)
-		return err
-	}
 	for what, second := range map[string]func(context.Context, driver.Store) error{
-		"Extend": extend, "Release": release, "Acquire": again, "Convert": convert,
+		"Extend": extend, "Release": release, "Acquire": again,
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,7 @@ type member struct {
 	store     driver.Store
 	index     int
 	g         driver.Guarantees
-	waiter    driver.Waiter // this field and the next five are nil if the store lacks the ability
-	converter driver.Converter
+	waiter    driver.Waiter // this field and the next four are nil if the store lacks the ability
 	admin     driver.Admin
 	raiser    driver.FenceRaiser
 	reporter  driver.Reporter
@@ -35,7 +34,6 @@ const maxUnsettled = 256
 func newMember(i int, store driver.Store) *member {
 	m := &member{store: store, index: i, g: store.Guarantees()}
 	m.waiter, _ = driver.As[driver.Waiter](store)
-	m.converter, _ = driver.As[driver.Converter](store)
 	m.admin, _ = driver.As[driver.Admin](store)
 	m.raiser, _ = driver.As[driver.FenceRaiser](store)
 	m.reporter, _ = driver.As[driver.Reporter](store)

@@ -13,11 +13,9 @@ type memberHold struct {
 	sentBefore    bool         // a request before the present one may have granted the hold
 	has           bool         // the member confirmed the hold in its last answer
 	spent         bool         // the member has refused the token, and must not be asked to grant it again
-	otherMode     bool         // the member may have the hold in the wrong mode
 	settling      *settlement  // a release that is under way or will be repeated
 	mayBeReleased bool         // a release has succeeded, or may have succeeded
 	lateUntil     time.Time    // until this time, a request with an unknown outcome may still arrive
-	demotesUntil  time.Time    // until this time, a demotion with an unknown outcome may still arrive
 	bound         context.Context
 	stop          func() bool // stops watching bound
 }
@@ -33,7 +31,7 @@ func (sl *memberHold) noteSending() { sl.sentBefore, sl.sent, sl.mayBeReleased =
 func (sl *memberHold) noteAnswer(v verdict) {
 	switch v {
 	case yes:
-		sl.has, sl.otherMode = true, false
+		sl.has = true
 	case unsure, pending:
 		sl.lateUntil = time.Now().Add(lateRequest)
 	case held, gone:

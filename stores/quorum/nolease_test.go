@@ -28,12 +28,6 @@ func (u unleased) Extend(ctx context.Context, name, token string, ttl time.Durat
 	return g, err
 }
 
-func (u unleased) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	g, err := u.link.Convert(ctx, r)
-	g.TTL = u.ttl
-	return g, err
-}
-
 // A grant without a lease from a member with leases does not count. Otherwise the hold would last
 // for ever for its holder, and end at the members.
 func TestGrantWithoutLease(t *testing.T) {
@@ -60,10 +54,6 @@ func TestGrantWithoutLease(t *testing.T) {
 				t.Errorf("Extend: %v, %v", g.TTL, err)
 			}
 			_, err = most.Extend(t.Context(), r.Name, r.Token, r.TTL)
-			wantErr(t, err, driver.ErrUncertain)
-			request := r
-			request.Shared = true
-			_, err = most.Convert(t.Context(), request)
 			wantErr(t, err, driver.ErrUncertain)
 			wantOutcome(t, some, r, driver.OutcomeReleased)
 			pass(time.Second)

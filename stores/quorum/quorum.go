@@ -60,7 +60,6 @@ type Store struct {
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.Converter
 	driver.Admin
 	driver.FenceRaiser
 	driver.Reporter

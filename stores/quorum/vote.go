@@ -28,7 +28,7 @@ type try struct {
 	fence uint64 // the fence of the hold; 0 until the vote is won
 }
 
-// stage says how far the vote of the members has come, in a try to take a hold or to convert it.
+// stage says how far the vote of the members has come, in a try to take a hold.
 // Each row of the two tables has a test in stages_test.go. A member counts as secured when it has
 // the fence of the grant (see secure).
 //
