@@ -336,8 +336,10 @@ func TestAThousandCancelsLeaveNothing(t *testing.T) {
 		l := newLocker(t, store)
 		var wg sync.WaitGroup
 		for i := range 1000 {
+			if i%27 == 26 {
+				<-time.After(time.Millisecond)
+			}
 			wg.Go(func() {
-				<-time.After(time.Duration(i%37) * time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%100)*100*time.Microsecond)
 				defer cancel()
 				h, err := l.Acquire(ctx, fmt.Sprint(i%10))

@@ -34,6 +34,7 @@ func TestExcused(t *testing.T) {
 		{"five of them", said("stampede", nil, "A", "B", "C", "D", "E"), ""},
 		{"six of them", said("stampede", nil, "A", "B", "C", "D", "E", "F"), "6 failed tests"},
 		{"a race in a bubble", said("session", []string{"ThreadSanitizer: CHECK failed: tsan_rtl.cpp:327"}), ""},
+		{"a race in a bubble, under a timer", said("session", []string{"SIGSEGV: segmentation violation", "runtime.(*timer).maybeRunChan(0xc0, 0xc1)"}), ""},
 		{"a race in a bubble and a test", said("session", []string{"ThreadSanitizer: CHECK failed: tsan_rtl.cpp:327"}, "TestX"), ""},
 		{"no test", said("session", nil), "without a failed test"},
 		{"two holders", said("session", []string{"    x_test.go:9: SAFETY: a and b hold the name"}, "TestX"), "SAFETY"},
