@@ -50,7 +50,7 @@ func TestGuarantees(t *testing.T) {
 	if g.SurvivesRestart != driver.PromiseYes || g.LossDelay != time.Second || g.MinTTL != time.Second || g.MaxTTL != time.Hour {
 		t.Errorf("three alike: %+v", g)
 	}
-	if g.FIFO || g.InProcess || !g.Lease || !g.Shared || !g.CoolDown || g.Fence != driver.FenceDurable || g.Promotion != driver.PromotionAtomic {
+	if g.FIFO || g.InProcess || !g.Lease || !g.Shared || !g.CoolDown || g.Fence != driver.FenceDurable || g.Promotion != driver.PromotionNone {
 		t.Errorf("three alike: %+v", g)
 	}
 	if g.MaxName != 99 || g.MaxLabel != 98 || g.DeadWaiter != time.Second {
