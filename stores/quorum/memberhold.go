@@ -40,13 +40,3 @@ func (sl *memberHold) noteAnswer(v verdict) {
 		sl.sent = sl.sentBefore
 	}
 }
-
-// noteRepeated records the answer to a repeated request for a hold that was granted.
-func (sl *memberHold) noteRepeated(v verdict) {
-	switch v {
-	case held, gone:
-		sl.has = false
-	case unsure:
-		sl.lateUntil = time.Now().Add(lateRequest)
-	}
-}
