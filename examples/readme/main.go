@@ -16,12 +16,17 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	report := func(ctx context.Context) error { // ctx ends if the lock is lost
+	report := func(ctx context.Context) error {
 		fmt.Println("one process at a time")
+		select {
+		case <-time.After(5 * time.Second): // your work
+		case <-ctx.Done(): // the lock is lost
+		}
 		return ctx.Err()
 	}
+	// Without Wait, Do waits until the lock is free. TryDo does not wait at all.
 	err = padlock.New(store).Do(ctx, "nightly-report", report, padlock.Wait(time.Second))
 	if err != nil {
-		log.Fatal(err) // lock is held by web-3:4127 since 02:15:04
+		log.Fatal(err) // lock is held by web-3:4127 since …
 	}
 }

@@ -54,16 +54,15 @@ func TestStoresWork(t *testing.T) {
 // A program starts while one of three servers is down, because a majority is enough. lazy=no
 // demands that all servers are up.
 func TestAQuorumOpensWithAMemberDown(t *testing.T) {
-	srv := server.Redis(t, server.RedisOptions{})
+	one, two := server.Redis(t, server.RedisOptions{}), server.Redis(t, server.RedisOptions{})
 	members := func(more string) string {
-		up := "redis://" + srv.Addr()
-		return url.Values{"store": {up + "?prefix=a:" + more, up + "?prefix=b:" + more, "redis://127.0.0.1:1?prefix=c:" + more}}.Encode()
+		return url.Values{"store": {"redis://" + one.Addr() + more, "redis://" + two.Addr() + more, "redis://127.0.0.1:1" + more}}.Encode()
 	}
 	l := locker(t, "quorum:?"+members(""))
 	if err := l.Do(t.Context(), "name", func(context.Context) error { return nil }); err != nil {
 		t.Errorf("with one of three members down: %v", err)
 	}
-	for _, rawURL := range []string{"quorum:?" + members("&lazy=no"), "all:?" + members("")} {
+	for _, rawURL := range []string{"quorum:?" + members("?lazy=no"), "all:?" + members("")} {
 		if s, err := all.Store(t.Context(), rawURL); err == nil {
 			t.Errorf("%s opens with a member down", rawURL)
 			s.Close()
