@@ -1,7 +1,6 @@
 package padlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,16 +13,10 @@ import (
 // at a time, whose outcome may remain unknown.
 type attempt struct {
 	call
-	part bool // of a permitCall, which checks, counts and reports the call
-	gate bool // takes the gate of a name with slots; see permitCall
-
-	standIn bool // waits for a call with Token; see takeWithToken
 	last    bool // does not repeat a request without a reply
-
 	request driver.Request
-	taker   taker // sends the request
+	taker   taker // sends the request; the store, if the caller gives none
 	permits int   // the request takes any of so many permits; 0 if it takes one lock
-	outer   *hold // the hold inside of which this one is taken; prepare finds it in ctx if it is nil
 	h       *hold
 	held    error    // the last *HeldError
 	inLine  bool     // the call joins the line at once, because others wait there or a holder may pass its lock on
@@ -40,37 +33,15 @@ type attempt struct {
 	stopTimer func() bool
 }
 
-// taker sends the request of an attempt. It is the store, or anyPermit for a name with Slots.
+// taker sends the request of an attempt.
 type taker interface {
 	Acquire(ctx context.Context, r driver.Request) (driver.Grant, error)
 }
 
-// check finds the errors that concern the call, and not the request.
-func (a *attempt) check(name string) error {
-	if err := a.ctx.Err(); err != nil {
-		return err
-	}
-	if a.outer == nil {
-		a.outer = lockFrom(a.ctx)
-	}
-	if a.outer != nil && a.replaces == nil && !a.part && a.l.heldIn(a.ctx, a.outer, name) {
-		return ErrAlreadyHeld
-	}
-	if err := cmp.Or(a.set.wrong, a.checkToken()); err != nil {
-		return err
-	}
-	if a.replaces != nil {
-		if err := a.l.checkStore(a.ctx, a.replaces); err != nil {
-			return err
-		}
-	}
-	return a.l.invalid
-}
-
-// prepare builds the request, and finds every error in the call and in the request before it is
-// sent to the store.
+// prepare builds the request, and finds every error in it before it is sent to the store. call.check
+// finds the errors in the call.
 func (a *attempt) prepare(name string) error {
-	if err := a.check(name); err != nil {
+	if err := a.ctx.Err(); err != nil {
 		return err
 	}
 	l, set := a.l, &a.set
@@ -107,8 +78,7 @@ func (a *attempt) prepare(name string) error {
 	h := new(hold)
 	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
 	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
-	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
-	h.standIn = a.standIn
+	h.outer, h.index, h.events, h.detached, h.hidden = a.outer, -1, a.events, a.request.Detached, a.hidden
 	h.atLeast = set.holdAtLeast
 	a.h = h
 	if a.taker == nil {
@@ -221,8 +191,8 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 // settle completes an attempt that has just got the lock. The caller holds mu.
 func (a *attempt) settle(now driver.Instant) {
 	l := a.l
-	if a.gate {
-		l.renewer.gates++
+	if a.hidden {
+		l.renewer.hidden++
 	} else {
 		l.stats.acquired++
 	}
@@ -232,7 +202,7 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}
-	if l.handover.holders != nil && !a.h.shared && !a.standIn {
+	if l.handover.holders != nil && !a.h.shared {
 		l.handover.holders[a.h.name] = a.h
 	}
 	if a.unsure && a.set.token == nil {

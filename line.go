@@ -84,7 +84,7 @@ func (a *attempt) leaveLineLocked() {
 		return
 	}
 	t.gone = true
-	if !a.gate { // endPermitWait counts callers with Slots
+	if !a.hidden {
 		l.stats.waiting--
 	}
 	if q.waiting--; q.waiting == 0 {

@@ -215,7 +215,7 @@ func (l *Locker) Stats() Stats {
 	defer l.unlock()
 	s := &l.stats
 	return Stats{
-		Held: len(l.renewer.heap) - l.renewer.gates, Waiting: s.waiting,
+		Held: len(l.renewer.heap) - l.renewer.hidden, Waiting: s.waiting,
 		Acquired: s.acquired, Contended: s.contended, Refused: s.refused,
 		Renewals: s.renewals, RenewalErrors: s.renewalErrors, Lost: s.lost,
 		Uncertain: s.uncertain, CleanUps: uint64(l.cleaner.open), CleanUpsDropped: s.dropped,

@@ -142,7 +142,10 @@ func (t *taking) takeNext(name string) error {
 		a.ctx = t.withValues(a.ctx)
 		a.observe(name)
 	}
-	wait, err := false, a.prepare(name)
+	wait, err := false, a.check(name)
+	if err == nil {
+		err = a.prepare(name)
+	}
 	if err == nil {
 		a.h.atLeast, a.set.maxHold = 0, 0 // see setTimes
 		wait, err = a.askOnce()

@@ -8,6 +8,18 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// take takes the lock on name. It waits for the lock if the settings allow that.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	return a.done(err)
+}
+
 // waitForLock waits in line, then for the store, until the lock is granted or the wait is over. Its
 // stack frame must be small, because thousands of goroutines may be in this function. Data that is
 // needed only before or after the wait is on the heap, or in the frames of functions that are not
@@ -114,7 +126,7 @@ func (a *attempt) takePlace() error {
 	}
 	a.line, a.place = q, &turn{ready: make(chan struct{}, 1), a: a}
 	q.waiting++
-	if !a.gate { // beginPermitWait counts callers with Slots
+	if !a.hidden {
 		l.stats.waiting++
 	}
 	q.line = append(q.line, a.place)
