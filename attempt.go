@@ -26,7 +26,7 @@ type attempt struct {
 	by      HandOver // how the lock came from the previous holder
 
 	// For the wait:
-	line      *queue        // the queue of the name
+	line      *line         // the line of the name
 	place     *turn         // the caller's place in line; nil before lineUp
 	first     bool          // the attempt was at the head of the line from the start
 	ended     chan struct{} // closed when the wait must end; nil without the option Wait
@@ -38,8 +38,8 @@ type taker interface {
 	Acquire(ctx context.Context, r driver.Request) (driver.Grant, error)
 }
 
-// prepare builds the request, and finds every error in it before it is sent to the store. call.check
-// finds the errors in the call.
+// prepare builds the request, and finds every error in it before it is sent to the store.
+// call.check finds the errors in the call.
 func (a *attempt) prepare(name string) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (a *attempt) prepare(name string) error {
 	l, set := a.l, &a.set
 	l.mu.Lock()
 	token, closed := a.newToken(), l.closed
-	a.inLine = l.queues[name] != nil || l.handover.holders[name] != nil
+	a.inLine = l.lines[name] != nil || l.handover.holders[name] != nil
 	if !closed {
 		l.attempts++
 		a.counted = true
@@ -87,12 +87,12 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// A call begins with a try, or it joins a queue. A try is one request that returns at once. It is
-// useless if the name is taken. So a call that will probably have to wait joins a queue without a
+// A call begins with a try, or it joins the line. A try is one request that returns at once. It is
+// useless if the name is taken. So a call that will probably have to wait joins the line without a
 // try.
 //
-// There are two queues. The callers of one Locker wait in a line in memory. Only the first caller
-// in the line joins the store's queue.
+// The callers of one Locker wait in a line in memory. Only the first caller in the line joins the
+// store's queue.
 //
 // The first rule that applies to a call decides how the call begins:
 //
@@ -101,8 +101,8 @@ func (a *attempt) prepare(name string) error {
 //     pass locks on.
 //  3. Every other call makes a try.
 
-// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
-// queue without a try, askOnce sends nothing and returns true.
+// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins the
+// line without a try, askOnce sends nothing and returns true.
 func (a *attempt) askOnce() (mustWait bool, err error) {
 	now := a.l.clock.Now()
 	if a.start == 0 { // otherwise this attempt is a part of a longer call
@@ -182,14 +182,14 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	case !l.renewer.recordGrant(a.h, sent, now, g, a.set.maxHold):
 		err = errTooLate
 	default:
-		a.settle(now)
+		a.complete(now)
 	}
 	l.unlock()
 	return err
 }
 
-// settle completes an attempt that has just got the lock. The caller holds mu.
-func (a *attempt) settle(now driver.Instant) {
+// complete completes an attempt that has just got the lock. The caller holds mu.
+func (a *attempt) complete(now driver.Instant) {
 	l := a.l
 	if a.hidden {
 		l.renewer.hidden++
@@ -214,7 +214,7 @@ func (a *attempt) settle(now driver.Instant) {
 		a.leaveLineLocked()
 	}
 	if a.events != nil {
-		a.events.holdBack = true // announce delivers EventAcquired, and then the other events of the hold
+		a.events.paused = true // announce delivers EventAcquired, and then the other events of the hold
 	}
 }
 

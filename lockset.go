@@ -112,7 +112,7 @@ func (t *taking) check(names []string) error {
 	if t.set.wrong != nil {
 		return t.set.wrong
 	}
-	where := t.l.places
+	where := t.l.locations
 	if where == nil || !t.l.guarantees.Hashed {
 		return nil
 	}

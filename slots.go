@@ -105,14 +105,14 @@ func (p *permitCall) check() error {
 	if err := cmp.Or(p.set.wrong, p.checkToken()); err != nil {
 		return err
 	}
-	return cmp.Or(p.checkPlaces(), p.l.invalid)
+	return cmp.Or(p.checkLocations(), p.l.invalid)
 }
 
-// checkPlaces returns ErrInvalid if the gate and one of the permits are the same lock. In some
+// checkLocations returns ErrInvalid if the gate and one of the permits are the same lock. In some
 // stores two names can share one lock. The caller that has the gate waits for a permit, so it would
 // wait for itself.
-func (p *permitCall) checkPlaces() error {
-	where := p.l.places
+func (p *permitCall) checkLocations() error {
+	where := p.l.locations
 	if where == nil || !p.l.guarantees.Hashed {
 		return nil
 	}
