@@ -96,7 +96,9 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 				return nil, result{}, 0, err
 			}
 		case err != nil && judge(err) != again:
-			s.askToLook(ctx, messages)
+			if judge(err) == unknown {
+				s.askToLook(ctx, messages)
+			}
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
 			s.tellWaiters(ctx, name, st, append(messages, st.wakeForCoolDown(cool, now)...), res.quiet)
