@@ -76,10 +76,9 @@ func (a *attempt) prepare(name string) error {
 	}
 	a.request.TTL = set.firstLease(&l.guarantees)
 	h := new(hold)
-	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
-	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
-	h.outer, h.index, h.events, h.detached, h.hidden = a.outer, -1, a.events, a.request.Detached, a.hidden
-	h.atLeast = set.holdAtLeast
+	h.locker, h.name, h.token, h.outer, h.index, h.events = l, name, token, a.outer, -1, a.events
+	h.terms = terms{set.ttl, set.coolDown, a.request.Holder.Plan, set.label, set.noRenewal, a.request.Detached}
+	h.shared, h.from, h.within, h.hidden, h.atLeast = a.request.Shared, a.ctx, a.within, a.hidden, set.holdAtLeast
 	a.h = h
 	if a.taker == nil {
 		a.taker = l.store
