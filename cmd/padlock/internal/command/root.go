@@ -130,8 +130,8 @@ does the job, or only one machine, with a store on a server such as Redis.
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
-	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
-	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand(), verifyWorkerCommand())
+	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand())
+	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand())
 	inPadlocksWords(root)
 	return root
 }
