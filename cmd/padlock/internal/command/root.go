@@ -124,6 +124,9 @@ does the job, or only one machine, with a store on a server such as Redis.
 	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object per line")
 	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if c == root && c.Flags().NArg() > 0 { // not a flag of padlock, but of what is no verb
+			return noSuchVerb(c, c.Flags().Args())
+		}
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})
 	addGroup(root, "Work under a lock:", a.runCommand())
