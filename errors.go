@@ -50,7 +50,8 @@ var (
 // caller gets ErrHeld.
 var errWaitOver = errors.New("the time to wait is over")
 
-// HeldError lists the holders of a name; see driver.HeldError.
+// HeldError is ErrHeld with the holders of the name: Holds []Hold is what is in the way, Until when
+// the last of them ends if none is renewed, and Waiters how many are ahead (-1 if unknown).
 type HeldError = driver.HeldError
 
 // Op is the operation that failed.

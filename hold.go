@@ -79,8 +79,7 @@ type hold struct {
 	noRenewal bool
 	detached  bool // not bound to this process, although the store binds its other locks; see Detached
 	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
-	standIn   bool // of a call with Token; see takeWithToken
-	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
+	hidden    bool // no caller gets it, and Stats does not count it: a gate, or the hold of a stand-in
 
 	// Guarded by locker.mu.
 	shared     bool

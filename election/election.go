@@ -86,7 +86,8 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 //
 // Before Run campaigns again, it waits for the back-off. The back-off grows from BackOff to
 // MaxBackOff, with jitter. It starts again from BackOff when lead has run for longer than
-// MaxBackOff. If ctx has ended, Run does not campaign again. It returns the error of ctx instead.
+// MaxBackOff. If ctx has ended, Run does not campaign again, and returns nil: whoever ended ctx
+// knows. An error of lead other than that of its context goes to OnError.
 //
 // If lead returns nil, the release may show that the lock was already lost. Then another candidate
 // may have led at the same time, and the work does not count as finished. Run calls OnError and
@@ -123,7 +124,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			if led && err != nil {
 				e.set.onError(err) // the error of the function
 			}
-			return ctx.Err()
+			return nil
 		case final(err) && !led:
 			return err
 		case err != nil:
@@ -134,7 +135,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			pause.reset()
 		}
 		if wait && !sleep(ctx, pause.nextPause()) {
-			return ctx.Err()
+			return nil
 		}
 	}
 }

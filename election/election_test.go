@@ -60,7 +60,7 @@ func (w *world) joinWith(t *testing.T, label string, lead func(context.Context) 
 
 func (c *candidate) leave(t *testing.T) {
 	c.stop()
-	if err := <-c.result; !errors.Is(err, context.Canceled) {
+	if err := <-c.result; err != nil {
 		t.Errorf("Run returns %v", err)
 	}
 	if err := c.locker.Close(context.Background()); err != nil {

@@ -28,7 +28,7 @@ func Example() {
 
 	e := election.New(locker, "scheduler", election.OnError(func(err error) { log.Print(err) }))
 	http.Handle("/readyz", e.Ready())
-	if err := e.Run(ctx, schedule); err != nil && ctx.Err() == nil {
+	if err := e.Run(ctx, schedule); err != nil {
 		log.Fatal(err)
 	}
 	// Output: leads with a fence: true

@@ -103,9 +103,9 @@ func TestResultOfTheFunctionWhenCtxEnds(t *testing.T) {
 		result, want error
 		told         []error
 	}{
-		{"its own error", broken, context.Canceled, []error{broken}},
-		{"nil", nil, context.Canceled, nil},
-		{"the error of ctx", context.Canceled, context.Canceled, nil},
+		{"its own error", broken, nil, []error{broken}},
+		{"nil", nil, nil, nil},
+		{"the error of ctx", context.Canceled, nil, nil},
 		{"ErrStop", stopped, stopped, nil},
 		{"ErrStop and the error of ctx", errors.Join(stopped, context.Canceled), election.ErrStop, nil},
 	} {

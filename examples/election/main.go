@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log"
 	"net/http"
 	"os"
@@ -35,7 +34,7 @@ func main() {
 	end, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	locker.Close(end)
-	if !errors.Is(err, context.Canceled) {
+	if err != nil {
 		log.Print(err)
 	}
 }

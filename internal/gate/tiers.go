@@ -22,7 +22,7 @@ var second = []string{
 // arithmetic of the benches.
 var exceptions = []string{
 	"internal/integration/sqlstore",
-	"internal/integration/mysqladvisory",
+	"internal/integration/advisory",
 	"lab/bench/measure",
 }
 
@@ -34,7 +34,7 @@ var plain = []string{
 	"drivertest",
 	"examples", "examples/",
 	"internal/house",
-	"internal/integration/mysqladvisory",
+	"internal/integration/advisory",
 	"internal/integration/sqlstore",
 	"internal/integration/adapters", // golang-migrate has races of its own
 	"internal/server",

@@ -9,14 +9,15 @@ import (
 	"testing"
 )
 
-// sharedHost stands in for a test while the shared servers run.
-var sharedHost *Host
+// sharing is true while Main runs.
+var sharing bool
 
 // Main runs the tests of a package and then ends its shared servers. TestMain of a package that
 // uses them exits with the result.
 func Main(m *testing.M) int {
-	sharedHost = &Host{}
-	defer sharedHost.End()
+	sharing = true
+	defer sharedPostgres.host.End()
+	defer sharedMariaDB.host.End()
 	return m.Run()
 }
 
@@ -62,6 +63,7 @@ type shared struct {
 	first  string // what the URL has in place of the name of a test's database
 	create func(ctx context.Context, p Place, sql string) error
 
+	host Host // stands in for a test; two shared servers may start at the same time
 	once sync.Once
 	srv  *Server
 	err  error
@@ -70,13 +72,13 @@ type shared struct {
 // database makes a database, on the server that the first call starts.
 func (s *shared) database(t testing.TB) *Server {
 	t.Helper()
-	if sharedHost == nil {
+	if !sharing {
 		t.Fatal("TestMain of this package does not call server.Main, which ends shared servers")
 	}
 	if _, err := s.spec.find(); err != nil {
 		missing(t, err)
 	}
-	s.once.Do(func() { s.err = sharedHost.Try(func(t testing.TB) { s.srv = Start(t, s.spec) }) })
+	s.once.Do(func() { s.err = s.host.Try(func(t testing.TB) { s.srv = Start(t, s.spec) }) })
 	if s.err != nil {
 		t.Fatal(s.err)
 	}

@@ -80,6 +80,8 @@ var stories = []struct {
 		s[2].Keep, s[3].At, s[3].Until, s[4].Call, s[4].At = 100*ms, 119*ms, 500*ms, 130*ms, 131*ms
 		return s
 	}},
+	{"granted before the time of HoldAtLeast", []string{"I9"}, func(s []Event) []Event { s[0].Keep = 100 * ms; return s }},
+	{"granted after the time of HoldAtLeast", nil, func(s []Event) []Event { s[0].Keep = 15 * ms; return s }},
 	{"within a cool-down, after a release of unknown outcome", nil, func(s []Event) []Event {
 		s[2].Keep, s[2].Err = 100*ms, "uncertain"
 		return s
@@ -184,7 +186,7 @@ var stories = []struct {
 		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
 	}},
 	{"waited for the end of a cool-down, by an observed clock", nil, func(s []Event) []Event {
-		s[2].Keep = 30 * ms
+		s[0].Keep = 30 * ms
 		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
 	}},
 	{"waited for a holder that was killed, for longer than any lease by an observed clock", []string{"I6"}, func(s []Event) []Event {

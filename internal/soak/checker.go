@@ -28,7 +28,7 @@ var Meaning = map[string]string{
 	"I6":  "a name that nobody holds is granted to a waiter, in order of arrival where the store promises it",
 	"I7":  "nothing is left behind: holds, waiters, descriptors, goroutines",
 	"I8":  "a name that was released, or whose lock was broken, is free at once (where a majority of servers decides, when all of them answer)",
-	"I9":  "a name that cools down is granted to nobody else before",
+	"I9":  "a name that cools down, or is held at least for some time, is granted to nobody else before",
 	"I10": "of a name with n slots, never more than n permits are inside their windows at the same time",
 	"I11": "several names are taken together or not at all: after a refusal and after a release, none of them is left behind, and each lock has the fence of its own name",
 	"I12": "never two leaders inside their windows, and the fence grows with every new leader",

@@ -113,7 +113,7 @@ type Event struct {
 	TTL    int64  `json:"ttl,omitempty"`
 	Until  int64  `json:"until,omitempty"` // until when the holder believes that it may rely on the lock
 	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
-	Keep   int64  `json:"keep,omitempty"`  // for Released: the cool-down
+	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
 	// With lists the features of padlock in use, separated by commas; see pairs.go. Events of a

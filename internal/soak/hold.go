@@ -21,7 +21,7 @@ type Hold struct {
 	Cause  string // class of the error with which the context ended
 	Until  int64  // the holder said that it may rely on the lock until this time; if it said so more than once, the latest time
 	Fixed  bool
-	Kept   int64 // the end of a cool-down, before which no other worker may get the name; 0 if there is none
+	Kept   int64 // the end of a cool-down or of HoldAtLeast, before which no other worker may get the name; 0 if there is none
 	Cools  int64 // cool-down after the release
 	Doubt  int64 // from this time on, the store may have ended the hold without the worker's knowledge; 0 if there is no such time
 	Events []Event
@@ -57,6 +57,9 @@ func Holds(events []Event) []*Hold {
 		switch e.Op {
 		case Acquired, Adopted:
 			h := &Hold{ID: e.Hold, Worker: e.Worker, Name: e.Name, Call: e.Call, At: e.At, TTL: e.TTL, Until: e.Until, Fixed: e.Fixed}
+			if e.Keep > 0 {
+				h.Kept = e.Call + e.Keep
+			}
 			h.openSpan(e)
 			if dead[[2]int{e.Worker, e.Life}] { // the worker died before this event was logged
 				h.closeSpan(e.At)
@@ -173,7 +176,7 @@ func (h *Hold) released(e Event) {
 		return
 	}
 	if h.Ends = e.At; e.Keep > 0 {
-		h.Kept = e.Call + e.Keep
+		h.Kept = max(h.Kept, e.Call+e.Keep)
 	}
 }
 
@@ -221,10 +224,10 @@ func (h *Hold) applyConversion(e Event) {
 
 // mayLive returns the time until which the store may keep the hold.
 func (h *Hold) mayLive(slack int64) int64 {
-	last := h.Events[len(h.Events)-1]
-	kept := int64(0) // the end of a cool-down; slack is added because the store may start to count later than the holder
-	if h.Cools > 0 {
-		kept = last.At + h.Cools + slack
+	first, last := h.Events[0], h.Events[len(h.Events)-1]
+	kept := int64(0) // the end of a cool-down or of HoldAtLeast; slack is added because the store may start to count later than the holder
+	if h.Cools > 0 || first.Keep > 0 {
+		kept = max(last.At+h.Cools, first.At+first.Keep) + slack
 	}
 	switch {
 	case h.Ends != 0:

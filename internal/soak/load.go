@@ -23,11 +23,11 @@ type Load struct {
 	Cancel, Fixed            int
 	Pause                    int // pauses per 1000 turns; only a quarter of that on hot names, because a pause there makes many workers wait
 	Verify, Own, Try         int
-	Cool, Limit              int // shares of turns with a cool-down and with MaxHold
+	Cool, AtLeast, Limit     int // shares of turns with a cool-down, with HoldAtLeast and with MaxHold
 	// Break is the percentage of turns that call Break, among the turns on the worker's own names.
 	Break int
-	// Cool-downs are drawn from this range. The option MaxHold is set to a fifth of a time that is
-	// drawn from this range.
+	// Cool-downs and HoldAtLeast are drawn from this range. The option MaxHold is set to a fifth of
+	// a time that is drawn from this range.
 	MinKeep, MaxKeep time.Duration
 	Slots            int  // share of turns that take a permit
 	Several          int  // share of turns that take several names at once
@@ -46,7 +46,7 @@ func DefaultLoad() Load {
 		MinTTL: 400 * time.Millisecond, MaxTTL: 2 * time.Second,
 		MinHold: time.Millisecond, MaxHold: 6 * time.Millisecond, Wait: 3 * time.Second,
 		Shared: 10, Convert: 5, HandOff: 2, Cancel: 1, Pause: 2, Fixed: 5, Verify: 10, Own: 2, Try: 5,
-		Cool: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond,
+		Cool: 1, AtLeast: 1, Limit: 1, Break: 30, MinKeep: 100 * time.Millisecond, MaxKeep: 150 * time.Millisecond,
 		Slots: 4, Several: 2, Elections: 1, Short: 6, Long: 1, Detached: 5, Observed: true,
 	}
 }
@@ -78,7 +78,10 @@ func (l Load) fitTo(g *driver.Guarantees) Load {
 		l.Detached, l.HandOff = 0, 0
 	}
 	if !g.CoolDown {
-		l.Cool = 0
+		l.Cool, l.AtLeast = 0, 0
+	}
+	if g.Bound != driver.BoundToNothing { // a killed holder frees the name at once
+		l.AtLeast = 0
 	}
 	l.MinTTL = max(l.MinTTL, g.MinTTL)
 	l.MaxTTL = max(l.MaxTTL, l.MinTTL)
@@ -99,7 +102,7 @@ type turn struct {
 	own, try, evict, detached    bool
 	slots                        int  // how many permits the name has; 0 for a lock without slots
 	several                      bool // the turn takes several names together
-	cool, limit                  time.Duration
+	cool, atLeast, limit         time.Duration
 }
 
 // dice draws turns at random. With the same seed a worker draws the same turns.
@@ -180,10 +183,10 @@ func (d *dice) drawShort(t *turn) {
 	}
 }
 
-// drawKeep draws the cool-down or MaxHold of a turn.
+// drawKeep draws the cool-down, HoldAtLeast or MaxHold of a turn.
 func (d *dice) drawKeep(t *turn) {
 	l := &d.load
-	cool, limit := d.percent(l.Cool), d.percent(l.Limit)
+	cool, atLeast, limit := d.percent(l.Cool), d.percent(l.AtLeast), d.percent(l.Limit)
 	length := d.between(l.MinKeep, l.MaxKeep)
 	if hot := strings.HasPrefix(t.name, l.Prefix+"hot:"); hot || t.own || t.several || t.shared || t.convert || t.handOff || t.pause {
 		return
@@ -191,6 +194,8 @@ func (d *dice) drawKeep(t *turn) {
 	switch {
 	case cool:
 		t.cool = length
+	case atLeast:
+		t.atLeast = length
 	case limit: // much shorter than any TTL, so that only MaxHold ends the hold
 		t.limit, t.hold, t.fixed, t.verify = length/5, length, false, false
 	}

@@ -10,7 +10,8 @@ import (
 // with a smaller head start may be overtaken, because its request may be delayed on the way.
 const minHeadStart = 300 * time.Millisecond
 
-// checkKept checks the invariant I9: nobody else gets the name during a cool-down.
+// checkKept checks the invariant I9: nobody else gets the name during a cool-down or the time of
+// HoldAtLeast.
 func (c *checker) checkKept(name string, holds []*Hold) {
 	for _, h := range holds {
 		if h.Kept == 0 {

@@ -27,6 +27,7 @@ const (
 	several    = "AcquireAll"
 	sharedLock = "Shared"
 	conversion = "Promote and Demote"
+	atLeast    = "HoldAtLeast"
 	coolDown   = "CoolDown"
 	maxHold    = "HoldAtMost"
 	handOff    = "Export and Adopt"
@@ -40,7 +41,7 @@ const (
 
 var (
 	// Features are all features of the table of pairs, and Classes all classes of faults.
-	Features = []string{plain, slots, several, sharedLock, conversion, coolDown, maxHold, handOff, detached, leading, observed, CheckTx, LockTx}
+	Features = []string{plain, slots, several, sharedLock, conversion, atLeast, coolDown, maxHold, handOff, detached, leading, observed, CheckTx, LockTx}
 	Classes  = []string{LostRequest, LostReply, Silence, Kill, Stop, Restart, ClockStep, ShortWaits}
 )
 
@@ -59,6 +60,7 @@ func (w *worker) with(t *turn) string {
 	add(t.slots > 0, slots)
 	add(t.several, several)
 	add(t.shared, sharedLock)
+	add(t.atLeast > 0, atLeast)
 	add(t.limit > 0, maxHold)
 	add(t.detached, detached)
 	add(w.observed, observed)

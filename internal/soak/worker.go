@@ -112,6 +112,9 @@ func (t *turn) options() []padlock.Option {
 	if t.detached {
 		opts = append(opts, padlock.Detached())
 	}
+	if t.atLeast > 0 {
+		opts = append(opts, padlock.HoldAtLeast(t.atLeast))
+	}
 	if t.limit > 0 {
 		opts = append(opts, padlock.HoldAtMost(t.limit))
 	}
@@ -125,7 +128,7 @@ func (t *turn) options() []padlock.Option {
 // logRefusal pauses before the worker sends its next request.
 func (w *worker) logRefusal(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
-	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, With: w.with(&t), Err: kind})
+	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Keep: int64(t.atLeast), With: w.with(&t), Err: kind})
 	if kind != "held" {
 		pause(ctx, 20*time.Millisecond)
 	}
@@ -136,7 +139,7 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
 	e.At = clockNow()
 	e.Name, e.Slots, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = h.Name(), t.slots, h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
-	e.Until, e.With = claim(lock), w.with(&t)
+	e.Until, e.Keep, e.With = claim(lock), int64(t.atLeast), w.with(&t)
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {

@@ -25,10 +25,9 @@ func open(srv *server) *store {
 }
 
 func openOn(d advisory.Dialect[*session]) *advisory.Store[*session] {
-	return advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{
-		Store: "fake-advisory", SafeClockJump: driver.PromiseYes, SafeEviction: driver.PromiseYes,
-		Bound: driver.BoundToConnection, LossDelay: time.Second, Fence: driver.FenceDurable,
-	}})
+	c := advisory.Config{MaxHolds: 2000, LossDelay: time.Second}
+	c.Guarantees = c.Promises("fake-advisory", time.Minute)
+	return advisory.New(d, c)
 }
 
 // The kit keeps the contract on a server without faults of its own, with connections that are cut

@@ -221,6 +221,7 @@ func (d *counter) Connect(ctx context.Context, _ func() []*counted) (*counted, e
 }
 
 func (d *counter) Key(name string) string { return name }
+func (d *counter) Place() (string, any) { return "", d }
 
 func intent(l advisory.Lock) string { return "intent " + l.Key }
 

@@ -60,8 +60,11 @@ type Dialect[C Session] interface {
 	// clients, so Connect compares the new session with theirs, and returns ErrInvalid if it is one
 	// of them. No lock has been asked for, so no error is ErrUncertain.
 	Connect(ctx context.Context, others func() []C) (C, error)
-	// Key returns what the server locks for a name. It is called after the first Connect only.
+	// Key returns what the server locks for a name.
 	Key(name string) string
+	// Place returns what the server said of itself when it was asked, or "", and a value that is
+	// equal if two stores reach their servers in one way.
+	Place() (known string, way any)
 
 	// Try makes one try for a lock. An error says whether the session has the lock:
 	//

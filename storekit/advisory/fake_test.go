@@ -240,3 +240,4 @@ func (d *dialect) Version(*session) (int, error)                                
 func (d *dialect) MakeTable(*session, bool) error                                  { return nil }
 func (d *dialect) SweepDue(*session, time.Duration) (bool, error)                  { return false, nil }
 func (d *dialect) Sweep(*session, string, int, time.Duration) (int, string, error) { return 0, "", nil }
+func (d *dialect) Place() (string, any)                                            { return "", d.srv }

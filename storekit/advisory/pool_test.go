@@ -159,11 +159,11 @@ func pruneOfALargeTable(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
-	first, err := advisory.Prune(ctx, s)
+	first, err := s.Prune(ctx)
 	if first != 1000 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d rows were removed until the context ended, %v; want two batches of 500", first, err)
 	}
-	if n, err := advisory.Prune(t.Context(), s); n != 4000 || err != nil {
+	if n, err := s.Prune(t.Context()); n != 4000 || err != nil {
 		t.Errorf("%d rows were removed, %v; want the other 4,000", n, err)
 	}
 }

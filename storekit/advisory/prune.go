@@ -2,10 +2,12 @@ package advisory
 
 import "context"
 
-// Prune removes the rows of names that nobody uses and whose last fence is older than Config.Keep.
-// It returns how many rows it removed. If ctx ends, Prune finishes the statement that is running.
+// Prune removes the rows of names that nobody uses and whose last fence is older than the option
+// Keep says. It returns how many rows it removed. If such a name is used again, its next fence is
+// still higher than its last one. The store also prunes by itself, in the background. Prune needs
+// the right to DELETE. It may take long. If ctx ends, Prune finishes the statement that is running.
 // It then returns the error of ctx, and how many rows it has removed.
-func Prune[C Session](ctx context.Context, s *Store[C]) (int, error) {
+func (s *Store[C]) Prune(ctx context.Context) (int, error) {
 	if err := s.calls.Begin(ctx); err != nil {
 		return 0, err
 	}

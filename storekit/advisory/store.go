@@ -15,26 +15,70 @@ import (
 // TableVersion is the version of the tables of fences. The row of the version has it as its fence.
 const TableVersion = 1
 
-// Config says what is known about a store before it has a connection. New checks none of the fields
-// and returns no error for one; the store that makes the Config checks what its users give.
+// Config says what is known about a store before it has a connection. New and Open check none of the
+// fields; Check returns an error for some.
 type Config struct {
-	// Guarantees is required.
+	// Guarantees is required; see [Config.Promises].
 	Guarantees driver.Guarantees
-	// MaxHolds is how many holds the store may have at once. They are spread evenly over the
-	// connections, and each connection may have at least one; so 0 or less is no error.
+	// LossDelay is the longest time until a holder learns that its connection has ended. It is
+	// required, and at most 1 h; otherwise Check returns driver.ErrInvalid.
+	LossDelay time.Duration
+	// NoFences leaves the fences and their table out. Without it, every lock has a fence.
+	NoFences bool
+	// MaxHolds is how many holds the store may have at once. It is required, and at least 1;
+	// otherwise Check returns driver.ErrInvalid. They are spread evenly over the connections, and
+	// each connection may have at least one.
 	MaxHolds int
 	// Keep says how long a row stays in the table of fences: 24 hours if it is 0, and for ever if
-	// it is less. It should be at least 65 minutes, which nothing checks; see the function Keep.
+	// it is less. It should be at least 65 minutes; less is no error, see the function Keep.
 	Keep time.Duration
-	// SweepNever is for a store that is opened only to be examined.
-	SweepNever bool
+	// Lazy lets Open send nothing. Without it, Open checks the server.
+	Lazy bool
+	// Lenient is for a store that is opened only to be examined. Without it, the store sweeps the
+	// table.
+	Lenient bool
 	// CheckName, if not nil, returns ErrInvalid for names that have no key.
 	CheckName func(name string) error
 }
 
+// Check returns driver.ErrInvalid for a LossDelay below least or above an hour, and for a MaxHolds
+// below 1. Open does not call it.
+func (c *Config) Check(least time.Duration) error {
+	switch {
+	case c.LossDelay < least || c.LossDelay > time.Hour:
+		return storekit.Invalidf("LossDelay is %v; it is %.0f s to 1 h", c.LossDelay, least.Seconds())
+	case c.MaxHolds < 1:
+		return storekit.Invalidf("MaxHolds is %d; it is at least 1", c.MaxHolds)
+	}
+	return nil
+}
+
+// Promises returns what every store of this package promises. frees is the time after which the
+// server frees the locks of a silent process.
+func (c *Config) Promises(store string, frees time.Duration) driver.Guarantees {
+	g := driver.Guarantees{
+		Store:         store,
+		SafeClockJump: driver.PromiseYes,
+		SafeEviction:  driver.PromiseYes,
+		Bound:         driver.BoundToConnection,
+		Fence:         driver.FenceDurable,
+		LossDelay:     c.LossDelay,
+		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
+		Notes: []string{
+			"All holds of a connection end when it ends.",
+			"The server frees the locks of a process that is stopped, or whose machine died, after " + frees.String() + ".",
+		},
+	}
+	if c.NoFences {
+		g.Fence = driver.FenceNone
+		g.Lacks |= driver.AbilityList // the names stand in the table of fences
+	}
+	return g
+}
+
 // Store keeps locks that end with their connection. It is safe for concurrent use. It implements
-// driver.Store, driver.Waiter, driver.FenceRaiser and the Inspect of driver.Admin, and has no other
-// methods, because the stores for a server embed it. A dialect finds its other functions in this
+// driver.Store, driver.Waiter, driver.FenceRaiser, driver.Places and driver.Admin without List. The
+// stores for a server embed it, so everything that only a dialect needs is a function of this
 // package.
 type Store[C Session] struct {
 	dialect Dialect[C]
@@ -48,6 +92,20 @@ type Store[C Session] struct {
 
 	preparing sync.Mutex
 	ready     atomic.Bool // the server was checked, and the table of fences exists
+}
+
+// Open returns a store. Unless it is lazy, it checks the server, and makes the table of fences if it
+// is missing.
+func Open[C Session](ctx context.Context, d Dialect[C], cfg Config) (*Store[C], error) {
+	s := New(d, cfg)
+	if cfg.Lazy {
+		return s, nil
+	}
+	if err := Prepare(ctx, s); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // New returns a store. It sends nothing; see [Prepare].
@@ -100,7 +158,7 @@ func (s *Store[C]) useTable(c C) error {
 	if err == nil && version == 0 {
 		err = storekit.Failure(s.dialect.MakeTable(c, false))
 	}
-	if keep := keepFor(s.cfg.Keep); err == nil && keep > 0 && !s.cfg.SweepNever {
+	if keep := keepFor(s.cfg.Keep); err == nil && keep > 0 && !s.cfg.Lenient {
 		s.calls.Work.Go(s.sweeper(keep).background)
 	}
 	return err

@@ -48,7 +48,7 @@ type conn struct {
 }
 
 func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
-	c := &conn{sc: sc, socket: socket, mark: newMark(), kick: make(chan struct{}, 1), every: cfg.pingEvery(), keep: cfg.sessionTimeout / 3, limit: cfg.limit(), lenient: cfg.lenient}
+	c := &conn{sc: sc, socket: socket, mark: newMark(), kick: make(chan struct{}, 1), every: cfg.pingEvery(), keep: cfg.sessionTimeout / 3, limit: cfg.limit(), lenient: cfg.Lenient}
 	c.bound, c.end = context.WithCancelCause(context.Background())
 	return c
 }

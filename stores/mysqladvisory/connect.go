@@ -18,10 +18,9 @@ import (
 // A dialer takes connections from the pool and sets up their sessions. It never gives a connection
 // back to the pool.
 type dialer struct {
-	db       *sql.DB
-	cfg      *config
-	server   atomic.Pointer[string] // names the server, to distinguish it from others
-	database atomic.Pointer[string] // the database of the first connection
+	db     *sql.DB
+	cfg    *config
+	server atomic.Pointer[string] // names the server, to distinguish it from others
 }
 
 type dialedKey struct{}
@@ -74,6 +73,9 @@ func (d *dialer) setUp(c *conn) error {
 	if err == nil && !r.isOne(4) {
 		err = errNull
 	}
+	if err == nil && !r[1].Valid && d.cfg.schema == "" && !d.cfg.NoFences {
+		err = storekit.Invalidf("the connection has no database for the table of fences; name one, or leave fences out (NoFences, fences=no)")
+	}
 	if err == nil {
 		err = c.checkSession(true, r[3].String)
 	}
@@ -84,14 +86,13 @@ func (d *dialer) setUp(c *conn) error {
 	if err != nil {
 		return err
 	}
-	if len(rows) == 1 && strings.EqualFold(rows[0][1].String, "ON") && !d.cfg.lenient {
+	if len(rows) == 1 && strings.EqualFold(rows[0][1].String, "ON") && !d.cfg.Lenient {
 		return errGalera
 	}
-	if _, err := c.exec(setUp(mariaDB, d.cfg.sessionTimeout, d.cfg.lossDelay/5)); err != nil {
+	if _, err := c.exec(setUp(mariaDB, d.cfg.sessionTimeout, d.cfg.pingEvery())); err != nil {
 		return err
 	}
 	d.server.Store(&c.server)
-	d.database.CompareAndSwap(nil, &r[1].String)
 	return nil
 }
 

@@ -22,33 +22,22 @@ const (
 )
 
 // A dialect says to MySQL and MariaDB what package advisory wants.
-type dialect struct{ dialer }
+type dialect struct {
+	dialer
+	sql statements
+}
 
 var _ advisory.Dialect[*conn] = (*dialect)(nil)
 
-// database returns the database that has the table of fences. The locks of different databases have
-// different names in the server. It is called after the first connection was made.
-func (d *dialect) database() string {
-	if d.cfg.schema != "" {
-		return d.cfg.schema
-	}
-	return *d.dialer.database.Load()
-}
-
 // Key implements advisory.Dialect.
-func (d *dialect) Key(name string) string {
-	k := keyring{d.cfg.symfony, d.cfg.namespace, d.database()}
-	return k.lockName(name)
-}
+func (d *dialect) Key(name string) string { return lockName(name) }
 
-// statements returns the statements about the table of fences.
-func (d *dialect) statements() (*statements, error) {
-	database := d.database()
-	if database == "" {
-		return nil, storekit.Invalidf("the connection has no database for the table of fences; name one, or leave fences out (NoFences, fences=no)")
+// Place implements advisory.Dialect.
+func (d *dialect) Place() (known string, way any) {
+	if server := d.server.Load(); server != nil {
+		known = *server
 	}
-	table, err := fenceTable(database)
-	return &statements{table}, err
+	return known, d.db
 }
 
 // Try implements advisory.Dialect.
@@ -101,11 +90,11 @@ var errCanceled = errors.New("a wait was canceled")
 
 // mint returns a new fence for a lock that the session has. Without fences it returns 0.
 func (d *dialect) mint(c *conn, l advisory.Lock, r *driver.Request) (uint64, error) {
-	if d.cfg.noFences {
+	if d.cfg.NoFences {
 		return 0, nil
 	}
-	fence, err := d.write(c, r.Holder, func(sql *statements, holder string) string {
-		return sql.mint(l.Key, r.FenceAbove, r.Name, c.mark, holder)
+	fence, err := d.write(c, r.Holder, func(holder string) string {
+		return d.sql.mint(l.Key, r.FenceAbove, r.Name, c.mark, holder)
 	})
 	if err == nil && fence == 0 {
 		err = driver.ErrFencesUsedUp
@@ -115,16 +104,12 @@ func (d *dialect) mint(c *conn, l advisory.Lock, r *driver.Request) (uint64, err
 
 // write runs a statement that writes a row with a holder into the table of fences. It returns the
 // last inserted id.
-func (d *dialect) write(c *conn, h driver.Holder, statement func(sql *statements, holder string) string) (id int64, err error) {
-	sql, err := d.statements()
-	if err != nil {
-		return 0, err
-	}
+func (d *dialect) write(c *conn, h driver.Holder, statement func(holder string) string) (id int64, err error) {
 	holder, err := json.Marshal(h)
 	if err != nil {
 		return 0, err
 	}
-	text := statement(sql, string(holder))
+	text := statement(string(holder))
 	id, err = c.exec(text)
 	for range 3 { // after a deadlock, the server has undone the statement, and it can be sent again
 		if !hasNumber(err, deadlock) {
@@ -171,8 +156,8 @@ func (d *dialect) Verify(c *conn, l advisory.Lock) error {
 
 // RaiseFence implements advisory.Dialect.
 func (d *dialect) RaiseFence(c *conn, l advisory.Lock, h driver.Holder, fence uint64) error {
-	_, err := d.write(c, h, func(sql *statements, holder string) string {
-		return sql.raiseFence(l.Key, fence, l.Name, c.mark, holder)
+	_, err := d.write(c, h, func(holder string) string {
+		return d.sql.raiseFence(l.Key, fence, l.Name, c.mark, holder)
 	})
 	return err
 }
@@ -197,11 +182,7 @@ func (d *dialect) LooksFree(c *conn, l advisory.Lock, _ bool) (bool, error) {
 
 // Version implements advisory.Table.
 func (d *dialect) Version(c *conn) (int, error) {
-	sql, err := d.statements()
-	if err != nil {
-		return 0, err
-	}
-	rows, err := c.query(sql.fence(versionRow))
+	rows, err := c.query(d.sql.fence(versionRow))
 	switch {
 	case hasNumber(err, noTable):
 		return 0, nil
@@ -215,10 +196,7 @@ func (d *dialect) Version(c *conn) (int, error) {
 
 // MakeTable implements advisory.Table.
 func (d *dialect) MakeTable(c *conn, exists bool) error {
-	statements, err := Schema(d.database())
-	if err != nil {
-		return err
-	}
+	statements := d.sql.makeTable()
 	if exists {
 		statements = statements[1:]
 	}
@@ -232,21 +210,13 @@ func (d *dialect) MakeTable(c *conn, exists bool) error {
 
 // SweepDue implements advisory.Table.
 func (d *dialect) SweepDue(c *conn, every time.Duration) (bool, error) {
-	sql, err := d.statements()
-	if err != nil {
-		return false, err
-	}
-	at, err := c.exec(sql.dueSweep(every))
+	at, err := c.exec(d.sql.dueSweep(every))
 	return err == nil && at != 0, err
 }
 
 // Sweep implements advisory.Table.
 func (d *dialect) Sweep(c *conn, after string, batch int, keep time.Duration) (removed int, last string, err error) {
-	sql, err := d.statements()
-	if err != nil {
-		return 0, "", err
-	}
-	rows, err := c.query(sql.oldRows(after, batch, keep))
+	rows, err := c.query(d.sql.oldRows(after, batch, keep))
 	if err != nil {
 		return 0, "", err
 	}
@@ -262,7 +232,7 @@ func (d *dialect) Sweep(c *conn, after string, batch int, keep time.Duration) (r
 	if len(old) == 0 {
 		return 0, last, nil
 	}
-	_, err = c.exec(sql.removeRows(old, keep))
+	_, err = c.exec(d.sql.removeRows(old, keep))
 	if err != nil {
 		return 0, "", err
 	}

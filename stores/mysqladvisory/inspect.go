@@ -3,8 +3,6 @@ package mysqladvisory
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -16,24 +14,12 @@ import (
 // List implements driver.Admin. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	d := s.dialect
-	if d.cfg.noFences {
-		return nil, fmt.Errorf("%w: the server knows hashes only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
-	}
-	return advisory.AskReady(ctx, s.kit, func(c *conn) ([]driver.State, error) {
-		sql, err := d.statements()
-		if err != nil {
-			return nil, err
-		}
-		rows, err := c.query(sql.holdersOf(prefix))
+	return advisory.List(ctx, s.kit, func(c *conn) ([]driver.State, error) {
+		rows, err := c.query(s.dialect.sql.holdersOf(prefix))
 		var states []driver.State
 		for _, r := range rows {
-			name := r[5].String
-			if d.Key(name) != r[6].String { // of another namespace
-				continue
-			}
-			hold, _ := d.read(c, r)
-			states = append(states, driver.State{Name: name, Waiters: -1, Fence: r.number(1), Holds: []driver.Hold{hold}})
+			hold, _ := holdOf(c, r)
+			states = append(states, driver.State{Name: r[5].String, Waiters: -1, Fence: r.number(1), Holds: []driver.Hold{hold}})
 		}
 		return states, needsTable(err)
 	})
@@ -47,19 +33,15 @@ const recordPause = 3 * time.Millisecond
 // Without that table, only the host of the session is known, and only if the user may see the
 // session.
 func (d *dialect) Holders(c *conn, l advisory.Lock) ([]driver.Hold, uint64, error) {
-	if d.cfg.noFences {
+	if d.cfg.NoFences {
 		r, err := c.queryOne(owner(l.Key))
 		if err != nil || !r[0].Valid {
 			return nil, 0, err
 		}
-		return []driver.Hold{d.session(c, r[0].String)}, 0, nil
-	}
-	sql, err := d.statements()
-	if err != nil {
-		return nil, 0, err
+		return []driver.Hold{session(c, r[0].String)}, 0, nil
 	}
 	for again := false; ; again = true {
-		rows, err := c.query(sql.holder(l.Key))
+		rows, err := c.query(d.sql.holder(l.Key))
 		if err != nil || len(rows) != 1 {
 			return nil, 0, needsTable(err)
 		}
@@ -67,7 +49,7 @@ func (d *dialect) Holders(c *conn, l advisory.Lock) ([]driver.Hold, uint64, erro
 		if !rows[0][0].Valid {
 			return nil, fence, nil
 		}
-		hold, current := d.read(c, rows[0])
+		hold, current := holdOf(c, rows[0])
 		if current || again {
 			return []driver.Hold{hold}, fence, nil
 		}
@@ -75,14 +57,14 @@ func (d *dialect) Holders(c *conn, l advisory.Lock) ([]driver.Hold, uint64, erro
 	}
 }
 
-// read returns the hold that r describes. The first column is the number of the session that has
+// holdOf returns the hold that r describes. The first column is the number of the session that has
 // the lock. The next columns are holderColumns, which come from the row that the last holder wrote.
-// If another session wrote that row, it does not describe the present holder. Then read returns
+// If another session wrote that row, it does not describe the present holder. Then holdOf returns
 // false, and the hold contains only what the server knows about the session.
-func (d *dialect) read(c *conn, r row) (hold driver.Hold, current bool) {
+func holdOf(c *conn, r row) (hold driver.Hold, current bool) {
 	if r[0] != r[4] {
-		hold = d.session(c, r[0].String)
-		hold.Foreign = d.cfg.symfony // in padlock's own layout, no other program takes these locks
+		hold = session(c, r[0].String)
+		hold.Foreign = true
 		return hold, false
 	}
 	var holder driver.Holder
@@ -91,7 +73,7 @@ func (d *dialect) read(c *conn, r row) (hold driver.Hold, current bool) {
 }
 
 // session describes a session. Its host is known if the user may see the session.
-func (d *dialect) session(c *conn, id string) driver.Hold {
+func session(c *conn, id string) driver.Hold {
 	hold := driver.Hold{Holder: driver.Holder{Label: "session " + id + " of MySQL"}}
 	if rows, err := c.query(hostOf(id)); err == nil && len(rows) == 1 {
 		hold.Host = rows[0][0].String
@@ -100,9 +82,4 @@ func (d *dialect) session(c *conn, id string) driver.Hold {
 		}
 	}
 	return hold
-}
-
-// Break implements driver.Admin: no session can end the lock of another one.
-func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
-	return 0, errors.ErrUnsupported
 }

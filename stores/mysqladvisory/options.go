@@ -12,46 +12,30 @@ import (
 type Option func(*config)
 
 type config struct {
-	symfony        bool
-	namespace      string
-	noFences       bool
+	advisory.Config
 	schema         string
-	lossDelay      time.Duration
 	sessionTimeout time.Duration
-	lazy           bool
-	lenient        bool
-	maxHolds       int
-	keep           time.Duration
 	ownsDB         bool
 }
 
 func defaults() config {
-	return config{lossDelay: 5 * time.Second, sessionTimeout: 30 * time.Second, maxHolds: 2000}
+	return config{Config: advisory.Config{LossDelay: 5 * time.Second, MaxHolds: 2000}, sessionTimeout: 30 * time.Second}
 }
 
 // NoFences turns fences off. The store then needs no table and no privileges. But a holder that has
 // lost its connection may continue to write to the resource, and nothing prevents it. Other
 // processes see only the host of a holder. Without it, every lock has a fence.
-func NoFences() Option { return func(c *config) { c.noFences = true } }
-
-// SymfonyLayout uses the same locks as the MysqlStore of PHP's Symfony (since 8.2). As in PHP,
-// MySQL gets the SHA-256 hash of each name. All databases of a server share these locks. Without
-// it, MySQL gets a hash of padlock's own, which contains the database and the Namespace.
-func SymfonyLayout() Option { return func(c *config) { c.symfony = true } }
-
-// Namespace separates the names from those of other namespaces in the same database: any text. The
-// default is the empty text. With SymfonyLayout, Open returns driver.ErrInvalid unless it is empty.
-func Namespace(name string) Option { return func(c *config) { c.namespace = name } }
+func NoFences() Option { return func(c *config) { c.NoFences = true } }
 
 // InSchema sets the database that contains the table of fences. The default is the database of the
-// connection. Stores with different databases do not see each other's locks. Its name has letters,
-// digits, _, - and $; otherwise Open returns driver.ErrInvalid.
+// connection. Programs that compare fences must have one table. The name has letters, digits, _, -
+// and $; otherwise Open returns driver.ErrInvalid.
 func InSchema(database string) Option { return func(c *config) { c.schema = database } }
 
 // LossDelay sets the longest time until a holder learns that its connection has ended. The default
 // is 5 s. The time is from 2 s to 1 h; otherwise Open returns driver.ErrInvalid. The store pings
 // the server if a connection with holds was silent for a fifth of the LossDelay.
-func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
+func LossDelay(d time.Duration) Option { return func(c *config) { c.LossDelay = d } }
 
 // SessionTimeout sets the time after which the server frees the locks of a silent process, for
 // example one that was stopped or whose machine died. The default is 30 s. It is a whole number of
@@ -61,65 +45,45 @@ func SessionTimeout(d time.Duration) Option { return func(c *config) { c.session
 // MaxHolds sets how many holds the store may have at once. The default is 2,000. Further calls of
 // Acquire return driver.ErrUnavailable. The store rounds the number down to a multiple of 4, but
 // not below 4. The number is at least 1; otherwise Open returns driver.ErrInvalid.
-func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
+func MaxHolds(n int) Option { return func(c *config) { c.MaxHolds = n } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the
 // name's last fence. The default is 24 hours. The time is at least 65 minutes: less counts as 65
 // minutes, and there is no error. With 0 or less, no row is ever removed. One of the processes that
 // share the table removes old rows in the background, at most 500 a second.
-func Keep(d time.Duration) Option { return func(c *config) { c.keep = advisory.Keep(d) } }
+func Keep(d time.Duration) Option { return func(c *config) { c.Config.Keep = advisory.Keep(d) } }
 
 // Lazy opens the store without a request to the server, which may be down. Without it, Open
 // connects and checks the server.
-func Lazy() Option { return func(c *config) { c.lazy = true } }
+func Lazy() Option { return func(c *config) { c.Lazy = true } }
 
 func (c *config) check() error {
-	switch {
-	case c.lossDelay < 2*time.Second || c.lossDelay > time.Hour:
-		return storekit.Invalidf("LossDelay is %v; it is 2 s to 1 h", c.lossDelay)
-	case c.sessionTimeout < 2*c.lossDelay || c.sessionTimeout > 24*time.Hour || c.sessionTimeout%time.Second != 0:
-		return storekit.Invalidf("SessionTimeout is %v; it is whole seconds, at least twice the LossDelay (%v) and at most 24 h", c.sessionTimeout, c.lossDelay)
-	case c.maxHolds < 1:
-		return storekit.Invalidf("MaxHolds is %d; it is at least 1", c.maxHolds)
-	case c.symfony && c.namespace != "":
-		return storekit.Invalidf("Namespace: Symfony's layout has none; leave it out")
-	case c.schema != "":
-		_, err := fenceTable(c.schema)
+	if err := c.Check(2 * time.Second); err != nil {
 		return err
 	}
-	return nil
+	if c.sessionTimeout < 2*c.LossDelay || c.sessionTimeout > 24*time.Hour || c.sessionTimeout%time.Second != 0 {
+		return storekit.Invalidf("SessionTimeout is %v; it is whole seconds, at least twice the LossDelay (%v) and at most 24 h", c.sessionTimeout, c.LossDelay)
+	}
+	_, err := fenceTable(c.schema)
+	return err
 }
 
 // pingEvery is how long a connection with holds may be silent before the store pings the server.
-func (c *config) pingEvery() time.Duration { return c.lossDelay / 5 }
+func (c *config) pingEvery() time.Duration { return c.LossDelay / 5 }
 
 // limit is how long a statement may take, unless it waits for a lock. When a connection is silent,
 // the store pings the server after at most 0.3 × LossDelay. The ping takes at most 0.6 × LossDelay.
 // So the store knows within the LossDelay that a connection has ended. limit is less than
 // driver.MaxSilence.
-func (c *config) limit() time.Duration { return min(c.lossDelay*3/5, 4*time.Second) }
+func (c *config) limit() time.Duration { return min(c.LossDelay*3/5, 4*time.Second) }
 
 func (c *config) guarantees() driver.Guarantees {
-	g := driver.Guarantees{
-		Store:         "mysql-advisory",
-		SafeClockJump: driver.PromiseYes,
-		SafeEviction:  driver.PromiseYes,
-		Bound:         driver.BoundToConnection,
-		Fence:         driver.FenceDurable,
-		LossDelay:     c.lossDelay,
-		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
-		DeadWaiter:    deadWaiter,
-		Notes: []string{
-			"All holds of a connection end when it ends.",
-			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.sessionTimeout.String() + ".",
-			"A lock excludes only the clients of one server: Galera clusters and read-only servers are refused.",
-			"A proxy that shares sessions between clients breaks the locks; it is refused if it is noticed.",
-			"MySQL is untested; the tests run with MariaDB 10.11.",
-		},
-	}
-	if c.noFences {
-		g.Fence = driver.FenceNone
-		g.Lacks |= driver.AbilityList // the names stand in the table of fences
-	}
+	g := c.Promises("mysql-advisory", c.sessionTimeout)
+	g.DeadWaiter = deadWaiter
+	g.Notes = append(g.Notes,
+		"A lock excludes only the clients of one server: Galera clusters and read-only servers are refused.",
+		"A proxy that shares sessions between clients breaks the locks; it is refused if it is noticed.",
+		"MySQL is untested; the tests run with MariaDB 10.11.",
+	)
 	return g
 }

@@ -1,14 +1,15 @@
 package mysqladvisory
 
 import (
+	"regexp"
 	"strconv"
 
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
-// These rows of the table are about the table itself. No lock has such a name: padlock's names have
-// a colon after the first word, and Symfony's names are hexadecimal.
+// These rows of the table are about the table itself. No lock has such a name, since the names of
+// locks are hexadecimal.
 const (
 	versionRow = "padlock version"
 	sweepRow   = "padlock sweep"
@@ -23,24 +24,28 @@ func Schema(database string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return (&statements{table}).makeTable(), nil
+}
+
+func (s *statements) makeTable() []string {
 	return []string{
-		"CREATE TABLE IF NOT EXISTS " + table +
+		"CREATE TABLE IF NOT EXISTS " + s.table +
 			" (lock_name varbinary(64) NOT NULL PRIMARY KEY, fence bigint NOT NULL, name varbinary(1024) NOT NULL," +
 			" session varbinary(64) NOT NULL, since bigint NOT NULL, holder blob NOT NULL) ENGINE=InnoDB",
-		"INSERT INTO " + table + " (lock_name, fence, name, session, since, holder) VALUES ('" + versionRow + "', " +
+		"INSERT INTO " + s.table + " (lock_name, fence, name, session, since, holder) VALUES ('" + versionRow + "', " +
 			strconv.Itoa(advisory.TableVersion) + ", 'version of this table', '-', 0, '') ON DUPLICATE KEY UPDATE fence = fence",
-	}, nil
+	}
 }
+
+var databaseName = regexp.MustCompile("^[A-Za-z0-9_$-]+$")
 
 // fenceTable returns the name of the table with its database.
 func fenceTable(database string) (string, error) {
 	if database == "" {
 		return "`padlock_fences`", nil
 	}
-	for _, c := range database {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '$' {
-			return "", storekit.Invalidf("the name of the database %q has a character other than letters, digits, _, - and $", database)
-		}
+	if !databaseName.MatchString(database) {
+		return "", storekit.Invalidf("the name of the database %q has a character other than letters, digits, _, - and $", database)
 	}
 	return "`" + database + "`.`padlock_fences`", nil
 }

@@ -20,7 +20,7 @@ const example = "mysql+advisory://localhost/shop"
 func (o Opener) Scheme() driver.Scheme {
 	return driver.Scheme{
 		Names:       schemes,
-		Help:        "named locks (GET_LOCK) of a MySQL or MariaDB server, which end with the connection",
+		Help:        "named locks (GET_LOCK) of a MySQL or MariaDB server, shared with PHP, which end with the connection",
 		Example:     example,
 		Guarantees:  usualPromises,
 		Open:        storeurl.Opens(o.fromURL, Lazy(), lenient),
@@ -46,7 +46,7 @@ func (o Opener) fromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store
 }
 
 // lenient is for a store that is opened only to be examined.
-func lenient(c *config) { c.lenient = true }
+func lenient(c *config) { c.Lenient = true }
 
 // schema returns the statements that create the table of fences.
 func (o Opener) schema(u *url.URL) ([]string, error) {
@@ -55,7 +55,7 @@ func (o Opener) schema(u *url.URL) ([]string, error) {
 		return nil, err
 	}
 	c, err := t.config()
-	if err != nil || c.noFences {
+	if err != nil || c.NoFences {
 		return nil, err
 	}
 	if c.schema == "" {
@@ -84,9 +84,5 @@ func foreignDSN(text string) string {
 }
 
 func fromSymfony(dsn string) (*url.URL, error) {
-	u, err := storeurl.FromDatabaseDSN(schemes[0], dsn, "unix_socket")
-	if err != nil {
-		return nil, err
-	}
-	return storeurl.InSymfonyLayout(u, u.Query())
+	return storeurl.FromDatabaseDSN(schemes[0], dsn, "unix_socket")
 }

@@ -136,7 +136,7 @@ func (s *statements) holder(key string) string {
 // holdersOf makes the statement that reads the holders of all locks whose names begin with a
 // prefix.
 func (s *statements) holdersOf(prefix string) string {
-	return "SELECT IS_USED_LOCK(f.lock_name) owner" + holderColumns + ", f.name, f.lock_name FROM " + s.table + " f" +
+	return "SELECT IS_USED_LOCK(f.lock_name) owner" + holderColumns + ", f.name FROM " + s.table + " f" +
 		" WHERE LEFT(f.name, " + strconv.Itoa(len(prefix)) + ") = " + text(prefix) + " HAVING owner IS NOT NULL ORDER BY f.name"
 }
 

@@ -38,9 +38,7 @@ type Opener struct {
 //
 // The URL may have these parameters, and those of the driver ([Opener].Parameters):
 //
-//	layout=symfony             SymfonyLayout; the default is layout=hash
 //	fences=no                  NoFences
-//	namespace=TEXT             Namespace
 //	schema=NAME                InSchema
 //	loss-delay=DURATION        LossDelay
 //	session-timeout=DURATION   SessionTimeout
@@ -80,10 +78,8 @@ func (o Opener) form() *storeurl.Form[Option] {
 	return &storeurl.Form[Option]{
 		Schemes: schemes, Example: example, Others: o.Parameters,
 		Params: map[string]storeurl.Param[Option]{
-			"layout":          storeurl.Symfony("hash", SymfonyLayout()),
 			"fences":          storeurl.IfNo(NoFences()),
 			"lazy":            storeurl.IfYes(Lazy()),
-			"namespace":       storeurl.Text(Namespace),
 			"loss-delay":      storeurl.Duration(LossDelay),
 			"session-timeout": storeurl.Duration(SessionTimeout),
 			"max-holds":       storeurl.Count(MaxHolds),
@@ -106,7 +102,7 @@ func parse(u *url.URL, o Opener) (*target, error) {
 	t := &target{u: &r.URL, opts: r.Opts, password: r.Password}
 	if c, err := t.config(); err != nil {
 		return nil, err
-	} else if !c.noFences && c.schema == "" && strings.Trim(u.Path, "/") == "" {
+	} else if !c.NoFences && c.schema == "" && strings.Trim(u.Path, "/") == "" {
 		return nil, storekit.Invalidf("the URL names no database for the table of fences; write %s://HOST/DATABASE, or leave fences out (fences=no)", schemes[0])
 	}
 	return t, nil

@@ -120,13 +120,13 @@ func (d *dialer) setUp(c *conn) error {
 	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
 	settings := [][2]string{
 		{"idle_session_timeout", ms(d.cfg.sessionTimeout())}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
-		{"lock_timeout", ms(d.cfg.lossDelay / 5)}, // limits the wait for a row of the table of fences
+		{"lock_timeout", ms(d.cfg.LossDelay / 5)}, // limits the wait for a row of the table of fences
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
 		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
 		{"client_connection_check_interval", "1s"},
 		// These settings are about the server's own connection, which behind a proxy or a pooler is
 		// not the client's. They end the session of a client that waits in the queue.
-		{"tcp_keepalives_idle", seconds(d.cfg.lossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.lossDelay / 3)}, {"tcp_keepalives_count", "3"},
+		{"tcp_keepalives_idle", seconds(d.cfg.LossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.LossDelay / 3)}, {"tcp_keepalives_count", "3"},
 		{"tcp_user_timeout", ms(d.cfg.sessionTimeout())},
 	}
 	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery(), current_database()"
@@ -138,7 +138,7 @@ func (d *dialer) setUp(c *conn) error {
 		return err
 	}
 	row := rows[0]
-	if string(row[2]) == "t" && !d.cfg.lenient {
+	if string(row[2]) == "t" && !d.cfg.Lenient {
 		return fmt.Errorf("%w: the server is a standby, whose locks the primary does not see; connect to the primary (target_session_attrs=read-write)", driver.ErrUnavailable)
 	}
 	pid, _ := strconv.ParseUint(string(row[0]), 10, 32)

@@ -61,7 +61,7 @@ func (d *dialect) Promote(c *conn, l advisory.Lock, r *driver.Request) (g adviso
 			return g, nil
 		}
 	}
-	if err == nil && !d.cfg.noFences {
+	if err == nil && !d.cfg.NoFences {
 		g.Fence, err = d.mint(c, l, false, r)
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func release(c *conn, key []byte, why error) error {
 // sessions that wait for it.
 func (d *dialect) Demote(c *conn, l advisory.Lock) error {
 	key := []byte(l.Key)
-	if !d.cfg.noFences {
+	if !d.cfg.NoFences {
 		// Readers that join from now on get the same fence.
 		if _, err := c.exec(&d.sql.toShared, key); err != nil {
 			return needsTable(err)

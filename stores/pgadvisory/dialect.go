@@ -26,6 +26,12 @@ var _ interface {
 // Key implements advisory.Dialect. It is the number of the lock.
 func (d *dialect) Key(name string) string { return string(number(d.cfg.keys.lockNumber(name))) }
 
+// Place implements advisory.Dialect. Some servers do not tell every user their identifier.
+func (d *dialect) Place() (known string, way any) {
+	known, _ = d.system.Load().(string)
+	return known, [2]any{d.server.Host, d.server.Port}
+}
+
 func (d *dialect) intent(l advisory.Lock) []byte { return number(d.cfg.keys.intent(l.Name)) }
 
 func index(shared bool) int {
@@ -50,7 +56,7 @@ func (d *dialect) withTable(c *conn, f func() error) error {
 // Try implements advisory.Dialect.
 func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	params := [][]byte{[]byte(l.Key)}
-	if !d.cfg.noFences {
+	if !d.cfg.NoFences {
 		params = append(params, number(int64(r.FenceAbove)), bytea(r.Name))
 	}
 	if r.Shared {
@@ -64,7 +70,7 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 	switch {
 	case err != nil || len(rows) == 0 || string(rows[0][0]) != "t":
 		return advisory.Grant{}, err
-	case d.cfg.noFences:
+	case d.cfg.NoFences:
 		return advisory.Grant{Granted: true}, nil
 	case rows[0][1] == nil || parse(rows[0][1]) >= driver.MaxFence:
 		return advisory.Grant{}, driver.ErrFencesUsedUp
@@ -97,7 +103,7 @@ func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver
 			return advisory.Grant{}, nil
 		}
 	}
-	if err != nil || d.cfg.noFences {
+	if err != nil || d.cfg.NoFences {
 		return advisory.Grant{Granted: err == nil}, err
 	}
 	fence, err := d.mint(c, l, r.Shared, r)
@@ -176,7 +182,7 @@ func (d *dialect) Holders(c *conn, l advisory.Lock) (holds []driver.Hold, fence 
 	for _, row := range rows {
 		holds = append(holds, holder(row))
 	}
-	if err != nil || d.cfg.noFences {
+	if err != nil || d.cfg.NoFences {
 		return holds, 0, err
 	}
 	rows, err = c.exec(&d.sql.fence, []byte(l.Key))

@@ -3,8 +3,6 @@ package pgadvisory
 import (
 	"context"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,10 +13,7 @@ import (
 // List implements driver.Admin. It reads the names from the table of fences, which has all names
 // that padlock has taken.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	if s.dialect.cfg.noFences {
-		return nil, fmt.Errorf("%w: the server knows numbers only, and without fences (fences=no) there is no table of names", errors.ErrUnsupported)
-	}
-	return advisory.AskReady(ctx, s.inner, func(c *conn) ([]driver.State, error) {
+	return advisory.List(ctx, s.inner, func(c *conn) ([]driver.State, error) {
 		rows, err := c.exec(&s.dialect.sql.names, bytea(prefix))
 		var states []driver.State
 		for _, row := range rows {
@@ -84,9 +79,4 @@ func findings(c *conn, row [][]byte) []driver.Finding {
 		out[3].Advice = "more than half of the lock table is used; raise max_locks_per_transaction"
 	}
 	return out
-}
-
-// Break implements driver.Admin: no session can end the lock of another one.
-func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
-	return 0, errors.ErrUnsupported
 }

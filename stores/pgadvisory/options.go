@@ -12,25 +12,20 @@ import (
 type Option func(*config)
 
 type config struct {
-	keys      keyring
-	noFences  bool
-	schema    string
-	lossDelay time.Duration
-	lazy      bool
-	lenient   bool
-	maxHolds  int
-	keep      time.Duration
-	password  func() (string, error)
+	advisory.Config
+	keys     keyring
+	schema   string
+	password func() (string, error)
 }
 
 func defaults() config {
-	return config{schema: "public", lossDelay: 10 * time.Second, maxHolds: 2000}
+	return config{Config: advisory.Config{LossDelay: 10 * time.Second, MaxHolds: 2000}, schema: "public"}
 }
 
 // NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
 // lost its connection may continue to write to the resource. Without fences, nothing prevents that.
 // Without this option, every lock has a fence.
-func NoFences() Option { return func(c *config) { c.noFences = true } }
+func NoFences() Option { return func(c *config) { c.NoFences = true } }
 
 // SymfonyLayout uses the same locks as the PostgreSqlStore of PHP's Symfony, which locks the CRC-32
 // of the name. Two names with the same CRC-32 exclude each other. Among 10,000 names, there are two
@@ -58,31 +53,29 @@ func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 // is 10 s. The time is from 1 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports
 // the end, the holder learns of it at once. The server keeps the locks of a silent process, for
 // example one that was stopped, for twice the LossDelay.
-func LossDelay(d time.Duration) Option { return func(c *config) { c.lossDelay = d } }
+func LossDelay(d time.Duration) Option { return func(c *config) { c.LossDelay = d } }
 
 // MaxHolds sets how many holds the store may have at once. The default is 2,000. Further calls of
 // Acquire return driver.ErrUnavailable. The store rounds the number down to a multiple of 4, but
 // not below 4. The number is at least 1; otherwise Open returns driver.ErrInvalid. A server with
 // default settings has room for about 6,400 locks, over all kinds and sessions.
-func MaxHolds(n int) Option { return func(c *config) { c.maxHolds = n } }
+func MaxHolds(n int) Option { return func(c *config) { c.MaxHolds = n } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the
 // name's last fence. The default is 24 hours. The time is at least 65 minutes: less counts as 65
 // minutes, and there is no error. With 0 or less, no row is ever removed. One of the processes that
 // share the table removes old rows in the background, at most 500 a second.
-func Keep(d time.Duration) Option { return func(c *config) { c.keep = advisory.Keep(d) } }
+func Keep(d time.Duration) Option { return func(c *config) { c.Config.Keep = advisory.Keep(d) } }
 
 // Lazy opens the store without a request to the server, which may be down. Without it, Open
 // connects and checks the server.
-func Lazy() Option { return func(c *config) { c.lazy = true } }
+func Lazy() Option { return func(c *config) { c.Lazy = true } }
 
 func (c *config) check() error {
-	switch {
-	case c.lossDelay < time.Second || c.lossDelay > time.Hour:
-		return storekit.Invalidf("LossDelay is %v; it is 1 s to 1 h", c.lossDelay)
-	case c.maxHolds < 1:
-		return storekit.Invalidf("MaxHolds is %d; it is at least 1", c.maxHolds)
-	case c.keys.layout != hashLayout && c.keys.namespace != "":
+	if err := c.Check(time.Second); err != nil {
+		return err
+	}
+	if c.keys.layout != hashLayout && c.keys.namespace != "" {
 		return storekit.Invalidf("Namespace: layout=symfony and layout=number have none; leave it out")
 	}
 	_, err := fenceTable(c.schema)
@@ -91,38 +84,25 @@ func (c *config) check() error {
 
 // pingEvery is how long a connection may be silent before the store asks the server whether it is
 // still there.
-func (c *config) pingEvery() time.Duration { return c.lossDelay / 3 }
+func (c *config) pingEvery() time.Duration { return c.LossDelay / 3 }
 
 // sessionTimeout is how long a session may be silent before the server ends it and frees its locks.
 // By then, the client has given its locks up, unless it was stopped.
-func (c *config) sessionTimeout() time.Duration { return 2 * c.lossDelay }
+func (c *config) sessionTimeout() time.Duration { return 2 * c.LossDelay }
 
 // limit is how long a statement may take, unless it waits for a lock. It is less than
 // driver.MaxSilence.
-func (c *config) limit() time.Duration { return min(c.lossDelay/2, 4*time.Second) }
+func (c *config) limit() time.Duration { return min(c.LossDelay/2, 4*time.Second) }
 
 func (c *config) guarantees() driver.Guarantees {
-	g := driver.Guarantees{
-		Store:         "postgres-advisory",
-		SafeClockJump: driver.PromiseYes,
-		SafeEviction:  driver.PromiseYes,
-		Bound:         driver.BoundToConnection,
-		Fence:         driver.FenceDurable,
-		SharedFence:   driver.PromiseYes,
-		Hashed:        c.keys.layout != numberLayout,
-		LossDelay:     c.lossDelay,
-		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
-		Shared:        true,
-		Promotion:     driver.PromotionAtomic,
-		Notes: []string{
-			"All holds of a connection end when it ends; a crash of any server process ends all connections.",
-			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.sessionTimeout().String() + ".",
-		},
+	g := c.Promises("postgres-advisory", c.sessionTimeout())
+	g.Hashed = c.keys.layout != numberLayout
+	g.Shared, g.Promotion = true, driver.PromotionAtomic
+	g.SharedFence = driver.PromiseYes
+	if c.NoFences {
+		g.SharedFence = driver.PromiseNo
 	}
-	if c.noFences {
-		g.Fence, g.SharedFence = driver.FenceNone, driver.PromiseNo
-		g.Lacks |= driver.AbilityList // the names stand in the table of fences
-	}
+	g.Notes[0] = "All holds of a connection end when it ends; a crash of any server process ends all connections."
 	switch c.keys.layout {
 	case symfonyLayout:
 		g.Notes = append(g.Notes, "Names whose CRC-32 is the same exclude each other.")

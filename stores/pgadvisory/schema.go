@@ -1,6 +1,7 @@
 package pgadvisory
 
 import (
+	"regexp"
 	"strconv"
 
 	"github.com/padlock-go/padlock/storekit"
@@ -35,16 +36,13 @@ func Schema(schema string) ([]string, error) {
 	}, nil
 }
 
+var schemaName = regexp.MustCompile("^[A-Za-z0-9_]+$")
+
 // fenceTable returns the name of the table with its schema. Without the schema, the name would
 // depend on the search path, which may differ between two users.
 func fenceTable(schema string) (string, error) {
-	for _, c := range schema {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
-			return "", storekit.Invalidf("the schema %q has a character other than letters, digits and _", schema)
-		}
-	}
-	if schema == "" {
-		return "", storekit.Invalidf("the schema is empty")
+	if !schemaName.MatchString(schema) {
+		return "", storekit.Invalidf("the schema %q is empty or has a character other than letters, digits and _", schema)
 	}
 	return `"` + schema + `".padlock_fences`, nil
 }

@@ -38,7 +38,7 @@ func usualPromises() driver.Guarantees {
 }
 
 // lenient is for a store that is opened only to be examined.
-func lenient(c *config) { c.lenient = true }
+func lenient(c *config) { c.Lenient = true }
 
 // configOf returns the configuration that a URL describes.
 func configOf(u *url.URL) (config, error) {
@@ -56,7 +56,7 @@ func configOf(u *url.URL) (config, error) {
 // schemaOf returns the statements that create the table of fences.
 func schemaOf(u *url.URL) ([]string, error) {
 	c, err := configOf(u)
-	if err != nil || c.noFences {
+	if err != nil || c.NoFences {
 		return nil, err
 	}
 	return Schema(c.schema)

@@ -56,7 +56,7 @@ func newStatements(c *config) statements {
 	s.take[1] = statement{"padlock_take1", fmt.Sprintf(
 		"WITH l AS MATERIALIZED (SELECT %s AS ok), m AS (%s RETURNING f.fence) SELECT l.ok, m.fence FROM l LEFT JOIN m ON true",
 		tryShared("$4"), upsert(table, "true", "$2", "$3", "FROM l WHERE l.ok"))}
-	if c.noFences {
+	if c.NoFences {
 		s.take[0].sql, s.take[1].sql = "SELECT "+tryLock, "SELECT "+tryShared("$2")
 	}
 	s.raise = statement{"padlock_raise", "INSERT INTO " + table + " AS f (key, fence, shared, name) VALUES ($1::bigint, $2::bigint, false, $3::bytea)" +

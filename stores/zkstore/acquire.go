@@ -93,30 +93,15 @@ func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, e
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	switch {
-	case s.cfg.symfony:
+	if s.cfg.symfony {
 		err = s.trySymfony(ss, h, r)
-	case r.Shared:
+	} else {
 		err = s.tryOnce(ss, h, r)
-	default:
-		err = s.tries.run(ctx, r.Name, func() error { return s.tryWriter(ss, h, r) })
 	}
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	return h.grant(), nil
-}
-
-// tryWriter tries once to get the lock exclusively. If this process has the lock, tryWriter first
-// reads the queue, which costs the servers less than a node that is deleted again.
-func (s *Store) tryWriter(ss *session, h *hold, r *driver.Request) error {
-	if s.holds.presence(r.Name) != nil {
-		dir := s.cfg.dir(r.Name)
-		if q, err := ss.readFresh(dir); err == nil && len(q.nodes) > 0 {
-			return s.refusal(ss, dir, q, node{})
-		}
-	}
-	return s.tryOnce(ss, h, r)
 }
 
 // claim turns a reservation into a hold. Both are the same node, so no request is needed.

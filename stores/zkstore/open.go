@@ -33,7 +33,6 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	}
 	s.promises = s.cfg.guarantees()
 	s.holds.byID, s.holds.live, s.fences.known = map[id]*hold{}, map[string]*presence{}, map[string]mapping{}
-	s.tries.running = map[string]*try{}
 	s.host = storeParts{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.nodeGone}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.work.Add(1)

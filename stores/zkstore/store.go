@@ -19,7 +19,6 @@ type Store struct {
 	host     storeParts // for the sessions
 	promises driver.Guarantees
 	holds    holds
-	tries    tries
 	fences   mappingCache
 
 	// work counts the operations and clean-ups that are running. The store itself counts as one of

@@ -15,12 +15,12 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// startPHP starts a process that takes locks with Symfony's PostgreSqlStore, as pgadvisory's own
+// startPHP starts a process that takes locks with Symfony's PostgreSqlStore, as the
 // tests do.
 func startPHP(t *testing.T, dsn string) *server.PHP {
 	t.Helper()
 	needs := server.PHPNeeds{Extension: "pdo_pgsql", Symfony: []string{"Lock"}}
-	return server.StartPHP(t, needs, "../../../stores/pgadvisory/testdata/lock.php", dsn)
+	return server.StartPHP(t, needs, "../advisory/testdata/postgres.php", dsn)
 }
 
 // A symfony+ URL of PostgreSQL's advisory locks means the locks of PHP's PostgreSqlStore. PHP and

@@ -80,7 +80,7 @@ var mutants = []mutant{
 }
 
 // keeping20 makes many names stay taken.
-func keeping20(l *soak.Load) { l.Cool = 20 }
+func keeping20(l *soak.Load) { l.Cool, l.AtLeast = 20, 20 }
 
 // crowded makes all workers wait for few names, and give up at times.
 func crowded(l *soak.Load) {
@@ -100,7 +100,7 @@ func orphaning(l *soak.Load) {
 }
 
 // impatient makes many waiters give up while another one waits for long.
-func impatient(l *soak.Load) { l.Short, l.Pause, l.Cool = 40, 0, 0 }
+func impatient(l *soak.Load) { l.Short, l.Pause, l.Cool, l.AtLeast = 40, 0, 0, 0 }
 
 // paused makes holders outlive their leases often.
 func paused(l *soak.Load) { l.Pause, l.MaxTTL = 200, 800*time.Millisecond }

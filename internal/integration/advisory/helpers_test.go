@@ -1,4 +1,4 @@
-package mysqladvisory_test
+package advisory_test
 
 import (
 	"context"
@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
-
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/server"
 )
 
 // soon is how long a test waits for an event that has to happen.
@@ -28,6 +25,13 @@ func request(name string) driver.Request {
 	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute, Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "report.sh"}}
 }
 
+func reader(name string) driver.Request {
+	r := request(name)
+	r.Shared = true
+	return r
+}
+
+// take acquires a name that is free.
 func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -37,6 +41,7 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 	return g
 }
 
+// refused checks that a name is held.
 func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
@@ -94,23 +99,11 @@ func ends(t testing.TB, bound context.Context) {
 	}
 }
 
-// admin returns a pool of an administrator.
-func admin(t testing.TB, srv *server.Server) *sql.DB {
+// run carries out statements.
+func run(t testing.TB, db *sql.DB, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("mysql", srv.URL())
-	noError(t, err)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
-// run carries out statements as an administrator.
-func run(t testing.TB, dsn string, statements ...string) {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	noError(t, err)
-	defer db.Close()
 	for _, text := range statements {
-		if _, err := db.Exec(text); err != nil {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 	}
@@ -123,31 +116,4 @@ func ask[T any](t testing.TB, db *sql.DB, query string, args ...any) (v T) {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return v
-}
-
-// lockOf returns the server's name of a lock, and the session that has it.
-func lockOf(t testing.TB, dsn, name string) (lock string, session int64) {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	noError(t, err)
-	defer db.Close()
-	if err := db.QueryRow("SELECT lock_name, COALESCE(IS_USED_LOCK(lock_name), 0) FROM padlock_fences WHERE name = '"+name+"'").Scan(&lock, &session); err != nil {
-		t.Fatal(err)
-	}
-	return lock, session
-}
-
-// waiting counts the sessions of a database that wait for a lock in the server.
-func waiting(t testing.TB, dsn string) int {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	noError(t, err)
-	defer db.Close()
-	return ask[int](t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock' AND db = DATABASE()")
-}
-
-// queued waits until n sessions are in the server's queue.
-func queued(t testing.TB, dsn string, n int) {
-	t.Helper()
-	until(t, "waiters in the queue", func() bool { return waiting(t, dsn) >= n })
 }

@@ -1,9 +1,12 @@
-package pgadvisory_test
+package advisory_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"math/rand/v2"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,44 +14,22 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/stores/pgadvisory"
 )
-
-// locks counts the advisory locks of sessions of padlock.
-const locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND datname = current_database() AND application_name LIKE 'padlock %'"
 
 // A process of the server is killed. It has nothing to do with the lock, but the server drops all
 // connections, and all advisory locks end with them.
 func TestUnrelatedBackendKilled(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
-	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	srv := postgres.own(t)
+	a, b := postgres.mustOpen(t, srv.URL(), ""), postgres.mustOpen(t, srv.URL(), "")
 	g := take(t, a, request("job"))
-	if err := syscall.Kill(readValue[int](t, connect(t, srv.URL()), "SELECT pg_backend_pid()"), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(ask[int](t, postgres.db(t, srv.URL()), "SELECT pg_backend_pid()"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(t, g.Bound)
-	if _, later := untilGranted(t, b, "job"); later.Fence <= g.Fence {
+	ends(t, g.Bound)
+	if _, later := eventually(t, b, "job"); later.Fence <= g.Fence {
 		t.Errorf("SAFETY: the fence was %d, and is %d after the crash", g.Fence, later.Fence)
-	}
-}
-
-// pg_terminate_backend is noticed at once, and ends the hold.
-func TestTerminatedBackend(t *testing.T) {
-	t.Parallel()
-	srv := server.SharedPostgres(t)
-	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Hour)), mustOpen(t, srv.URL())
-	r := request("job")
-	g := take(t, a, r)
-	readValue[bool](t, connect(t, srv.URL()), "SELECT pg_terminate_backend(pid) FROM "+advisoryLocks)
-	awaitEnd(t, g.Bound)
-	if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("Extend: %v", err)
-	}
-	untilGranted(t, b, "job")
-	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
-		t.Errorf("Release: %v, %v", out, err)
 	}
 }
 
@@ -57,11 +38,11 @@ func TestTerminatedBackend(t *testing.T) {
 func TestReleaseInAStuckSession(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
-	a, b := mustOpen(t, srv.URL(), pgadvisory.LossDelay(6*time.Second)), mustOpen(t, srv.URL())
+	srv := postgres.own(t)
+	a, b := postgres.mustOpen(t, srv.URL(), "loss-delay=6s"), postgres.mustOpen(t, srv.URL(), "")
 	r := request("job")
 	take(t, a, r)
-	pid := readValue[int](t, connect(t, srv.URL()), "SELECT pid FROM "+advisoryLocks)
+	pid := ask[int](t, postgres.db(t, srv.URL()), "SELECT pid FROM "+advisoryLocks)
 	server.StopProcess(t, pid)
 	for range 2 {
 		if out, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
@@ -72,7 +53,7 @@ func TestReleaseInAStuckSession(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	untilTrue(t, "the session is gone", func() bool {
+	until(t, "the session is gone", func() bool {
 		_, err := a.Release(t.Context(), "job", r.Token, 0)
 		return err == nil
 	})
@@ -83,8 +64,8 @@ func TestReleaseInAStuckSession(t *testing.T) {
 // and demoted all the same.
 func TestPromotionPastAWaitingWriter(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	srv := postgres.shared(t)
+	a, b, c := postgres.mustOpen(t, srv.URL(), ""), postgres.mustOpen(t, srv.URL(), ""), postgres.mustOpen(t, srv.URL(), "")
 	first, second := reader("job"), reader("job")
 	take(t, a, first)
 	take(t, b, second)
@@ -95,11 +76,11 @@ func TestPromotionPastAWaitingWriter(t *testing.T) {
 		waited <- err
 	}()
 	defer func() { cancel(); <-waited }()
-	queued(t, connect(t, srv.URL()))
+	postgres.queued(t, postgres.db(t, srv.URL()), 1)
 	release(t, b, second)
 	for _, shared := range []bool{false, true} {
 		first.Shared = shared
-		if _, err := a.Convert(t.Context(), first); err != nil {
+		if _, err := a.(driver.Converter).Convert(t.Context(), first); err != nil {
 			t.Fatalf("Convert to shared %v, a writer waiting: %v", shared, err)
 		}
 	}
@@ -109,8 +90,8 @@ func TestPromotionPastAWaitingWriter(t *testing.T) {
 // session has no exclusive lock.
 func TestPromotionAtTheTimeOut(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	a, b, c := mustOpen(t, srv.URL()), mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	srv := postgres.shared(t)
+	a, b, c := postgres.mustOpen(t, srv.URL(), ""), postgres.mustOpen(t, srv.URL(), ""), postgres.mustOpen(t, srv.URL(), "")
 	granted, rounds := 0, 10
 	if server.IsThorough() {
 		rounds = 40
@@ -121,21 +102,21 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 		take(t, b, second)
 		write := first
 		write.Shared = false
-		a.Convert(t.Context(), write) // sets the intent, so the next Convert waits for the lock alone
+		a.(driver.Converter).Convert(t.Context(), write) // sets the intent, so the next Convert waits for the lock alone
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			<-time.After(18*time.Millisecond + rand.N(4*time.Millisecond))
+			<-time.After(18*time.Millisecond + mathrand.N(4*time.Millisecond))
 			b.Release(t.Context(), "job", second.Token, 0)
 		}()
-		_, err := a.Convert(t.Context(), write)
+		_, err := a.(driver.Converter).Convert(t.Context(), write)
 		<-done
 		switch {
 		case err == nil:
 			granted++
 			refused(t, c, reader("job"))
 		case errors.Is(err, driver.ErrHeld):
-			if _, err := a.Convert(t.Context(), first); err != nil {
+			if _, err := a.(driver.Converter).Convert(t.Context(), first); err != nil {
 				t.Fatalf("withdrawal of the intent: %v", err)
 			}
 			r := reader("job")
@@ -147,23 +128,9 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 		release(t, a, first)
 	}
 	t.Logf("%d of %d were granted", granted, rounds)
-	if n := readValue[int](t, connect(t, srv.URL()), locks); n != 0 {
+	if n := ask[int](t, postgres.db(t, srv.URL()), postgres.locks); n != 0 {
 		t.Errorf("%d locks are left", n)
 	}
-}
-
-// The server frees the locks of a process that was killed.
-func TestHolderKilled(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	srv := server.SharedPostgres(t)
-	s := mustOpen(t, srv.URL())
-	holder := startChild(t, "hold", srv.URL())
-	if held := refused(t, s, request("job")); len(held.Holds) != 1 || held.Holds[0].PID != holder.Process.Pid {
-		t.Errorf("process %d has the lock; the error says %+v", holder.Process.Pid, held.Holds)
-	}
-	holder.Process.Kill()
-	untilGranted(t, s, "job")
 }
 
 // A machine vanishes behind a proxy or a pooler: nothing arrives from it any more, and the server's
@@ -171,17 +138,17 @@ func TestHolderKilled(t *testing.T) {
 func TestVanishedMachine(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
+	srv := postgres.own(t)
 	for name, next := range map[string]*server.Server{"proxy": srv, "pooler": server.PgBouncer(t, srv, "session")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := server.NewProxy(t, next.Addr())
-			a := mustOpen(t, strings.Replace(next.URL(), next.Addr(), proxy.Addr(), 1), pgadvisory.LossDelay(4*time.Second))
-			b := mustOpen(t, srv.URL())
+			a := postgres.mustOpen(t, strings.Replace(next.URL(), next.Addr(), proxy.Addr(), 1), "loss-delay=4s")
+			b := postgres.mustOpen(t, srv.URL(), "")
 			g := take(t, a, request(name))
 			refused(t, b, request(name))
 			proxy.Silence(true)
-			untilGranted(t, b, name)
+			eventually(t, b, name)
 			if g.Bound.Err() == nil {
 				t.Error("another process has the lock, and its holder did not learn of the loss")
 			}
@@ -194,64 +161,28 @@ func TestVanishedMachine(t *testing.T) {
 func TestIdleHolders(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	s := mustOpen(t, srv.URL(), pgadvisory.LossDelay(4*time.Second))
+	srv := postgres.shared(t)
+	s := postgres.mustOpen(t, srv.URL(), "loss-delay=4s")
 	tried, waited := request("tried"), request("waited")
 	take(t, s, tried)
 	if g, err := s.Wait(t.Context(), waited, true); g.TTL == 0 || err != nil {
 		t.Fatalf("Wait for a free name: %+v, %v", g, err)
 	}
 	take(t, s, waited)
-	conn := connect(t, srv.URL())
+	db := postgres.db(t, srv.URL())
 	const latePings = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND datname = current_database() AND state_change > backend_start + '10s'"
-	untilTrue(t, "a ping 10 s after each session began, longer than the server lets it be idle", func() bool {
-		return readValue[int](t, conn, latePings) == 2
+	until(t, "a ping 10 s after each session began, longer than the server lets it be idle", func() bool {
+		return ask[int](t, db, latePings) == 2
 	})
 	release(t, s, tried)
 	release(t, s, waited)
 }
 
-// A process is stopped while it waits. The server grants it the lock, and later takes the lock
-// back.
-func TestWaiterStopped(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	srv := server.SharedPostgres(t)
-	s := mustOpen(t, srv.URL())
-	r := request("job")
-	take(t, s, r)
-	waiter := startChild(t, "wait", srv.URL())
-	conn := connect(t, srv.URL())
-	queued(t, conn)
-	server.StopProcess(t, waiter.Process.Pid)
-	release(t, s, r)
-	untilGranted(t, s, "job")
-}
-
-// A wait that is cancelled leaves nothing in the server's queue.
-func TestCancelledWaits(t *testing.T) {
-	t.Parallel()
-	srv := server.SharedPostgres(t)
-	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
-	r := request("job")
-	take(t, a, r)
-	for range 20 {
-		ctx, cancel := context.WithTimeout(t.Context(), rand.N(20*time.Millisecond))
-		if _, err := b.Wait(ctx, request("job"), true); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait: %v", err)
-		}
-		cancel()
-	}
-	release(t, a, r)
-	conn := connect(t, srv.URL())
-	untilTrue(t, "no lock is left", func() bool { return readValue[int](t, conn, locks) == 0 })
-}
-
 // Readers of one process never overtake a writer that waits in the server's queue.
 func TestReadersOfOneProcess(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	srv := postgres.shared(t)
+	a, b := postgres.mustOpen(t, srv.URL(), ""), postgres.mustOpen(t, srv.URL(), "")
 	var all []driver.Request
 	for range 10 {
 		r := reader("job")
@@ -265,8 +196,8 @@ func TestReadersOfOneProcess(t *testing.T) {
 		_, err := b.Wait(ctx, request("job"), true)
 		waited <- err
 	}()
-	conn := connect(t, srv.URL())
-	queued(t, conn)
+	db := postgres.db(t, srv.URL())
+	postgres.queued(t, db, 1)
 	refused(t, a, reader("job"))
 	cancel()
 	<-waited
@@ -276,24 +207,25 @@ func TestReadersOfOneProcess(t *testing.T) {
 			refused(t, b, request("job"))
 		}
 	}
-	untilGranted(t, b, "job")
+	eventually(t, b, "job")
 }
 
 // The server ends the session of a waiter after it has granted the lock, and before the waiter has
 // its fence. The lock is free again, so the waiter has nothing and may ask again.
 func TestSessionEndsBeforeTheFence(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	s, conn := mustOpen(t, srv.URL(), pgadvisory.LossDelay(time.Minute)), connect(t, srv.URL())
+	srv := postgres.shared(t)
+	s, db := postgres.mustOpen(t, srv.URL(), "loss-delay=60s"), postgres.db(t, srv.URL())
 	all := []driver.Request{request("writer"), reader("reader")}
 	for _, r := range all {
 		take(t, s, r)
 		release(t, s, r)
 	}
-	rows := connect(t, srv.URL())
-	if _, err := rows.Exec(t.Context(), "BEGIN; SELECT * FROM padlock_fences WHERE name IN ('writer', 'reader') FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	rows, err := db.BeginTx(t.Context(), nil)
+	noError(t, err)
+	defer rows.Rollback()
+	_, err = rows.Exec("SELECT * FROM padlock_fences WHERE name IN ('writer', 'reader') FOR UPDATE")
+	noError(t, err)
 	for _, r := range all {
 		type result struct {
 			g   driver.Grant
@@ -305,10 +237,83 @@ func TestSessionEndsBeforeTheFence(t *testing.T) {
 			done <- result{g, err}
 		}()
 		const mints = " FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'padlock %' AND wait_event_type = 'Lock'"
-		untilTrue(t, "the waiter mints its fence", func() bool { return readValue[int](t, conn, "SELECT count(*)"+mints) == 1 })
-		readValue[bool](t, conn, "SELECT pg_terminate_backend(pid)"+mints)
+		until(t, "the waiter mints its fence", func() bool { return ask[int](t, db, "SELECT count(*)"+mints) == 1 })
+		ask[bool](t, db, "SELECT pg_terminate_backend(pid)"+mints)
 		if w := <-done; w.g != (driver.Grant{}) || w.err != nil {
 			t.Errorf("Wait of a %s: %+v, %v", r.Name, w.g, w.err)
 		}
+	}
+}
+
+// No error of a connection shows the user or the password, whatever the server does.
+func TestErrorsWithoutLogin(t *testing.T) {
+	t.Parallel()
+	replies := map[string]string{
+		"closes the connection": "",
+		"is no PostgreSQL":      "HTTP/1.1 400 Bad Request\r\n\r\n",
+		"repeats the user":      "E\x00\x00\x00\x34SFATAL\x00C28000\x00Mno login for 'canary-user'.....\x00\x00",
+	}
+	for what, reply := range replies {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		go func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				c.Read(make([]byte, 1024))
+				io.WriteString(c, reply)
+				c.Close()
+			}
+		}()
+		_, err = postgres.openURL(t.Context(), parsed("postgres+advisory://canary-user:canary-password@"+ln.Addr().String()+"/shop?sslmode=disable"))
+		if !errors.Is(err, driver.ErrUnavailable) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("a server that %s: %v", what, err)
+		}
+	}
+}
+
+// Two users whose search paths differ share the table of fences.
+func TestSearchPath(t *testing.T) {
+	t.Parallel()
+	srv := postgres.shared(t)
+	db := postgres.db(t, srv.URL())
+	a, b := strings.ToLower("a"+rand.Text()), strings.ToLower("b"+rand.Text())
+	run(t, db, "CREATE SCHEMA a", "CREATE SCHEMA b", "CREATE ROLE "+a+" LOGIN SUPERUSER", "CREATE ROLE "+b+" LOGIN SUPERUSER",
+		"ALTER ROLE "+a+" SET search_path = a, public", "ALTER ROLE "+b+" SET search_path = b")
+	last := uint64(0)
+	for _, user := range []string{a, b, a} {
+		s, r := postgres.mustOpen(t, strings.Replace(srv.URL(), "postgres@", user+"@", 1), ""), request("job")
+		if last == 0 {
+			r.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro()) // a second table would give a lower fence
+		}
+		g := take(t, s, r)
+		if last > 0 && g.Fence <= last {
+			t.Errorf("SAFETY: %s: fence %d after %d", user, g.Fence, last)
+		}
+		last = g.Fence
+		release(t, s, r)
+	}
+	if n := ask[int](t, db, "SELECT count(*) FROM pg_class WHERE relname = 'padlock_fences'"); n != 1 {
+		t.Errorf("there are %d tables of fences", n)
+	}
+}
+
+// A name of another namespace, and of another database, is another lock.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	srv := postgres.shared(t)
+	for _, pair := range [][2]string{{"", "a"}, {"a", "b"}} {
+		a := postgres.mustOpen(t, srv.URL(), "namespace="+pair[0])
+		b := postgres.mustOpen(t, srv.URL(), "namespace="+pair[1])
+		r, o := request("job"), request("job")
+		take(t, a, r)
+		take(t, b, o)
+		release(t, a, r)
+		release(t, b, o)
 	}
 }

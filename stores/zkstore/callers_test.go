@@ -1,81 +1,20 @@
 package zkstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 )
-
-// TestTriesShareARefusal: of the tries of a process for one name, one asks the servers at a time. A
-// refusal counts for every try that had begun before the one that was refused.
-func TestTriesShareARefusal(t *testing.T) {
-	t.Parallel()
-	refusal := &driver.HeldError{Waiters: 3}
-	for what, first := range map[string]error{"refused": refusal, "granted": nil, "uncertain": driver.ErrUncertain} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				all := tries{running: map[string]*try{}}
-				replies, asked := make(chan error), 0
-				results := make(chan error, 11)
-				ask := func() error { asked++; return <-replies }
-				for range 11 {
-					go func() { results <- all.run(t.Context(), "job", ask) }()
-				}
-				synctest.Wait()
-				replies <- first
-				synctest.Wait()
-				if err := <-results; err != first || asked != 2 {
-					t.Fatalf("%v; after one reply, %d have asked", err, asked)
-				}
-				replies <- refusal
-				for range 10 {
-					var held *driver.HeldError
-					if err := <-results; !errors.As(err, &held) || held.Waiters != 3 {
-						t.Errorf("the refusal of another try: %v", err)
-					}
-				}
-				if asked != 2 || len(all.running) != 0 {
-					t.Errorf("%d have asked, %d still run", asked, len(all.running))
-				}
-			})
-		})
-	}
-}
-
-// TestTryWhoseReplyIsLate: a try whose reply is late delays the others for a moment only.
-func TestTryWhoseReplyIsLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		all := tries{running: map[string]*try{}}
-		reply, done := make(chan error), make(chan error, 1)
-		go func() { done <- all.run(t.Context(), "job", func() error { return <-reply }) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), maxTurnWait/2)
-		defer cancel()
-		if err := all.run(ctx, "job", func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the context ends: %v", err)
-		}
-		if err := all.run(t.Context(), "other", func() error { return driver.ErrLost }); err != driver.ErrLost {
-			t.Errorf("a try for another name: %v", err)
-		}
-		if err := all.run(t.Context(), "job", func() error { return driver.ErrExpired }); err != driver.ErrExpired {
-			t.Errorf("a try that does not wait any more: %v", err)
-		}
-		reply <- nil
-		if err := <-done; err != nil || len(all.running) != 0 {
-			t.Errorf("%v, %d still run", err, len(all.running))
-		}
-	})
-}
 
 // A requestCounter counts the requests of its connections by their codes.
 type requestCounter struct {
@@ -102,10 +41,7 @@ func (c *requestCounter) dial(ctx context.Context, network, addr string) (net.Co
 	return &countedConn{conn, c}, err
 }
 
-const (
-	createCode  = 1
-	getDataCode = 4
-)
+const getDataCode = 4
 
 func (c *requestCounter) sent(code uint32) int {
 	c.mu.Lock()
@@ -123,20 +59,6 @@ func TestCallersOfOneProcess(t *testing.T) {
 	request := func(name, token string) driver.Request {
 		return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "host.example"}}
 	}
-	t.Run("a refused try makes no node", func(t *testing.T) {
-		if _, err := s.Acquire(t.Context(), request("refused", "holder")); err != nil {
-			t.Fatal(err)
-		}
-		before := sent.sent(createCode)
-		_, err := s.Acquire(t.Context(), request("refused", "other"))
-		var held *driver.HeldError
-		if !errors.As(err, &held) || len(held.Holds) != 1 || held.Holds[0].Host != "host.example" || held.Waiters != 0 {
-			t.Errorf("Acquire of a name that this process holds: %v", err)
-		}
-		if n := sent.sent(createCode) - before; n != 0 {
-			t.Errorf("a refused try has made %d nodes", n)
-		}
-	})
 	t.Run("a hand-over", func(t *testing.T) { handOversInside(t, s, sent, request) })
 	t.Run("a queue that was read too early", func(t *testing.T) {
 		ss, err := s.session(t.Context())
@@ -170,7 +92,13 @@ func handOversInside(t *testing.T, s *Store, sent *requestCounter, request func(
 			}
 			got <- err
 		}()
-		<-time.After(20 * time.Millisecond) // so that the waiter comes before the release
+		server.Eventually(t, func() error { // the waiter comes before the release
+			stacks := make([]byte, 1<<20)
+			if !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("awaitOwn")) {
+				return errors.New("no waiter waits for its own process")
+			}
+			return nil
+		})
 		if out, err := s.Release(t.Context(), "job", fmt.Sprint(i), 0); out != driver.OutcomeReleased || err != nil {
 			t.Fatalf("Release: %v, %v", out, err)
 		}

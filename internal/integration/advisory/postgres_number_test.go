@@ -1,4 +1,4 @@
-package pgadvisory_test
+package advisory_test
 
 import (
 	"bufio"
@@ -15,13 +15,11 @@ import (
 // NumberLayout locks the number itself, as PHP with PDO does and as people do in psql.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	s, err := fromURL(t, "postgres+advisory"+srv.URL()[len("postgres"):]+"&layout=number")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	php := server.StartPHP(t, server.PHPNeeds{Extension: "pdo_pgsql"}, "testdata/number.php", dsn(t, srv))
+	srv := postgres.shared(t)
+	s := postgres.mustOpen(t, srv.URL(), "layout=number")
+	u := postgres.url(srv.URL(), "")
+	dsn := fmt.Sprintf("pgsql:host=%s;port=%s;dbname=%s", u.Hostname(), u.Port(), u.Path[1:])
+	php := server.StartPHP(t, server.PHPNeeds{Extension: "pdo_pgsql"}, "testdata/number.php", dsn)
 	psql := startPsql(t, srv.URL())
 	for _, number := range []string{"7", "0", "-1", "9223372036854775807", "-9223372036854775808"} {
 		r := request(number)
@@ -45,7 +43,7 @@ func TestNumbers(t *testing.T) {
 		psql("t", "SELECT pg_advisory_unlock_shared("+number+")")
 		write := read
 		write.Shared = false
-		if _, err := s.Convert(t.Context(), write); err != nil {
+		if _, err := s.(driver.Converter).Convert(t.Context(), write); err != nil {
 			t.Errorf("promotion of the only reader of %s: %v", number, err)
 		}
 		php.Ask("no", "read "+number)
@@ -57,8 +55,8 @@ func TestNumbers(t *testing.T) {
 // program believes that it shares such a lock.
 func TestNoNumber(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	s := mustOpen(t, srv.URL(), pgadvisory.NumberLayout())
+	srv := postgres.shared(t)
+	s := postgres.mustOpen(t, srv.URL(), "layout=number").(*pgadvisory.Store)
 	for _, name := range []string{"job", "07", "+7", "-0", " 7", "7.0", "1,2", "0x7", "9223372036854775808", "-9223372036854775809"} {
 		_, acquired := s.Acquire(t.Context(), request(name))
 		_, waited := s.Wait(t.Context(), request(name), true)

@@ -1,6 +1,6 @@
 <?php
 // Takes and gives back locks with Symfony's PostgreSqlStore, as lines on the standard input say:
-// acquire NAME, read NAME, release NAME. Each is answered with a line: yes, no, or an error.
+// acquire NAME, wait NAME, read NAME, release NAME. Each is answered with a line: yes, no, or an error.
 require '/usr/share/php/Symfony/Component/Lock/autoload.php';
 
 use Symfony\Component\Lock\LockFactory;
@@ -18,7 +18,7 @@ while (($line = fgets(STDIN)) !== false) {
             continue;
         }
         $lock = $factory->createLock($name, null, false);
-        $ok = $verb === 'read' ? $lock->acquireRead() : $lock->acquire();
+        $ok = $verb === 'read' ? $lock->acquireRead() : $lock->acquire($verb === 'wait');
         if ($ok) {
             $locks[$name] = $lock;
         }

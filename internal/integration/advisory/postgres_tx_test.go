@@ -1,4 +1,4 @@
-package pgadvisory_test
+package advisory_test
 
 import (
 	"context"
@@ -8,43 +8,42 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/pgadvisory"
 )
 
 // transactions has a function for each kind of transaction that LockTx accepts. The function begins
 // a transaction, and also returns the function that rolls it back.
 func transactions(t *testing.T, url string) map[string]func(level string) (tx any, rollback func()) {
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := postgres.db(t, url)
 	levels := map[string]sql.IsolationLevel{"read committed": sql.LevelReadCommitted, "repeatable read": sql.LevelRepeatableRead}
 	return map[string]func(string) (any, func()){
 		"pgx": func(level string) (any, func()) {
-			tx, err := connect(t, url).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(level)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn, err := pgx.Connect(t.Context(), url)
+			noError(t, err)
+			t.Cleanup(func() { conn.Close(context.Background()) })
+			tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(level)})
+			noError(t, err)
 			return tx, func() { tx.Rollback(context.Background()) }
 		},
 		"database/sql": func(level string) (any, func()) {
 			tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: levels[level]})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			return tx, func() { tx.Rollback() }
 		},
 	}
 }
 
+func lockTx(t *testing.T, url string) *pgadvisory.Store {
+	return postgres.mustOpen(t, url, "").(*pgadvisory.Store)
+}
+
 func TestLockTx(t *testing.T) {
 	t.Parallel()
-	srv := server.SharedPostgres(t)
-	a, b := mustOpen(t, srv.URL()), mustOpen(t, srv.URL())
+	srv := postgres.shared(t)
+	a, b := lockTx(t, srv.URL()), lockTx(t, srv.URL())
 	for kind, begin := range transactions(t, srv.URL()) {
 		tx, rollback := begin("read committed")
 		if err := a.LockTx(t.Context(), tx, "job"); err != nil {
@@ -59,7 +58,7 @@ func TestLockTx(t *testing.T) {
 		end()
 		rollback()
 
-		r, _ := untilGranted(t, a, "job")
+		r, _ := eventually(t, a, "job")
 		tx, rollback = begin("read committed")
 		if err := a.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrAlreadyHeld) {
 			t.Errorf("%s: a name that the store holds: %v", kind, err)
@@ -79,7 +78,7 @@ func TestLockTx(t *testing.T) {
 	if err := a.LockTx(t.Context(), "no transaction", "job"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("LockTx of a string: %v", err)
 	}
-	for _, begin := range transactions(t, server.SharedPostgres(t).URL()) {
+	for _, begin := range transactions(t, postgres.shared(t).URL()) {
 		tx, rollback := begin("read committed")
 		if err := a.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("a transaction in another database: %v", err)
@@ -92,12 +91,12 @@ func TestLockTx(t *testing.T) {
 // database. The transaction goes directly to the server.
 func TestLockTxBehindAPooler(t *testing.T) {
 	t.Parallel()
-	srv := server.Postgres(t, server.PostgresOptions{})
-	s := mustOpen(t, strings.Replace(pgBouncer(t, srv, "session"), "/postgres?", "/alias?", 1))
-	conn := connect(t, srv.URL())
-	if _, err := conn.Exec(t.Context(), "CREATE DATABASE alias"); err != nil {
-		t.Fatal(err)
-	}
+	srv := postgres.own(t)
+	host, port, _ := strings.Cut(srv.Addr(), ":")
+	alias := "[databases]\nalias = host=" + host + " port=" + port + " dbname=postgres user=postgres"
+	url := server.PgBouncer(t, srv, "session", alias).URL()
+	run(t, postgres.db(t, srv.URL()), "CREATE DATABASE alias")
+	s := lockTx(t, strings.Replace(url, "/postgres?", "/alias?", 1))
 	for database, want := range map[string]error{"postgres": nil, "alias": driver.ErrInvalid} {
 		for kind, begin := range transactions(t, strings.Replace(srv.URL(), "/postgres?", "/"+database+"?", 1)) {
 			tx, rollback := begin("read committed")

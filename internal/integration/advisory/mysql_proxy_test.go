@@ -1,4 +1,4 @@
-package mysqladvisory_test
+package advisory_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 )
 
@@ -161,7 +160,7 @@ func mustOpenThrough(t testing.TB, m *multiplexer) *mysqladvisory.Store {
 // does not open: when all connections share one session, and when the sessions take turns.
 func TestMultiplexing(t *testing.T) {
 	t.Parallel()
-	dsn := server.SharedMariaDB(t).URL()
+	dsn := mariadb.shared(t).URL()
 	for _, sessions := range []int{1, 2, 3, 5} {
 		m := &multiplexer{dsn: dsn, sessions: sessions}
 		s, err := mysqladvisory.Open(t.Context(), m.pool(t))
@@ -178,15 +177,15 @@ func TestMultiplexing(t *testing.T) {
 // and by the next try.
 func TestLateMultiplexing(t *testing.T) {
 	t.Parallel()
-	m := &multiplexer{dsn: server.SharedMariaDB(t).URL()}
+	m := &multiplexer{dsn: mariadb.shared(t).URL()}
 	s := mustOpenThrough(t, m)
-	g := take(t, s, request("job"))
+	g := take(t, s, request(t.Name()))
 	m.begin(t, 2)
 	ends(t, g.Bound)
 	if err := context.Cause(g.Bound); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("the cause is %v", err)
 	}
-	if _, err := s.Acquire(t.Context(), request("other")); !errors.Is(err, driver.ErrInvalid) {
+	if _, err := s.Acquire(t.Context(), request(t.Name()+" other")); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("Acquire behind a proxy that shares sessions: %v", err)
 	}
 }

@@ -1,2 +1,0 @@
-// Package mysqladvisory tests padlock's mysqladvisory with real servers.
-package mysqladvisory
