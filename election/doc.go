@@ -7,7 +7,8 @@
 //	})
 //
 // Each process calls [Election.Run]. Run waits until the process is the leader, and then calls the
-// function. After a loss of the lead, Run campaigns again. The context of the function ends before
+// function. After a loss of the lead, Run campaigns again. If a leader dies, another one leads when
+// the TTL is over (LockOptions; 30 s by default), and [OnError] gets the errors that do not end Run. The context of the function ends before
 // the lease can have ended. The lead is given up only when the function has returned.
 //
 // Use it if one of many processes should work and the others stand by, as a scheduler does. For a
