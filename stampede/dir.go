@@ -24,12 +24,12 @@ import (
 // share it. Readers take no lock: a file is replaced in one step, so they never see an incomplete
 // one. A value that is out of date is replaced when a caller asks for it, and is removed by Clean.
 //
-// A web server can send the files. The value of the key "blog/first.html" of the Cache "pages" is in
-// the file pages/blog/first.html of the directory. The name of the Cache and the parts of the key
-// consist of small letters, digits, "-" and "_", the last part of the key has a dot as well, and both
-// together have at most 200 bytes. The file of any other key has a hash for its name. With a string
-// or a []byte, the file contains the value and nothing else. A second file, whose name begins with a
-// dot, has the version, the fence and the times.
+// A web server can send the files. The value of the key "blog/first.html" of the Cache "pages" is
+// in the file pages/blog/first.html of the directory. The name of the Cache and the parts of the
+// key consist of small letters, digits, "-" and "_", the last part of the key has a dot as well,
+// and both together have at most 200 bytes. The file of any other key has a hash for its name. With
+// a string or a []byte, the file contains the value and nothing else. A second file, whose name
+// begins with a dot, has the version, the fence and the times.
 //
 // Changes are made under one of 256 locks of each directory, however many keys there are. But the
 // Cache takes a lock for each key, and a filestore keeps a small file for every name that was ever
@@ -55,10 +55,10 @@ type dirHeader struct {
 }
 
 // NewDir returns a Dir that keeps its values in the directory at path. If the directory does not
-// exist, NewDir makes it, with access for this user only. Who may read the directory may also read
-// its files, as far as the umask allows. The Dir takes a lock of the given Locker whenever it changes
-// a file. So processes that share the directory must also share the store of the Locker, for example
-// a filestore.
+// exist, NewDir makes it, with access for this user only. A user who may read the directory may
+// also read its files, as far as the umask allows. The Dir takes a lock of the given Locker
+// whenever it changes a file. So processes that share the directory must also share the store of
+// the Locker, for example a filestore.
 func NewDir(path string, locker *padlock.Locker) (*Dir, error) {
 	if locker == nil {
 		return nil, errors.New("stampede: NewDir: the Locker is nil")
@@ -111,7 +111,7 @@ func (d *Dir) Load(_ context.Context, key string) (Entry, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return Entry{}, err
 	case err != nil || len(value) != h.Size || crc32.ChecksumIEEE(value) != h.Sum:
-		return Entry{Version: h.Version}, nil
+		return Entry{Version: h.Version, Fence: h.Fence}, nil // a worker with a smaller fence is still late
 	}
 	return Entry{Value: value, Fence: h.Fence, Version: h.Version, Age: max(0, age), Fresh: h.Fresh, Keep: h.Keep, Took: h.Took}, nil
 }
@@ -186,8 +186,8 @@ func (d *Dir) locked(ctx context.Context, name string, f func(context.Context) e
 	return d.locker.Do(ctx, lockName(d.locker, fmt.Sprintf("stampede-dir:%s:%02x", d.path, hash[0])), f)
 }
 
-// replace replaces the file called name, if the header says that there is a value, and its header. A
-// reader that comes between the two steps finds that the value does not fit the header.
+// replace replaces the file called name, if the header says that there is a value, and its header.
+// A reader that comes between the two steps finds that the value does not fit the header.
 func (d *Dir) replace(name string, h *dirHeader, value []byte) error {
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -263,9 +263,9 @@ func (d *Dir) Clean(ctx context.Context) error {
 	})
 }
 
-// clean removes one header, and its value, if they are out of date. It checks the header again under
-// the lock, because it may have been replaced. A header that Discard has written is out of date after
-// a day.
+// clean removes one header, and its value, if they are out of date. It checks the header again
+// under the lock, because it may have been replaced. A header that Discard has written is out of
+// date after a day.
 func (d *Dir) clean(ctx context.Context, path string, f fs.DirEntry) error {
 	if strings.HasPrefix(f.Name(), newPrefix) { // a new file that its writer left behind
 		info, err := f.Info()
@@ -286,8 +286,8 @@ func (d *Dir) clean(ctx context.Context, path string, f fs.DirEntry) error {
 	})
 }
 
-// outOfDate reports whether the file called name is older than its header allows. A file that cannot
-// be read, or that belongs to another program, counts as up to date.
+// outOfDate reports whether the file called name is older than its header allows. A file that
+// cannot be read, or that belongs to another program, counts as up to date.
 func (d *Dir) outOfDate(name string) bool {
 	h, age, err := readHeader(name)
 	return err == nil && len(h.Key) > 0 && d.file(string(h.Key)) == name && age >= h.Keep

@@ -260,3 +260,32 @@ func TestDirNewerFormat(t *testing.T) {
 		t.Errorf("made anew: %q", e.Value)
 	}
 }
+
+// TestDirWithoutItsValue: a process is killed after it has replaced the header and before it has
+// replaced the value. An earlier worker, which is late, still cannot store its value.
+func TestDirWithoutItsValue(t *testing.T) {
+	ctx := t.Context()
+	path := t.TempDir()
+	d := newDir(t, path, memstore.New())
+	store := func(fence uint64) bool {
+		kept, err := d.Store(ctx, "stampede:pages:front.html", stampede.Entry{Value: []byte("page"), Fence: fence, Keep: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	for what, damage := range map[string]func(file string) error{
+		"an old value": func(file string) error { return os.WriteFile(file, []byte("old"), 0o600) },
+		"no value":     os.Remove,
+	} {
+		if !store(7) {
+			t.Fatal("the value was not kept")
+		}
+		if err := damage(filepath.Join(path, "pages", "front.html")); err != nil {
+			t.Fatal(err)
+		}
+		if store(6) {
+			t.Errorf("%s: the value of an earlier worker was kept", what)
+		}
+	}
+}
