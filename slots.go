@@ -78,7 +78,7 @@ func (c *call) takePermit(name string) (*hold, error) {
 		return nil, err
 	}
 	h, err := p.runStates()
-	if p.unsure {
+	if err != nil && p.unsure {
 		err = withUncertain(err)
 	}
 	return h, callerError(p.ctx, err)
