@@ -92,7 +92,7 @@ func TestSupervisorStartsEarly(t *testing.T) {
 			t.Errorf("%s is initialised before the supervisor runs; does one of its packages import something that is initialised late?", late)
 		}
 	}
-	if n := strings.Count(string(out), "\ninit "); n > 100 {
+	if n := strings.Count(string(out), "\ninit "); n > 90 {
 		t.Errorf("%d packages are initialised before the supervisor runs: %s", n, out)
 	}
 }
