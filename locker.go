@@ -20,8 +20,8 @@ type Store = driver.Store
 type State = driver.State
 
 // Hold is one hold on a name, as it appears in State and HeldError. It has the holder's Host, PID,
-// Label and Plan, the times Since, Until (the present end of the lease) and PlannedEnd, and the flags
-// Shared, Foreign (not taken by padlock) and Cooling (nobody holds the name, it cools down).
+// Label and Plan, the times Since, Until (the present end of the lease) and PlannedEnd, and the
+// flags Shared, Foreign (not taken by padlock) and Cooling (nobody holds the name, it cools down).
 type Hold = driver.Hold
 
 // Guarantees are the promises of a store.

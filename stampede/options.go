@@ -81,9 +81,9 @@ func Lease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
 func Stale(d time.Duration) Option { return func(s *settings) { s.stale = d } }
 
 // StaleIfError lets callers use a stale value if the function fails. The fresh time must have ended
-// less than d ago. The first callers wait until the function has failed. Later callers get the stale
-// value at once. The time is 0 or more; otherwise New returns an error. With 0 s, which is the
-// default, callers get the error.
+// less than d ago. The first callers wait until the function has failed. Later callers get the
+// stale value at once. The time is 0 or more; otherwise New returns an error. With 0 s, which is
+// the default, callers get the error.
 //
 // The function is not called again until ErrorTTL is over. After that, the Cache calls the function
 // in the background.
@@ -109,8 +109,8 @@ func Jitter(share float64) Option { return func(s *settings) { s.jitter = share 
 // or more; otherwise New returns an error.
 //
 // A Cache shares the failure with other processes through its Values. A caller in another process
-// gets a *RemoteError with the text of the error. If the values are in memory (NewMemory), only this
-// process knows of the failure.
+// gets a *RemoteError with the text of the error. If the values are in memory (NewMemory), only
+// this process knows of the failure.
 func ErrorTTL(d time.Duration) Option { return func(s *settings) { s.errorTTL = d } }
 
 // TimeLimit limits how long one call of the function may take. The default is 5 minutes; 0 means no
@@ -125,8 +125,8 @@ func TimeLimit(d time.Duration) Option { return func(s *settings) { s.timeLimit 
 // MaxWait bounds how long a call takes, also while a store does not answer. After that the caller
 // gets a stale value if this process knows one, else ErrNotReady. The function still runs to its
 // end, even if no caller waits any more, and its value is kept. With 0 s, callers of Get never wait
-// for the function, and for stored values up to 100 ms. The time is 0 or more; otherwise New returns
-// an error. Without MaxWait only the caller's context bounds the wait.
+// for the function, and for stored values up to 100 ms. The time is 0 or more; otherwise New
+// returns an error. Without MaxWait only the caller's context bounds the wait.
 func MaxWait(d time.Duration) Option { return func(s *settings) { s.maxWait = d } }
 
 // Local keeps a copy of each value in this process, for at most d. If a key is popular, most calls
@@ -149,8 +149,8 @@ func ValueCodec(c Codec) Option { return func(s *settings) { s.codec = c } }
 // OnError calls f for errors that no caller gets: failed refreshes in the background, stores that
 // cannot be reached, values that were not kept (ErrNotKept), and values that cannot be decoded. ctx
 // has the values of the caller's context. key is the caller's key. f is called from several
-// goroutines. If f panics, the panic is written to slog's default logger. Without OnError, or if f is
-// nil, nobody learns of these errors.
+// goroutines. If f panics, the panic is written to slog's default logger. Without OnError, or if f
+// is nil, nobody learns of these errors.
 func OnError(f func(ctx context.Context, key string, err error)) Option {
 	return func(s *settings) { s.onError = f }
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// as tells this test binary that it is padlock-verify: "verify", or "broken" with a store that gives
-// every holder the same fence.
+// as tells this test binary that it is padlock-verify: "verify", or "broken" with a store that
+// gives every holder the same fence.
 const as = "PADLOCK_VERIFY_AS"
 
 func TestMain(m *testing.M) {

@@ -177,8 +177,8 @@ func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
 	return err
 }
 
-// sweep removes the lock files that padlock-verify has made for its own names. A file that cannot be
-// removed is only reported, because it does no harm.
+// sweep removes the lock files that padlock-verify has made for its own names. A file that cannot
+// be removed is only reported, because it does no harm.
 func (v *verification) sweep(ctx context.Context) {
 	if err := v.removeFiles(ctx); err != nil {
 		v.say(note{Event: "left", Message: "some lock files of " + v.run.Load.Prefix + "… could not be removed: " + err.Error()})

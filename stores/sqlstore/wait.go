@@ -34,8 +34,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// A waitCall is one call of Wait. If reserve is true, the waiter takes a place in the queue, and goes
-// through these states:
+// A waitCall is one call of Wait. If reserve is true, the waiter takes a place in the queue, and
+// goes through these states:
 //
 //	state     event                                             next state
 //	new       the waiter looks, and the name is free            held

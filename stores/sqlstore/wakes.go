@@ -72,8 +72,8 @@ func (s *Store) wakeReserved(ctx context.Context, messages []reservation) {
 }
 
 // askToLook makes the waiters look for which the name may have been reserved. The caller has lost
-// the reply to the statement that reserves it, so it does not know. The caller does not wait for the
-// notifications: the server may be silent.
+// the reply to the statement that reserves it, so it does not know. The caller does not wait for
+// the notifications: the server may be silent.
 func (s *Store) askToLook(ctx context.Context, messages []reservation) {
 	for i := range messages {
 		messages[i].fence = 0

@@ -12,9 +12,9 @@ import (
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme returns the storeurl.Scheme for the URLs of an engine. A URL belongs to this store if it has
-// the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every other
-// URL belongs to package sqlstore.
+// Scheme returns the storeurl.Scheme for the URLs of an engine. A URL belongs to this store if it
+// has the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every
+// other URL belongs to package sqlstore.
 func Scheme(o sqlstore.Opener) storeurl.Scheme {
 	s := o.Scheme()
 	own := s

@@ -69,8 +69,8 @@ func leftovers(pids []int) (list []Leftover) {
 	return list
 }
 
-// jobSpec contains the fields of a Spec that are sent to the supervisor. Its texts are bytes, because
-// they need not be UTF-8, and JSON would change them then.
+// jobSpec contains the fields of a Spec that are sent to the supervisor. Its texts are bytes,
+// because they need not be UTF-8, and JSON would change them then.
 type jobSpec struct {
 	Path        []byte
 	Args, Env   [][]byte

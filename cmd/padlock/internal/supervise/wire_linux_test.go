@@ -25,8 +25,8 @@ func messages() (orders []*order, reports []*news) {
 		}
 }
 
-// A message arrives as it was sent, and several arrive one after the other. A message without its end
-// is an error: it could be another order.
+// A message arrives as it was sent, and several arrive one after the other. A message without its
+// end is an error: it could be another order.
 func TestMessages(t *testing.T) {
 	orders, reports := messages()
 	for _, o := range orders {
