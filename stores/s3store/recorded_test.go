@@ -16,9 +16,9 @@ func TestRecorded(t *testing.T) {
 	for scheme, kind := range map[string]s3store.Service{"s3": s3store.ServiceS3, "gs": s3store.ServiceGoogle} {
 		t.Run(scheme, func(t *testing.T) {
 			s := newService(kind)
-			defer s.stop()
+			defer s.Stop()
 			replay.Run(t, replay.Test{
-				File: "testdata/" + scheme + ".json", Place: scheme + "://padlock-test/locks/?region=us-east-1&endpoint=http://localhost", StandIn: s.objects,
+				File: "testdata/" + scheme + ".json", Place: scheme + "://padlock-test/locks/?region=us-east-1&endpoint=http://localhost", StandIn: s.Handler(),
 				Open: func(ctx context.Context, place *url.URL, account bool, transport http.RoundTripper) (driver.Store, error) {
 					q := place.Query()
 					c := s3store.Config{
