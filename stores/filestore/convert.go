@@ -217,7 +217,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	*h = next
 	b.next.intent, b.next.intentEnd = 0, moment{}
 	_ = b.write(h.conn) // after an error, the intent lapses by itself
-	s.wake(f, h.conn)
+	f.wake()
 	return nil
 }
 
@@ -233,6 +233,6 @@ func (s *Store) withdraw(ctx context.Context, f *file, h *hold) error {
 		return err
 	}
 	h.intent = 0
-	s.wake(f, h.conn)
+	f.wake()
 	return nil
 }

@@ -25,7 +25,7 @@ func Scheme() driver.Scheme {
 }
 
 // usualGuarantees returns the promises of a store in a private directory.
-func usualGuarantees() driver.Guarantees { return promise(&config{}, os.TempDir()) }
+func usualGuarantees() driver.Guarantees { return promise(&config{}) }
 
 func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)

@@ -1,0 +1,137 @@
+//go:build !mips && !mipsle && !mips64 && !mips64le
+
+package filestore
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A waiter stands in the kernel's own queue: its thread blocks in flock(2). When the wait is over
+// before the lock is granted, the store sends leaveSignal to that thread, and the system call ends.
+// So no thread stays behind that could take the lock for an instant when nobody wants it.
+//
+//	state    event                                        next state
+//	blocked  the kernel grants the lock, or refuses it    over
+//	blocked  the wait is over                             leaving
+//	leaving  the signal arrives in flock(2)               over, with EINTR
+//	leaving  the signal arrives before flock(2)           leaving; leave sends the next one
+//	leaving  the kernel grants the lock first             over, and the waiter gives the lock back
+//
+// A signal ends a system call only if its handler lacks the flag SA_RESTART. Go's handlers have it,
+// so the store removes it from Go's handler for this one signal. The handler itself does nothing,
+// unless the program has called signal.Notify for the signal.
+const (
+	leaveSignal = 63
+	saRestart   = 0x10000000
+
+	// maxBlocked is how many threads of this process block at once. Further waiters poll.
+	maxBlocked = 64
+
+	// The pauses of leave between two signals double.
+	leavePause    = 50 * time.Microsecond
+	maxLeavePause = 100 * time.Millisecond
+)
+
+const hasKernelQueue = true
+
+var blockedThreads atomic.Int32
+
+// blocked is one thread that waits for a lock.
+type blocked struct {
+	mu     sync.Mutex
+	thread int           // 0 unless the thread is in flock(2), or just before or after it
+	why    error         // why the wait is over, or nil
+	over   chan struct{} // closed at the end
+}
+
+// mayBlock returns nil if this waiter must poll. Otherwise the caller must call lock.
+func mayBlock() *blocked {
+	if blockedThreads.Add(1) > maxBlocked || !canLeave() {
+		blockedThreads.Add(-1)
+		return nil
+	}
+	return &blocked{over: make(chan struct{})}
+}
+
+// lock returns when the kernel has granted the lock of c. After an error, c may have the lock
+// nevertheless.
+func (b *blocked) lock(c *conn, shared bool) error {
+	defer blockedThreads.Add(-1)
+	defer close(b.over)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	b.mu.Lock()
+	b.thread = syscall.Gettid()
+	b.mu.Unlock()
+	for {
+		err := syscall.Flock(c.fd, howToLock(shared))
+		b.mu.Lock()
+		again := err == syscall.EINTR && b.why == nil
+		if !again {
+			b.thread = 0
+		}
+		if b.why != nil {
+			err = b.why
+		}
+		b.mu.Unlock()
+		if !again {
+			syscall.Gettid() // a signal that leave sent before thread became 0 arrives here at the latest
+			return err
+		}
+	}
+}
+
+// leave ends the wait. The call of lock returns why.
+func (b *blocked) leave(why error) {
+	pause := leavePause
+	for {
+		b.interrupt(why)
+		timer := time.NewTimer(pause)
+		select {
+		case <-b.over:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = min(2*pause, maxLeavePause)
+	}
+}
+
+func (b *blocked) interrupt(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.why = why
+	if b.thread != 0 && canLeave() {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(b.thread), leaveSignal)
+	}
+}
+
+// sigaction is the kernel's struct sigaction, as far as all of these processors agree.
+type sigaction struct {
+	handler, flags uintptr
+	_              [6]uintptr
+}
+
+// canLeave makes sure that leaveSignal ends a system call. It returns false if the program has no
+// handler for the signal: the signal would do nothing, or end the process.
+func canLeave() bool {
+	const setSize = 8
+	var act sigaction
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, leaveSignal, 0, uintptr(unsafe.Pointer(&act)), setSize, 0, 0)
+	const defaultHandler, ignored = 0, 1
+	if errno != 0 || act.handler == defaultHandler || act.handler == ignored {
+		return false
+	}
+	if act.flags&saRestart == 0 {
+		return true
+	}
+	act.flags &^= saRestart
+	_, _, errno = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, leaveSignal, uintptr(unsafe.Pointer(&act)), 0, setSize, 0, 0)
+	return errno == 0
+}
