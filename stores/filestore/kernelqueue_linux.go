@@ -29,6 +29,7 @@ import (
 const (
 	leaveSignal = 63
 	saRestart   = 0x10000000
+	setSize     = 8 // of the kernel's sets of signals, in bytes
 
 	// maxBlocked is how many threads of this process block at once. Further waiters poll.
 	maxBlocked = 64
@@ -66,6 +67,7 @@ func (b *blocked) lock(c *conn, shared bool) error {
 	defer close(b.over)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	allowSignal()
 	b.mu.Lock()
 	b.thread = syscall.Gettid()
 	b.mu.Unlock()
@@ -112,6 +114,14 @@ func (b *blocked) interrupt(why error) {
 	}
 }
 
+// allowSignal lets leaveSignal reach this thread, even if the program was started with that signal
+// blocked.
+func allowSignal() {
+	const unblock = 1
+	set := uint64(1) << (leaveSignal - 1)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, unblock, uintptr(unsafe.Pointer(&set)), 0, setSize, 0, 0)
+}
+
 // sigaction is the kernel's struct sigaction, as far as all of these processors agree.
 type sigaction struct {
 	handler, flags uintptr
@@ -121,7 +131,6 @@ type sigaction struct {
 // canLeave makes sure that leaveSignal ends a system call. It returns false if the program has no
 // handler for the signal: the signal would do nothing, or end the process.
 func canLeave() bool {
-	const setSize = 8
 	var act sigaction
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, leaveSignal, 0, uintptr(unsafe.Pointer(&act)), setSize, 0, 0)
 	const defaultHandler, ignored = 0, 1

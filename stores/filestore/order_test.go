@@ -18,7 +18,6 @@ import (
 
 func init() {
 	scripts["wait"] = func(dir string) error { return waitFor(dir, nil) }
-	scripts["wait in a world"] = func(dir string) error { return waitFor(dir, nil, AllowWorld()) }
 	scripts["wait on a full disk"] = func(dir string) error {
 		return waitFor(dir, func() error {
 			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{})
@@ -28,8 +27,8 @@ func init() {
 
 // waitFor waits for "job", prints the fence, and releases the lock when the parent closes its
 // input.
-func waitFor(dir string, spoil func() error, opts ...Option) error {
-	s, err := Open(dir, append([]Option{calm}, opts...)...)
+func waitFor(dir string, spoil func() error) error {
+	s, err := Open(dir, calm)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,8 @@ import (
 // killed. The lock is free until that waiter runs. The kernel gives it to whoever asks in between,
 // and it gives a shared lock to every reader while readers have it. So two rules are added:
 //
-//   - Whoever gets the lock without waiting, while others wait (see conn.mark), gives it back,
-//     pauses, and tries once more. Otherwise a process that takes the lock in a loop would overtake
-//     all others.
+//   - Whoever gets the lock without waiting, while others wait (see conn.mark), gives it back and
+//     pauses (see yield). Otherwise a process that takes the lock in a loop would overtake all others.
 //   - A reader does not join other readers while a writer waits.
 //
 // These waiters poll instead: those who wait for the end of a lease, of a cool-down or of an
@@ -78,7 +77,9 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 			return g, err
 		}
 		if err := s.pause(ctx, w, no); err != nil {
-			w.returnConn()
+			if w.conn != nil {
+				w.conn.close()
+			}
 			return driver.Grant{}, err
 		}
 	}
