@@ -75,24 +75,18 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	if l.cfg.observers != nil {
 		a.observe(name)
 	}
-	if a.set.slots != 0 && a.replaces == nil {
-		return a.takePermit(name)
-	}
-	if a.set.token != nil && a.set.wait != 0 {
-		h, err := a.takeWithToken(name)
-		if err != nil {
-			return nil, a.refuse(name, err)
+	var h *hold
+	var err error
+	switch {
+	case a.set.slots != 0 && a.replaces == nil:
+		h, err = a.takePermit(name)
+	case a.set.token != nil && a.set.wait != 0:
+		h, err = a.takeWithToken(name)
+	default:
+		if err = a.check(name); err == nil {
+			h, err = a.take(name)
 		}
-		return h, nil
 	}
-	wait, err := false, a.prepare(name)
-	if err == nil {
-		wait, err = a.askOnce()
-	}
-	if wait {
-		err = a.waitForLock()
-	}
-	h, err := a.done(err)
 	if err != nil {
 		return nil, a.refuse(name, err)
 	}

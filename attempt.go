@@ -1,7 +1,6 @@
 package padlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,16 +13,10 @@ import (
 // at a time, whose outcome may remain unknown.
 type attempt struct {
 	call
-	part bool // of a permitCall, which checks, counts and reports the call
-	gate bool // takes the gate of a name with slots; see permitCall
-
-	standIn bool // waits for a call with Token; see takeWithToken
 	last    bool // does not repeat a request without a reply
-
 	request driver.Request
-	taker   taker // sends the request
+	taker   taker // sends the request; the store, if the caller gives none
 	permits int   // the request takes any of so many permits; 0 if it takes one lock
-	outer   *hold // the hold inside of which this one is taken; prepare finds it in ctx if it is nil
 	h       *hold
 	held    error    // the last *HeldError
 	inLine  bool     // the call joins the line at once, because others wait there or a holder may pass its lock on
@@ -33,50 +26,28 @@ type attempt struct {
 	by      HandOver // how the lock came from the previous holder
 
 	// For the wait:
-	line      *queue        // the queue of the name
+	line      *line         // the line of the name
 	place     *turn         // the caller's place in line; nil before lineUp
 	first     bool          // the attempt was at the head of the line from the start
 	ended     chan struct{} // closed when the wait must end; nil without the option Wait
 	stopTimer func() bool
 }
 
-// taker sends the request of an attempt. It is the store, or anyPermit for a name with Slots.
+// taker sends the request of an attempt.
 type taker interface {
 	Acquire(ctx context.Context, r driver.Request) (driver.Grant, error)
 }
 
-// check finds the errors that concern the call, and not the request.
-func (a *attempt) check(name string) error {
-	if err := a.ctx.Err(); err != nil {
-		return err
-	}
-	if a.outer == nil {
-		a.outer = lockFrom(a.ctx)
-	}
-	if a.outer != nil && a.replaces == nil && !a.part && a.l.heldIn(a.ctx, a.outer, name) {
-		return ErrAlreadyHeld
-	}
-	if err := cmp.Or(a.set.wrong, a.checkToken()); err != nil {
-		return err
-	}
-	if a.replaces != nil {
-		if err := a.l.checkStore(a.ctx, a.replaces); err != nil {
-			return err
-		}
-	}
-	return a.l.invalid
-}
-
-// prepare builds the request, and finds every error in the call and in the request before it is
-// sent to the store.
+// prepare builds the request, and finds every error in it before it is sent to the store.
+// call.check finds the errors in the call.
 func (a *attempt) prepare(name string) error {
-	if err := a.check(name); err != nil {
+	if err := a.ctx.Err(); err != nil {
 		return err
 	}
 	l, set := a.l, &a.set
 	l.mu.Lock()
 	token, closed := a.newToken(), l.closed
-	a.inLine = l.queues[name] != nil || l.handover.holders[name] != nil
+	a.inLine = l.lines[name] != nil || l.handover.holders[name] != nil
 	if !closed {
 		l.attempts++
 		a.counted = true
@@ -105,11 +76,9 @@ func (a *attempt) prepare(name string) error {
 	}
 	a.request.TTL = set.firstLease(&l.guarantees)
 	h := new(hold)
-	h.locker, h.name, h.token, h.ttl, h.coolDown, h.plan = l, name, token, set.ttl, set.coolDown, a.request.Holder.Plan
-	h.label, h.noRenewal, h.shared, h.from, h.within = set.label, set.noRenewal, a.request.Shared, a.ctx, a.within
-	h.outer, h.index, h.events, h.detached, h.gate = a.outer, -1, a.events, a.request.Detached, a.gate
-	h.standIn = a.standIn
-	h.atLeast = set.holdAtLeast
+	h.locker, h.name, h.token, h.outer, h.index, h.events = l, name, token, a.outer, -1, a.events
+	h.terms = terms{set.ttl, set.coolDown, a.request.Holder.Plan, set.label, set.noRenewal, a.request.Detached}
+	h.shared, h.from, h.within, h.hidden, h.atLeast = a.request.Shared, a.ctx, a.within, a.hidden, set.holdAtLeast
 	a.h = h
 	if a.taker == nil {
 		a.taker = l.store
@@ -117,12 +86,12 @@ func (a *attempt) prepare(name string) error {
 	return nil
 }
 
-// A call begins with a try, or it joins a queue. A try is one request that returns at once. It is
-// useless if the name is taken. So a call that will probably have to wait joins a queue without a
+// A call begins with a try, or it joins the line. A try is one request that returns at once. It is
+// useless if the name is taken. So a call that will probably have to wait joins the line without a
 // try.
 //
-// There are two queues. The callers of one Locker wait in a line in memory. Only the first caller
-// in the line joins the store's queue.
+// The callers of one Locker wait in a line in memory. Only the first caller in the line joins the
+// store's queue.
 //
 // The first rule that applies to a call decides how the call begins:
 //
@@ -131,8 +100,8 @@ func (a *attempt) prepare(name string) error {
 //     pass locks on.
 //  3. Every other call makes a try.
 
-// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins a
-// queue without a try, askOnce sends nothing and returns true.
+// askOnce makes the first try, and reports whether the caller has to wait. If the caller joins the
+// line without a try, askOnce sends nothing and returns true.
 func (a *attempt) askOnce() (mustWait bool, err error) {
 	now := a.l.clock.Now()
 	if a.start == 0 { // otherwise this attempt is a part of a longer call
@@ -212,17 +181,17 @@ func (a *attempt) acceptGrant(sent driver.Instant, g driver.Grant) error {
 	case !l.renewer.recordGrant(a.h, sent, now, g, a.set.maxHold):
 		err = errTooLate
 	default:
-		a.settle(now)
+		a.complete(now)
 	}
 	l.unlock()
 	return err
 }
 
-// settle completes an attempt that has just got the lock. The caller holds mu.
-func (a *attempt) settle(now driver.Instant) {
+// complete completes an attempt that has just got the lock. The caller holds mu.
+func (a *attempt) complete(now driver.Instant) {
 	l := a.l
-	if a.gate {
-		l.renewer.gates++
+	if a.hidden {
+		l.renewer.hidden++
 	} else {
 		l.stats.acquired++
 	}
@@ -232,7 +201,7 @@ func (a *attempt) settle(now driver.Instant) {
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
 		l.attempts--
 	}
-	if l.handover.holders != nil && !a.h.shared && !a.standIn {
+	if l.handover.holders != nil && !a.h.shared {
 		l.handover.holders[a.h.name] = a.h
 	}
 	if a.unsure && a.set.token == nil {
@@ -244,7 +213,7 @@ func (a *attempt) settle(now driver.Instant) {
 		a.leaveLineLocked()
 	}
 	if a.events != nil {
-		a.events.holdBack = true // announce delivers EventAcquired, and then the other events of the hold
+		a.events.paused = true // announce delivers EventAcquired, and then the other events of the hold
 	}
 }
 

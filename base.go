@@ -84,10 +84,10 @@ func (l *Locker) can(a driver.Ability) bool { return l.guarantees.Lacks&a == 0 }
 
 // storeID returns the id of the store, or "" if the store has none or cannot be asked now.
 func (l *Locker) storeID(ctx context.Context) string {
-	if l.places == nil || !l.can(driver.AbilityStoreID) {
+	if l.locations == nil || !l.can(driver.AbilityStoreID) {
 		return ""
 	}
-	id, err := l.places.StoreID(ctx)
+	id, err := l.locations.StoreID(ctx)
 	if err != nil {
 		return ""
 	}

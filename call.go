@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ type method struct {
 	once     bool // never waits
 	within   bool // the lock's context ends with ctx
 	replaces *Key
+	hidden   bool // a call above this one makes it for itself, and counts and reports the wait
 }
 
 // A call is one call of a method that takes a lock: its options, its observers, and how long it may
@@ -26,10 +28,33 @@ type call struct {
 	ctx     context.Context // the caller's
 	set     settings
 	start   driver.Instant // when the call began; 0 as long as it is not needed
+	outer   *hold          // the hold inside of which the lock is taken; the check finds it in ctx
 	events  *eventQueue    // nil if there is no observer
 	noted   bool           // EventContended was noted
 	timeout bool           // the time of Wait is over
 	silent  bool           // the wait ended while the store gave no reply
+}
+
+// check finds the errors in a call that takes the lock on name.
+func (c *call) check(name string) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if c.outer == nil {
+		c.outer = lockFrom(c.ctx)
+	}
+	if c.outer != nil && c.replaces == nil && c.l.heldIn(c.ctx, c.outer, name) {
+		return ErrAlreadyHeld
+	}
+	if err := cmp.Or(c.set.wrong, c.checkToken()); err != nil {
+		return err
+	}
+	if c.replaces != nil {
+		if err := c.l.checkStore(c.ctx, c.replaces); err != nil {
+			return err
+		}
+	}
+	return c.l.invalid
 }
 
 // checkToken finds the errors in the option Token.

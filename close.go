@@ -180,7 +180,7 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 // The call with Token reports what became of the lock.
 func (h *hold) endByClose(ctx context.Context) error {
 	err := h.giveUp(ctx, nil)
-	if h.standIn && errors.Is(err, ErrLost) {
+	if h.hidden && errors.Is(err, ErrLost) {
 		return nil
 	}
 	return err

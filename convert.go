@@ -24,7 +24,7 @@ func (h *hold) promotion(ctx context.Context) error {
 	if err != nil {
 		err = failed(OpPromote, h.name, err)
 	}
-	h.settleConversion(start, err)
+	h.announceConversion(start, err)
 	return err
 }
 
@@ -92,7 +92,7 @@ func (h *hold) demotion(ctx context.Context) error {
 	if err != nil {
 		err = failed(OpDemote, h.name, callerError(ctx, err))
 	}
-	h.settleConversion(start, err)
+	h.announceConversion(start, err)
 	return err
 }
 
@@ -112,9 +112,9 @@ func (h *hold) noteConverted(start driver.Instant) {
 	}
 }
 
-// settleConversion delivers EventConverted at the end of Promote and Demote. If the call has
+// announceConversion delivers EventConverted at the end of Promote and Demote. If the call has
 // succeeded, noteConverted has noted the event.
-func (h *hold) settleConversion(start driver.Instant, err error) {
+func (h *hold) announceConversion(start driver.Instant, err error) {
 	if h.events == nil {
 		return
 	}
@@ -122,7 +122,7 @@ func (h *hold) settleConversion(start driver.Instant, err error) {
 	if err != nil {
 		h.noteHold(Event{Kind: EventConverted, Outcome: holdOutcome(err), Took: h.locker.clock.Now().Sub(start), Err: err})
 	}
-	h.locker.unlockSettled(h.events)
+	h.locker.unlockDelivered(h.events)
 }
 
 // setShared sets the mode of h, unless h is over, and returns the previous mode.

@@ -51,7 +51,8 @@ var (
 var errWaitOver = errors.New("the time to wait is over")
 
 // HeldError is ErrHeld with the holders of the name: Holds []Hold is what is in the way, Until when
-// the last of them ends if none is renewed, and Waiters how many are ahead (-1 if unknown).
+// the last of them ends if none is renewed, and Waiters how many are ahead (-1 if unknown). See
+// driver.HeldError for its methods.
 type HeldError = driver.HeldError
 
 // Op is the operation that failed.

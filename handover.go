@@ -54,7 +54,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		newState, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease
-		t.a.settle(now)
+		t.a.complete(now)
 	case granted || lost:
 		newState = turnUnsure
 	}

@@ -58,14 +58,11 @@ import (
 // The hold becomes released when the store has replied, or when the cleaner has taken over. After
 // that, Release returns the result of the first Release. Every other call fails with ErrReleased.
 type hold struct {
-	self     Lock // the Lock that the caller gets if there is no observer; see lockOf
-	locker   *Locker
-	name     string
-	token    string // a secret
-	ttl      time.Duration
-	coolDown time.Duration
-	plan     time.Duration
-	label    string
+	self   Lock // the Lock that the caller gets if there is no observer; see lockOf
+	locker *Locker
+	name   string
+	token  string // a secret
+	terms
 	outer    *hold       // the hold in whose context this one was taken
 	events   *eventQueue // nil if there is no observer
 	from     context.Context
@@ -76,31 +73,42 @@ type hold struct {
 
 	late *cleanUp // a request for h may still be on its way; nil if none is
 
-	noRenewal bool
-	detached  bool // not bound to this process, although the store binds its other locks; see Detached
-	within    bool // taken by Do or DoAll, so Context also ends with the caller's context
-	standIn   bool // of a call with Token; see takeWithToken
-	gate      bool // this is the hold of a gate (see permitCall); Stats does not count it
+	within bool // taken by Do or DoAll, so Context also ends with the caller's context
+	hidden bool // no caller gets it, and Stats does not count it: a gate, or the hold of a stand-in
 
 	// Guarded by locker.mu.
-	shared     bool
-	exported   bool
-	timedOut   bool     // h is over because the time of its lease is over
-	cutOff     bool     // the last renewal was cancelled by the Release of another hold
-	index      int32    // in the renewer's heap; -1 if h is not in the heap
-	watched    *watched // nil if the caller's Lock is not watched
-	bond       *bond    // nil if the store has no Grant.Bound
-	fence      uint64
-	grantedAt  driver.Instant
-	atLeast    time.Duration  // how long the name stays taken from grantedAt on; see HoldAtLeast
-	maxHoldAt  driver.Instant // farFuture if there is no HoldAtMost
-	renewAt    driver.Instant // farFuture if h is not renewed, or if a renewal is under way
-	cause      error          // why h is over; nil if it is not over
-	ctx        context.Context
-	cancel     context.CancelCauseFunc
-	renewing   *renewal
-	converting chan struct{} // closed when a Promote or Demote ends; nil if none is running
+	shared    bool
+	exported  bool
+	timedOut  bool     // h is over because the time of its lease is over
+	cutOff    bool     // the last renewal was cancelled by the Release of another hold
+	index     int32    // in the renewer's heap; -1 if h is not in the heap
+	watched   *watched // nil if the caller's Lock is not watched
+	bond      *bond    // nil if the store has no Grant.Bound
+	fence     uint64
+	grantedAt driver.Instant
+	atLeast   time.Duration  // how long the name stays taken from grantedAt on; see HoldAtLeast
+	maxHoldAt driver.Instant // farFuture if there is no HoldAtMost
+	renewAt   driver.Instant // farFuture if h is not renewed, or if a renewal is under way
+	cause     error          // why h is over; nil if it is not over
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	renewing  *renewal
+	modeChanges
+}
 
+// terms are what the caller of a hold asked for. They never change.
+type terms struct {
+	ttl       time.Duration
+	coolDown  time.Duration
+	plan      time.Duration
+	label     string
+	noRenewal bool
+	detached  bool // not bound to this process, although the store binds its other locks; see Detached
+}
+
+// modeChanges are what Promote and Demote note in a hold.
+type modeChanges struct {
+	converting    chan struct{}  // closed when a Promote or Demote ends; nil if none is running
 	convertedAt   driver.Instant // when the mode last changed
 	demotionUntil driver.Instant // until then, a demotion without a reply may arrive at the store
 }
@@ -393,7 +401,8 @@ func lockFrom(ctx context.Context) *hold {
 
 // FenceFrom returns the fence of a lock. ctx must be the Context of that lock, or a context derived
 // from it. If ctx is derived from the contexts of several locks, FenceFrom takes the innermost
-// lock. ok is false if there is no such lock, or if its store has no fences.
+// lock; in DoAll that is the lock of the last name (FencesFrom has all). ok is false if there is no
+// such lock, or if its store has no fences.
 func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	if h := lockFrom(ctx); h != nil {
 		fence = h.fencing()

@@ -14,7 +14,7 @@ func (l *Locker) endHold(h *hold, why error) {
 		return
 	}
 	h.cause = why
-	if why != ErrReleased && !h.gate && h.endKind(why) == EventLost {
+	if why != ErrReleased && !h.hidden && h.endKind(why) == EventLost {
 		l.stats.lost++
 	}
 	if h.events != nil {
@@ -25,8 +25,8 @@ func (l *Locker) endHold(h *hold, why error) {
 	if h.index >= 0 {
 		l.renewer.heap.remove(h)
 	}
-	if h.gate {
-		l.renewer.gates--
+	if h.hidden {
+		l.renewer.hidden--
 	}
 	if h.bond != nil {
 		h.bond.unwatch()

@@ -7,12 +7,12 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// queue is the line of goroutines of one Locker that wait for one name. Only the head of the line
+// line is the line of goroutines of one Locker that wait for one name. Only the head of the line
 // talks to the store, so the store sees one waiter even if a thousand goroutines wait.
-type queue struct {
+type line struct {
 	waiting int
-	line    []*turn // line[0] is the head
-	gone    int     // how many turns in line have turn.gone set
+	turns   []*turn // turns[0] is the head
+	gone    int     // how many turns have turn.gone set
 	parking         // how long the head waits if it is parked; see parkFor
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
@@ -21,7 +21,7 @@ type queue struct {
 	holder *hold // the hold, if it belongs to this Locker
 }
 
-// turn is the place of one waiter in a queue.
+// turn is the place of one waiter in a line.
 type turn struct {
 	ready chan struct{} // gets one message: from passingOver or callHead
 	state turnState
@@ -63,8 +63,8 @@ const (
 	// Release cannot pass the lock on, the turn that it has chosen gets this state too (passOn,
 	// passedTo). If the waiter gives up, the next turn is parked or called.
 	turnCalled
-	// turnGiven: the waiter has the lock, which was passed on (passedTo). If the waiter gave up in the
-	// meantime, it releases the lock, unless Close does so.
+	// turnGiven: the waiter has the lock, which was passed on (passedTo). If the waiter gave up in
+	// the meantime, it releases the lock, unless Close does so.
 	turnGiven
 	// turnSpent: the store did not pass the lock on to the waiter. The waiter asks the store with a
 	// new token.
@@ -79,53 +79,53 @@ const (
 // leaveLineLocked takes the turn of this attempt out of the line. If that turn was the head, the
 // next turn becomes the head. The caller holds mu.
 func (a *attempt) leaveLineLocked() {
-	l, q, t := a.l, a.line, a.place
+	l, ln, t := a.l, a.line, a.place
 	if t.gone {
 		return
 	}
 	t.gone = true
-	if !a.gate { // endPermitWait counts callers with Slots
+	if !a.hidden {
 		l.stats.waiting--
 	}
-	if q.waiting--; q.waiting == 0 {
-		q.parking.endParking()
-		delete(l.queues, a.h.name)
+	if ln.waiting--; ln.waiting == 0 {
+		ln.parking.endParking()
+		delete(l.lines, a.h.name)
 		return
 	}
-	l.leaveLine(q, t)
+	l.leaveLine(ln, t)
 }
 
-func (l *Locker) leaveLine(q *queue, t *turn) {
-	if q.line[0] != t {
+func (l *Locker) leaveLine(ln *line, t *turn) {
+	if ln.turns[0] != t {
 		// Turns that are gone must not pile up while the head waits.
-		if q.gone++; q.gone > len(q.line)/2 {
-			q.line = slices.DeleteFunc(q.line, func(t *turn) bool { return t.gone })
-			q.gone = 0
+		if ln.gone++; ln.gone > len(ln.turns)/2 {
+			ln.turns = slices.DeleteFunc(ln.turns, func(t *turn) bool { return t.gone })
+			ln.gone = 0
 		}
 		return
 	}
-	q.line[0] = nil
-	q.line = q.line[1:]
-	for q.line[0].gone { // this ends: since q.waiting > 0, at least one waiter has not given up
-		q.line[0] = nil
-		q.line = q.line[1:]
-		q.gone--
+	ln.turns[0] = nil
+	ln.turns = ln.turns[1:]
+	for ln.turns[0].gone { // this ends: since ln.waiting > 0, at least one waiter has not given up
+		ln.turns[0] = nil
+		ln.turns = ln.turns[1:]
+		ln.gone--
 	}
-	l.nextHead(q)
+	l.nextHead(ln)
 }
 
 // nextHead is called when another turn has become the head of the line. It parks that turn, or
 // makes its waiter ask the store. If the turn is in turnPassing, nextHead does nothing, because a
 // request for the turn is under way. The caller holds mu.
-func (l *Locker) nextHead(q *queue) {
-	if q.line[0].state == turnLined && !l.parkHead(q) {
-		q.callHead()
+func (l *Locker) nextHead(ln *line) {
+	if ln.turns[0].state == turnLined && !l.parkHead(ln) {
+		ln.callHead()
 	}
 }
 
 // callHead lets the head ask the store. The caller holds mu.
-func (q *queue) callHead() {
-	t := q.line[0]
+func (ln *line) callHead() {
+	t := ln.turns[0]
 	t.state = turnCalled
 	t.ready <- struct{}{}
 }
@@ -181,23 +181,23 @@ func (l *Locker) unlist(h *hold) {
 		return
 	}
 	delete(l.handover.holders, h.name)
-	if q := l.queues[h.name]; q != nil && q.headParked() {
-		q.callHead()
+	if ln := l.lines[h.name]; ln != nil && ln.headParked() {
+		ln.callHead()
 	}
 }
 
-// nextInLine returns the turn of the waiter in q that gets the lock of h, which is being released.
+// nextInLine returns the turn of the waiter in ln that gets the lock of h, which is being released.
 // It returns nil if h is not passed on: if h is over or cools down, or if Close has begun. Then the
 // head of the line, if it is parked for h, asks the store when h ends. The caller holds mu.
 //
 // The turn is in the state turnPassing. The caller must end that state with passingOver, and Close
 // waits for that.
-func (h *hold) nextInLine(q *queue, keep time.Duration) *turn {
+func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 	l := h.locker
-	if keep != 0 || !h.mayPassOn() || l.closed || l.handover.holders[h.name] != h || !q.headParked() {
+	if keep != 0 || !h.mayPassOn() || l.closed || l.handover.holders[h.name] != h || !ln.headParked() {
 		return nil
 	}
-	t := q.line[0]
+	t := ln.turns[0]
 	t.state = turnPassing
 	l.attempts++
 	return t
@@ -214,56 +214,56 @@ func (l *Locker) passingOver(t *turn, newState turnState) {
 	l.attemptOver()
 }
 
-// headParked reports whether the head of q is parked and no Release has chosen it. The caller holds
-// mu.
-func (q *queue) headParked() bool { return len(q.line) > 0 && q.line[0].state == turnParked }
+// headParked reports whether the head of ln is parked and no Release has chosen it. The caller
+// holds mu.
+func (ln *line) headParked() bool { return len(ln.turns) > 0 && ln.turns[0].state == turnParked }
 
-// parkHead parks the head of q if a holder of this Locker may pass its lock on to the head. It
+// parkHead parks the head of ln if a holder of this Locker may pass its lock on to the head. It
 // reports whether it has parked the head. The caller holds mu.
-func (l *Locker) parkHead(q *queue) bool {
-	a := q.line[0].a
+func (l *Locker) parkHead(ln *line) bool {
+	a := ln.turns[0].a
 	h := l.handover.holders[a.h.name]
 	if h == nil {
 		return false
 	}
-	if q.holder != h {
-		q.held, q.holder = nil, h
+	if ln.holder != h {
+		ln.held, ln.holder = nil, h
 	}
 	now := l.clock.Now()
 	if !h.mayPassOn() || a.request.Shared {
 		return false
 	}
-	q.askAt = now.Add(parkFor)
-	q.line[0].state = turnParked
-	l.setAlarm(q, now)
+	ln.askAt = now.Add(parkFor)
+	ln.turns[0].state = turnParked
+	l.setAlarm(ln, now)
 	return true
 }
 
-// setAlarm sets an alarm that wakes the parked head of q at q.askAt. If an alarm for an earlier
+// setAlarm sets an alarm that wakes the parked head of ln at ln.askAt. If an alarm for an earlier
 // time is set already, setAlarm does nothing: when the earlier alarm fires, it sets an alarm for
-// q.askAt.
-func (l *Locker) setAlarm(q *queue, now driver.Instant) {
-	if q.alarm != nil {
-		if q.alarmAt <= q.askAt {
+// ln.askAt.
+func (l *Locker) setAlarm(ln *line, now driver.Instant) {
+	if ln.alarm != nil {
+		if ln.alarmAt <= ln.askAt {
 			return
 		}
-		q.alarm()
+		ln.alarm()
 	}
-	at := q.askAt
-	q.alarmAt = at
-	q.alarm = l.clock.AfterFunc(at.Sub(now), func() {
+	at := ln.askAt
+	ln.alarmAt = at
+	ln.alarm = l.clock.AfterFunc(at.Sub(now), func() {
 		l.mu.Lock()
 		defer l.unlock()
-		if q.alarm == nil || q.alarmAt != at {
+		if ln.alarm == nil || ln.alarmAt != at {
 			return
 		}
-		q.alarm = nil
+		ln.alarm = nil
 		switch now := l.clock.Now(); {
-		case !q.headParked():
-		case q.askAt > now:
-			l.setAlarm(q, now)
+		case !ln.headParked():
+		case ln.askAt > now:
+			l.setAlarm(ln, now)
 		default:
-			q.callHead()
+			ln.callHead()
 		}
 	})
 }

@@ -20,8 +20,8 @@ type Store = driver.Store
 type State = driver.State
 
 // Hold is one hold on a name, as it appears in State and HeldError. It has the holder's Host, PID,
-// Label and Plan, the times Since, Until (the present end of the lease) and PlannedEnd, and the flags
-// Shared, Foreign (not taken by padlock) and Cooling (nobody holds the name, it cools down).
+// Label and Plan, the times Since, Until (the present end of the lease) and PlannedEnd, and the
+// flags Shared, Foreign (not taken by padlock) and Cooling (nobody holds the name, it cools down).
 type Hold = driver.Hold
 
 // Guarantees are the promises of a store.
@@ -36,7 +36,7 @@ type Locker struct {
 	converter  driver.Converter // nil if the store cannot change a mode
 	slotTaker  driver.SlotTaker // nil if the store cannot take a permit in one step
 	admin      driver.Admin     // nil if the store cannot show or end holds; the error of a method that it lacks says why
-	places     driver.Places    // nil if the store cannot tell where it keeps locks; see the method can
+	locations  driver.Places    // nil if the store cannot tell where it keeps locks; see the method can
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
@@ -50,14 +50,14 @@ type Locker struct {
 	stats      counters
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
-	mu            sync.Mutex // guards the fields below, and the state of every Lock
-	pending       queues     // the queues whose events are delivered when mu is unlocked
+	mu            sync.Mutex  // guards the fields below, and the state of every Lock
+	pending       eventQueues // the queues whose events are delivered when mu is unlocked
 	closed        bool
 	observersLate bool          // a call has waited for an observer longer than observerPatience
 	attempts      int           // how many acquires, releases and functions of Do are running; Close waits for them
 	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
 	random        *rand.ChaCha8
-	queues        map[string]*queue
+	lines         map[string]*line
 	permitWaiters map[string]int // how many callers wait for a permit, by the name of the gate; nil if none has waited
 	handover      handoverState
 	renewer       renewer
@@ -72,7 +72,7 @@ func New(store Store, opts ...LockerOption) *Locker {
 	if store == nil {
 		panic("padlock: the store is nil")
 	}
-	l := &Locker{store: store, guarantees: store.Guarantees(), pid: os.Getpid(), queues: make(map[string]*queue)}
+	l := &Locker{store: store, guarantees: store.Guarantees(), pid: os.Getpid(), lines: make(map[string]*line)}
 	l.cfg = config{defaults: settings{ttl: l.defaultTTL(), wait: waitForContext}, maxWaiters: defaultMaxWaiters}
 	for _, o := range opts {
 		if o != nil {
@@ -88,7 +88,7 @@ func New(store Store, opts ...LockerOption) *Locker {
 	l.converter, _ = driver.As[driver.Converter](store)
 	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
 	l.admin, _ = driver.As[driver.Admin](store)
-	l.places, _ = driver.As[driver.Places](store)
+	l.locations, _ = driver.As[driver.Places](store)
 	l.host, _ = os.Hostname()
 	l.host = l.host[:min(len(l.host), driver.MaxHost)]
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
@@ -217,7 +217,7 @@ func (l *Locker) Stats() Stats {
 	defer l.unlock()
 	s := &l.stats
 	return Stats{
-		Held: len(l.renewer.heap) - l.renewer.gates, Waiting: s.waiting,
+		Held: len(l.renewer.heap) - l.renewer.hidden, Waiting: s.waiting,
 		Acquired: s.acquired, Contended: s.contended, Refused: s.refused,
 		Renewals: s.renewals, RenewalErrors: s.renewalErrors, Lost: s.lost,
 		Uncertain: s.uncertain, CleanUps: uint64(l.cleaner.open), CleanUpsDropped: s.dropped,

@@ -112,7 +112,7 @@ func (t *taking) check(names []string) error {
 	if t.set.wrong != nil {
 		return t.set.wrong
 	}
-	where := t.l.places
+	where := t.l.locations
 	if where == nil || !t.l.guarantees.Hashed {
 		return nil
 	}
@@ -142,7 +142,10 @@ func (t *taking) takeNext(name string) error {
 		a.ctx = t.withValues(a.ctx)
 		a.observe(name)
 	}
-	wait, err := false, a.prepare(name)
+	wait, err := false, a.check(name)
+	if err == nil {
+		err = a.prepare(name)
+	}
 	if err == nil {
 		a.h.atLeast, a.set.maxHold = 0, 0 // see setTimes
 		wait, err = a.askOnce()

@@ -171,17 +171,17 @@ type eventQueue struct {
 	all  bool // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
-	ctx      context.Context // passed to the observers
-	mode     Mode            // the mode of the acquire; a hold has a mode of its own
-	queue    []Event
-	room     [1]Event      // memory for a queue of one event
-	next     *eventQueue   // in the list Locker.pending
-	busy     bool          // a goroutine is delivering events, or is about to do so in unlock
-	idle     chan struct{} // made by awaitIdle, or by forgotten; closed when busy becomes false
-	holdBack bool          // keep events in the queue until EventAcquired has been delivered
-	noHold   bool          // drop the events of the hold; see forgetHold
-	result   error         // what the function of Do returned
-	held     time.Duration // how long the lock was held
+	ctx    context.Context // passed to the observers
+	mode   Mode            // the mode of the acquire; a hold has a mode of its own
+	queue  []Event
+	room   [1]Event      // memory for a queue of one event
+	next   *eventQueue   // in the list Locker.pending
+	busy   bool          // a goroutine is delivering events, or is about to do so in unlock
+	idle   chan struct{} // made by awaitIdle, or by forgotten; closed when busy becomes false
+	paused bool          // keep events in the queue until EventAcquired has been delivered
+	noHold bool          // drop the events of the hold; see forgetHold
+	result error         // what the function of Do returned
+	held   time.Duration // how long the lock was held
 }
 
 // newEvents makes the eventQueue of a new acquire and delivers EventAcquiring. It returns the
@@ -209,7 +209,7 @@ func (n *eventQueue) noteEvent(e Event) {
 	}
 	e.Store, e.Name = n.l.guarantees.Store, n.name
 	n.queue = append(n.queue, e)
-	if !n.busy && !n.holdBack {
+	if !n.busy && !n.paused {
 		n.busy = true
 		n.l.pending.add(n)
 	}
@@ -218,10 +218,10 @@ func (n *eventQueue) noteEvent(e Event) {
 // mostBehind is how many events wait for an observer before renewals are left out.
 const mostBehind = 100
 
-// queues is a linked list of eventQueues.
-type queues struct{ first, last *eventQueue }
+// eventQueues is a linked list of eventQueues.
+type eventQueues struct{ first, last *eventQueue }
 
-func (q *queues) add(n *eventQueue) {
+func (q *eventQueues) add(n *eventQueue) {
 	if q.first == nil {
 		q.first = n
 	} else {
@@ -255,9 +255,9 @@ func (l *Locker) unlockAndDeliver() {
 	l.deliverPending()
 }
 
-// unlockSettled is like unlock, but it also waits until all events that are now in n have been
+// unlockDelivered is like unlock, but it also waits until all events that are now in n have been
 // delivered. It returns the context for the next event of n.
-func (l *Locker) unlockSettled(n *eventQueue) context.Context {
+func (l *Locker) unlockDelivered(n *eventQueue) context.Context {
 	defer l.mu.Unlock()
 	l.deliverPending()
 	return n.awaitDelivery()
@@ -269,7 +269,7 @@ func (l *Locker) unlockSettled(n *eventQueue) context.Context {
 // them.
 func (l *Locker) unlockApart() (delivered chan struct{}) {
 	n := l.pending.first
-	l.pending = queues{}
+	l.pending = eventQueues{}
 	l.mu.Unlock()
 	if n == nil {
 		return nil
@@ -288,7 +288,7 @@ func (l *Locker) unlockApart() (delivered chan struct{}) {
 // deliverPending unlocks mu while it calls observers, and locks mu again before it returns.
 func (l *Locker) deliverPending() {
 	n := l.pending.first
-	l.pending = queues{}
+	l.pending = eventQueues{}
 	n.deliverAll()
 }
 
@@ -314,7 +314,7 @@ func (n *eventQueue) deliver() {
 		}
 		n.deliveryOver()
 	}()
-	for len(n.queue) > 0 && !n.holdBack {
+	for len(n.queue) > 0 && !n.paused {
 		due, ctx := n.queue, n.ctx
 		n.queue, locked = nil, false
 		n.l.mu.Unlock()
@@ -347,10 +347,11 @@ func (n *eventQueue) deliveryOver() {
 // waits for the observer, and the observer waits for Release. observerPatience ends that deadlock.
 const observerPatience = time.Second
 
-// awaitDelivery waits until all events so far are delivered, and returns the context for the next event.
-// The caller holds mu. awaitDelivery unlocks mu while it waits, and locks mu again before it returns.
+// awaitDelivery waits until all events so far are delivered, and returns the context for the next
+// event. The caller holds mu. awaitDelivery unlocks mu while it waits, and locks mu again before it
+// returns.
 func (n *eventQueue) awaitDelivery() context.Context {
-	for waited := true; waited && (n.busy || len(n.queue) > 0 && !n.holdBack); {
+	for waited := true; waited && (n.busy || len(n.queue) > 0 && !n.paused); {
 		if n.busy {
 			waited = n.awaitIdle()
 			continue
@@ -391,7 +392,7 @@ func (n *eventQueue) awaitIdle() bool {
 // for the hold. The caller holds mu. announce unlocks mu while it calls observers, and locks it
 // again before it returns.
 func (n *eventQueue) announce(first *Event) context.Context {
-	n.holdBack = false
+	n.paused = false
 	first.Outcome = OutcomeAcquired
 	if n.wants(first.Kind) {
 		first.Store, first.Name = n.l.guarantees.Store, n.name
@@ -417,7 +418,7 @@ func (n *eventQueue) detach() {
 // events of the hold that are in the queue, except those of clean-ups. It also makes noteHold drop
 // all later events of the hold. The caller holds mu.
 func (n *eventQueue) forgetHold() {
-	n.holdBack, n.noHold = false, true
+	n.paused, n.noHold = false, true
 	n.queue = slices.DeleteFunc(n.queue, func(e Event) bool {
 		return e.Kind != EventUncertain && e.Kind != EventCleaned && e.Kind != EventDropped
 	})

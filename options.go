@@ -124,14 +124,17 @@ func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }
 func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.maxHold = d }) }
 
 // HoldAtLeast keeps the name taken for d after the grant, even if the lock is released earlier or
-// the process dies. Together with Wait(0) or TryAcquire, it is for a job that should run once,
+// the work has failed. Together with Wait(0) or TryAcquire, it is for a job that should run once,
 // although many machines start it at the same time of day: a machine whose clock is a little late
-// then finds the name taken and gets ErrHeld. Without Wait(0), that machine waits until d is over,
-// and does the job again.
+// then finds the name taken and gets ErrHeld. Choose d longer than the clocks differ and shorter
+// than the time between two runs. Without Wait(0), that machine waits until d is over, and does the
+// job again. If a job that failed should run again, use Acquire, and Release(CoolDown(d)) only
+// after success.
 //
-// The first lease lasts for d, or Guarantees.MaxTTL if that is shorter, also if the process dies;
-// where locks end with their process, as on files, the name is then free. Release begins a
-// cool-down for the rest. A key forgets d.
+// The first lease lasts for d or TTL, whichever is longer, but at most Guarantees.MaxTTL (58 s by
+// default on Redis). If the process dies, the name stays taken until that lease ends; where locks
+// end with their process, as on files, the name is free at once. Release begins a cool-down for the
+// rest. A key forgets d.
 //
 // The time d is 0, or from the shortest lease of the store (100 ms on most stores) to 24 h;
 // otherwise the error is ErrInvalid. The default is 0. On a store without cool-downs
@@ -163,7 +166,8 @@ func Label(text string) Option { return option(func(s *settings) { s.label = tex
 type CoolDownOption struct{ d time.Duration }
 
 // CoolDown keeps the name taken for d after the release. A CoolDown given to Acquire or New is the
-// default for Release. A CoolDown given to Release overrides that default.
+// default for Release. A CoolDown given to Release overrides that default. To handle something
+// once, give it to Release after success only: HeldError.Cooling then tells done from busy.
 //
 // The time d is 0, or from the shortest lease of the store (100 ms on most stores) to 24 h;
 // otherwise the error is ErrInvalid. The default is 0. In these cases Release releases the lock all

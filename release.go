@@ -111,8 +111,8 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		}
 	}
 	var next *turn
-	if q := l.queues[h.name]; q != nil {
-		next = h.nextInLine(q, keep)
+	if ln := l.lines[h.name]; ln != nil {
+		next = h.nextInLine(ln, keep)
 	}
 	bond := h.bond
 	events := h.events
@@ -120,7 +120,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	exported := h.exported
 	if events == nil || !events.all {
 		l.unlock()
-	} else if values := l.unlockSettled(events); l.addsValues() {
+	} else if values := l.unlockDelivered(events); l.addsValues() {
 		ctx = valuesOf{ctx, values}
 	}
 	var p passed
@@ -181,7 +181,7 @@ func (h *hold) whyOver(usable driver.Instant, bond *bond) error {
 func (h *hold) announceRelease(err error, by HandOver) {
 	h.locker.mu.Lock()
 	h.noteHold(Event{Kind: EventReleased, Outcome: holdOutcome(err), Took: h.events.held, HandOver: by, Err: err})
-	h.locker.unlockSettled(h.events)
+	h.locker.unlockDelivered(h.events)
 }
 
 // valuesOf is a context that ends with one context and has the values of another context.

@@ -15,7 +15,7 @@ import (
 type renewer struct {
 	l        *Locker
 	heap     schedule       // contains all locks that are held, without the unwatched ones
-	gates    int            // how many holds in the heap are gates; see permitCall
+	hidden   int            // how many holds in the heap are hidden
 	armed    driver.Instant // when the timer fires; farFuture if there is no timer
 	disarm   func() bool
 	due      []*hold              // holds that wait for a worker to renew them

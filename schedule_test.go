@@ -29,7 +29,7 @@ func TestBoundsOfPlans(t *testing.T) {
 				l := &Locker{}
 				l.renewer.l, l.renewer.batcher = l, c.batcher
 				l.reseed()
-				h := &hold{locker: l, ttl: ttl, index: -1}
+				h := &hold{locker: l, terms: terms{ttl: ttl}, index: -1}
 				early := l.renewer.renewEarlyBy(lease)
 				before := driver.Instant(0)
 				for _, offset := range []float64{0, 0.25, 0.5, 1} {

@@ -61,7 +61,7 @@ func Slots(n int) Option {
 // The gate has a short lease. So if the caller at the gate dies, the others wait for that lease
 // only. The callers of this process wait for the gate in the Locker's own line.
 type permitCall struct {
-	call
+	*call
 	name string
 	held []error // for each permit the last *HeldError
 	poll poller
@@ -71,20 +71,17 @@ type permitCall struct {
 	unsure bool
 }
 
-// takePermit takes one of the permits of name. The attempt has the options of the call.
-func (a *attempt) takePermit(name string) (*hold, error) {
-	p := &permitCall{call: a.call, name: name, poll: poller{l: a.l}}
-	err := p.check()
-	if err == nil {
-		var h *hold
-		if h, err = p.runStates(); err == nil {
-			return h, nil
-		}
+// takePermit takes one of the permits of name.
+func (c *call) takePermit(name string) (*hold, error) {
+	p := &permitCall{call: c, name: name, poll: poller{l: c.l}}
+	if err := p.check(); err != nil {
+		return nil, err
 	}
-	if p.unsure {
+	h, err := p.runStates()
+	if err != nil && p.unsure {
 		err = withUncertain(err)
 	}
-	return nil, p.refuse(name, callerError(p.ctx, err))
+	return h, callerError(p.ctx, err)
 }
 
 // check finds the errors in the call, before anything is sent to the store.
@@ -98,7 +95,8 @@ func (p *permitCall) check() error {
 	if err := driver.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
 		return err
 	}
-	if locksIn(p.ctx, lockFrom(p.ctx), func(h *hold) bool {
+	p.outer = lockFrom(p.ctx)
+	if locksIn(p.ctx, p.outer, func(h *hold) bool {
 		base, _, ok := driver.SplitSlot(h.name)
 		return ok && base == p.name && h.locker == p.l && h.endCause() == nil
 	}) {
@@ -107,14 +105,14 @@ func (p *permitCall) check() error {
 	if err := cmp.Or(p.set.wrong, p.checkToken()); err != nil {
 		return err
 	}
-	return p.checkPlaces()
+	return cmp.Or(p.checkLocations(), p.l.invalid)
 }
 
-// checkPlaces returns ErrInvalid if the gate and one of the permits are the same lock. In some
+// checkLocations returns ErrInvalid if the gate and one of the permits are the same lock. In some
 // stores two names can share one lock. The caller that has the gate waits for a permit, so it would
 // wait for itself.
-func (p *permitCall) checkPlaces() error {
-	where := p.l.places
+func (p *permitCall) checkLocations() error {
+	where := p.l.locations
 	if where == nil || !p.l.guarantees.Hashed {
 		return nil
 	}
@@ -171,7 +169,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 		return nil, err
 	}
 	defer p.l.endPermitWait(gateName)
-	g := &attempt{call: call{l: p.l, ctx: p.ctx, noted: true}, part: true, gate: true}
+	g := &attempt{call: call{method: method{hidden: true}, l: p.l, ctx: p.ctx, noted: true}}
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
 	gate, err := g.take(gateName)
 	p.timeout = g.timeout

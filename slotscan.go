@@ -145,22 +145,9 @@ func (p *permitCall) skips() bool {
 
 // attempt returns an attempt to get a permit at once.
 func (p *permitCall) attempt() *attempt {
-	a := &attempt{call: p.call, part: true}
+	a := &attempt{call: *p.call}
 	a.noted, a.set.wait = true, 0
 	return a
-}
-
-// take takes the lock on name, which is a permit or the gate. It waits for the lock if the settings
-// allow that.
-func (a *attempt) take(name string) (*hold, error) {
-	wait, err := false, a.prepare(name)
-	if err == nil {
-		wait, err = a.askOnce()
-	}
-	if wait {
-		err = a.waitForLock()
-	}
-	return a.done(err)
 }
 
 // findPermit returns the permit that the caller's token has, or -1. A store that cannot take any

@@ -79,6 +79,9 @@ var errTokenOfSeveral = fmt.Errorf("%w: Token and several names cannot be combin
 
 // takeWithToken takes the lock on name for a call with Token that may wait.
 func (c *call) takeWithToken(name string) (*hold, error) {
+	if err := c.check(name); err != nil {
+		return nil, err
+	}
 	c.start = c.l.clock.Now()
 	h, err := c.tryToken(name, nil, NoHandOver)
 	if !errors.Is(err, ErrHeld) || c.outlived(err) {
@@ -126,7 +129,7 @@ func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
 // standIn returns an attempt that waits for this call with a token of the Locker's own, and counts
 // its wait until countWaiting is called.
 func (c *call) standIn() *attempt {
-	w := &attempt{call: call{l: c.l, ctx: c.ctx, set: c.set, start: c.start, noted: true}, part: true, gate: true, standIn: true}
+	w := &attempt{call: call{method: method{hidden: true}, l: c.l, ctx: c.ctx, set: c.set, start: c.start, noted: true}}
 	w.set.token, w.set.coolDown, w.set.holdAtLeast = nil, 0, 0 // they are for the caller's token
 	c.l.countWaiting(1)
 	return w

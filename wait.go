@@ -8,6 +8,18 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// take takes the lock on name. It waits for the lock if the settings allow that.
+func (a *attempt) take(name string) (*hold, error) {
+	wait, err := false, a.prepare(name)
+	if err == nil {
+		wait, err = a.askOnce()
+	}
+	if wait {
+		err = a.waitForLock()
+	}
+	return a.done(err)
+}
+
 // waitForLock waits in line, then for the store, until the lock is granted or the wait is over. Its
 // stack frame must be small, because thousands of goroutines may be in this function. Data that is
 // needed only before or after the wait is on the heap, or in the frames of functions that are not
@@ -59,15 +71,15 @@ func (a *attempt) heldBy() error {
 	}
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
-	q := a.line
+	ln := a.line
 	switch {
-	case q.holder == nil:
-		return q.held
-	case q.holder.cause != nil:
-		return &HeldError{Waiters: q.waiting - 1}
+	case ln.holder == nil:
+		return ln.held
+	case ln.holder.cause != nil:
+		return &HeldError{Waiters: ln.waiting - 1}
 	}
-	hold := q.holder.report()
-	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: q.waiting - 1}
+	hold := ln.holder.report()
+	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: ln.waiting - 1}
 }
 
 // report describes h as a store would describe it. The caller holds mu.
@@ -101,24 +113,24 @@ func (a *attempt) takePlace() error {
 	l := a.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q := l.queues[a.h.name]
-	if q == nil {
-		q = &queue{held: ErrHeld}
+	ln := l.lines[a.h.name]
+	if ln == nil {
+		ln = &line{held: ErrHeld}
 	}
-	if q.waiting >= l.cfg.maxWaiters {
+	if ln.waiting >= l.cfg.maxWaiters {
 		return ErrTooManyWaiters
 	}
-	l.queues[a.h.name] = q
+	l.lines[a.h.name] = ln
 	if a.held != nil {
-		q.held, q.holder = a.held, nil
+		ln.held, ln.holder = a.held, nil
 	}
-	a.line, a.place = q, &turn{ready: make(chan struct{}, 1), a: a}
-	q.waiting++
-	if !a.gate { // beginPermitWait counts callers with Slots
+	a.line, a.place = ln, &turn{ready: make(chan struct{}, 1), a: a}
+	ln.waiting++
+	if !a.hidden {
 		l.stats.waiting++
 	}
-	q.line = append(q.line, a.place)
-	a.first = len(q.line) == 1 && !l.parkHead(q)
+	ln.turns = append(ln.turns, a.place)
+	a.first = len(ln.turns) == 1 && !l.parkHead(ln)
 	return nil
 }
 

@@ -49,7 +49,7 @@ type Guarantees struct {
 	Shared      bool // there are shared holds
 	Promotion   Promotion
 	FIFO        bool     // the waiters of all processes get their turn in the order of arrival
-	CoolDown    bool     // Release takes keep
+	CoolDown    bool     // Release can begin a cool-down
 	InProcess   bool     // the store lives in this process; it sets From in every Grant
 	Lacks       Ability  // the abilities that the store cannot serve
 	Notes       []string // conditions and exceptions, one sentence each

@@ -12,12 +12,13 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/overhttp"
 	"github.com/padlock-go/padlock/storekit/register"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // This file is a whole store over a service with conditional writes, as a module of yours would
 // have it. The service is the fake object storage of example_register_test.go.
 
-func bucketScheme() driver.Scheme { return bucketKind.Scheme() }
+func bucketScheme() storeurl.Scheme { return bucketKind.Scheme() }
 
 var bucketKind = register.Kind{
 	Options: register.Options{

@@ -8,7 +8,9 @@
 //
 // Each process calls [Election.Run]. Run waits until the process is the leader, and then calls the
 // function. After a loss of the lead, Run campaigns again. The context of the function ends before
-// the lease can have ended. The lead is given up only when the function has returned.
+// the lease can have ended. The lead is given up only when the function has returned. If a leader
+// dies, another candidate leads when its lease has ended: after 30 s, unless [LockOptions] sets
+// another TTL. [OnError] gets the errors that do not end Run.
 //
 // Use it if one of many processes should work and the others stand by, as a scheduler does. For a
 // job that starts at a time of day and should run once, use padlock.HoldAtLeast instead.

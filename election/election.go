@@ -86,8 +86,8 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 //
 // Before Run campaigns again, it waits for the back-off. The back-off grows from BackOff to
 // MaxBackOff, with jitter. It starts again from BackOff when lead has run for longer than
-// MaxBackOff. If ctx has ended, Run does not campaign again, and returns nil: whoever ended ctx
-// knows. An error of lead other than that of its context goes to OnError.
+// MaxBackOff. If ctx has ended, Run returns nil and does not campaign again. If lead then
+// returns another error than that of its context, OnError gets it.
 //
 // If lead returns nil, the release may show that the lock was already lost. Then another candidate
 // may have led at the same time, and the work does not count as finished. Run calls OnError and

@@ -20,7 +20,8 @@
 //     at the server
 //
 // A guard refuses a fence that is smaller than the greatest fence that it has seen. The error is
-// [ErrStale]. If both numbers are known, it is a [*StaleError].
+// [ErrStale], and if both numbers are known, a [*StaleError]. With SQL it is [ErrNotApplied],
+// because a missing row looks the same.
 //
 // A guard accepts a fence that is equal to the greatest one. The same holder may write again, or
 // several readers may hold a shared lock. All readers have the same fence if

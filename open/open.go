@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/filestore"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
@@ -27,13 +28,13 @@ func Store(ctx context.Context, rawURL string, opts ...Option) (driver.Store, er
 // Parse returns the URL of the store that rawURL names, and the scheme that serves it. If rawURL is
 // a DSN with "symfony+" before it, Parse translates the DSN. Otherwise it returns rawURL itself.
 // Parse opens nothing. The returned URL contains the password.
-func Parse(rawURL string, opts ...Option) (*url.URL, driver.Scheme, error) {
+func Parse(rawURL string, opts ...Option) (*url.URL, storeurl.Scheme, error) {
 	return newOpener(opts).parse(rawURL)
 }
 
 // Known returns the schemes that Store knows with these options. The schemes that need no option
 // come first.
-func Known(opts ...Option) []driver.Scheme { return slices.Clone(newOpener(opts).schemes) }
+func Known(opts ...Option) []storeurl.Scheme { return slices.Clone(newOpener(opts).schemes) }
 
 // maxDepth bounds how deep quorums can be nested. Two levels are useful (machines within data
 // centres). More than that is a mistake in the URL.
@@ -77,7 +78,7 @@ func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) 
 }
 
 func newOpener(opts []Option) *opener {
-	o := &opener{schemes: []driver.Scheme{
+	o := &opener{schemes: []storeurl.Scheme{
 		filestore.Scheme(), memstore.Scheme(), quorum.MajorityScheme(), quorum.AllScheme(),
 	}}
 	for _, opt := range opts {

@@ -14,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -59,10 +60,10 @@ func TestOwnSchemes(t *testing.T) {
 }
 
 // toy is a scheme that a program could have.
-func toy(name string) driver.Scheme {
-	return driver.Scheme{
+func toy(name string) storeurl.Scheme {
+	return storeurl.Scheme{
 		Names: []string{name}, Help: "a toy", Example: name + ":",
-		Open: func(context.Context, *url.URL, driver.Opening) (driver.Store, error) { return memstore.New(), nil },
+		Open: func(context.Context, *url.URL, storeurl.Opening) (driver.Store, error) { return memstore.New(), nil },
 	}
 }
 
@@ -102,9 +103,9 @@ func TestSameMembers(t *testing.T) {
 
 // The options of a program reach the store, and members of a quorum are opened lazily.
 func TestOpeningReachesTheStore(t *testing.T) {
-	var got []driver.Opening
+	var got []storeurl.Opening
 	s := toy("toy")
-	s.Open = func(_ context.Context, _ *url.URL, o driver.Opening) (driver.Store, error) {
+	s.Open = func(_ context.Context, _ *url.URL, o storeurl.Opening) (driver.Store, error) {
 		o.Member = nil
 		got = append(got, o)
 		return memstore.New(), nil
@@ -114,7 +115,7 @@ func TestOpeningReachesTheStore(t *testing.T) {
 		works(t, store, err)
 	}
 	for i, lazy := range []bool{false, true, false} {
-		want := driver.Opening{StateDir: "/state", ForgetSoon: true, Lenient: true, Lazy: lazy}
+		want := storeurl.Opening{StateDir: "/state", ForgetSoon: true, Lenient: true, Lazy: lazy}
 		if len(got) != 3 || got[i].StateDir != want.StateDir || got[i].ForgetSoon != want.ForgetSoon || got[i].Lenient != want.Lenient || got[i].Lazy != want.Lazy {
 			t.Errorf("opening %d of 3: %+v, want %+v", i, got, want)
 		}
@@ -168,7 +169,7 @@ func TestFromEnvStateDir(t *testing.T) {
 	}
 	got := ""
 	s := toy("toy")
-	s.Open = func(_ context.Context, _ *url.URL, o driver.Opening) (driver.Store, error) {
+	s.Open = func(_ context.Context, _ *url.URL, o storeurl.Opening) (driver.Store, error) {
 		got = o.StateDir
 		return memstore.New(), nil
 	}

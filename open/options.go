@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Option configures Store.
@@ -13,7 +14,7 @@ type Option func(*opener)
 // Schemes adds kinds of stores, such as redisstore.Scheme(), to those that package open knows
 // without options. A later scheme replaces an earlier one with the same name. Without it, memory,
 // files and quorums can be opened. A URL with another scheme causes driver.ErrInvalid.
-func Schemes(schemes ...driver.Scheme) Option {
+func Schemes(schemes ...storeurl.Scheme) Option {
 	return func(o *opener) { o.schemes = append(o.schemes, schemes...) }
 }
 
@@ -47,20 +48,20 @@ func ForgetSoon() Option { return func(o *opener) { o.opening.ForgetSoon = true 
 
 // opener has the options of one call of Store.
 type opener struct {
-	schemes          []driver.Scheme
+	schemes          []storeurl.Scheme
 	betweenProcesses bool
-	opening          driver.Opening
+	opening          storeurl.Opening
 	depth            int // how many composite stores this one is nested in
 }
 
 // scheme returns the scheme for URLs that begin with the given name and a colon.
-func (o *opener) scheme(name string) (driver.Scheme, bool) {
+func (o *opener) scheme(name string) (storeurl.Scheme, bool) {
 	for _, s := range slices.Backward(o.schemes) {
 		if slices.Contains(s.Names, name) {
 			return s, true
 		}
 	}
-	return driver.Scheme{}, false
+	return storeurl.Scheme{}, false
 }
 
 func invalid(format string, args ...any) error {

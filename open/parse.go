@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/filestore"
 )
 
@@ -48,8 +48,8 @@ func hasScheme(text string) bool {
 
 // parse reads a URL and finds its scheme. Its errors repeat neither the URL nor the error of
 // url.Parse, because both may contain a password.
-func (o *opener) parse(rawURL string) (*url.URL, driver.Scheme, error) {
-	none := driver.Scheme{}
+func (o *opener) parse(rawURL string) (*url.URL, storeurl.Scheme, error) {
+	none := storeurl.Scheme{}
 	if err := o.misspelt(rawURL); err != nil {
 		return nil, none, err
 	}
@@ -124,7 +124,7 @@ func (o *opener) misspelt(text string) error {
 // orSymfony returns the end of an error message for a user who wrote a DSN of PHP's Symfony Lock.
 // The end says how to write that DSN for padlock. The result is "" if text is not a DSN, or if a
 // store of the scheme s cannot share locks with PHP.
-func orSymfony(s driver.Scheme, text string) string {
+func orSymfony(s storeurl.Scheme, text string) string {
 	name, _, _ := strings.Cut(text, ":")
 	if !slices.Contains(s.Symfony, name) {
 		return ""
@@ -133,7 +133,7 @@ func orSymfony(s driver.Scheme, text string) string {
 }
 
 // symfony finds the store of a DSN and translates the DSN.
-func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
+func (o *opener) symfony(dsn string) (*url.URL, storeurl.Scheme, error) {
 	name, _, _ := strings.Cut(dsn, ":")
 	for _, s := range slices.Backward(o.schemes) {
 		if slices.Contains(s.Symfony, name) {
@@ -147,7 +147,7 @@ func (o *opener) symfony(dsn string) (*url.URL, driver.Scheme, error) {
 			return u, s, checkPorts(u)
 		}
 	}
-	return nil, driver.Scheme{}, o.unknownDSN(name)
+	return nil, storeurl.Scheme{}, o.unknownDSN(name)
 }
 
 // misplacedAt reports whether a part of the URL after the host contains an @. That part may then be

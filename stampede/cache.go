@@ -14,7 +14,7 @@ import (
 var (
 	// ErrClosed: the Cache is closed.
 	ErrClosed = padlock.ErrClosed
-	// ErrNotReady: the value, or the file, was not ready within MaxWait.
+	// ErrNotReady: the value was not ready within MaxWait.
 	ErrNotReady = errors.New("stampede: not ready in time")
 	// ErrNotKept: a new value was not stored, because it was out of date when it was finished.
 	// Either the key was invalidated meanwhile, or a worker with a greater fence was faster. Only
@@ -52,7 +52,7 @@ func New[T any](locker *padlock.Locker, values Values, name string, fn func(ctx 
 		if o == nil {
 			return nil, errors.New("stampede: New: an Option is nil")
 		}
-		o.applyCache(&s)
+		o(&s)
 	}
 	var err error
 	if s.ttl != missing {

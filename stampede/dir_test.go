@@ -2,9 +2,12 @@ package stampede_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,50 +30,76 @@ func newDir(t *testing.T, path string, store padlock.Store) *stampede.Dir {
 	return d
 }
 
-// onlyFile returns the path of the only file in dir.
-func onlyFile(t *testing.T, dir string) string {
-	t.Helper()
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	return filepath.Join(dir, files[0].Name())
-}
-
-// TestDirAge: Load never returns a value with the age of the value that replaces it.
-func TestDirAge(t *testing.T) {
+// TestDirFiles: a key with a plain name has a file of that name. All other keys have files too, and
+// two keys never share one, so each key finds its own value.
+func TestDirFiles(t *testing.T) {
+	ctx := t.Context()
 	path := t.TempDir()
 	d := newDir(t, path, memstore.New())
-	made := map[string]string{} // two files, one of a value that is an hour old
-	for value, age := range map[string]time.Duration{"old": time.Hour, "new": 0} {
-		if kept, err := d.Store(t.Context(), "k", stampede.Entry{Value: []byte(value), Keep: 24 * time.Hour}); !kept || err != nil {
-			t.Fatal(kept, err)
-		}
-		file := onlyFile(t, path)
-		made[value] = filepath.Join(t.TempDir(), value)
-		at := time.Now().Add(-age)
-		if err := os.Chtimes(file, at, at); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file, made[value]); err != nil {
-			t.Fatal(err)
-		}
-		made["file"] = file
+	long := "stampede:pages:" + strings.Repeat("l", 300) + ".html"
+	keys := []string{
+		"stampede:pages:front.html", "stampede:pages:Front.html", "stampede:pages:/front.html", "stampede:pages:blog/front.html", "stampede:pages:blog",
+		"stampede:pages:blog.html/front.html", "stampede:pages:../front.html", "stampede:pages:.front.html", "stampede:pages:front..html",
+		"stampede:pages:front.html.", "stampede:pages:", "stampede:pages/blog:front.html", "stampede:..:front.html", "stampede:pages:front.html\n",
+		"", "front.html", "\x00stampede-failure:7", "\xff", "stampede:pages:con.html", long, long + "l",
 	}
-	stop := make(chan struct{})
-	stopped := make(chan struct{})
+	for _, key := range keys {
+		if kept, err := d.Store(ctx, key, stampede.Entry{Value: []byte("of " + key), Keep: time.Hour}); !kept || err != nil {
+			t.Errorf("%q: %v, %v", key, kept, err)
+		}
+	}
+	for _, key := range keys {
+		if e, err := d.Load(ctx, key); string(e.Value) != "of "+key || err != nil {
+			t.Errorf("%q: %q, %v", key, e.Value, err)
+		}
+	}
+	for name, key := range map[string]string{"pages/front.html": keys[0], "pages/blog/front.html": keys[3]} {
+		if data, err := os.ReadFile(filepath.Join(path, filepath.FromSlash(name))); string(data) != "of "+key || err != nil {
+			t.Errorf("the file %s: %q, %v", name, data, err)
+		}
+	}
+}
+
+// TestDirPermissions: a user who may not read the directory may not read the files.
+func TestDirPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such permissions")
+	}
+	path := t.TempDir()
+	d := newDir(t, path, memstore.New())
+	for _, mode := range []os.FileMode{0o700, 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Store(t.Context(), "stampede:pages:front.html", stampede.Entry{Value: []byte("v"), Keep: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"front.html", ".front.html"} {
+			info, err := os.Stat(filepath.Join(path, "pages", name))
+			if err != nil || info.Mode()&^mode != 0 || info.Mode()&0o600 != 0o600 {
+				t.Errorf("%s in a directory of %v has %v, %v", name, mode, info.Mode(), err)
+			}
+		}
+	}
+}
+
+// TestDirAge: while values are replaced, Load never returns a value with the age or the fence of
+// another one.
+func TestDirAge(t *testing.T) {
+	d := newDir(t, t.TempDir(), memstore.New())
+	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		for i := 0; ; i++ {
+		for fence := uint64(1); ; fence++ {
 			select {
 			case <-stop:
 				return
 			default:
 			}
-			link := filepath.Join(path, ".link") // hard links have their file's times
-			os.Link(made[[]string{"old", "new"}[i%2]], link)
-			os.Rename(link, made["file"])
-			os.Remove(link)
+			if _, err := d.Store(t.Context(), "k", stampede.Entry{Value: fmt.Appendf(nil, "%9d", fence), Fence: fence, Keep: time.Hour}); err != nil {
+				t.Error(err)
+				return
+			}
 		}
 	}()
 	for range 5000 {
@@ -78,13 +107,23 @@ func TestDirAge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(e.Value) == "old" && e.Age < time.Hour || string(e.Value) == "new" && e.Age >= time.Hour {
-			t.Errorf("the %s value is %v old", e.Value, e.Age)
+		if e.Value != nil && string(e.Value) != fmt.Sprintf("%9d", e.Fence) {
+			t.Errorf("the value %s has the fence %d", e.Value, e.Fence)
 			break
 		}
 	}
 	close(stop)
 	<-stopped
+}
+
+// filesOf returns the paths of the only value in dir and of its header.
+func filesOf(t *testing.T, dir string) (file, header string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, strings.Repeat("?", 64)))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	return files[0], filepath.Join(dir, "."+filepath.Base(files[0]))
 }
 
 // TestCleanLooksAgain: Clean sees a file that is out of date, and then a Discard replaces the file.
@@ -97,21 +136,22 @@ func TestCleanLooksAgain(t *testing.T) {
 		if _, err := d.Store(t.Context(), "k", stampede.Entry{Value: []byte("v"), Keep: time.Nanosecond}); err != nil {
 			t.Fatal(err)
 		}
-		file := onlyFile(t, path)
+		file, header := filesOf(t, path)
 		old := time.Now().Add(-time.Hour) // the clock of the bubble is not the file system's
-		if err := os.Chtimes(file, old, old); err != nil {
+		if err := os.Chtimes(header, old, old); err != nil {
 			t.Fatal(err)
 		}
 		other := padlock.New(store.Open())
 		defer other.Close(context.Background())
-		lock, err := other.Acquire(t.Context(), "stampede-dir:"+path+string(filepath.Separator)+filepath.Base(file)[:2])
+		hash := sha256.Sum256([]byte(file))
+		lock, err := other.Acquire(t.Context(), fmt.Sprintf("stampede-dir:%s:%02x", path, hash[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		cleaned := make(chan error)
 		go func() { cleaned <- d.Clean(t.Context()) }()
 		synctest.Wait()
-		if _, err := os.Stat(file); err != nil {
+		if _, err := os.Stat(header); err != nil {
 			t.Fatal("Clean removes without the lock")
 		}
 		if err := newDir(t, path, memstore.New()).Discard(t.Context(), "k"); err != nil {
@@ -138,24 +178,23 @@ func TestCleanLeavesOthersFiles(t *testing.T) {
 		}
 	}
 	day := time.Now().Add(-24 * time.Hour)
-	for _, name := range []string{"README", ".new-1", ".new-2", strings.Repeat("0", 64)} {
+	for _, name := range []string{"README", ".htaccess", ".~1", ".~2"} {
 		if err := os.WriteFile(filepath.Join(path, name), []byte("no value"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if name != ".new-2" {
+		if name != ".~2" {
 			os.Chtimes(filepath.Join(path, name), day, day)
 		}
 	}
 	if err := d.Clean(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	files, _ := os.ReadDir(path)
-	var left []string
-	for _, f := range files {
-		left = append(left, f.Name())
+	file, header := filesOf(t, path)
+	if err := errors.Join(os.Remove(file), os.Remove(header)); err != nil { // the value that is to be kept
+		t.Fatal(err)
 	}
-	if len(left) != 3 || left[0] != ".new-2" || left[2] != "README" {
-		t.Errorf("left are %v", left)
+	if left, err := filepath.Glob(filepath.Join(path, "*")); len(left) != 3 || err != nil {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }
 
@@ -169,7 +208,7 @@ func TestDirLocks(t *testing.T) {
 	}
 	d := newDir(t, filepath.Join(t.TempDir(), "cache"), store)
 	for i := range 1000 {
-		if _, err := d.Store(t.Context(), fmt.Sprint(i), stampede.Entry{Value: []byte("v"), Keep: time.Hour}); err != nil {
+		if err := d.Discard(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,13 +238,13 @@ func TestDirNewerFormat(t *testing.T) {
 	if _, err := d.Store(ctx, "k", stampede.Entry{Value: []byte("v"), Fence: 5, Fresh: time.Hour, Keep: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	file := onlyFile(t, path)
-	data, err := os.ReadFile(file)
+	_, header := filesOf(t, path)
+	data, err := os.ReadFile(header)
 	if err != nil {
 		t.Fatal(err)
 	}
 	newer := strings.Replace(string(data), "{", `{"format":2,`, 1)
-	if err := os.WriteFile(file, []byte(newer), 0o600); err != nil {
+	if err := os.WriteFile(header, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := d.Load(ctx, "k"); e.Value != nil || err != nil {
@@ -219,5 +258,34 @@ func TestDirNewerFormat(t *testing.T) {
 	}
 	if e, _ := d.Load(ctx, "k"); string(e.Value) != "w" {
 		t.Errorf("made anew: %q", e.Value)
+	}
+}
+
+// TestDirWithoutItsValue: a process is killed after it has replaced the header and before it has
+// replaced the value. An earlier worker, which is late, still cannot store its value.
+func TestDirWithoutItsValue(t *testing.T) {
+	ctx := t.Context()
+	path := t.TempDir()
+	d := newDir(t, path, memstore.New())
+	store := func(fence uint64) bool {
+		kept, err := d.Store(ctx, "stampede:pages:front.html", stampede.Entry{Value: []byte("page"), Fence: fence, Keep: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kept
+	}
+	for what, damage := range map[string]func(file string) error{
+		"an old value": func(file string) error { return os.WriteFile(file, []byte("old"), 0o600) },
+		"no value":     os.Remove,
+	} {
+		if !store(7) {
+			t.Fatal("the value was not kept")
+		}
+		if err := damage(filepath.Join(path, "pages", "front.html")); err != nil {
+			t.Fatal(err)
+		}
+		if store(6) {
+			t.Errorf("%s: the value of an earlier worker was kept", what)
+		}
 	}
 }

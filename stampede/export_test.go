@@ -34,7 +34,7 @@ func Remember[T any](ctx context.Context, f *Family, key string, ttl time.Durati
 	s := f.settings
 	s.ttl = ttl
 	for _, o := range opts {
-		o.applyCache(&s)
+		o(&s)
 	}
 	return getTyped(ctx, f.core, s, key, fn)
 }

@@ -1,12 +1,8 @@
 package stampede_test
 
 import (
-	"context"
 	"errors"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -63,19 +59,4 @@ func TestStaleIfErrorForever(t *testing.T) {
 			work.fail(errors.New("the database is down"))
 		}
 	})
-
-	page := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(page, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(page, old, old); err != nil {
-		t.Fatal(err)
-	}
-	files := newFiles(t, time.Minute, func(context.Context, string, io.Writer) error {
-		return errors.New("the database is down")
-	}, stampede.StaleIfError(forever))
-	if err := files.Ensure(t.Context(), page); err != nil {
-		t.Errorf("the old file is refused: %v", err)
-	}
 }

@@ -2,7 +2,6 @@ package stampede_test
 
 import (
 	"context"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWrongArguments: New and NewFiles return an error for wrong arguments. The first Get would be
+// TestWrongArguments: New and NewDir return an error for wrong arguments. The first Get would be
 // too late.
 func TestWrongArguments(t *testing.T) {
 	l := padlock.New(memstore.New())
@@ -73,10 +72,6 @@ func TestWrongArguments(t *testing.T) {
 			return err
 		}
 	}
-	files := func(l *padlock.Locker, age time.Duration, write func(context.Context, string, io.Writer) error, opts ...stampede.FileOption) func() error {
-		return func() error { _, err := stampede.NewFiles(l, age, write, opts...); return err }
-	}
-	write := func(context.Context, string, io.Writer) error { return nil }
 	for name, f := range map[string]func() error{
 		"no Locker": cache(nil, m, "n", 1, fn), "no Values": cache(l, nil, "n", 1, fn), "no function": cache(l, m, "n", 1, nil),
 		"no name": cache(l, m, "", 1, fn), "colon": cache(l, m, "a:b", 1, fn), "ttl": cache(l, m, "n", -1, fn),
@@ -84,8 +79,6 @@ func TestWrongArguments(t *testing.T) {
 		"nil option": cache(l, m, "n", 1, fn, nil), "Jitter": cache(l, m, "n", 1, fn, stampede.Jitter(1.5)),
 		"Early": cache(l, m, "n", 1, fn, stampede.Early(-1)), "Lease": cache(l, m, "n", 1, fn, stampede.Lease(0)),
 		"Stale": cache(l, m, "n", 1, fn, stampede.Stale(-1)), "Codec": cache(l, m, "n", 1, fn, stampede.ValueCodec(nil)),
-		"files: no Locker": files(nil, 1, write), "files: no function": files(l, 1, nil), "files: age": files(l, -1, write),
-		"files: nil option": files(l, 1, write, nil), "files: ErrorTTL": files(l, 1, write, stampede.ErrorTTL(-1)),
 		"Dir: no Locker": func() error { _, err := stampede.NewDir(t.TempDir(), nil); return err },
 	} {
 		if f() == nil {

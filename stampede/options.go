@@ -9,25 +9,7 @@ import (
 )
 
 // Option configures a Cache: see New.
-type Option interface{ applyCache(*settings) }
-
-// FileOption configures Files: see NewFiles.
-type FileOption interface{ applyFile(*settings) }
-
-// SharedOption configures both a Cache and Files.
-type SharedOption interface {
-	Option
-	FileOption
-}
-
-type cacheOption func(*settings)
-
-func (o cacheOption) applyCache(s *settings) { o(s) }
-
-type sharedOption func(*settings)
-
-func (o sharedOption) applyCache(s *settings) { o(s) }
-func (o sharedOption) applyFile(s *settings)  { o(s) }
+type Option func(*settings)
 
 type settings struct {
 	ttl          time.Duration
@@ -84,30 +66,28 @@ const missing = time.Duration(math.MinInt64)
 
 // Fresh sets how long a value is fresh, for example 30 s. It is required. The time is 0 or more;
 // otherwise New returns an error. The function can set another time for its value: see FreshFor.
-func Fresh(d time.Duration) Option { return cacheOption(func(s *settings) { s.ttl = d }) }
+func Fresh(d time.Duration) Option { return func(s *settings) { s.ttl = d } }
 
 // Lease sets the length of the worker's lease. The default is 2 s. The lease is renewed while the
 // function runs. A worker that dies is replaced when its lease has run out. The time is above 0;
-// otherwise New and NewFiles return an error. If the store does not allow it (see padlock.TTL), Get
-// and Ensure return padlock.ErrInvalid. On a store without leases, Lease has no effect.
-func Lease(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.lease = d }) }
+// otherwise New returns an error. If the store does not allow it (see padlock.TTL), Get returns
+// padlock.ErrInvalid. On a store without leases, Lease has no effect.
+func Lease(d time.Duration) Option { return func(s *settings) { s.lease = d } }
 
 // Stale lets Get return a value that is no longer fresh, for d after the end of the fresh time. Get
 // returns the stale value at once, while one caller makes a new value in the background
 // (stale-while-revalidate). The time is 0 or more; otherwise New returns an error. With 0 s, which
 // is the default, callers wait for the new value.
-func Stale(d time.Duration) Option { return cacheOption(func(s *settings) { s.stale = d }) }
+func Stale(d time.Duration) Option { return func(s *settings) { s.stale = d } }
 
-// StaleIfError lets callers use a stale value or file if the function fails. The fresh time must
-// have ended less than d ago. The first callers wait until the function has failed. Later callers
-// get the stale value at once. The time is 0 or more; otherwise New and NewFiles return an error.
-// With 0 s, which is the default, callers get the error.
+// StaleIfError lets callers use a stale value if the function fails. The fresh time must have ended
+// less than d ago. The first callers wait until the function has failed. Later callers get the
+// stale value at once. The time is 0 or more; otherwise New returns an error. With 0 s, which is
+// the default, callers get the error.
 //
-// The function is not called again until ErrorTTL is over. After that, a Cache calls the function
+// The function is not called again until ErrorTTL is over. After that, the Cache calls the function
 // in the background.
-func StaleIfError(d time.Duration) SharedOption {
-	return sharedOption(func(s *settings) { s.staleIfError = d })
-}
+func StaleIfError(d time.Duration) Option { return func(s *settings) { s.staleIfError = d } }
 
 // Early renews a value before it ceases to be fresh (probabilistic early refresh). A caller that
 // gets a fresh value may begin to renew it in the background. The probability grows towards the end
@@ -116,66 +96,61 @@ func StaleIfError(d time.Duration) SharedOption {
 // more and finite; otherwise New returns an error. A refresh gives up if the lock is held, so there
 // is still only one worker. (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache
 // Stampede Prevention, 2015.)
-func Early(beta float64) Option { return cacheOption(func(s *settings) { s.early = beta }) }
+func Early(beta float64) Option { return func(s *settings) { s.early = beta } }
 
 // Jitter varies how long a value is fresh, so that values that were made together do not go stale
 // together. The time of each value becomes longer or shorter by a random amount. For example,
 // Jitter(0.1) changes the time by at most a tenth. The share is from 0 to 1; otherwise New returns
 // an error. The default is 0.
-func Jitter(share float64) Option { return cacheOption(func(s *settings) { s.jitter = share }) }
+func Jitter(share float64) Option { return func(s *settings) { s.jitter = share } }
 
 // ErrorTTL sets how long a failure counts. During this time the function is not called again, and
 // callers get the error of the failed call. The default is 1 s; 0 turns ErrorTTL off. The time is 0
-// or more; otherwise New and NewFiles return an error.
+// or more; otherwise New returns an error.
 //
 // A Cache shares the failure with other processes through its Values. A caller in another process
-// gets a *RemoteError with the text of the error. If the values are in memory (NewMemory) or in
-// files, only this process knows of the failure.
-func ErrorTTL(d time.Duration) SharedOption {
-	return sharedOption(func(s *settings) { s.errorTTL = d })
-}
+// gets a *RemoteError with the text of the error. If the values are in memory (NewMemory), only
+// this process knows of the failure.
+func ErrorTTL(d time.Duration) Option { return func(s *settings) { s.errorTTL = d } }
 
 // TimeLimit limits how long one call of the function may take. The default is 5 minutes; 0 means no
-// limit. The time is 0 or more; otherwise New and NewFiles return an error. When the time is over,
-// the function's context ends, and the callers get an error that wraps ErrTimeLimit.
+// limit. The time is 0 or more; otherwise New returns an error. When the time is over, the
+// function's context ends, and the callers get an error that wraps ErrTimeLimit.
 //
-// If the function of a Cache does not return then, the Cache waits for it a little longer: for the
+// If the function does not return then, the Cache waits for it a little longer: for the
 // length of one lease (see Lease). After that the Cache releases the lock and drops the value,
 // although the function still runs. So it may still run when the next call of the function begins.
-func TimeLimit(d time.Duration) SharedOption {
-	return sharedOption(func(s *settings) { s.timeLimit = d })
-}
+func TimeLimit(d time.Duration) Option { return func(s *settings) { s.timeLimit = d } }
 
 // MaxWait bounds how long a call takes, also while a store does not answer. After that the caller
 // gets a stale value if this process knows one, else ErrNotReady. The function still runs to its
 // end, even if no caller waits any more, and its value is kept. With 0 s, callers of Get never wait
-// for the function, and for stored values up to 100 ms; the caller of Ensure that has the lock runs
-// the function. The time is 0 or more; otherwise New and NewFiles return an error. Without MaxWait
-// only the caller's context bounds the wait.
-func MaxWait(d time.Duration) SharedOption { return sharedOption(func(s *settings) { s.maxWait = d }) }
+// for the function, and for stored values up to 100 ms. The time is 0 or more; otherwise New
+// returns an error. Without MaxWait only the caller's context bounds the wait.
+func MaxWait(d time.Duration) Option { return func(s *settings) { s.maxWait = d } }
 
 // Local keeps a copy of each value in this process, for at most d. If a key is popular, most calls
 // of Get use the copy and do not load the value from the Cache's Values. At most 10,000 keys are
 // kept. This process may serve a copy for up to d after another process has called Invalidate. The
 // time is 0 or more; otherwise New returns an error. With 0 s, which is the default, there are no
 // copies.
-func Local(d time.Duration) Option { return cacheOption(func(s *settings) { s.localFor = d }) }
+func Local(d time.Duration) Option { return func(s *settings) { s.localFor = d } }
 
 // Strict makes Get fail if Values or the lock store fails. Without Strict, Get then serves a value
 // that this process knows, or calls the function of the Cache, for one caller of this process at a
 // time. So the site stays up while the cache is down.
-func Strict() Option { return cacheOption(func(s *settings) { s.strict = true }) }
+func Strict() Option { return func(s *settings) { s.strict = true } }
 
 // ValueCodec sets how values are encoded; JSON is the default. If c is nil, New returns an error.
 // Values of type []byte and string are kept as they are. A nil []byte becomes an empty one, for all
 // callers.
-func ValueCodec(c Codec) Option { return cacheOption(func(s *settings) { s.codec = c }) }
+func ValueCodec(c Codec) Option { return func(s *settings) { s.codec = c } }
 
 // OnError calls f for errors that no caller gets: failed refreshes in the background, stores that
 // cannot be reached, values that were not kept (ErrNotKept), and values that cannot be decoded. ctx
-// has the values of the caller's context. key is the caller's key, or the path of a file. f is
-// called from several goroutines. If f panics, the panic is written to slog's default logger.
-// Without OnError, or if f is nil, nobody learns of these errors.
-func OnError(f func(ctx context.Context, key string, err error)) SharedOption {
-	return sharedOption(func(s *settings) { s.onError = f })
+// has the values of the caller's context. key is the caller's key. f is called from several
+// goroutines. If f panics, the panic is written to slog's default logger. Without OnError, or if f
+// is nil, nobody learns of these errors.
+func OnError(f func(ctx context.Context, key string, err error)) Option {
+	return func(s *settings) { s.onError = f }
 }

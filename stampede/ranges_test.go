@@ -3,7 +3,6 @@ package stampede_test
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 	"testing"
 	"time"
@@ -31,21 +30,11 @@ func TestRangesOfOptions(t *testing.T) {
 		"Fresh": stampede.Fresh(-1), "Stale": stampede.Stale(-1), "Early": stampede.Early(-0.1), "Early of NaN": stampede.Early(math.NaN()),
 		"Early without end": stampede.Early(math.Inf(1)), "Jitter below 0": stampede.Jitter(-0.1), "Jitter above 1": stampede.Jitter(1.1),
 		"Local": stampede.Local(-1), "ValueCodec": stampede.ValueCodec(nil), "nil": nil,
-	} {
-		if create(stampede.Fresh(time.Minute), o) == nil {
-			t.Errorf("%s: New works", name)
-		}
-	}
-	for name, o := range map[string]stampede.SharedOption{
 		"Lease": stampede.Lease(0), "StaleIfError": stampede.StaleIfError(-1), "ErrorTTL": stampede.ErrorTTL(-1),
 		"TimeLimit": stampede.TimeLimit(-1), "MaxWait": stampede.MaxWait(-1),
 	} {
 		if create(stampede.Fresh(time.Minute), o) == nil {
 			t.Errorf("%s: New works", name)
-		}
-		write := func(context.Context, string, io.Writer) error { return nil }
-		if _, err := stampede.NewFiles(l, time.Minute, write, o); err == nil {
-			t.Errorf("%s: NewFiles works", name)
 		}
 	}
 	if err := create(stampede.Fresh(0), stampede.Jitter(1), stampede.Early(0), stampede.Stale(0), stampede.Local(0), stampede.OnError(nil)); err != nil {
@@ -115,13 +104,5 @@ func TestLeaseOutOfTheStoresRange(t *testing.T) {
 	defer c.Close(context.Background())
 	if v, err := c.Get(t.Context(), "a"); !errors.Is(err, padlock.ErrInvalid) {
 		t.Errorf("%v, %v", v, err)
-	}
-	write := func(_ context.Context, _ string, w io.Writer) error { _, err := w.Write([]byte("x")); return err }
-	files, err := stampede.NewFiles(l, time.Minute, write, lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := files.Ensure(t.Context(), t.TempDir()+"/page"); !errors.Is(err, padlock.ErrInvalid) {
-		t.Error(err)
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
+// longLease is a lease that does not end while a slow machine stands still.
+const longLease = 30 * time.Second
+
 // fleet is several processes with one lock store and one place for values.
 type fleet struct {
 	caches []*stampede.Family

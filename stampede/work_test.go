@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -72,63 +71,58 @@ func TestPrevent(t *testing.T) {
 	})
 }
 
-func TestFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "page.html")
+// A web server can send the files of a Dir. A reader finds a complete file, and no file after
+// Invalidate. If another program removes the file, it is made again.
+func TestDirForAWebServer(t *testing.T) {
+	ctx := t.Context()
+	root := t.TempDir()
+	path := filepath.Join(root, "pages", "blog", "first.html")
 	l := padlock.New(memstore.New())
 	defer l.Close(context.Background())
-	runs := 0
-	write := func(_ context.Context, name string, w io.Writer) error {
-		if name != path {
-			t.Errorf("write got the path %q", name)
-		}
-		runs++
-		_, err := fmt.Fprint(w, strings.Repeat("x", 1<<16), runs)
-		return err
+	d, err := stampede.NewDir(root, l)
+	if err != nil {
+		t.Fatal(err)
 	}
-	c := filesOf(t, l, time.Hour, write)
-	ask := func() string {
-		if err := c.Ensure(t.Context(), path); err != nil {
-			t.Error(err)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Error(err)
-		}
-		return strings.TrimLeft(string(data), "x")
+	var runs atomic.Int32
+	pages, err := stampede.New(l, d, "pages", func(context.Context, string) (string, error) {
+		return fmt.Sprint(strings.Repeat("x", 1<<16), runs.Add(1)), nil
+	}, stampede.Fresh(time.Hour), stampede.Lease(longLease))
+	if err != nil {
+		t.Fatal(err)
 	}
-	var wg sync.WaitGroup
+	defer pages.Close(context.Background())
+	check := func(want string) {
+		v, err := pages.Get(ctx, "blog/first.html")
+		data, errRead := os.ReadFile(path)
+		if err := errors.Join(err, errRead); err != nil || v != string(data) || strings.TrimLeft(v, "x") != want {
+			t.Errorf("Get returns %d bytes, the file has %d, want run %s: %v", len(v), len(data), want, err)
+		}
+	}
+	var readers sync.WaitGroup
 	for range 50 {
-		wg.Go(func() {
-			if v := ask(); v != "1" {
-				t.Errorf("a reader found %q", v)
-			}
-		})
+		readers.Go(func() { check("1") })
 	}
-	wg.Wait()
-	past := time.Now().Add(-2 * time.Hour)
-	os.Chtimes(path, past, past)
-	if v := ask(); v != "2" {
-		t.Errorf("after it went stale a reader found %q", v)
+	readers.Wait()
+	if err := pages.Set(ctx, "blog/first.html", strings.Repeat("x", 1<<16)+"set"); err != nil {
+		t.Fatal(err)
 	}
-	os.Chtimes(path, past, past)
-	guard, _ := l.Acquire(t.Context(), "stampede-file:"+path)
-	if v := ask(); v != "2" {
-		t.Errorf("while another caller renews it a reader found %q", v)
+	check("set")
+	if err := pages.Invalidate(ctx, "blog/first.html"); err != nil {
+		t.Fatal(err)
 	}
-	guard.Release()
-	failing := func(context.Context, string, io.Writer) error { return errors.New("no data") }
-	if err := filesOf(t, l, time.Hour, failing).Ensure(t.Context(), path); err == nil {
-		t.Error("a failing write is no error")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Invalidate: %v", err)
 	}
-	if err := filesOf(t, l, time.Hour, failing, stampede.StaleIfError(24*time.Hour)).Ensure(t.Context(), path); err != nil {
-		t.Errorf("with StaleIfError: %v", err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	if err := errors.Join(c.Remove(path), c.Remove(path)); err != nil {
-		t.Errorf("removing twice: %v", err)
+	check("2")
+	for run, harm := range []func() error{
+		func() error { return os.Remove(path) },
+		func() error { return os.WriteFile(path, nil, 0o600) }, // as a crash of the machine may leave it
+		func() error { return os.WriteFile(path, []byte(strings.Repeat("y", 1<<16)+"2"), 0o600) },
+	} {
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		check(fmt.Sprint(run + 3))
 	}
 }
 
@@ -170,8 +164,8 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// TestNowhereToWrite: if the directory is gone, Ensure returns an error, since no file can be
-// served. Get returns no error, since it can still return the value.
+// TestNowhereToWrite: if the directory is gone, Get returns no error, since it can still return the
+// value.
 func TestNowhereToWrite(t *testing.T) {
 	ctx := t.Context()
 	l := padlock.New(memstore.New())
@@ -190,20 +184,11 @@ func TestNowhereToWrite(t *testing.T) {
 	if v != "made" || err != nil || told.Load() != 1 {
 		t.Errorf("%q, %v, OnError was called %d times", v, err, told.Load())
 	}
-	page := filepath.Join(dir, "page.html")
-	pages := filesOf(t, l, time.Hour, func(context.Context, string, io.Writer) error { t.Error("it writes nowhere"); return nil })
-	err = pages.Ensure(ctx, page)
-	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("File: %v", err)
-	}
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // now a file has the directory's path
 		t.Fatal(err)
 	}
 	if _, err := d.Load(ctx, "stampede:test:k"); err == nil {
 		t.Error("Load: no error")
-	}
-	if err := pages.Ensure(ctx, page); err == nil {
-		t.Error("File: no error")
 	}
 	if _, err := stampede.NewDir(dir, l); err == nil {
 		t.Error("NewDir: no error")

@@ -28,8 +28,8 @@ import (
 const OncePrefix = "once:"
 
 // Once returns a middleware that drops a message whose handler has succeeded less than window ago,
-// on any server. key returns what the copies of a message have in common. If it is "", the message
-// passes.
+// on any server: it returns no messages and no error. key returns what the copies of a message have
+// in common. If it is "", the message passes.
 //
 // If the handler of another copy is at work, Once returns padlock.ErrHeld, so that the message
 // comes again. After an error of the handler, the message may be handled again at once. If the lock

@@ -148,3 +148,21 @@ func TestJoinOfSeveralLocks(t *testing.T) {
 		_ = locks.Release()
 	})
 }
+
+// A permit is inside of the lock whose context its caller gives.
+func TestSlotsWithinALock(t *testing.T) {
+	everyKind(t, func(t *testing.T, s padlock.Store) {
+		l := newLocker(t, s)
+		outer := acquire(t, l, "outer")
+		err := l.Do(outer.Context(), "job", func(ctx context.Context) error {
+			if fences := padlock.FencesFrom(ctx); len(fences) != 2 {
+				t.Errorf("the fences are %v", fences)
+			}
+			_, err := l.TryAcquire(ctx, "outer")
+			return err
+		}, padlock.Slots(2))
+		if !errors.Is(err, padlock.ErrAlreadyHeld) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}

@@ -14,6 +14,7 @@ var second = []string{
 	"lab/bench/",            // self-tests of the benches
 	"lab/chaos/mutants",     // broken stores, which the soak has to find
 	"lab/chaos/rig",         // the soak itself
+	"lab/padlock-verify",    // runs with every store, some on servers
 	"lab/simulation",        // claims about ten thousand processes
 }
 
@@ -37,7 +38,7 @@ var plain = []string{
 	"internal/integration/sqlstore",
 	"internal/integration/adapters", // golang-migrate has races of its own
 	"internal/server",
-	"lab/bench/measure", "lab/chaos", "lab/chaos/judge", "lab/plots", "lab/site",
+	"lab/bench/measure", "lab/chaos", "lab/chaos/judge", "lab/padlock-verify", "lab/plots", "lab/site",
 	"open", "open/all",
 	"session/phpcodec",
 	"session/sessiontest", "session/sessiontest/",

@@ -64,12 +64,12 @@ func readStores() []string {
 }
 
 // openedBy returns the packages of padlock that a file of package open imports, without the root,
-// driver and open.
+// driver, storekit/storeurl and open.
 func openedBy(f *ast.File) []string {
 	var stores []string
 	for _, spec := range f.Imports {
 		for _, dir := range ownModules([]string{strings.Trim(spec.Path.Value, "`\"")}) {
-			if dir != "." && dir != "driver" && dir != "open" {
+			if dir != "." && dir != "driver" && dir != "open" && dir != "storekit/storeurl" {
 				stores = append(stores, dir)
 			}
 		}
@@ -88,7 +88,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/facetest", tests: rootTests}, // the tests of the root from outside
 		arrowRow{dir: "driver", tests: rootTests},
-		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: append([]string{"open", "storekit", "storekit/overhttp"}, rootTests...)},
+		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: append([]string{"open", "storekit", "storekit/overhttp", "storekit/storeurl"}, rootTests...)},
 		arrowRow{dir: "internal/server"},
 		arrowRow{dir: "storekit", code: []string{"driver"}},                                         // what most stores need besides their server
 		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests}, // a store over locks that end with their connection
@@ -127,8 +127,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
-		arrowRow{dir: "open", code: []string{"driver", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
-		arrowRow{dir: "open/all", code: append([]string{"driver", "open"}, everyStore...), tests: storeTests},
+		arrowRow{dir: "open", code: []string{"driver", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
+		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
 		arrowRow{dir: "adapters/certmagiclock", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "adapters/watermilllock", code: []string{"."}, tests: rootTests},
@@ -137,8 +137,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/house/portable", tests: []string{"internal/server"}},
 		arrowRow{dir: "internal/release", tests: []string{"internal/server"}},                                        // makes the files of a release
 		arrowRow{dir: "lab/simulation", code: []string{".", "driver", "stores/memstore"}},                            // thousands of processes and a model of a server
-		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "internal/printable", "internal/soak", "internal/soak/linear", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "internal/soak", code: []string{".", "driver", "election", "internal/soak"}, tests: rootTests}, // the engine of padlock-verify and of the chaos tests
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "storekit/storeurl", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "internal/printable", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 		arrowRow{dir: "lab", code: []string{anything}},

@@ -27,12 +27,6 @@ type term struct {
 type otherMeaning struct{ dir, name, instead string }
 
 var otherMeanings = []otherMeaning{
-	{".", "Locker.places", "locations"},
-	{".", "permitCall.checkPlaces", "checkLocations"},
-	{".", "attempt.settle", "begin, or what fits the layer hold: it completes an attempt"},
-	{".", "eventQueue.settle", "awaitDelivery"},
-	{".", "Locker.unlockSettled", "unlockDelivered"},
-	{".", "eventQueue.holdBack", "paused"},
 	{"driver", "Places", "Locations"},
 	{"driver", "Places.SamePlace", "SameLocation"},
 	{"driver", "SamePlace", "SameLocation"},

@@ -36,8 +36,6 @@ type Run struct {
 	Programs [][]string
 	// Encoding is the Encoding that the programs pass to [PlayWorker].
 	Encoding Encoding
-	// Args are the arguments of this program when it runs a worker; see [PlayWorker].
-	Args []string
 	// Open opens a store in this process, for the check at the end. If Stages is empty, all workers
 	// run in this process, as groups of goroutines, and Open also opens their stores.
 	Open Opener

@@ -38,7 +38,7 @@ func (r *Run) start(id, life int) error {
 	if err != nil {
 		return err
 	}
-	p := &process{cmd: exec.Command(program, r.Args...), life: life, done: make(chan struct{})}
+	p := &process{cmd: exec.Command(program), life: life, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	p.cmd.Stderr = &p.stderr
 	if err := launch(p.cmd); err != nil {

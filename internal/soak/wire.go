@@ -22,9 +22,8 @@ type Encoder interface{ Encode(v any) error }
 // A Decoder receives what an Encoder sends.
 type Decoder interface{ Decode(v any) error }
 
-// JSON is the encoding that the command "padlock verify" uses. The soak uses another encoding, gob,
-// because workers of an older build know only that. The command does not need gob, and without
-// package encoding/gob it is 0.3 MB smaller.
+// JSON is the encoding that padlock-verify uses. The soak uses another encoding, gob, because
+// workers of an older build know only that.
 func JSON(conn net.Conn) (Encoder, Decoder) { return json.NewEncoder(conn), json.NewDecoder(conn) }
 
 // A call is a request from a worker's process to the Monitor. The Monitor sends a reply, unless Do

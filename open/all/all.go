@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 	"github.com/padlock-go/padlock/stores/httpstore"
@@ -26,8 +27,8 @@ import (
 
 // Schemes returns the schemes of all stores that are not part of package open. This list is the
 // only place that names them: package open, the command and the tests use it.
-func Schemes() []driver.Scheme {
-	return []driver.Scheme{
+func Schemes() []storeurl.Scheme {
+	return []storeurl.Scheme{
 		redisstore.Scheme(),
 		postgres.Scheme(),
 		pgadvisory.Scheme(),

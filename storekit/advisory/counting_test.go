@@ -194,7 +194,8 @@ func (d *counter) on(c *counted, key, what string, f func()) error {
 	// After a try that was refused, the session may have the lock. If other holds need it, the store
 	// releases it only after them. A second refusal ends the connection.
 	c.excuse = c.excuse || cut || c.refused[key] == 2
-	if cut {
+	if cut { // at once, because the lingering session may end before Lose is called
+		c.end(fmt.Errorf("%w: %w", driver.ErrLost, errCut))
 		c.linger()
 	}
 	d.srv.mu.Unlock()
@@ -221,7 +222,7 @@ func (d *counter) Connect(ctx context.Context, _ func() []*counted) (*counted, e
 }
 
 func (d *counter) Key(name string) string { return name }
-func (d *counter) Place() (string, any) { return "", d }
+func (d *counter) Place() (string, any)   { return "", d }
 
 func intent(l advisory.Lock) string { return "intent " + l.Key }
 

@@ -15,8 +15,8 @@ import (
 // TableVersion is the version of the tables of fences. The row of the version has it as its fence.
 const TableVersion = 1
 
-// Config says what is known about a store before it has a connection. New and Open check none of the
-// fields; Check returns an error for some.
+// Config says what is known about a store before it has a connection. New and Open check none of
+// the fields; Check returns an error for some.
 type Config struct {
 	// Guarantees is required; see [Config.Promises].
 	Guarantees driver.Guarantees
@@ -94,8 +94,8 @@ type Store[C Session] struct {
 	ready     atomic.Bool // the server was checked, and the table of fences exists
 }
 
-// Open returns a store. Unless it is lazy, it checks the server, and makes the table of fences if it
-// is missing.
+// Open returns a store. Unless it is lazy, it checks the server, and makes the table of fences if
+// it is missing.
 func Open[C Session](ctx context.Context, d Dialect[C], cfg Config) (*Store[C], error) {
 	s := New(d, cfg)
 	if cfg.Lazy {

@@ -19,7 +19,7 @@ import (
 //		Example: "bucket://shop/locks", Connect: connect, Type: (*bucket)(nil),
 //	}
 //
-//	func Scheme() driver.Scheme { return kind.Scheme() }
+//	func Scheme() storeurl.Scheme { return kind.Scheme() }
 //
 // All kinds have these parameters:
 //
@@ -139,8 +139,8 @@ func (k *Kind) FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store,
 }
 
 // Scheme describes the kind to package open.
-func (k *Kind) Scheme() driver.Scheme {
-	return driver.Scheme{
+func (k *Kind) Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names: []string{k.Name}, Help: k.Help, Example: k.Example,
 		Guarantees: k.guarantees,
 		Open:       storeurl.Opens(k.FromURL, Lazy()),

@@ -208,7 +208,7 @@ func Addresses(hosts, port string) (all []string, err error) {
 	return all, nil
 }
 
-// Behind returns the URL with the address of a proxy instead of the server's, for driver.Scheme.At.
+// Behind returns the URL with the address of a proxy instead of the server's, for Scheme.At.
 // If the connection is encrypted, the parameter server-name gets the first host of the URL, because
 // the certificate is the server's.
 func Behind(u *url.URL, address string, encrypted bool) *url.URL {
@@ -221,10 +221,10 @@ func Behind(u *url.URL, address string, encrypted bool) *url.URL {
 	return &there
 }
 
-// Opens returns a function for driver.Scheme.Open. from is the FromURL of the store. lenient are
+// Opens returns a function for Scheme.Open. from is the FromURL of the store. lenient are
 // the options that a store gets in addition to lazy if it is opened only to be examined.
-func Opens[S driver.Store, O any](from func(context.Context, *url.URL, ...O) (S, error), lazy O, lenient ...O) func(context.Context, *url.URL, driver.Opening) (driver.Store, error) {
-	return func(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
+func Opens[S driver.Store, O any](from func(context.Context, *url.URL, ...O) (S, error), lazy O, lenient ...O) func(context.Context, *url.URL, Opening) (driver.Store, error) {
+	return func(ctx context.Context, u *url.URL, opening Opening) (driver.Store, error) {
 		var opts []O
 		if opening.Lazy && !u.Query().Has("lazy") || opening.Lenient {
 			opts = append(opts, lazy)

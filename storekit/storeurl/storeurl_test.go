@@ -214,20 +214,20 @@ func TestOpens(t *testing.T) {
 	}, option("lazy"), "lenient")
 	for _, c := range []struct {
 		url  string
-		how  driver.Opening
+		how  storeurl.Opening
 		want []option
 	}{
-		{"my://h", driver.Opening{}, nil},
-		{"my://h", driver.Opening{Lazy: true}, []option{"lazy"}},
-		{"my://h?lazy=no", driver.Opening{Lazy: true}, nil},
-		{"my://h?lazy=no", driver.Opening{Lenient: true}, []option{"lazy", "lenient"}},
+		{"my://h", storeurl.Opening{}, nil},
+		{"my://h", storeurl.Opening{Lazy: true}, []option{"lazy"}},
+		{"my://h?lazy=no", storeurl.Opening{Lazy: true}, nil},
+		{"my://h?lazy=no", storeurl.Opening{Lenient: true}, []option{"lazy", "lenient"}},
 	} {
 		u, _ := url.Parse(c.url)
 		if s, err := open(t.Context(), u, c.how); s == nil || err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s, %+v: %v, %v; options %q, want %q", c.url, c.how, s, err, got, c.want)
 		}
 	}
-	if s, err := open(t.Context(), &url.URL{Scheme: "my"}, driver.Opening{}); s != nil || err != fail {
+	if s, err := open(t.Context(), &url.URL{Scheme: "my"}, storeurl.Opening{}); s != nil || err != fail {
 		t.Errorf("a failure: %v, %v", s, err)
 	}
 }

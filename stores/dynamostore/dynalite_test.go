@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 )
 
@@ -43,7 +44,7 @@ func onDynalite(t *testing.T, place string) {
 		Open: func(ctx context.Context) (driver.Store, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
-			return scheme.Open(ctx, u, driver.Opening{})
+			return scheme.Open(ctx, u, storeurl.Opening{})
 		},
 	}
 	if u.Query().Get("layout") == "symfony" {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"net/url"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/register"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Scheme describes the URLs of DynamoDB for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme {
+func Scheme() storeurl.Scheme {
 	s := kind.Scheme()
 	s.Schema, s.Upgrade = schema, upgrade
 	return s

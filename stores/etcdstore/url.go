@@ -108,8 +108,8 @@ func parseURL(u *url.URL) (*target, error) {
 }
 
 // Scheme describes the URLs of etcd for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:      schemes,
 		Help:       "keys with leases in an etcd cluster",
 		Example:    example,

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Scheme describes the URLs file:///DIRECTORY for package open.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       []string{"file"},
 		Help:        "lock files in a directory of one machine",
 		Example:     "file:///var/lib/locks",
@@ -27,7 +28,7 @@ func Scheme() driver.Scheme {
 // usualGuarantees returns the promises of a store in a private directory.
 func usualGuarantees() driver.Guarantees { return promise(&config{}) }
 
-func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
+func openURL(ctx context.Context, u *url.URL, _ storeurl.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)
 	if err != nil {
 		return nil, err // not s, because a nil *Store is not a nil driver.Store

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
@@ -80,8 +79,8 @@ func readURL(u *url.URL) (c Config, opts []Option, err error) {
 var ports = map[string]string{"https": "443", "http": "80"}
 
 // Scheme describes the URLs of this store for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names: []string{encrypted, plain}, Help: "a server of padlock serve --api", Example: example,
 		Guarantees: least, Open: storeurl.Opens(FromURL, Lazy(), examined),
 		Servers: servers, At: at,

@@ -14,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/overhttp"
 	"github.com/padlock-go/padlock/storekit/register"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config has the place of the locks and the credentials. In a pod, and with a kubeconfig, nothing
@@ -87,7 +88,7 @@ var kind = register.Kind{
 }
 
 // Scheme describes the URLs of Kubernetes for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme { return kind.Scheme() }
+func Scheme() storeurl.Scheme { return kind.Scheme() }
 
 // FromURL opens the store that a URL names:
 //

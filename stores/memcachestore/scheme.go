@@ -12,8 +12,8 @@ import (
 )
 
 // Scheme describes the URLs of memcached for package open. [FromURL] lists the URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       []string{scheme},
 		Help:        "a memcached server: best effort, since a restart or an eviction loses locks",
 		Example:     example,

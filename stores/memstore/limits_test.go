@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -58,5 +59,5 @@ func opened(t *testing.T, raw string) (driver.Store, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return memstore.Scheme().Open(t.Context(), u, driver.Opening{})
+	return memstore.Scheme().Open(t.Context(), u, storeurl.Opening{})
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Scheme describes this store for package open, which opens a store by its URL. The URL of this
 // store is "memory:", or "memory:?max-ttl=10m" for leases of up to ten minutes. Each Open returns a
 // new store without any locks.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:      []string{"memory"},
 		Help:       "the memory of one process",
 		Example:    "memory:",
@@ -24,7 +25,7 @@ func Scheme() driver.Scheme {
 	}
 }
 
-func openURL(_ context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
+func openURL(_ context.Context, u *url.URL, _ storeurl.Opening) (driver.Store, error) {
 	query := u.Query()
 	limit := query.Get("max-ttl")
 	bare := *u

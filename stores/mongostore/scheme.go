@@ -10,8 +10,8 @@ import (
 )
 
 // Scheme describes the URLs of MongoDB for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       schemes,
 		Help:        "a collection of MongoDB (experimental: not yet tested against a MongoDB server)",
 		Example:     example,

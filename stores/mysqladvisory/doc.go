@@ -1,6 +1,6 @@
-// Package mysqladvisory keeps locks as named locks (GET_LOCK) of a MariaDB or MySQL server, which it
-// shares with the MysqlStore of PHP's Symfony 8.2. A hold lasts as long as its connection, so there
-// are no leases to renew. If a process dies, the server frees its locks.
+// Package mysqladvisory keeps locks as named locks (GET_LOCK) of a MariaDB or MySQL server, which
+// it shares with the MysqlStore of PHP's Symfony 8.2. A hold lasts as long as its connection, so
+// there are no leases to renew. If a process dies, the server frees its locks.
 //
 //	store, err := mysqladvisory.Open(ctx, db) // a *sql.DB
 //

@@ -17,8 +17,8 @@ var schemes = []string{"mysql+advisory", "mysql2+advisory", "mariadb+advisory"}
 const example = "mysql+advisory://localhost/shop"
 
 // Scheme describes the URLs of named locks for package open. [FromURL] lists these URLs.
-func (o Opener) Scheme() driver.Scheme {
-	return driver.Scheme{
+func (o Opener) Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       schemes,
 		Help:        "named locks (GET_LOCK) of a MySQL or MariaDB server, shared with PHP, which end with the connection",
 		Example:     example,

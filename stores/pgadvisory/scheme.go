@@ -15,8 +15,8 @@ var schemes = []string{"postgres+advisory", "postgresql+advisory"}
 const example = "postgres+advisory://localhost/shop"
 
 // Scheme describes the URLs of advisory locks for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       schemes,
 		Help:        "advisory locks of a PostgreSQL server, which end with the connection",
 		Example:     example,

@@ -7,33 +7,34 @@ import (
 	"net/url"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // MajorityScheme describes the URL quorum:?store=URL&store=URL&store=URL for package open. A
 // majority of the stores must grant a lock. A member may be down when the store is opened.
-func MajorityScheme() driver.Scheme {
+func MajorityScheme() storeurl.Scheme {
 	return scheme("quorum", Majority, "a majority of several stores",
 		"quorum:?store=redis%3A//a&store=redis%3A//b&store=redis%3A//c")
 }
 
 // AllScheme describes the URL all:?store=URL&store=URL for package open. Every one of the stores
 // must grant a lock.
-func AllScheme() driver.Scheme {
+func AllScheme() storeurl.Scheme {
 	return scheme("all", All, "all of several stores, for a move from one to another",
 		"all:?store=redis%3A//old&store=redis%3A//new")
 }
 
-func scheme(name string, rule Rule, help, example string) driver.Scheme {
-	return driver.Scheme{
+func scheme(name string, rule Rule, help, example string) storeurl.Scheme {
+	return storeurl.Scheme{
 		Names: []string{name}, Help: help, Example: example, Composite: true,
-		Open: func(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
+		Open: func(ctx context.Context, u *url.URL, o storeurl.Opening) (driver.Store, error) {
 			return openMembers(ctx, rule, u, o)
 		},
 	}
 }
 
 // openMembers opens the members that u names and makes one store of them.
-func openMembers(ctx context.Context, rule Rule, u *url.URL, o driver.Opening) (driver.Store, error) {
+func openMembers(ctx context.Context, rule Rule, u *url.URL, o storeurl.Opening) (driver.Store, error) {
 	query, err := parameters(u)
 	if err != nil {
 		return nil, err

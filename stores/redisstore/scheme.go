@@ -11,8 +11,8 @@ import (
 )
 
 // Scheme describes the URLs of Redis for package open. [FromURL] lists the URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names: []string{
 			"redis", "rediss", "redis+unix",
 			"redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
@@ -36,7 +36,7 @@ func usualGuarantees() driver.Guarantees {
 	return c.guarantees()
 }
 
-func openURL(ctx context.Context, u *url.URL, o driver.Opening) (driver.Store, error) {
+func openURL(ctx context.Context, u *url.URL, o storeurl.Opening) (driver.Store, error) {
 	var opts []Option
 	query := u.Query()
 	if o.StateDir != "" && !query.Has("run-ids") {

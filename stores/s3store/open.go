@@ -8,6 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/register"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 var kind = register.Kind{
@@ -53,10 +54,10 @@ func options(scheme, noVersion string) register.Options {
 }
 
 // Scheme describes the URLs of S3 for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme { return kind.Scheme() }
+func Scheme() storeurl.Scheme { return kind.Scheme() }
 
 // GoogleScheme describes the URLs of Google Cloud Storage for package open.
-func GoogleScheme() driver.Scheme { return google.Scheme() }
+func GoogleScheme() storeurl.Scheme { return google.Scheme() }
 
 // FromURL opens the store that a URL names:
 //

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 const (
@@ -15,8 +16,8 @@ const (
 )
 
 // Scheme describes the URL semaphore:?hash=…, for package open.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       []string{"semaphore"},
 		Help:        "semaphores of one machine, shared with PHP",
 		Example:     "semaphore:?hash=xxh128",
@@ -28,7 +29,7 @@ func Scheme() driver.Scheme {
 	}
 }
 
-func openURL(ctx context.Context, u *url.URL, _ driver.Opening) (driver.Store, error) {
+func openURL(ctx context.Context, u *url.URL, _ storeurl.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)
 	if err != nil {
 		return nil, err // do not return s: a nil *Store makes a driver.Store that is not nil

@@ -69,13 +69,13 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		if !res.write {
 			return st, res, now, res.err
 		}
-		var handed []reservation
+		var messages []reservation
 		if handOver {
-			handed = st.handOver(now)
-			res.grant = res.grant || len(handed) > 0
-			handOver = len(handed) > 0
+			messages = st.handOver(now)
+			res.grant = res.grant || len(messages) > 0
+			handOver = len(messages) > 0
 		} else {
-			handed = st.leaveFree(now)
+			messages = st.leaveFree(now)
 		}
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
@@ -97,11 +97,11 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 			}
 		case err != nil && judge(err) != again:
 			if judge(err) == unknown {
-				s.askToLook(ctx, handed)
+				s.askToLook(ctx, messages)
 			}
 			return nil, result{}, 0, failure(ctx, err, true)
 		case saved:
-			s.tellWaiters(ctx, name, st, append(handed, st.wakeForCoolDown(cool, now)...), res.quiet)
+			s.tellWaiters(ctx, name, st, append(messages, st.wakeForCoolDown(cool, now)...), res.quiet)
 			return st, res, now, res.err
 		}
 		if !s.retryPause(ctx, try) {

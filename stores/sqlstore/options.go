@@ -94,7 +94,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t), make: s.prepare}
 	switch {
 	case s.cfg.listener != nil:
-		s.waits.channel = newChannel()
+		s.local.channel = newChannel()
 	case canWatch(e, db):
 		s.cfg.listener = fileWatch{s}
 	}

@@ -23,8 +23,8 @@ var help = map[Engine]string{
 }
 
 // Scheme describes the URLs of an engine for package open. [FromURL] lists these URLs.
-func (o Opener) Scheme() driver.Scheme {
-	return driver.Scheme{
+func (o Opener) Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:      o.Names,
 		Help:       help[o.Engine],
 		Example:    example[o.Engine],

@@ -79,7 +79,7 @@ func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(st
 		if err := look.QueryRowContext(context.WithoutCancel(ctx)).Scan(&version); err != nil {
 			return err
 		}
-		ahead := f.s.waits.stir(version != last)
+		ahead := f.s.local.stir(version != last)
 		last = version
 		select {
 		case <-ctx.Done():
@@ -92,7 +92,7 @@ func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(st
 // stir makes waiters look at their rows after the file has changed. The position of a waiter is the
 // number of waiters ahead of it in its queue. A waiter with a higher position looks less often.
 // stir returns the lowest position.
-func (w *waits) stir(changed bool) (fewest int) {
+func (w *localWaiters) stir(changed bool) (fewest int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -112,15 +112,15 @@ func (w *waits) stir(changed bool) (fewest int) {
 }
 
 // noteAhead records how many others are ahead of a waiter.
-func (w *waits) noteAhead(one *waiting, position int) {
+func (w *localWaiters) noteAhead(one *localWaiter, position int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one.ahead = position
 }
 
 // watched reports whether a fileWatch wakes the waiters.
-func (w *waits) watched() bool {
+func (w *localWaiters) watched() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.channel == "" && w.listener != nil && w.listener.on
+	return w.channel == "" && w.conn != nil && w.conn.on
 }

@@ -67,7 +67,7 @@ func (r *fileRow) Next(dest []driver.Value) error {
 }
 
 // wasWoken reports whether a waiter has been woken since the last call.
-func wasWoken(one *waiting) bool {
+func wasWoken(one *localWaiter) bool {
 	select {
 	case <-one.look:
 		return true
@@ -83,7 +83,7 @@ func passTime(d time.Duration) {
 }
 
 // watching runs f with a fileWatch and two waiters: the first and the fifth of a queue.
-func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting)) {
+func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *localWaiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		db := sql.OpenDB(disk)
 		defer db.Close()
@@ -92,12 +92,12 @@ func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting))
 			t.Fatal(err)
 		}
 		defer s.Close()
-		defer s.listen()()
-		first, remove := s.waits.add("name", "first")
+		defer s.wantNotifications()()
+		first, remove := s.local.add("name", "first")
 		defer remove()
-		fifth, remove := s.waits.add("name", "fifth")
+		fifth, remove := s.local.add("name", "fifth")
 		defer remove()
-		s.waits.noteAhead(fifth, 4)
+		s.local.noteAhead(fifth, 4)
 		synctest.Wait()
 		f(s, first, fifth)
 	})
@@ -105,8 +105,8 @@ func watching(t *testing.T, disk *file, f func(s *Store, first, fifth *waiting))
 
 func TestFileWatch(t *testing.T) {
 	disk := &file{mode: "wal"}
-	watching(t, disk, func(s *Store, first, fifth *waiting) {
-		if !s.waits.watched() || s.waits.pushChannel() != "" {
+	watching(t, disk, func(s *Store, first, fifth *localWaiter) {
+		if !s.local.watched() || s.local.pushChannel() != "" {
 			t.Fatal("the file is not watched, or places have a channel")
 		}
 		passTime(time.Second)
@@ -139,9 +139,9 @@ func TestFileWatch(t *testing.T) {
 // If nobody is near the head of a queue, the watch asks less often.
 func TestFarFromTheHead(t *testing.T) {
 	disk := &file{mode: "wal"}
-	watching(t, disk, func(s *Store, first, fifth *waiting) {
-		s.waits.noteAhead(first, 9)
-		s.waits.noteAhead(fifth, 20)
+	watching(t, disk, func(s *Store, first, fifth *localWaiter) {
+		s.local.noteAhead(first, 9)
+		s.local.noteAhead(fifth, 20)
 		passTime(time.Second)
 	})
 	if n := disk.asked.Load(); n > 30 {
@@ -152,15 +152,15 @@ func TestFarFromTheHead(t *testing.T) {
 // A connection that fails is replaced, and waiters poll until then.
 func TestFileWatchFails(t *testing.T) {
 	disk := &file{mode: "wal"}
-	watching(t, disk, func(s *Store, first, _ *waiting) {
+	watching(t, disk, func(s *Store, first, _ *localWaiter) {
 		disk.broken.Store(true)
 		passTime(time.Second)
-		if s.waits.watched() || !wasWoken(first) {
+		if s.local.watched() || !wasWoken(first) {
 			t.Error("the watch is lost and the waiters do not poll")
 		}
 		disk.broken.Store(false)
 		passTime(10 * time.Second)
-		if !s.waits.watched() {
+		if !s.local.watched() {
 			t.Error("no other connection watches")
 		}
 	})
@@ -168,9 +168,9 @@ func TestFileWatchFails(t *testing.T) {
 
 // The watch needs a write-ahead log, and a pool that can spare a connection.
 func TestNoFileWatch(t *testing.T) {
-	watching(t, &file{mode: "delete"}, func(s *Store, _, _ *waiting) {
+	watching(t, &file{mode: "delete"}, func(s *Store, _, _ *localWaiter) {
 		passTime(time.Second)
-		if s.waits.watched() {
+		if s.local.watched() {
 			t.Error("a file without a write-ahead log is watched")
 		}
 	})

@@ -157,7 +157,7 @@ func (s *state) convert(r *driver.Request, now decide.Time) (h *decide.Hold, mus
 
 // handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
 // that polls, and sets s.free, so that this waiter may take the name itself.
-func (s *state) handOver(now decide.Time) (handed []reservation) {
+func (s *state) handOver(now decide.Time) (reserved []reservation) {
 	for len(s.queue) > 0 && !s.isExcluded(&s.queue[0], now) {
 		p := s.queue[0]
 		if !p.Push {
@@ -169,13 +169,13 @@ func (s *state) handOver(now decide.Time) (handed []reservation) {
 			break // the fences are used up: the waiter gets this error when it tries to take the name itself
 		}
 		s.leaveQueue(p.Token)
-		handed = append(handed, reservation{to: p.address(), fence: h.Fence})
+		reserved = append(reserved, reservation{to: p.address(), fence: h.Fence})
 	}
 	s.noteFree(now, now)
-	if n := len(handed); n > 0 && len(s.queue) > 0 {
-		handed[n-1].next = s.queue[0].address()
+	if n := len(reserved); n > 0 && len(s.queue) > 0 {
+		reserved[n-1].next = s.queue[0].address()
 	}
-	return handed
+	return reserved
 }
 
 // leaveFree is called instead of handOver while a transaction keeps the name. No waiter can get the

@@ -29,7 +29,7 @@ type Store struct {
 
 	checked atomic.Bool            // check has succeeded
 	id      atomic.Pointer[string] // the store's id, as it was last read
-	waits   waits                  // the waiters of this process
+	local   localWaiters           // the waiters of this process
 }
 
 // Close ends all waits, and returns when every call has ended. It leaves the *sql.DB open, unless
@@ -64,7 +64,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	if s.waits.takeClaim(r.Token) {
+	if s.local.takeClaim(r.Token) {
 		if g, ok, err := s.rows.claimHold(ctx, &r); ok || err != nil {
 			return g, err
 		}
@@ -128,10 +128,10 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 		return driver.OutcomeGone, err
 	}
 	defer done()
-	s.waits.takeClaim(token)
+	s.local.takeClaim(token)
 	if keep == 0 {
 		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
-			s.waits.wakeFirst(name, "")
+			s.local.wakeFirst(name, "")
 			return released(ok), err
 		}
 	}

@@ -23,7 +23,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	w := &wait{s: s, r: &r, reserve: reserve}
+	w := &waitCall{s: s, r: &r, reserve: reserve}
 	g, err := w.run(ctx)
 	if err != nil {
 		w.leaveQueue(ctx)
@@ -34,8 +34,8 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return g, err
 }
 
-// A wait is one call of Wait. If reserve is true, the waiter takes a place in the queue, and goes
-// through these states:
+// A waitCall is one call of Wait. If reserve is true, the waiter takes a place in the queue, and
+// goes through these states:
 //
 //	state     event                                             next state
 //	new       the waiter looks, and the name is free            held
@@ -59,11 +59,11 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //   - The connection that listens for notifications is opened or lost.
 //
 // A notification for another waiter does not end the pause.
-type wait struct {
+type waitCall struct {
 	s       *Store
 	r       *driver.Request
 	reserve bool
-	*waiting
+	*localWaiter
 
 	joined bool      // this wait has a place in the queue
 	push   string    // the channel on which the database wakes this waiter; "" if this waiter polls
@@ -78,15 +78,15 @@ type wait struct {
 // silence is how long a wait continues without any reply from the database.
 const silence = 30 * time.Second
 
-func (w *wait) run(ctx context.Context) (driver.Grant, error) {
+func (w *waitCall) run(ctx context.Context) (driver.Grant, error) {
 	token := opaque("")
 	if w.reserve {
 		token = opaque(w.r.Token)
-		defer w.s.listen()()
+		defer w.s.wantNotifications()()
 	}
-	one, remove := w.s.waits.add(w.r.Name, token)
+	one, remove := w.s.local.add(w.r.Name, token)
 	defer remove()
-	w.waiting = one
+	w.localWaiter = one
 	answered := time.Now()
 	for {
 		g, over, pause, err := w.lookOnce(ctx)
@@ -110,7 +110,7 @@ func (w *wait) run(ctx context.Context) (driver.Grant, error) {
 
 // sleepUntilLook sleeps until the waiter should look at the name again. If the name is reserved for
 // this waiter meanwhile, it returns the grant that Wait must return, and finished is true.
-func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g driver.Grant, finished bool, err error) {
+func (w *waitCall) sleepUntilLook(ctx context.Context, pause time.Duration) (g driver.Grant, finished bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -118,11 +118,11 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 		case <-ctx.Done():
 			return g, false, ctx.Err()
 		case fence := <-w.to:
-			w.s.waits.noteReserved(w.r.Token)
+			w.s.local.noteReserved(w.r.Token)
 			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
 		case <-w.next: // the waiter before this one may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
-		case <-w.waiting.look:
+		case <-w.localWaiter.look:
 			return g, false, nil
 		case <-timer.C:
 			return g, false, nil
@@ -132,7 +132,7 @@ func (w *wait) sleepUntilLook(ctx context.Context, pause time.Duration) (g drive
 
 // lookOnce looks at the name once. finished is true if Wait has to return g now. Otherwise the
 // waiter sleeps for the pause.
-func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
+func (w *waitCall) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
 	if !w.joined && w.reserve {
@@ -147,7 +147,7 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 	if st.version > 0 {
 		read = &loadedState{st, now}
 	}
-	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.waits.pushChannel()) {
+	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.local.pushChannel()) {
 		return w.joinQueue(ctx, read)
 	}
 	free := !st.Excludes(w.r.Token, w.r.Shared, at(now))
@@ -164,9 +164,9 @@ func (w *wait) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pau
 // joinQueue takes or renews this waiter's place in the queue. If it is this waiter's turn,
 // joinQueue acquires the name instead, and finished is true. If the caller has read the state of
 // the name already, it passes that state. Otherwise it passes nil.
-func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
+func (w *waitCall) joinQueue(ctx context.Context, known *loadedState) (g driver.Grant, finished bool, pause time.Duration, err error) {
 	var gone bool
-	push := w.s.waits.pushChannel()
+	push := w.s.local.pushChannel()
 	sent := w.s.clock.Now()
 	token := opaque(w.r.Token)
 	st, res, now, err := w.s.changeRowFrom(ctx, w.r.Name, known, func(st *state, now decide.Time) result {
@@ -193,7 +193,7 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 	case gone:
 		return g, true, 0, nil
 	case res.hold != nil && res.hold.Reserved:
-		w.s.waits.noteReserved(w.r.Token)
+		w.s.local.noteReserved(w.r.Token)
 		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.Sub(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
 	case res.hold != nil:
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.Sub(now), Shared: res.hold.Shared}, true, 0, nil
@@ -203,7 +203,7 @@ func (w *wait) joinQueue(ctx context.Context, known *loadedState) (g driver.Gran
 
 // notePlaced records that this waiter has a place in the queue, and returns how long the waiter
 // sleeps. The argument position is the number of waiters before it.
-func (w *wait) notePlaced(st *state, position int, push string, now decide.Time) time.Duration {
+func (w *waitCall) notePlaced(st *state, position int, push string, now decide.Time) time.Duration {
 	w.joined, w.push = true, push
 	w.renew = time.Now().Add(placeFor / 2)
 	return w.pauseAt(st, position, now)
@@ -221,19 +221,19 @@ const (
 // waiter looks often. The others look often enough to notice that they have become the first. A
 // waiter looks less often if more waiters are before it, and if the queue moves more slowly. The
 // first waiter does not sleep past the end of the lease that it waits for.
-func (w *wait) pauseAt(st *state, position int, now decide.Time) time.Duration {
+func (w *waitCall) pauseAt(st *state, position int, now decide.Time) time.Duration {
 	if position != w.lastPos || w.moved.IsZero() {
 		if steps := w.lastPos - position; steps > 0 {
 			w.step = time.Since(w.moved) / time.Duration(steps)
 		}
 		w.lastPos, w.moved = position, time.Now()
 	}
-	w.s.waits.noteAhead(w.waiting, position)
+	w.s.local.noteAhead(w.localWaiter, position)
 	w.pace.noteLook(st, position, now)
 	switch {
 	case w.push != "":
 		return max(w.wokenPause(st, position, now), headPause)
-	case w.s.waits.watched():
+	case w.s.local.watched():
 		return max(w.wokenPause(st, position, now), time.Millisecond)
 	}
 	if position == 0 {
@@ -261,7 +261,7 @@ func (w *wait) pauseAt(st *state, position int, now decide.Time) time.Duration {
 // ahead may be dead, and then keeps the name reserved for driver.MaxReservation. So the sleep is
 // longer by driver.MaxReservation for each waiter ahead. The sleep also has a limit, because a
 // holder may have died or a notification may have been lost.
-func (w *wait) wokenPause(st *state, position int, now decide.Time) time.Duration {
+func (w *waitCall) wokenPause(st *state, position int, now decide.Time) time.Duration {
 	d := lastPause
 	if position == 0 {
 		d = pushPause
@@ -279,7 +279,7 @@ func (w *wait) wokenPause(st *state, position int, now decide.Time) time.Duratio
 // leaveQueue gives up the place in the queue, even if ctx has ended. If the server cannot be
 // reached, leaveQueue tries again for a while, because an abandoned place delays others for up to
 // placeFor.
-func (w *wait) leaveQueue(ctx context.Context) {
+func (w *waitCall) leaveQueue(ctx context.Context) {
 	if !w.reserve {
 		return
 	}

@@ -44,27 +44,27 @@ func notification(a address, fence uint64, next bool) []any {
 
 // tellWaiters wakes the waiters that a change concerns:
 //
-//   - the waiters for which handed has messages
+//   - the waiters for which there is a message
 //   - in this process, the first waiter of the queue and the waiters without a place in the queue
 //
-// If quiet is true and handed is empty, tellWaiters wakes nobody.
-func (s *Store) tellWaiters(ctx context.Context, name string, st *state, handed []reservation, quiet bool) {
-	s.wakeReserved(ctx, handed)
-	if !quiet || len(handed) > 0 {
-		s.waits.wakeFirst(name, st.firstToLook())
+// If quiet is true and messages is empty, tellWaiters wakes nobody.
+func (s *Store) tellWaiters(ctx context.Context, name string, st *state, messages []reservation, quiet bool) {
+	s.wakeReserved(ctx, messages)
+	if !quiet || len(messages) > 0 {
+		s.local.wakeFirst(name, st.firstToLook())
 	}
 }
 
 // wakeReserved wakes the waiters for which the name was reserved, and warns the waiter behind each
 // of them. It wakes waiters of this process directly, and those of other processes through the
 // database.
-func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
-	for _, r := range handed {
+func (s *Store) wakeReserved(ctx context.Context, messages []reservation) {
+	for _, r := range messages {
 		var args []any
-		if !s.waits.handTo(r.to.token.hash(), r.fence) && r.to.channel != "" {
+		if !s.local.handTo(r.to.token.hash(), r.fence) && r.to.channel != "" {
 			args = notification(r.to, r.fence, false)
 		}
-		if r.next.token != "" && !s.waits.warnNext(r.next.token.hash()) && r.next.channel != "" {
+		if r.next.token != "" && !s.local.warnNext(r.next.token.hash()) && r.next.channel != "" {
 			args = append(args, notification(r.next, 0, true)...)
 		}
 		s.notify(ctx, args)
@@ -72,16 +72,16 @@ func (s *Store) wakeReserved(ctx context.Context, handed []reservation) {
 }
 
 // askToLook makes the waiters look for which the name may have been reserved. The caller has lost
-// the reply to the statement that reserves it, so it does not know. The caller does not wait for the
-// notifications: the server may be silent.
-func (s *Store) askToLook(ctx context.Context, handed []reservation) {
-	for i := range handed {
-		handed[i].fence = 0
+// the reply to the statement that reserves it, so it does not know. The caller does not wait for
+// the notifications: the server may be silent.
+func (s *Store) askToLook(ctx context.Context, messages []reservation) {
+	for i := range messages {
+		messages[i].fence = 0
 	}
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
 		defer cancel()
-		s.wakeReserved(ctx, handed)
+		s.wakeReserved(ctx, messages)
 	})
 }
 
@@ -103,40 +103,40 @@ func (s *Store) notify(ctx context.Context, args []any) {
 	})
 }
 
-// waits has the waiters of this process. If the process itself changes a name, it wakes the waiters
-// for that name directly, without a notification through the database.
-type waits struct {
+// localWaiters has the waiters of this process. If the process itself changes a name, it wakes the
+// waiters for that name directly, without a notification through the database.
+type localWaiters struct {
 	mu      sync.Mutex
-	byName  map[string][]*waiting
-	byToken map[string]*waiting  // by the hash of the token: waiters that want a place in the queue
-	claims  map[string]time.Time // by token: when an unclaimed reservation arrived
+	byName  map[string][]*localWaiter
+	byToken map[string]*localWaiter // by the hash of the token: waiters that want a place in the queue
+	claims  map[string]time.Time    // by token: when an unclaimed reservation arrived
 
-	listener *notifyConn // nil if nobody has waited for a while
-	waiters  int         // calls of Wait that want notifications
-	channel  string      // the store's own channel; "" without a Listener
+	conn    *notifyConn // nil if nobody has waited for a while
+	users   int         // calls of Wait that want notifications
+	channel string      // the store's own channel; "" without a Listener
 }
 
-// A waiting has the channels and data of one waiter of this process, for one call of Wait.
-type waiting struct {
+// A localWaiter has the channels and data of one waiter of this process, for one call of Wait.
+type localWaiter struct {
 	token opaque        // "" if the waiter takes no place in the queue
 	look  chan struct{} // signals that the waiter has to look
 	to    chan uint64   // gets the fence of a reservation for the waiter
 	next  chan struct{} // signals that the waiter directly ahead has a reservation
 
-	// For a fileWatch, guarded by waits.mu:
+	// For a fileWatch, guarded by localWaiters.mu:
 	ahead  int       // how many waiters were ahead of this one at the last look
 	stale  bool      // the file has changed since the waiter last had to look
 	toldAt time.Time // when the file watch last made the waiter look
 }
 
 // add registers a waiter. The caller calls remove when the wait ends.
-func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
+func (w *localWaiters) add(name string, token opaque) (one *localWaiter, remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byName == nil {
-		w.byName, w.byToken, w.claims = map[string][]*waiting{}, map[string]*waiting{}, map[string]time.Time{}
+		w.byName, w.byToken, w.claims = map[string][]*localWaiter{}, map[string]*localWaiter{}, map[string]time.Time{}
 	}
-	one = &waiting{token: token, look: make(chan struct{}, 1), to: make(chan uint64, 1), next: make(chan struct{}, 1)}
+	one = &localWaiter{token: token, look: make(chan struct{}, 1), to: make(chan uint64, 1), next: make(chan struct{}, 1)}
 	w.byName[name] = append(w.byName[name], one)
 	if token != "" {
 		w.byToken[token.hash()] = one
@@ -144,10 +144,10 @@ func (w *waits) add(name string, token opaque) (one *waiting, remove func()) {
 	return one, func() { w.remove(name, one) }
 }
 
-func (w *waits) remove(name string, one *waiting) {
+func (w *localWaiters) remove(name string, one *localWaiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := slices.DeleteFunc(w.byName[name], func(x *waiting) bool { return x == one })
+	left := slices.DeleteFunc(w.byName[name], func(x *localWaiter) bool { return x == one })
 	if w.byName[name] = left; len(left) == 0 {
 		delete(w.byName, name)
 	}
@@ -158,7 +158,7 @@ func (w *waits) remove(name string, one *waiting) {
 
 // wakeFirst makes some waiters of this process look at the name: those that have no place in the
 // queue, and the waiter with the token firstToken.
-func (w *waits) wakeFirst(name string, firstToken opaque) {
+func (w *localWaiters) wakeFirst(name string, firstToken opaque) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.byName[name] {
@@ -169,7 +169,7 @@ func (w *waits) wakeFirst(name string, firstToken opaque) {
 }
 
 // wakeAll makes all waiters of this process look.
-func (w *waits) wakeAll() {
+func (w *localWaiters) wakeAll() {
 	for _, list := range w.byName {
 		for _, one := range list {
 			signal(one.look)
@@ -187,7 +187,7 @@ func signal(c chan struct{}) {
 // handTo tells a waiter of this process that the name is reserved for it, with this fence. The
 // waiter is found by the hash of its token. If the fence is 0, nothing is reserved, and the waiter
 // only looks at the name. handTo returns false if the waiter is not in this process.
-func (w *waits) handTo(hash string, fence uint64) bool {
+func (w *localWaiters) handTo(hash string, fence uint64) bool {
 	one := w.waiter(hash)
 	switch {
 	case one == nil:
@@ -206,7 +206,7 @@ func (w *waits) handTo(hash string, fence uint64) bool {
 // warnNext tells a waiter that the name was reserved for the waiter directly ahead in the queue.
 // The parameter is the hash of the warned waiter's token. warnNext returns false if that waiter is
 // not in this process.
-func (w *waits) warnNext(hash string) bool {
+func (w *localWaiters) warnNext(hash string) bool {
 	one := w.waiter(hash)
 	if one != nil {
 		signal(one.next)
@@ -214,14 +214,14 @@ func (w *waits) warnNext(hash string) bool {
 	return one != nil
 }
 
-func (w *waits) waiter(hash string) *waiting {
+func (w *localWaiters) waiter(hash string) *localWaiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.byToken[hash]
 }
 
 // handlePayload handles the payload of a notification.
-func (w *waits) handlePayload(payload string) {
+func (w *localWaiters) handlePayload(payload string) {
 	words := strings.Fields(payload)
 	if len(words) < 2 {
 		return
@@ -235,7 +235,7 @@ func (w *waits) handlePayload(payload string) {
 
 // noteReserved records that the name was reserved for a token, so that Acquire can claim the
 // reservation in one statement.
-func (w *waits) noteReserved(token string) {
+func (w *localWaiters) noteReserved(token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -248,7 +248,7 @@ func (w *waits) noteReserved(token string) {
 
 // takeClaim reports whether a reservation for the token is known (see noteReserved). It returns
 // true only once for each reservation.
-func (w *waits) takeClaim(token string) bool {
+func (w *localWaiters) takeClaim(token string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, yes := w.claims[token]
@@ -266,41 +266,42 @@ type notifyConn struct {
 	on   bool // notifications arrive
 }
 
-// listen makes sure that notifications arrive while a waiter needs them. The first waiter opens the
-// connection for them. The waiter calls done when it no longer needs notifications.
-func (s *Store) listen() (done func()) {
+// wantNotifications makes sure that notifications arrive while a waiter needs them. The first
+// waiter opens the connection for them. The waiter calls done when it no longer needs
+// notifications.
+func (s *Store) wantNotifications() (done func()) {
 	if s.cfg.listener == nil {
 		return func() {}
 	}
-	w := &s.waits
+	w := &s.local
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiters++
-	if w.listener == nil {
+	w.users++
+	if w.conn == nil {
 		ctx, stop := context.WithCancel(s.closing)
-		l := &notifyConn{stop: stop}
-		w.listener = l
-		s.work.Go(func() { s.keepListening(ctx, l) })
+		c := &notifyConn{stop: stop}
+		w.conn = c
+		s.work.Go(func() { s.keepConn(ctx, c) })
 	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.waiters--
+		w.users--
 	}
 }
 
-// keepListening keeps the connection for notifications open. It closes the connection when nobody
+// keepConn keeps the connection for notifications open. It closes the connection when nobody
 // has waited for idleListen.
-func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
-	defer l.stop()
+func (s *Store) keepConn(ctx context.Context, c *notifyConn) {
+	defer c.stop()
 	idle := time.NewTicker(idleListen)
 	defer idle.Stop()
 	lost := make(chan struct{})
 	go func() {
 		defer close(lost)
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
-			_ = s.cfg.listener.Listen(ctx, s.waits.channel, func() { s.setListening(l, true); pause = 10 * time.Millisecond }, s.waits.handlePayload)
-			s.setListening(l, false)
+			_ = s.cfg.listener.Listen(ctx, s.local.channel, func() { s.noteConn(c, true); pause = 10 * time.Millisecond }, s.local.handlePayload)
+			s.noteConn(c, false)
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -312,8 +313,8 @@ func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
 		case <-lost:
 			return
 		case <-idle.C:
-			if s.waits.forget(l) {
-				l.stop()
+			if s.local.forget(c) {
+				c.stop()
 				<-lost
 				return
 			}
@@ -321,35 +322,35 @@ func (s *Store) keepListening(ctx context.Context, l *notifyConn) {
 	}
 }
 
-// forget removes the connection l if nobody waits, and reports whether it did. The next waiter then
-// opens another connection, even if l has not been closed yet.
-func (w *waits) forget(l *notifyConn) bool {
+// forget removes the connection c if nobody waits, and reports whether it did. The next waiter then
+// opens another connection, even if c has not been closed yet.
+func (w *localWaiters) forget(c *notifyConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiters > 0 {
+	if w.users > 0 {
 		return false
 	}
-	w.listener = nil
+	w.conn = nil
 	return true
 }
 
-// setListening is called when the connection for notifications was opened or lost. It records
-// whether notifications arrive now. It also makes each waiter look at its name once, because a
-// notification may have been lost.
-func (s *Store) setListening(l *notifyConn, on bool) {
-	w := &s.waits
+// noteConn is called when the connection for notifications was opened or lost. It records whether
+// notifications arrive now. It also makes each waiter look at its name once, because a notification
+// may have been lost.
+func (s *Store) noteConn(c *notifyConn, on bool) {
+	w := &s.local
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l.on = on; w.listener == l {
+	if c.on = on; w.conn == c {
 		w.wakeAll()
 	}
 }
 
 // pushChannel returns the channel on which notifications arrive now, or "".
-func (w *waits) pushChannel() string {
+func (w *localWaiters) pushChannel() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.listener == nil || !w.listener.on {
+	if w.conn == nil || !w.conn.on {
 		return ""
 	}
 	return w.channel

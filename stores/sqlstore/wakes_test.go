@@ -41,8 +41,8 @@ func (l *scripted) Listen(ctx context.Context, _ string, ready func(), woken fun
 	}
 }
 
-// listeningStore runs f in a bubble of synctest with a store that is notified.
-func listeningStore(t *testing.T, f func(s *Store, l *scripted, one *waiting)) {
+// notifiedStore runs f in a bubble of synctest with a store that is notified.
+func notifiedStore(t *testing.T, f func(s *Store, l *scripted, one *localWaiter)) {
 	synctest.Test(t, func(t *testing.T) {
 		db := sql.OpenDB(&file{})
 		defer db.Close()
@@ -52,7 +52,7 @@ func listeningStore(t *testing.T, f func(s *Store, l *scripted, one *waiting)) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		one, remove := s.waits.add("name", "token")
+		one, remove := s.local.add("name", "token")
 		defer remove()
 		f(s, l, one)
 	})
@@ -66,21 +66,21 @@ func listeningStore(t *testing.T, f func(s *Store, l *scripted, one *waiting)) {
 //	lost         no       because it has to poll now
 //	opened again yes      because notifications may have been lost meanwhile
 func TestSuccessor(t *testing.T) {
-	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
+	notifiedStore(t, func(s *Store, l *scripted, one *localWaiter) {
 		step := func(what string, pushed bool) {
 			t.Helper()
 			synctest.Wait()
 			if !wasWoken(one) {
 				t.Errorf("%s: the waiter does not look", what)
 			}
-			if got := s.waits.pushChannel() != ""; got != pushed {
+			if got := s.local.pushChannel() != ""; got != pushed {
 				t.Errorf("%s: pushed is %v", what, got)
 			}
 		}
-		if s.waits.pushChannel() != "" {
+		if s.local.pushChannel() != "" {
 			t.Error("pushed without a connection")
 		}
-		defer s.listen()()
+		defer s.wantNotifications()()
 		step("opened", true)
 		l.lose <- errors.New("terminated by the administrator")
 		step("lost", false)
@@ -94,16 +94,16 @@ func TestSuccessor(t *testing.T) {
 
 // While no connection can be made, the store tries again after longer and longer pauses.
 func TestListenPauses(t *testing.T) {
-	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
+	notifiedStore(t, func(s *Store, l *scripted, one *localWaiter) {
 		l.down.Store(true)
-		defer s.listen()()
+		defer s.wantNotifications()()
 		passTime(time.Minute)
 		if n := l.calls.Load(); n < 12 || n > 30 {
 			t.Errorf("%d tries in a minute", n)
 		}
 		l.down.Store(false)
 		passTime(6 * time.Second)
-		if l.open.Load() != 1 || s.waits.pushChannel() == "" {
+		if l.open.Load() != 1 || s.local.pushChannel() == "" {
 			t.Error("no connection after the server came back")
 		}
 	})
@@ -111,20 +111,20 @@ func TestListenPauses(t *testing.T) {
 
 // The connection is closed some time after the last wait, and opened again for the next one.
 func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
-	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
-		done := s.listen()
+	notifiedStore(t, func(s *Store, l *scripted, one *localWaiter) {
+		done := s.wantNotifications()
 		passTime(5 * idleListen)
 		if l.open.Load() != 1 {
 			t.Fatal("no connection during a long wait")
 		}
 		done()
 		passTime(2 * idleListen)
-		if l.open.Load() != 0 || s.waits.pushChannel() != "" {
+		if l.open.Load() != 0 || s.local.pushChannel() != "" {
 			t.Error("a connection although nobody waits")
 		}
-		defer s.listen()()
+		defer s.wantNotifications()()
 		synctest.Wait()
-		if l.open.Load() != 1 || s.waits.pushChannel() == "" {
+		if l.open.Load() != 1 || s.local.pushChannel() == "" {
 			t.Error("no connection for a later wait")
 		}
 	})
@@ -132,8 +132,8 @@ func TestListenOnlyWhileSomebodyWaits(t *testing.T) {
 
 // Each notification wakes the waiter that it names, and no other.
 func TestNotifications(t *testing.T) {
-	listeningStore(t, func(s *Store, l *scripted, one *waiting) {
-		defer s.listen()()
+	notifiedStore(t, func(s *Store, l *scripted, one *localWaiter) {
+		defer s.wantNotifications()()
 		synctest.Wait()
 		wasWoken(one)
 		state := func() (text string) {
@@ -177,7 +177,7 @@ func TestNotifications(t *testing.T) {
 // Callers that never claim their reservations leave nothing behind for long.
 func TestClaimsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w waits
+		var w localWaiters
 		_, remove := w.add("name", "token")
 		defer remove()
 		for i := range 1000 {

@@ -15,8 +15,8 @@ var schemes = []string{"zookeeper", "zk"}
 const example = "zookeeper://localhost/locks"
 
 // Scheme describes the URLs of ZooKeeper for package open. [FromURL] lists these URLs.
-func Scheme() driver.Scheme {
-	return driver.Scheme{
+func Scheme() storeurl.Scheme {
+	return storeurl.Scheme{
 		Names:       schemes,
 		Help:        "a ZooKeeper server or ensemble; a lock ends with its process's session",
 		Example:     example,

@@ -40,7 +40,7 @@ func TestSessionKilled(t *testing.T) {
 	}, postgres, mariadb, pool)
 }
 
-// The server frees the locks of a process that was killed. Before that, other callers are told who
+// The server frees the locks of a process that was killed. Until then, other callers learn who
 // the holder is.
 func TestHolderKilled(t *testing.T) {
 	each(t, func(t *testing.T, sys *system) {

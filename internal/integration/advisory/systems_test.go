@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
@@ -20,7 +21,7 @@ import (
 // A system is one of the servers, with what a test of both has to say in its own words.
 type system struct {
 	name    string
-	scheme  driver.Scheme
+	scheme  storeurl.Scheme
 	driver  string                                 // of package database/sql, for the URL of a server
 	own     func(testing.TB) *server.Server        // starts a server
 	shared  func(testing.TB) *server.Server        // makes a database on a server that tests share
@@ -133,7 +134,7 @@ func (sys *system) open(ctx context.Context, serverURL, query string) (store, er
 }
 
 func (sys *system) openURL(ctx context.Context, u *url.URL) (store, error) {
-	s, err := sys.scheme.Open(ctx, u, driver.Opening{})
+	s, err := sys.scheme.Open(ctx, u, storeurl.Opening{})
 	if err != nil {
 		return nil, err
 	}

@@ -235,7 +235,8 @@ func TestRights(t *testing.T) {
 		}
 		take(t, fenced, request(job))
 
-		// The server may grant a lock before it refuses to write the fence. The store gives it back.
+		// The server may grant a lock before it refuses to write the fence. The store gives it
+		// back.
 		run(t, db, "DROP TABLE padlock_fences")
 		if _, err := fenced.Acquire(t.Context(), request(job+" again")); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("Acquire without the table: %v", err)

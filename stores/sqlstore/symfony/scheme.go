@@ -12,16 +12,16 @@ import (
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
 var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db_expiration_col", "lazy"}
 
-// Scheme returns the driver.Scheme for the URLs of an engine. A URL belongs to this store if it has
-// the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every other
-// URL belongs to package sqlstore.
-func Scheme(o sqlstore.Opener) driver.Scheme {
+// Scheme returns the storeurl.Scheme for the URLs of an engine. A URL belongs to this store if it
+// has the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every
+// other URL belongs to package sqlstore.
+func Scheme(o sqlstore.Opener) storeurl.Scheme {
 	s := o.Scheme()
 	own := s
 	opens := storeurl.Opens(func(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 		return FromURL(ctx, u, o, opts...)
 	}, Lazy(), func(c *config) { c.lenient = true })
-	s.Open = func(ctx context.Context, u *url.URL, opening driver.Opening) (driver.Store, error) {
+	s.Open = func(ctx context.Context, u *url.URL, opening storeurl.Opening) (driver.Store, error) {
 		if !ofLayout(u) {
 			return own.Open(ctx, u, opening)
 		}

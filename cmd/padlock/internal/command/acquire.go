@@ -32,7 +32,7 @@ const acquireExample = `  key=$(padlock acquire -n --ttl 50s deploy) || exit
   padlock acquire -w 60 --key-file deploy.key deploy`
 
 func (a *app) acquireCommand() *cobra.Command {
-	set := &taking{conflict: exitHeld}
+	set := &acquireFlags{conflict: exitHeld}
 	c := &cobra.Command{
 		Use:                   "acquire [FLAGS] NAME",
 		Short:                 "Take a lock, print its key, and exit",
@@ -58,7 +58,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) acquire(ctx context.Context, set *taking, name string) error {
+func (a *app) acquire(ctx context.Context, set *acquireFlags, name string) error {
 	if set.nonblock && set.wait.given && set.wait.d > 0 {
 		return usage("-n and -w %s contradict each other; use one of them", span(set.wait.d))
 	}

@@ -44,7 +44,6 @@ var examples = map[string]struct {
 	"padlock stores":     {elsewhere: "one asks a server; testdata/script/stores.txtar"},
 	"padlock doctor":     {elsewhere: "they need a server with TLS, and half a minute; testdata/doctor"},
 	"padlock schema":     {elsewhere: "they name servers; testdata/script/schema.txtar"},
-	"padlock verify":     {elsewhere: "they name a server; verify_test.go"},
 }
 
 // TestHelpExamples runs the examples in the help as they are written, on the default kind of store,

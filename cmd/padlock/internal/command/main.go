@@ -5,8 +5,8 @@ import (
 	"context"
 	"os"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/httpstore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -33,8 +33,8 @@ var (
 )
 
 // smallSchemes are the stores of padlock, in addition to those that package open always has.
-func smallSchemes() []driver.Scheme {
-	return []driver.Scheme{redisstore.Scheme(), semstore.Scheme(), memcachestore.Scheme(), httpstore.Scheme()}
+func smallSchemes() []storeurl.Scheme {
+	return []storeurl.Scheme{redisstore.Scheme(), semstore.Scheme(), memcachestore.Scheme(), httpstore.Scheme()}
 }
 
 // Main runs padlock and exits. version is that of a release build, or "".
@@ -45,7 +45,7 @@ func Main(version string) {
 }
 
 // MainOfAll runs padlock-all, which has every store, and exits.
-func MainOfAll(version string, stores []driver.Scheme) {
+func MainOfAll(version string, stores []storeurl.Scheme) {
 	programName, schemes, runServe = allName, open.Schemes(stores...), (*app).serve
 	Main(version)
 }

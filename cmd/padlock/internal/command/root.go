@@ -124,14 +124,17 @@ does the job, or only one machine, with a store on a server such as Redis.
 	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object per line")
 	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if c == root && c.Flags().NArg() > 0 { // not a flag of padlock, but of what is no verb
+			return noSuchVerb(c, c.Flags().Args())
+		}
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})
 	addGroup(root, "Work under a lock:", a.runCommand())
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
-	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand(), a.verifyCommand())
-	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand(), verifyWorkerCommand())
+	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand())
+	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand())
 	inPadlocksWords(root)
 	return root
 }

@@ -30,7 +30,7 @@ type front struct {
 	all      *padlock.Locks // with --also: the locks on all names; otherwise nil
 	grace    time.Duration
 	signals  chan os.Signal
-	job      *supervise.Process
+	process  *supervise.Process
 	terminal *terminal     // nil if there is none
 	renewed  chan struct{} // signals that the lease was renewed
 	progress *progress
@@ -84,7 +84,7 @@ func (f *front) run() error {
 	f.progress.locker = f.locker
 	f.signals = make(chan os.Signal, 64)
 	console.Catch(f.signals, console.FromStart)
-	if err := f.acquire(); err != nil {
+	if err := f.awaitLock(); err != nil {
 		f.recordSkip(err, f.refusal)
 		return err
 	}
@@ -99,7 +99,7 @@ func (f *front) run() error {
 	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
 	f.recordEnd(ended, lost)
-	if had && !f.interrupted && isInterrupt(f.job.Exit().Signal) {
+	if had && !f.interrupted && isInterrupt(f.process.Exit().Signal) {
 		f.closeFront()
 		interruptGroup()
 	}
@@ -109,7 +109,7 @@ func (f *front) run() error {
 	case lost != nil:
 		return lost
 	}
-	f.status = f.job.Exit().Status()
+	f.status = f.process.Exit().Status()
 	f.ambiguous()
 	return nil
 }
@@ -132,14 +132,14 @@ func (f *front) ambiguous() {
 	f.say(n)
 }
 
-// acquire waits for the lock, or for a signal that ends the wait.
-func (f *front) acquire() error {
+// awaitLock waits for the lock, or for a signal that ends the wait.
+func (f *front) awaitLock() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f.begun = time.Now()
 	defer f.progress.removeLine()
 	result := make(chan error, 1)
-	go func() { result <- f.take(ctx) }()
+	go func() { result <- f.retryAcquire(ctx) }()
 	var interrupt os.Signal
 	for {
 		select {
@@ -175,9 +175,9 @@ func (f *front) mayWait() bool {
 // yet.
 const guardPause = time.Second
 
-// take gets the lock. A server that has just restarted may not grant locks yet. Then take repeats
-// the request until the server grants locks again.
-func (f *front) take(ctx context.Context) (err error) {
+// retryAcquire gets the lock. A server that has just restarted may not grant locks yet. Then
+// retryAcquire repeats the request until the server grants locks again.
+func (f *front) retryAcquire(ctx context.Context) (err error) {
 	for told := false; ; told = true {
 		opts := f.set.options(f.grace)
 		left := time.Hour
@@ -185,7 +185,7 @@ func (f *front) take(ctx context.Context) (err error) {
 			left = f.set.wait.d - time.Since(f.begun)
 			opts = append(opts, padlock.Wait(max(left, 0)))
 		}
-		err = f.takeLocks(ctx, opts)
+		err = f.acquireOnce(ctx, opts)
 		if err == nil || !f.mayWait() || left <= 0 || !guarded(err) {
 			return err
 		}
@@ -275,13 +275,13 @@ func (f *front) start() error {
 	if err = errors.Join(limits.KeepThreads(f.threads()), limits.Room(supervise.Threads)); err != nil {
 		return cannotRun(f.args[0], err)
 	}
-	if f.job, err = supervise.Start(spec); err != nil {
+	if f.process, err = supervise.Start(spec); err != nil {
 		return cannotRun(f.args[0], err)
 	}
 	if f.terminal != nil {
 		console.WorkInBackground()
 		if f.terminal.interactive() {
-			f.terminal.giveForeground(f.job.Group()) // if the command has already tried to read, it was stopped; see jobStopped
+			f.terminal.giveForeground(f.process.Group()) // if the command has already tried to read, it was stopped; see jobStopped
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))

@@ -73,13 +73,13 @@ func (f *front) waitForLeft() {
 func (f *front) tellLeft() {
 	for more := true; more; {
 		select {
-		case l := <-f.job.Left():
+		case l := <-f.process.Left():
 			f.left.found(l)
 		default:
 			more = false
 		}
 	}
-	if len(f.left.all) == 0 || f.why != nil || f.asked || isInterrupt(f.job.Exit().Signal) {
+	if len(f.left.all) == 0 || f.why != nil || f.asked || isInterrupt(f.process.Exit().Signal) {
 		return
 	}
 	text, them := f.left.sentence(f.args[0])

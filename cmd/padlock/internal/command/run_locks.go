@@ -13,9 +13,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// takeLocks takes the lock on NAME, or one of its slots, or the locks on NAME and on all names of
+// acquireOnce takes the lock on NAME, or one of its slots, or the locks on NAME and on all names of
 // --also.
-func (f *front) takeLocks(ctx context.Context, opts []padlock.Option) (err error) {
+func (f *front) acquireOnce(ctx context.Context, opts []padlock.Option) (err error) {
 	if len(f.set.also) == 0 {
 		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
 		return err

@@ -116,7 +116,7 @@ func (f *front) recordSkip(why, err error) {
 // recordEnd records that the job ended at the given time. If the lock could not be released
 // properly, releaseFailure says why. Otherwise releaseFailure is nil.
 func (f *front) recordEnd(ended time.Time, releaseFailure *failure) {
-	exit := f.job.Exit()
+	exit := f.process.Exit()
 	status, word, signal := exit.Status(), f.reason, ""
 	switch {
 	case f.why != nil:

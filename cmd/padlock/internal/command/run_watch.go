@@ -22,24 +22,24 @@ const stuckAfter = 5 * time.Second
 // watch handles all events of the running command. It returns when the command has ended. Without
 // --close it returns only when the processes that the command left running have ended too.
 func (f *front) watch() {
-	lost, low, supervisorLost := f.lasting().Done(), f.job.Low(), f.job.SupervisorLost()
+	lost, low, supervisorLost := f.lasting().Done(), f.process.Low(), f.process.SupervisorLost()
 	var atMost alarm
 	if f.set.atMost.given {
 		atMost.setIn(f.set.atMost.d)
 	}
-	f.job.Lease(f.remaining()) // the lock may have been renewed since the job's start
+	f.process.Lease(f.remaining()) // the lock may have been renewed since the job's start
 	for {
 		select {
 		case s := <-f.signals:
 			f.handleSignal(s, false)
-		case s := <-f.job.Heard():
+		case s := <-f.process.Heard():
 			f.handleSignal(s, true)
-		case s := <-f.job.Stopped():
+		case s := <-f.process.Stopped():
 			f.jobStopped(s)
 		case <-f.renewed:
-			f.job.Lease(f.remaining())
-		case <-f.job.Asked():
-			f.job.Answer(f.remaining())
+			f.process.Lease(f.remaining())
+		case <-f.process.Asked():
+			f.process.Answer(f.remaining())
 		case <-low:
 			low = nil
 			f.tellLeaseLow()
@@ -52,13 +52,13 @@ func (f *front) watch() {
 			f.supervisorLost()
 		case <-atMost.c:
 			f.endJob(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
-		case left := <-f.job.Left():
+		case left := <-f.process.Left():
 			f.left.found(left)
 		case <-f.left.slow.c:
 			f.waitForLeft()
 		case <-f.stuck.c:
 			f.tellStuck()
-		case <-f.job.Gone():
+		case <-f.process.Gone():
 			f.lastNews(low, supervisorLost)
 			f.tellLeft()
 			return
@@ -125,13 +125,13 @@ func (f *front) endJobBecause(why *failure) bool {
 // killed.
 func (f *front) endJob(why *failure, grace time.Duration) {
 	if f.endJobBecause(why) {
-		f.job.End(grace)
+		f.process.End(grace)
 		f.stuck.setIn(grace + stuckAfter)
 	}
 }
 
 func (f *front) killNow() {
-	f.job.Kill()
+	f.process.Kill()
 	f.stuck.setIn(stuckAfter)
 }
 
@@ -139,7 +139,7 @@ func (f *front) killNow() {
 // does not respond.
 func (f *front) tellStuck() {
 	var rest []string
-	for _, pid := range f.job.Rest() {
+	for _, pid := range f.process.Rest() {
 		rest = append(rest, fmt.Sprintf("%d (%s)", pid, show(job.Name(pid))))
 	}
 	f.say(note{Event: "stuck", named: newNamed(f.name), Message: fmt.Sprintf(
@@ -174,19 +174,19 @@ func (f *front) handleSignal(s os.Signal, relayed bool) {
 	case isContinue(s):
 		f.resume()
 	case forCommand(s):
-		f.job.SignalCommand(sig)
+		f.process.SignalCommand(sig)
 	case f.commandEnded() && asksToEnd(s):
 		f.asked = true
 		f.killNow() // a second signal kills the remaining processes at once
 	default: // Ctrl-Z, too: the job stops, and then jobStopped stops padlock
 		f.asked = f.asked || asksToEnd(s)
-		f.job.Signal(sig)
+		f.process.Signal(sig)
 	}
 }
 
 func (f *front) commandEnded() bool {
 	select {
-	case <-f.job.Done():
+	case <-f.process.Done():
 		return true
 	default:
 		return false
@@ -198,8 +198,8 @@ func (f *front) commandEnded() bool {
 func (f *front) jobStopped(sig syscall.Signal) {
 	switch {
 	case f.terminal == nil || !byTerminal(sig):
-	case wantsTerminal(sig) && f.terminal.giveForeground(f.job.Group()):
-		f.job.Continue()
+	case wantsTerminal(sig) && f.terminal.giveForeground(f.process.Group()):
+		f.process.Continue()
 	default:
 		f.pause()
 	}
@@ -229,7 +229,7 @@ func (f *front) resume() {
 		return
 	}
 	if f.terminal != nil && f.terminal.interactive() {
-		f.terminal.giveForeground(f.job.Group())
+		f.terminal.giveForeground(f.process.Group())
 	}
-	f.job.Continue()
+	f.process.Continue()
 }

@@ -39,7 +39,6 @@ var buildPrograms = sync.OnceValue(func() error {
 	}
 	return errors.Join(
 		os.Link(filepath.Join(dir, smallName), filepath.Join(dir, "padlock-lease")),
-		os.Link(filepath.Join(dir, smallName), filepath.Join(dir, "padlock-broken")),
 		os.Link(filepath.Join(dir, "sleeper"), filepath.Join(dir, "catcher")),
 	)
 })

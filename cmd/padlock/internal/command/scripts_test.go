@@ -19,8 +19,6 @@ func MainOfScripts() {
 	switch filepath.Base(os.Args[0]) {
 	case "padlock-lease": // with a store that has leases and can be made to fail
 		leaseMain()
-	case "padlock-broken": // with a store that verify must not pass
-		brokenMain()
 	default:
 		command()
 	}
@@ -130,22 +128,4 @@ func (f faulty) Release(ctx context.Context, name, token string, keep time.Durat
 	default:
 		return driver.OutcomeGone, err
 	}
-}
-
-// brokenMain is padlock with a store that gives every holder the same fence.
-func brokenMain() {
-	whole := openVerified
-	openVerified = func(ctx context.Context, url string) (padlock.Store, error) {
-		s, err := whole(ctx, url)
-		return sameFence{s}, err
-	}
-	Main("")
-}
-
-type sameFence struct{ padlock.Store }
-
-func (s sameFence) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, r)
-	g.Fence = 7
-	return g, err
 }

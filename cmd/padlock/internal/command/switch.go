@@ -57,9 +57,8 @@ func takeMark() bool {
 	return mark == strconv.Itoa(markedProcess())
 }
 
-// storeless are the verbs that use no store. They never switch. The worker of verify gets its
-// store from the verb that started it, which has switched if it had to.
-var storeless = []string{smallName, "completion", "help", "key", "man", "version", workerVerb, cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+// storeless are the verbs that use no store. They never switch.
+var storeless = []string{smallName, "completion", "help", "key", "man", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 
 // chooseProgram switches to padlock-all if the verb needs it. It returns only if this program
 // has what the verb needs, or if the switch has failed.

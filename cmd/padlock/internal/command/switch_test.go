@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // names returns what URLs and DSNs of the schemes begin with.
-func namesOf(schemes []driver.Scheme) (names []string) {
+func namesOf(schemes []storeurl.Scheme) (names []string) {
 	for _, s := range schemes {
 		names = append(append(names, s.Names...), s.Symfony...)
 	}
@@ -28,7 +28,7 @@ func TestOnlyInAll(t *testing.T) {
 		t.Errorf("onlyInAll is\n%q, but only padlock-all has\n%q", onlyInAll, want)
 	}
 	for _, s := range smallSchemes() {
-		if !slices.ContainsFunc(all.Schemes(), func(a driver.Scheme) bool { return slices.Equal(a.Names, s.Names) }) {
+		if !slices.ContainsFunc(all.Schemes(), func(a storeurl.Scheme) bool { return slices.Equal(a.Names, s.Names) }) {
 			t.Errorf("padlock-all lacks %s:", s.Names[0])
 		}
 	}

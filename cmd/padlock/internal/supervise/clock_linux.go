@@ -25,8 +25,6 @@ func momentAfter(left time.Duration) *moment {
 	return &moment{now() + left}
 }
 
-func (m *moment) fields(f fields) { duration(f, &m.Boot) }
-
 // arrived is called when this process has received m in a message. On Linux it does nothing: m is a
 // time on a clock that all processes share.
 func (*moment) arrived() {}

@@ -27,13 +27,6 @@ func momentAfter(left time.Duration) *moment {
 	return &moment{Wall: time.Now().Add(left).Round(0), Left: left, since: time.Now()}
 }
 
-func (m *moment) fields(f fields) {
-	wall := m.Wall.UnixNano()
-	f.number(&wall) // a writer sends wall; a reader sets wall to the number in the message
-	m.Wall = time.Unix(0, wall)
-	duration(f, &m.Left)
-}
-
 // arrived is called when this process has received m in a message. It records the time of the call.
 func (m *moment) arrived() { m.since = time.Now() }
 

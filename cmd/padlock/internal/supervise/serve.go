@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -94,9 +95,10 @@ func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan
 
 func receive(in io.Reader, first, orders chan<- *order) {
 	defer close(orders)
+	messages := json.NewDecoder(in)
 	for to := first; ; to = orders {
 		o := &order{}
-		if readMessage(in, o) != nil {
+		if messages.Decode(o) != nil {
 			if to == first {
 				close(first)
 			}
@@ -111,8 +113,9 @@ func receive(in io.Reader, first, orders chan<- *order) {
 
 func transmit(out io.Writer, all <-chan *news, sent chan<- struct{}) {
 	defer close(sent)
+	messages := json.NewEncoder(out)
 	for n := range all {
-		_ = writeMessage(out, n) // if the front is gone, another goroutine notices
+		_ = messages.Encode(n) // if the front is gone, another goroutine notices
 	}
 }
 
@@ -133,7 +136,7 @@ func (s *server) sendNews(n *news) {
 }
 
 func (s *server) start(keep []*os.File) (err error) {
-	spec := job.Spec{Path: s.spec.Path, Args: s.spec.Args, Env: s.spec.Env, Leave: s.spec.Leave}
+	spec := job.Spec{Path: string(s.spec.Path), Args: toTexts(s.spec.Args), Env: toTexts(s.spec.Env), Leave: s.spec.Leave}
 	if s.spec.Pass {
 		spec.Keep = keep
 	}

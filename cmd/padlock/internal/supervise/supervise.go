@@ -9,6 +9,7 @@
 package supervise
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -228,15 +229,16 @@ func (p *Process) expectKill(after time.Duration) {
 func (p *Process) sendOrder(o *order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = writeMessage(p.conn, o)
+	_ = json.NewEncoder(p.conn).Encode(o)
 }
 
 // listen reads the supervisor's news. When the supervisor has died, listen ends what is left of the
 // job.
 func (p *Process) listen() {
+	messages := json.NewDecoder(p.conn)
 	for {
 		var n news
-		if readMessage(p.conn, &n) != nil {
+		if messages.Decode(&n) != nil {
 			break
 		}
 		p.hear(&n)

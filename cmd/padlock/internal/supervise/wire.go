@@ -7,6 +7,9 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
+// The process that holds the lock (the front) and the supervisor run the same program, so they
+// always know the same messages. A message is a JSON object.
+
 // order is a message from the front to the supervisor.
 type order struct {
 	Do     string
@@ -66,10 +69,11 @@ func leftovers(pids []int) (list []Leftover) {
 	return list
 }
 
-// jobSpec contains the fields of a Spec that are sent to the supervisor.
+// jobSpec contains the fields of a Spec that are sent to the supervisor. Its texts are bytes,
+// because they need not be UTF-8, and JSON would change them then.
 type jobSpec struct {
-	Path        string
-	Args, Env   []string
+	Path        []byte
+	Args, Env   [][]byte
 	Pass, Leave bool
 	Signal      int
 	Grace       time.Duration
@@ -78,49 +82,23 @@ type jobSpec struct {
 
 func newJobSpec(s *Spec) *jobSpec {
 	return &jobSpec{
-		Path: s.Path, Args: s.Args, Env: s.Env,
+		Path: []byte(s.Path), Args: toBytes(s.Args), Env: toBytes(s.Env),
 		Pass: s.Pass, Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: momentAfter(s.Lease),
 	}
 }
 
 func (s *jobSpec) signal() syscall.Signal { return syscall.Signal(s.Signal) }
 
-func lease(f fields, m **moment) {
-	if pointerField(f, m) {
-		(*m).fields(f)
+func toBytes(texts []string) (all [][]byte) {
+	for _, t := range texts {
+		all = append(all, []byte(t))
 	}
+	return all
 }
 
-func (o *order) fields(f fields) {
-	f.text(&o.Do)
-	integer(f, &o.Signal)
-	duration(f, &o.Grace)
-	lease(f, &o.Lease)
-	yesNo(f, &o.Answer)
-	if pointerField(f, &o.Job) {
-		o.Job.fields(f)
+func toTexts(all [][]byte) (texts []string) {
+	for _, b := range all {
+		texts = append(texts, string(b))
 	}
-}
-
-func (s *jobSpec) fields(f fields) {
-	f.text(&s.Path)
-	list(f, &s.Args, f.text)
-	list(f, &s.Env, f.text)
-	yesNo(f, &s.Pass)
-	yesNo(f, &s.Leave)
-	integer(f, &s.Signal)
-	duration(f, &s.Grace)
-	lease(f, &s.Lease)
-}
-
-func (n *news) fields(f fields) {
-	f.text(&n.Is)
-	integer(f, &n.PID)
-	integer(f, &n.Errno)
-	integer(f, &n.Code)
-	integer(f, &n.Signal)
-	list(f, &n.Left, func(l *Leftover) {
-		integer(f, &l.PID)
-		f.text(&l.Name)
-	})
+	return texts
 }

@@ -2,6 +2,8 @@ package supervise
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"reflect"
 	"syscall"
@@ -23,83 +25,39 @@ func messages() (orders []*order, reports []*news) {
 		}
 }
 
-// A message arrives as it was sent, and several arrive one after the other.
+// A message arrives as it was sent, and several arrive one after the other. A message without its
+// end is an error: it could be another order.
 func TestMessages(t *testing.T) {
 	orders, reports := messages()
-	var wire bytes.Buffer
 	for _, o := range orders {
-		if err := writeMessage(&wire, o); err != nil {
-			t.Fatal(err)
-		}
+		check(t, o, orders[1])
 	}
 	for _, n := range reports {
-		if err := writeMessage(&wire, n); err != nil {
-			t.Fatal(err)
-		}
+		check(t, n, reports[1])
 	}
-	for _, want := range orders {
-		if got := new(order); readMessage(&wire, got) != nil || !reflect.DeepEqual(got, want) {
+}
+
+// check sends a message and the next one.
+func check[T any](t *testing.T, sent, next *T) {
+	t.Helper()
+	var wire bytes.Buffer
+	out := json.NewEncoder(&wire)
+	if err := errors.Join(out.Encode(sent), out.Encode(next)); err != nil {
+		t.Fatal(err)
+	}
+	text := wire.Bytes()
+	in := json.NewDecoder(&wire)
+	for _, want := range []*T{sent, next} {
+		if got := new(T); in.Decode(got) != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	for _, want := range reports {
-		if got := new(news); readMessage(&wire, got) != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-	}
-	if err := readMessage(&wire, new(news)); err != io.EOF {
+	if err := in.Decode(new(T)); err != io.EOF {
 		t.Errorf("after the last message: %v", err)
 	}
-}
-
-// A message that has lost bytes, or has more of them, is an error. An order without its end could
-// be another order.
-func TestDamagedMessages(t *testing.T) {
-	orders, reports := messages()
-	check := func(sent message, empty func() message) {
-		w := &writer{}
-		sent.fields(w)
-		for end := range w.b {
-			if err := (&reader{b: w.b[:end]}).message(empty()); err == nil {
-				t.Errorf("%+v: the first %d of %d bytes are a message", sent, end, len(w.b))
-			}
-		}
-		if err := (&reader{b: append(w.b, 0)}).message(empty()); err == nil {
-			t.Errorf("%+v: a byte may follow", sent)
+	for end := range bytes.IndexByte(text, '\n') {
+		if err := json.NewDecoder(bytes.NewReader(text[:end])).Decode(new(T)); err == nil {
+			t.Errorf("the first %d bytes of %s are a message", end, text)
 		}
 	}
-	for _, o := range orders {
-		check(o, func() message { return new(order) })
-	}
-	for _, n := range reports {
-		check(n, func() message { return new(news) })
-	}
-}
-
-// Any bytes are an error, or a message that arrives again as it is.
-func FuzzMessage(f *testing.F) {
-	orders, reports := messages()
-	for _, o := range orders {
-		w := &writer{}
-		o.fields(w)
-		f.Add(w.b)
-	}
-	for _, n := range reports {
-		w := &writer{}
-		n.fields(w)
-		f.Add(w.b)
-	}
-	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, pair := range [][2]message{{new(order), new(order)}, {new(news), new(news)}} {
-			if (&reader{b: data}).message(pair[0]) != nil {
-				continue
-			}
-			w := &writer{}
-			pair[0].fields(w)
-			if err := (&reader{b: w.b}).message(pair[1]); err != nil || !reflect.DeepEqual(pair[0], pair[1]) {
-				t.Errorf("%+v arrives as %+v, %v", pair[0], pair[1], err)
-			}
-		}
-	})
 }

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/mysqladvisory"
 )
 
@@ -25,7 +25,7 @@ func AdvisoryOpener() mysqladvisory.Opener {
 }
 
 // AdvisoryScheme describes the URLs of package mysqladvisory, for package open.
-func AdvisoryScheme() driver.Scheme { return AdvisoryOpener().Scheme() }
+func AdvisoryScheme() storeurl.Scheme { return AdvisoryOpener().Scheme() }
 
 func openAdvisory(u *url.URL, password func() (string, error)) (*sql.DB, error) {
 	cfg, err := readURL(u)

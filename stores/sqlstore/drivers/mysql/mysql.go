@@ -17,6 +17,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/login"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
 )
@@ -58,7 +59,7 @@ func Opener() sqlstore.Opener {
 }
 
 // Scheme describes the URLs, for package open.
-func Scheme() driver.Scheme { return symfony.Scheme(Opener()) }
+func Scheme() storeurl.Scheme { return symfony.Scheme(Opener()) }
 
 // Open returns a pool for a URL. Use it if your program keeps its own data in the database of the
 // locks. The Listener is nil.

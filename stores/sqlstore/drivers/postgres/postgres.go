@@ -16,6 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/login"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
 )
@@ -55,7 +56,7 @@ func Opener() sqlstore.Opener {
 }
 
 // Scheme describes the URLs, for package open.
-func Scheme() driver.Scheme { return symfony.Scheme(Opener()) }
+func Scheme() storeurl.Scheme { return symfony.Scheme(Opener()) }
 
 // Open returns a pool for a URL, and the Listener for sqlstore.Notify. Use it if your program keeps
 // its own data in the database of the locks. The URL may have only parameters of libpq.

@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
 )
@@ -41,7 +42,7 @@ func Opener() sqlstore.Opener {
 }
 
 // Scheme describes the URLs, for package open.
-func Scheme() driver.Scheme { return symfony.Scheme(Opener()) }
+func Scheme() storeurl.Scheme { return symfony.Scheme(Opener()) }
 
 // Open returns a pool for the file that a URL names. Use it if your program keeps its own data in
 // the file of the locks. The returned Listener is nil.

@@ -1,4 +1,4 @@
-package command
+package main
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func TestThroughProxies(t *testing.T) {
 		"redis+unix:///run/redis.sock":                         {"redis+unix:///run/redis.sock"},
 		"all:?store=file%3A%2F%2F%2Fa&store=file%3A%2F%2F%2Fb": {"all:?store=file%3A%2F%2F%2Fa&store=file%3A%2F%2F%2Fb"},
 	} {
-		w := newWires()
+		var w wires
 		defer w.close()
 		got, err := w.addProxies(from)
 		if err != nil {

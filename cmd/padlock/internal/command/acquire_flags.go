@@ -2,15 +2,15 @@ package command
 
 import "github.com/padlock-go/padlock"
 
-// taking holds the flags of acquire.
-type taking struct {
+// acquireFlags holds the flags of acquire.
+type acquireFlags struct {
 	shared, nonblock   bool
 	wait, ttl, atLeast seconds
 	conflict           exitStatus
 	label, keyFile     string
 }
 
-func (set *taking) options() []padlock.Option {
+func (set *acquireFlags) options() []padlock.Option {
 	return append(acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast), padlock.Detached())
 }
 
@@ -34,7 +34,7 @@ func acquireOptions(label string, shared, nonblock bool, wait, ttl, atLeast seco
 }
 
 // notTaken explains why a lock was not taken.
-func (a *app) notTaken(set *taking, name string, err error) *failure {
+func (a *app) notTaken(set *acquireFlags, name string, err error) *failure {
 	why := a.unsuccessful(name, "taken", err)
 	if why.status != exitHeld {
 		return why

@@ -1,8 +1,10 @@
-package driver
+package storeurl
 
 import (
 	"context"
 	"net/url"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // A Scheme describes the URLs of one kind of store and opens them. A program passes those of its
@@ -20,11 +22,11 @@ type Scheme struct {
 	InProcess bool     // no other process sees the locks
 	Composite bool     // each parameter "store" of the URL is the URL of a member
 
-	Guarantees func() Guarantees // the default promises; nil if there are none
+	Guarantees func() driver.Guarantees // the default promises; nil if there are none
 
 	// Open opens a URL whose scheme is one of Names; ctx bounds only the opening. If the URL is
-	// wrong, the error is ErrInvalid and says what to write instead.
-	Open func(ctx context.Context, u *url.URL, o Opening) (Store, error)
+	// wrong, the error is driver.ErrInvalid and says what to write instead.
+	Open func(ctx context.Context, u *url.URL, o Opening) (driver.Store, error)
 
 	Symfony     []string                           // schemes of the DSNs of PHP's Symfony Lock with the same locks
 	FromSymfony func(dsn string) (*url.URL, error) // translates such a DSN
@@ -46,7 +48,7 @@ type Scheme struct {
 
 	// Upgrade brings the tables on the server to the version of this program, and returns the
 	// versions before (0 for no table) and after. For an unknown version on the server, the error
-	// is ErrUnavailable. Upgrade is nil if Schema is.
+	// is driver.ErrUnavailable. Upgrade is nil if Schema is.
 	Upgrade func(ctx context.Context, u *url.URL) (from, to int, err error)
 }
 
@@ -59,5 +61,5 @@ type Opening struct {
 	ForgetSoon bool   // the store may forget a free name after a minute
 
 	// Member opens one member of a composite store.
-	Member func(ctx context.Context, rawURL string, lazy bool) (Store, error)
+	Member func(ctx context.Context, rawURL string, lazy bool) (driver.Store, error)
 }

@@ -1,9 +1,11 @@
-package command
+package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,7 +15,7 @@ import (
 	"github.com/padlock-go/padlock/internal/soak/linear"
 )
 
-// measured is the result of verify.
+// measured is the result of a verification.
 type measured struct {
 	*soak.Report
 	url       string
@@ -30,7 +32,7 @@ type promise struct {
 	Kept      bool   `json:"kept"`
 }
 
-// verified is the result of verify in JSON.
+// verified is the result in JSON.
 type verified struct {
 	Store       string           `json:"store"`
 	Kept        bool             `json:"kept"` // the store kept every promise
@@ -84,12 +86,12 @@ func (f *measured) promises() (rows []promise) {
 // printTable prints the table and sets the exit status.
 func (v *verification) printTable(f *measured) error {
 	if !f.keptPromises() {
-		v.app.status = exitViolated
+		v.status = exitViolated
 	}
-	if v.app.json {
-		return v.app.print(v.app.stdout, f.json())
+	if v.json {
+		return json.NewEncoder(os.Stdout).Encode(f.json())
 	}
-	return f.write(v.app.stdout)
+	return f.write(os.Stdout)
 }
 
 func (f *measured) json() verified {

@@ -1,0 +1,163 @@
+// Command padlock-verify tests whether a store keeps its promises under faults.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/open"
+)
+
+const help = `padlock-verify tests whether a store keeps its promises. It uses the store as many
+programs at once would, makes the faults that a client can make, and prints each
+promise next to the measured result.
+
+Four processes with eight threads each take, hold, share, convert, hand over and
+release some hundred locks, with leases of 0.4 to 2 seconds. Meanwhile padlock-verify
+stops and kills processes and cancels calls. If the store is one server with one
+address, a proxy also resets connections and loses requests and replies. Nothing is
+done to the server itself.
+
+The names of its locks begin with padlock-verify- and a random text; it touches no
+others. It removes lock files at the end; a server forgets the names within minutes.
+The load is that of a very busy application: several thousand operations a second.
+
+If a promise is broken, padlock-verify leaves the history of all locks in the
+directory that it names at the end. INT or TERM ends the test early; what has been
+done until then is judged.
+
+Usage:
+  padlock-verify [--store URL] [--for SECONDS]
+
+Examples:
+  padlock-verify --store redis://db1:6379
+  padlock-verify --store redis://db1:6379 --for 10m --json >verified.json
+  padlock-verify --store file:///var/lib/shared-locks
+
+Flags:
+  --store URL       the store (default $PADLOCK_STORE, else the URL in the file
+                    $PADLOCK_STORE_FILE, else files of this user)
+  --for SECONDS     test for so long (default 1m)
+  --seed NUMBER     the random seed, to repeat a run (default random)
+  --keep DIRECTORY  for the history if a promise is broken (default a new temporary one)
+  --json            print everything in JSON, one object per line
+  --version         print the version
+
+Exit status:
+  0    no promise was broken
+  1    a promise was broken; see the table
+  64   the command line or the store's URL is wrong
+  69   the store cannot be reached, or could not be reached any more
+  70   padlock-verify itself failed
+`
+
+const (
+	exitViolated    = 1  // the store broke a promise
+	exitUsage       = 64 // the command line or the URL of the store is wrong
+	exitUnavailable = 69 // the store cannot be reached
+	exitInternal    = 70 // padlock-verify itself failed
+)
+
+// release is the version of a release build, set by the linker.
+var release = "of a source tree"
+
+func main() {
+	soak.PlayWorker(openInWorker, soak.JSON)
+	v := &verification{}
+	if err := v.execute(context.Background(), os.Args[1:]); err != nil {
+		v.fail(err)
+	}
+	os.Exit(v.status)
+}
+
+// errUsage is in each error for a wrong command line.
+var errUsage = errors.New("see padlock-verify --help")
+
+// execute does what the command line says.
+func (v *verification) execute(ctx context.Context, args []string) error {
+	v.json = slices.Contains(args, "--json") // errors may occur before the flags are parsed
+	version := false
+	flags := v.flags()
+	flags.BoolVar(&version, "version", false, "")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, err = fmt.Print(help)
+		return err
+	case err != nil:
+		return fmt.Errorf("%v; %w", err, errUsage)
+	case flags.NArg() > 0:
+		return fmt.Errorf("%q is too much; %w", flags.Arg(0), errUsage)
+	case version:
+		_, err = fmt.Printf("padlock-verify %s (%s, %s/%s)\n", release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
+	}
+	if v.url == "" {
+		if v.url, _, err = open.EnvURL(); err != nil {
+			return err
+		}
+	}
+	return v.do(ctx)
+}
+
+func (v *verification) flags() *flag.FlagSet {
+	flags := flag.NewFlagSet("padlock-verify", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Func("store", "", func(text string) error {
+		if text == "" { // from a variable that a script has not set
+			return errors.New("give the URL of a store, or leave out --store")
+		}
+		v.url = text
+		return nil
+	})
+	v.span = time.Minute
+	flags.Func("for", "", func(text string) (err error) {
+		v.span, err = parseSeconds(text)
+		return err
+	})
+	flags.Uint64Var(&v.seed, "seed", uint64(time.Now().UnixNano())%1e9, "")
+	flags.StringVar(&v.keep, "keep", "", "")
+	flags.BoolVar(&v.json, "json", v.json, "")
+	return flags
+}
+
+// parseSeconds reads seconds with fractions, or a Go duration.
+func parseSeconds(text string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		text = strconv.FormatFloat(n, 'f', -1, 64) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, errors.New("write seconds, such as 1.5, or a duration, such as 90s or 10m")
+	}
+	return d, nil
+}
+
+// fail prints why there is no verdict, and sets the exit status.
+func (v *verification) fail(err error) {
+	event, message := "error", err.Error()
+	switch {
+	case errors.Is(err, errUsage), errors.Is(err, padlock.ErrInvalid):
+		event, v.status = "usage", exitUsage
+	case errors.Is(err, errors.ErrUnsupported):
+		event, v.status = "unsupported", exitUsage
+	case errors.Is(err, padlock.ErrUnavailable):
+		event, v.status = "unavailable", exitUnavailable
+	default:
+		v.status = exitInternal
+	}
+	if v.status != exitUsage {
+		message = v.place() + ": " + message
+	}
+	v.say(note{Event: event, Message: message, Exit: v.status})
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/chaos/judge"
+	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/open/all"
+)
+
+// verification is one run of padlock-verify.
+type verification struct {
+	url    string // of the store
+	span   time.Duration
+	seed   uint64
+	keep   string
+	json   bool
+	wires  wires
+	run    *soak.Run
+	status int // the exit status
+}
+
+// schemes are the kinds of stores that can be verified.
+var schemes = open.Schemes(all.Schemes()...)
+
+// openStore opens the store. Tests replace it. The store remembers nothing about the server between
+// processes, because padlock-verify leaves no files behind.
+var openStore = func(ctx context.Context, url string) (padlock.Store, error) {
+	return open.Store(ctx, url, schemes, open.BetweenProcesses(), open.ForgetSoon())
+}
+
+// openInWorker opens the store in the process of a worker. A terminal sends its signals to every
+// process, but padlock-verify itself ends the workers.
+func openInWorker(ctx context.Context, url string) (padlock.Store, error) {
+	signal.Ignore(os.Interrupt, syscall.SIGHUP)
+	return openStore(ctx, url)
+}
+
+const (
+	processes  = 4
+	goroutines = 8
+)
+
+// do runs the test, judges it and prints the table.
+func (v *verification) do(ctx context.Context) error {
+	defer v.wires.close()
+	if err := v.prepare(ctx); err != nil {
+		return err
+	}
+	early, stop := endable(ctx)
+	defer stop()
+	v.run.Early = early
+	out, err := v.run.Do(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := v.judge(ctx, out)
+	if err != nil {
+		return err
+	}
+	v.sweep(ctx)
+	return v.printTable(f)
+}
+
+// prepare sets up the run.
+func (v *verification) prepare(ctx context.Context) error {
+	// Check the server directly: the proxies would accept connections even if the server is down.
+	store, err := openStore(ctx, v.url)
+	if err != nil {
+		return err
+	}
+	noticed := store.Guarantees().DeadWaiter
+	if err := store.Close(); err != nil {
+		return err
+	}
+	load := soak.DefaultLoad()
+	load.Prefix = fmt.Sprintf("padlock-verify-%s:", rand.Text()[:12])
+	var config []string
+	for range processes {
+		url, err := v.wires.addProxies(v.url)
+		if err != nil {
+			return err
+		}
+		config = append(config, url)
+	}
+	tail := min(v.span/5, 10*time.Second)
+	if noticed > 0 { // until then, processes that were killed keep others from their names
+		tail = max(tail, min(v.span*2/5, noticed+5*time.Second))
+	}
+	v.run = &soak.Run{
+		Name: v.place(), Seed: v.seed, For: v.span - tail, Tail: tail,
+		Workers: processes, Goroutines: goroutines, Load: load,
+		Voting: strings.HasPrefix(v.url, "quorum:"),
+		Stages: [][]string{config}, Encoding: soak.JSON,
+		Open:  func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
+		Every: 150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
+		Say: func(text string) { v.say(note{Event: "progress", Message: text}) },
+	}
+	workers := append(v.run.StopWorker(), v.run.KillWorker())
+	for i := range workers {
+		workers[i].Weight = 2
+	}
+	v.run.Faults = append(v.wires.faults(), workers...)
+	return nil
+}
+
+// judge runs all checkers. If one of them finds a violation, judge keeps the history.
+func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
+	if err := v.reachable(ctx); err != nil {
+		return nil, err
+	}
+	f := &measured{Report: soak.NewReport(v.run, out), url: v.place(), unproxied: v.wires.unproxied}
+	var err error
+	if f.verdict, err = judge.Check(out.Events, "", time.Minute); err != nil {
+		return nil, err
+	}
+	f.Verdict = f.verdict.String()
+	if f.Sum() == 0 && f.verdict.Illegal == 0 {
+		return f, nil
+	}
+	return f, v.keepHistory(f, out)
+}
+
+// reachable returns an error if the store cannot be reached. It runs before the checkers. Without
+// it, a store that has gone down would look like a store that has broken its guarantees.
+func (v *verification) reachable(ctx context.Context) error {
+	store, err := openStore(ctx, v.url)
+	if err != nil {
+		return err
+	}
+	l := padlock.New(store)
+	defer closeLocker(l)
+	lock, err := l.Acquire(ctx, v.run.Load.Prefix+"gate", padlock.Wait(5*time.Second))
+	if errors.Is(err, padlock.ErrUnavailable) {
+		return err
+	}
+	if err == nil {
+		_ = lock.Release() // Acquire has reached the store, so an error of Release does not matter
+	}
+	return nil
+}
+
+// keepHistory writes the history, the report and the pictures into a directory.
+func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
+	f.kept = v.keep
+	var err error
+	if f.kept == "" {
+		f.kept, err = os.MkdirTemp("", "padlock-verify-")
+	} else {
+		err = os.MkdirAll(f.kept, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(f.kept, "history.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(soak.WriteHistory(file, out.Events), file.Close()); err != nil {
+		return err
+	}
+	if f.verdict.Illegal == 0 {
+		return nil
+	}
+	_, err = judge.Check(soak.FilterHistory(out.Events, f.verdict.Names), f.kept, time.Minute)
+	return err
+}
+
+// sweep removes the lock files that padlock-verify has made for its own names. A file that cannot
+// be removed is only reported, because it does no harm.
+func (v *verification) sweep(ctx context.Context) {
+	if err := v.removeFiles(ctx); err != nil {
+		v.say(note{Event: "left", Message: "some lock files of " + v.run.Load.Prefix + "… could not be removed: " + err.Error()})
+	}
+}
+
+func (v *verification) removeFiles(ctx context.Context) error {
+	store, err := openStore(ctx, v.url)
+	if err != nil {
+		return err
+	}
+	l := padlock.New(store)
+	defer closeLocker(l)
+	name := v.run.Load.Prefix + "gate"
+	state, err := l.Inspect(ctx, name)
+	if state.Path == "" {
+		return nil // the store keeps no files, or it does not report its path
+	}
+	_ = err // the path is known even if there was an error
+	_, stem, _ := strings.Cut(filepath.Base(state.Path), ".")
+	stem, _, _ = strings.Cut(stem, "gate")
+	dir := filepath.Dir(state.Path)
+	files, err := os.ReadDir(dir) // Glob would treat a [ in the directory's name as a pattern
+	for _, file := range files {
+		if strings.HasPrefix(file.Name(), "sf."+stem) {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, file.Name())))
+		}
+	}
+	return err
+}
+
+// closeLocker closes a Locker. A store that does not answer delays it by five seconds at most; its
+// locks end with their leases.
+func closeLocker(l *padlock.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = l.Close(ctx) // nothing depends on it any more
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/open"
+)
+
+// wires are the proxies between the workers and the servers.
+type wires struct {
+	host      server.Host
+	all       []*server.Proxy
+	unproxied []string // the URLs of stores that are reached without a proxy; the URLs contain no secrets
+}
+
+// close closes all proxies.
+func (w *wires) close() { w.host.End() }
+
+// addProxies starts a proxy for the server of a store, and returns the store's URL with the address
+// of the proxy. If the store is made of other stores, each of these gets its own proxy. A store
+// without a server keeps its URL. A store whose server cannot have a proxy keeps its URL too, and
+// is added to w.unproxied.
+func (w *wires) addProxies(rawURL string) (string, error) {
+	u, s, err := open.Parse(rawURL, schemes)
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	if s.Composite {
+		for i, member := range query["store"] {
+			if query["store"][i], err = w.addProxies(member); err != nil {
+				return "", err
+			}
+		}
+		return u.Scheme + ":?" + query.Encode(), nil
+	}
+	if s.Servers == nil {
+		return rawURL, nil
+	}
+	if servers, _ := s.Servers(u); len(servers) == 1 && s.At != nil && s.At(u, servers[0]) != nil {
+		var p *server.Proxy
+		if err := w.host.Try(func(t testing.TB) { p = server.NewProxy(t, servers[0]) }); err != nil {
+			return "", err
+		}
+		w.all = append(w.all, p)
+		return s.At(u, p.Addr()).String(), nil
+	}
+	if shown := open.Redacted(rawURL, schemes); !slices.Contains(w.unproxied, shown) {
+		w.unproxied = append(w.unproxied, shown)
+	}
+	return rawURL, nil
+}
+
+// faults returns the faults that the proxies can cause.
+func (w *wires) faults() []soak.Fault {
+	if len(w.all) == 0 {
+		return nil
+	}
+	on := soak.Targets("connection", len(w.all))
+	hit := func(kind string, last time.Duration, requests, replies server.Trouble) soak.Fault {
+		return soak.Fault{Kind: kind, On: on, Last: last, Grace: 4 * time.Second, Weight: 3, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+			w.all[i].Disturb(requests, replies)
+			return func() error { w.all[i].Disturb(server.Trouble{}, server.Trouble{}); return nil }, nil
+		}}
+	}
+	lose, pass := server.Trouble{Lose: true}, server.Trouble{}
+	return []soak.Fault{
+		hit("lost replies", time.Second, pass, lose),
+		hit("cut", time.Second, lose, lose),
+		hit("reset", 300*time.Millisecond, pass, server.Trouble{Reset: true}),
+	}
+}
