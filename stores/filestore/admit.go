@@ -12,7 +12,8 @@ type refusal struct {
 	cooling bool          // the name cools down
 	intent  uint64        // the id of the reader that is being promoted, or 0
 	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
-	queued  bool          // others wait, and may go first
+	queued  bool          // the lock is free, and others wait, who may go first
+	behind  bool          // readers have the lock, and a writer waits, who goes first
 }
 
 func (*refusal) Error() string { return "refused" }
@@ -81,11 +82,11 @@ const maxGaveBack = 4
 // yield returns a refusal if the caller, who has just got the kernel's lock through c, must let
 // those go first who wait. A reader lets only writers go first, even if other readers have the lock.
 func (s *Store) yield(c *conn, shared bool, m *manners) *refusal {
-	if !s.guarantees.FIFO || m.queued || !c.othersWait(shared) {
+	if !s.guarantees.FIFO || m.queued || !c.othersQueue(shared) {
 		return nil
 	}
 	if shared && c.tryLock(false) != nil {
-		return &refusal{} // other readers have the lock, and the writer waits for them
+		return &refusal{behind: true}
 	}
 	if m.gaveBack < maxGaveBack || shared && c.tryLock(true) != nil {
 		m.gaveBack++

@@ -12,16 +12,17 @@ import (
 	"unsafe"
 )
 
-// A waiter stands in the kernel's own queue: its thread blocks in flock(2). When the wait is over
-// before the lock is granted, the store sends leaveSignal to that thread, and the system call ends.
-// So no thread stays behind that could take the lock for an instant when nobody wants it.
+// A waiter stands in the kernel's own queue: a thread blocks in flock(2) for it. When the wait is
+// over before the lock is granted, the store sends leaveSignal to that thread, and the system call
+// ends. So no thread stays behind that could take the lock for an instant when nobody wants it.
 //
 //	state    event                                        next state
 //	blocked  the kernel grants the lock, or refuses it    over
 //	blocked  the wait is over                             leaving
 //	leaving  the signal arrives in flock(2)               over, with EINTR
 //	leaving  the signal arrives before flock(2)           leaving; leave sends the next one
-//	leaving  the kernel grants the lock first             over, and the waiter gives the lock back
+//	leaving  the kernel grants the lock first             over, and leave gives the lock back
+//	leaving  the program ignores the signal               left behind, until the kernel grants the lock
 //
 // A signal ends a system call only if its handler lacks the flag SA_RESTART. Go's handlers have it,
 // so the store removes it from Go's handler for this one signal. The handler itself does nothing,
@@ -45,73 +46,74 @@ var blockedThreads atomic.Int32
 
 // blocked is one thread that waits for a lock.
 type blocked struct {
+	leaving atomic.Bool
+	over    chan error // has the result when the thread does not use the file any more
+
 	mu     sync.Mutex
-	thread int           // 0 unless the thread is in flock(2), or just before or after it
-	why    error         // why the wait is over, or nil
-	over   chan struct{} // closed at the end
+	thread int // 0 unless the thread is in flock(2), or just before or after it
 }
 
-// mayBlock returns nil if this waiter must poll. Otherwise the caller must call lock.
-func mayBlock() *blocked {
+// block makes a thread wait for the lock of c. It returns nil if the waiter must poll.
+func block(c *conn, shared bool) *blocked {
 	if blockedThreads.Add(1) > maxBlocked || !canLeave() {
 		blockedThreads.Add(-1)
 		return nil
 	}
-	return &blocked{over: make(chan struct{})}
+	b := &blocked{over: make(chan error, 1)}
+	go b.lock(c, shared)
+	return b
 }
 
-// lock returns when the kernel has granted the lock of c. After an error, c may have the lock
-// nevertheless.
-func (b *blocked) lock(c *conn, shared bool) error {
-	defer blockedThreads.Add(-1)
-	defer close(b.over)
+func (b *blocked) lock(c *conn, shared bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	allowSignal()
-	b.mu.Lock()
-	b.thread = syscall.Gettid()
-	b.mu.Unlock()
-	for {
-		err := syscall.Flock(c.fd, howToLock(shared))
-		b.mu.Lock()
-		again := err == syscall.EINTR && b.why == nil
-		if !again {
-			b.thread = 0
-		}
-		if b.why != nil {
-			err = b.why
-		}
-		b.mu.Unlock()
-		if !again {
-			syscall.Gettid() // a signal that leave sent before thread became 0 arrives here at the latest
-			return err
-		}
+	b.setThread(syscall.Gettid())
+	err := syscall.Flock(c.fd, howToLock(shared))
+	for err == syscall.EINTR && !b.leaving.Load() {
+		err = syscall.Flock(c.fd, howToLock(shared))
 	}
+	b.setThread(0)
+	syscall.Gettid() // a signal that was sent before thread became 0 arrives here at the latest
+	blockedThreads.Add(-1)
+	b.over <- err
 }
 
-// leave ends the wait. The call of lock returns why.
-func (b *blocked) leave(why error) {
-	pause := leavePause
-	for {
-		b.interrupt(why)
-		timer := time.NewTimer(pause)
-		select {
-		case <-b.over:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		pause = min(2*pause, maxLeavePause)
-	}
-}
-
-func (b *blocked) interrupt(why error) {
+func (b *blocked) setThread(id int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.why = why
-	if b.thread != 0 && canLeave() {
+	b.thread = id
+}
+
+// leave ends the wait, and closes c.
+func (b *blocked) leave(c *conn) {
+	b.leaving.Store(true)
+	for pause := leavePause; b.interrupt(); pause = min(2*pause, maxLeavePause) {
+		select {
+		case <-b.over:
+			c.unlock()
+			c.close()
+			return
+		case <-time.After(pause):
+		}
+	}
+	go func() {
+		<-b.over
+		c.close()
+	}()
+}
+
+// interrupt sends leaveSignal to the thread. It returns false if the program ignores the signal.
+func (b *blocked) interrupt() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !canLeave() {
+		return false
+	}
+	if b.thread != 0 {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(b.thread), leaveSignal)
 	}
+	return true
 }
 
 // allowSignal lets leaveSignal reach this thread, even if the program was started with that signal

@@ -6,10 +6,8 @@ package filestore
 // So waiters poll.
 const hasKernelQueue = false
 
-type blocked struct{ over chan struct{} }
+type blocked struct{ over chan error }
 
-func mayBlock() *blocked { return nil }
+func block(*conn, bool) *blocked { return nil }
 
-func (*blocked) lock(*conn, bool) error { return nil }
-
-func (*blocked) leave(error) {}
+func (*blocked) leave(*conn) {}

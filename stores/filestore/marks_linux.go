@@ -5,43 +5,49 @@ import (
 	"syscall"
 )
 
-// Each waiter that wants the lock puts a mark on its file, so that others see that somebody waits. A mark is a lock
-// of one byte far behind the file's contents (fcntl(2), F_OFD_SETLK). It has nothing to do with the
-// lock of flock(2). The kernel removes it when the waiter's file is closed, so a process that is
-// killed leaves none.
+// A waiter puts a mark on the file, so that others see that it waits. A mark is a lock of one byte
+// far behind the file's contents (fcntl(2), F_OFD_SETLK). It has nothing to do with the lock of
+// flock(2). The kernel removes it when the waiter's file is closed, so a process that is killed
+// leaves none.
 //
-// The mark of a waiter is at a random place in the region of writers or of readers.
+// A mark is at a random place in one of three regions: those of writers in the kernel's queue, of
+// readers in that queue, and of waiters that poll.
 const (
 	markRegion  = 1 << 40
 	writerMarks = 1 * markRegion
 	readerMarks = 2 * markRegion
+	pollerMarks = 3 * markRegion
 
 	getMark = 36 // F_OFD_GETLK
 	setMark = 37 // F_OFD_SETLK
 )
 
-// newMark returns a place for the mark of a waiter.
-func newMark(shared bool) int64 {
+// markQueued marks a waiter that stands in the kernel's queue. After an error it has no mark: others
+// may overtake it, and do not count it.
+func (c *conn) markQueued(shared bool) {
 	if shared {
-		return readerMarks + rand.Int64N(markRegion)
+		c.mark(readerMarks)
+	} else {
+		c.mark(writerMarks)
 	}
-	return writerMarks + rand.Int64N(markRegion)
 }
 
-// mark marks a waiter. After an error it has no mark: others may overtake it, and do not count it.
-func (c *conn) mark(at int64) {
-	l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: at, Len: 1}
+// markPolling marks a waiter that polls. Nobody lets it go first.
+func (c *conn) markPolling() { c.mark(pollerMarks) }
+
+func (c *conn) mark(region int64) {
+	l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: region + rand.Int64N(markRegion), Len: 1}
 	_ = syscall.FcntlFlock(uintptr(c.fd), setMark, &l)
 }
 
 func (c *conn) unmark() {
-	l := syscall.Flock_t{Type: syscall.F_UNLCK, Start: writerMarks, Len: 2 * markRegion}
+	l := syscall.Flock_t{Type: syscall.F_UNLCK, Start: writerMarks, Len: 3 * markRegion}
 	_ = syscall.FcntlFlock(uintptr(c.fd), setMark, &l)
 }
 
-// othersWait reports whether others than c wait for the lock. If onlyWriters is true, readers do
-// not count.
-func (c *conn) othersWait(onlyWriters bool) bool {
+// othersQueue reports whether others than c stand in the kernel's queue. If onlyWriters is true,
+// readers do not count.
+func (c *conn) othersQueue(onlyWriters bool) bool {
 	length := int64(2 * markRegion)
 	if onlyWriters {
 		length = markRegion
@@ -50,8 +56,13 @@ func (c *conn) othersWait(onlyWriters bool) bool {
 	return marked
 }
 
+func (c *conn) readersQueue() bool {
+	_, marked := c.findMark(readerMarks, markRegion)
+	return marked
+}
+
 // countMarks returns how many others than c wait.
-func (c *conn) countMarks() int { return c.countIn(writerMarks, 2*markRegion) }
+func (c *conn) countMarks() int { return c.countIn(writerMarks, 3*markRegion) }
 
 // countIn counts the marks in a part of the file. The kernel shows one of them. countIn then looks
 // before and behind that one.

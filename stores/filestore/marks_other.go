@@ -2,12 +2,14 @@
 
 package filestore
 
-func newMark(bool) int64 { return 0 }
+func (*conn) markQueued(bool) {}
 
-func (*conn) mark(int64) {}
+func (*conn) markPolling() {}
 
 func (*conn) unmark() {}
 
-func (*conn) othersWait(bool) bool { return false }
+func (*conn) othersQueue(bool) bool { return false }
+
+func (*conn) readersQueue() bool { return false }
 
 func (*conn) countMarks() int { return -1 }

@@ -3,10 +3,12 @@
 package filestore
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 
 func init() {
 	scripts["wait"] = func(dir string) error { return waitFor(dir, nil) }
+	scripts["use signal 63"] = useLeaveSignal
 	scripts["wait on a full disk"] = func(dir string) error {
 		return waitFor(dir, func() error {
 			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{})
@@ -216,37 +219,49 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	c.end()
 }
 
-// A newcomer gives a free lock back while others wait, but not for ever: they may be stopped.
+// reopened opens the lock file of "job" once more.
+func reopened(t testing.TB, s *Store) *conn {
+	t.Helper()
+	c, err := s.openPath(pathOf(s, "job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+// A newcomer gives a free lock back while others stand in the queue, but not for ever: they may be
+// stopped. It does not let those go first that poll, because they do not come at once.
 func TestNewcomerLetsWaitersGoFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	mark := func(shared bool) *conn {
-		c, err := s.openPath(pathOf(s, "job"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.close)
-		c.mark(newMark(shared))
-		return c
-	}
-	for _, test := range []struct{ waits, asks, yields bool }{{false, false, true}, {true, false, true}, {false, true, true}, {true, true, false}} {
-		waiter, c := mark(test.waits), mark(false)
-		c.unmark()
+	writer := func(c *conn) { c.markQueued(false) }
+	reader := func(c *conn) { c.markQueued(true) }
+	for i, test := range []struct {
+		waits  func(*conn)
+		reads  bool // the newcomer is a reader
+		yields int
+	}{
+		{writer, false, maxGaveBack}, {reader, false, maxGaveBack}, {writer, true, maxGaveBack}, {reader, true, 0},
+		{(*conn).markPolling, false, 0}, {(*conn).markPolling, true, 0},
+	} {
+		waiter, c := reopened(t, s), reopened(t, s)
+		test.waits(waiter)
 		var m manners
 		n := 0
 		for ; n < 10; n++ {
-			if err := c.tryLock(test.asks); err != nil {
+			if err := c.tryLock(test.reads); err != nil {
 				t.Fatal(err)
 			}
-			if no := s.yield(c, test.asks, &m); no == nil {
+			if no := s.yield(c, test.reads, &m); no == nil {
 				break
 			} else if !no.queued {
-				t.Errorf("%+v: %+v", test, no)
+				t.Errorf("row %d: %+v", i, no)
 			}
 			c.unlock()
 		}
-		if want := map[bool]int{true: maxGaveBack}[test.yields]; n != want {
-			t.Errorf("%+v: it gave the lock back %d times", test, n)
+		if n != test.yields {
+			t.Errorf("row %d: it gave the lock back %d times", i, n)
 		}
 		c.unlock()
 		waiter.unmark()
@@ -341,8 +356,65 @@ func TestCancelledWaitersRefuseNobody(t *testing.T) {
 			t.Error("the wait ended otherwise")
 		}
 	}
-	file.Close()
+	unlockFile(t, file) // a child that is being started may have a copy of the descriptor
 	for range 1000 {
 		unlockFile(t, foreign(t, s, "job", syscall.LOCK_EX))
 	}
+}
+
+// useLeaveSignal waits for "job" and then does what a program may do with signals. After that the
+// wait must end when it is cancelled, even if the signal is ignored.
+func useLeaveSignal(dir string) error {
+	s, err := Open(dir, calm)
+	if err != nil {
+		return err
+	}
+	got := make(chan os.Signal, 1)
+	for i, use := range []func(){
+		func() { signal.Notify(got, syscall.Signal(leaveSignal)) },
+		func() { signal.Reset() },
+		func() { signal.Ignore(syscall.Signal(leaveSignal)) },
+	} {
+		ctx, cancel := context.WithCancel(background)
+		w := waitOn(ctx, s, request("job", "child"), true)
+		fmt.Println("waits")
+		bufio.NewReader(os.Stdin).ReadLine()
+		use()
+		cancel()
+		if <-w.grant; !errors.Is(<-w.err, context.Canceled) {
+			return errors.New("the wait ended otherwise")
+		}
+		if i == 0 {
+			<-got // signal.Notify shows it
+		}
+		fmt.Println("cancelled")
+	}
+	w := waitOn(background, s, request("job", "child"), true)
+	fmt.Println("polls")
+	if <-w.grant; <-w.err != nil {
+		return errors.New("no grant")
+	}
+	fmt.Println("granted")
+	pause()
+	return s.Close()
+}
+
+// A wait can be cancelled whatever the program does with the signal. While the program ignores the
+// signal, waiters poll.
+func TestProgramUsesLeaveSignal(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, request("job", "us"))
+	c := start(t, "use signal 63", s.Dir(), nil)
+	for range 3 {
+		c.expect("waits")
+		waitingIs(t, s, 1)
+		s.waits(t, "job")
+		fmt.Fprintln(c.in)
+		c.expect("cancelled")
+	}
+	c.expect("polls")
+	release(t, s, "job", "us", driver.OutcomeReleased)
+	c.expect("granted")
+	c.end()
 }

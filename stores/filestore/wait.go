@@ -40,11 +40,10 @@ const (
 type waiter struct {
 	f       *file
 	r       *driver.Request
-	aside   bool          // the waiter does not take the lock
-	conn    *conn         // has the waiter's mark while it pauses; nil during a look, and if aside is true
-	mark    int64         // the place of the mark
-	looks   int           // how many times it has looked at the lock
-	manners manners       // for the next try
+	aside   bool  // the waiter does not take the lock
+	conn    *conn // has the waiter's mark while it pauses; nil during a look, and if aside is true
+	looks   int   // how many times it has looked at the lock
+	manners manners
 	pause   time.Duration // the last pause
 }
 
@@ -70,7 +69,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if h != nil && (h.reserved != nil || h.shared == r.Shared || r.Shared) {
 		return driver.Grant{}, nil // the token already has the hold that it wants
 	}
-	w := &waiter{f: f, r: &r, aside: !reserve || h != nil, mark: newMark(r.Shared)}
+	w := &waiter{f: f, r: &r, aside: !reserve || h != nil}
 	for {
 		g, no, err := s.look(ctx, w)
 		if no == nil {
@@ -134,9 +133,9 @@ func (w *waiter) nextPause(no *refusal) time.Duration {
 	return w.pause + rand.N(w.pause/2+1)
 }
 
-// look waits in the kernel's queue, if it can, and tries to get the lock. The caller holds f.mu,
-// which is unlocked while the waiter stands in the queue. The refusal says why it did not get the
-// lock.
+// look tries to get the lock, and waits for it in the kernel's queue if it can. The caller holds
+// f.mu, which is unlocked while the waiter stands in the queue. The refusal says why it did not get
+// the lock.
 func (s *Store) look(ctx context.Context, w *waiter) (g driver.Grant, no *refusal, err error) {
 	f := w.f
 	w.looks++
@@ -155,7 +154,7 @@ func (s *Store) look(ctx context.Context, w *waiter) (g driver.Grant, no *refusa
 	}
 	if !w.aside && s.guarantees.FIFO && f.spare != nil {
 		w.conn, f.spare = f.spare, nil
-		w.conn.mark(w.mark)
+		w.conn.markPolling()
 	}
 	return g, no, nil
 }
@@ -163,79 +162,87 @@ func (s *Store) look(ctx context.Context, w *waiter) (g driver.Grant, no *refusa
 // reserve gets the lock for a waiter, or returns a refusal. The hold is a reservation: it ends after
 // driver.MaxReservation unless the caller claims it with Acquire.
 func (s *Store) reserve(ctx context.Context, w *waiter) (driver.Grant, error) {
-	f := w.f
-	if err := s.standInQueue(ctx, w); err != nil {
-		return driver.Grant{}, err
+	h, err := s.try(ctx, w.f, w.r, &w.manners)
+	if no, refused := err.(*refusal); refused && *no == (refusal{}) && s.guarantees.FIFO {
+		h, err = s.queueAndTry(ctx, w)
 	}
-	h, err := s.try(ctx, f, w.r, &w.manners)
 	if err != nil {
-		if f.spare != nil {
-			f.spare.unlock() // standInQueue may have locked it
-		}
 		return driver.Grant{}, err
 	}
-	h.conn.unmark()
 	name, from := w.r.Name, s.config.clock.Now()
 	h.waited = true
 	h.reserved = s.config.clock.AfterFunc(driver.MaxReservation, func() { s.unclaimed(name, h) })
 	return driver.Grant{Fence: h.fence, From: from, TTL: reservation}, nil
 }
 
-// standInQueue makes the spare descriptor of the file have the kernel's lock, so that the try that
-// follows succeeds. If the waiter must poll, standInQueue does nothing.
-func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
-	f, shared := w.f, w.r.Shared
-	c := f.spare
-	w.manners.queued = false
-	if !s.guarantees.FIFO || c.tryLock(shared) == nil {
-		return nil
+// queueAndTry tries again when the kernel has granted the lock. Until then the waiter has a mark.
+func (s *Store) queueAndTry(ctx context.Context, w *waiter) (h *hold, err error) {
+	f := w.f
+	if err = s.standInQueue(ctx, w); err == nil {
+		h, err = s.try(ctx, f, w.r, &manners{queued: true})
 	}
-	b := mayBlock()
-	if b == nil {
-		return nil
+	if h != nil {
+		h.conn.unmark()
+	} else if f.spare != nil {
+		f.spare.unlock()
+		f.spare.unmark()
 	}
-	f.spare = nil
-	c.mark(w.mark)
-	f.mu.Unlock()
-	go s.watch(ctx, c, b)
-	err := b.lock(c, shared)
-	f.mu.Lock()
-	c.unmark()
-	over := s.waitOver(ctx)
-	_, moved := err.(*refusal)
-	switch {
-	case err == nil && over == nil:
-		f.drop() // a call in the meantime may have opened another one
-		f.spare, w.manners.queued = c, true
-		return nil
-	case over == nil && !moved:
-		err = unavailable(f.path, err)
-	case over != nil:
-		err = over
-	}
-	c.unlock()
-	c.close()
-	return err
+	return h, err
 }
 
-// watch ends the wait of b if the call of Wait is over, or if the path leads to another file.
-func (s *Store) watch(ctx context.Context, c *conn, b *blocked) {
+// standInQueue returns nil when the spare descriptor of the file has the kernel's lock. It returns a
+// refusal if the waiter must poll, or if the path leads to another file.
+//
+// A reader that stands in the queue gets the kernel's lock without the record lock. So that a
+// promotion does not fail in that instant, the reader first sets its mark and then reads the record,
+// and promote first writes its intent and then looks for marks.
+func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
+	f, c := w.f, w.f.spare
+	if c == nil {
+		return &refusal{}
+	}
+	c.markQueued(w.r.Shared)
+	if err := s.peekRecord(f); err != nil {
+		return err
+	}
+	b := block(c, w.r.Shared)
+	if b == nil {
+		return &refusal{}
+	}
+	f.spare = nil
+	f.mu.Unlock()
+	err := s.await(ctx, c, b)
+	f.mu.Lock()
+	if err != nil {
+		return err
+	}
+	f.drop() // a call in the meantime may have opened another one
+	f.spare = c
+	return s.waitOver(ctx)
+}
+
+// await waits for the lock that b waits for. After an error, c is closed.
+func (s *Store) await(ctx context.Context, c *conn, b *blocked) error {
 	t := time.NewTicker(pathLook)
 	defer t.Stop()
 	for {
 		select {
-		case <-b.over:
-			return
+		case err := <-b.over:
+			if err != nil {
+				c.close()
+				return unavailable(c.path[:len(c.path)-1], err)
+			}
+			return nil
 		case <-ctx.Done():
-			b.leave(ctx.Err())
-			return
+			b.leave(c)
+			return ctx.Err()
 		case <-s.done:
-			b.leave(driver.ErrClosed)
-			return
+			b.leave(c)
+			return driver.ErrClosed
 		case <-t.C:
 			if same, err := c.current(); err == nil && !same {
-				b.leave(&refusal{})
-				return
+				b.leave(c)
+				return &refusal{}
 			}
 		}
 	}
