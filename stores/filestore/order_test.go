@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -417,4 +419,25 @@ func TestProgramUsesLeaveSignal(t *testing.T) {
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	c.expect("granted")
 	c.end()
+}
+
+// The signal ends a wait even if the program was started with that signal blocked.
+func TestSignalIsBlockedInTheThread(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	foreign(t, s, "job", syscall.LOCK_EX)
+	c, err := s.openPath(pathOf(s, "job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &blocked{over: make(chan error, 1)}
+	blockedThreads.Add(1)
+	go func() {
+		runtime.LockOSThread() // for ever, so the thread ends with this goroutine
+		set := uint64(1) << (leaveSignal - 1)
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, 0, uintptr(unsafe.Pointer(&set)), 0, setSize, 0, 0)
+		b.lock(c, false)
+	}()
+	s.waits(t, "job")
+	b.leave(c)
 }
