@@ -441,3 +441,35 @@ func TestSignalIsBlockedInTheThread(t *testing.T) {
 	s.waits(t, "job")
 	b.leave(c)
 }
+
+// The kernel grants the lock just before Close. The wait ends with ErrClosed, and no file stays
+// open.
+func TestCloseWhenTheLockIsGranted(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	file := foreign(t, s, "job", syscall.LOCK_EX)
+	w := wait(t, s, request("job", "us"))
+	s.waits(t, "job")
+	f, err := s.enter("job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	eventually(t, "the kernel grants the lock", func() bool { return !inKernelQueue(t, s, "job") })
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	<-s.done
+	s.endCall(f)
+	if <-w.grant; !errors.Is(<-w.err, driver.ErrClosed) || <-closed != nil {
+		t.Error("the wait ended otherwise")
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if target, _ := os.Readlink(fd); target == pathOf(s, "job") {
+			t.Error("the file stays open")
+		}
+	}
+}

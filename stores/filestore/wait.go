@@ -9,12 +9,13 @@ import (
 )
 
 // A waiter stands in the kernel's queue for the lock (see blocked), together with PHP and flock(1).
-// The kernel wakes the first of the queue when the lock is given back, also when its holder was
-// killed. The lock is free until that waiter runs. The kernel gives it to whoever asks in between,
+// The kernel wakes the first of the queue when the lock is given back, or when its holder was killed.
+// The lock is free until that waiter runs. The kernel gives it to any caller that asks in between,
 // and it gives a shared lock to every reader while readers have it. So two rules are added:
 //
-//   - Whoever gets the lock without waiting, while others wait (see conn.mark), gives it back and
-//     pauses (see yield). Otherwise a process that takes the lock in a loop would overtake all others.
+//   - A caller that gets the lock without waiting, while others stand in the queue (see
+//     conn.markQueued), gives the lock back and pauses (see yield). Otherwise a process that takes
+//     the lock in a loop would overtake all others.
 //   - A reader does not join other readers while a writer waits.
 //
 // These waiters poll instead: those who wait for the end of a lease, of a cool-down or of an
@@ -55,7 +56,8 @@ type waiter struct {
 // locks, Wait has to try the lock to see whether it is free. If another process tries the lock at
 // the same instant, that process is refused.
 //
-// On Linux, Wait uses signal 63 to end a wait. A program should not use that signal for itself.
+// On Linux, Wait sends signal 63 to its own thread to end a wait. A program should not use that
+// signal for itself. While the program ignores it, waiters poll.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -216,9 +218,14 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 	if err != nil {
 		return err
 	}
+	if err := s.waitOver(ctx); err != nil { // Close may have dealt with the file already
+		c.unlock()
+		c.close()
+		return err
+	}
 	f.drop() // a call in the meantime may have opened another one
 	f.spare = c
-	return s.waitOver(ctx)
+	return nil
 }
 
 // await waits for the lock that b waits for. After an error, c is closed.
