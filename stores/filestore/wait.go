@@ -213,7 +213,7 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 	}
 	f.spare = nil
 	f.mu.Unlock()
-	err := s.await(ctx, c, b)
+	err := s.await(ctx, f, c, b)
 	f.mu.Lock()
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 }
 
 // await waits for the lock that b waits for. After an error, c is closed.
-func (s *Store) await(ctx context.Context, c *conn, b *blocked) error {
+func (s *Store) await(ctx context.Context, f *file, c *conn, b *blocked) error {
 	t := time.NewTicker(pathLook)
 	defer t.Stop()
 	for {
@@ -237,7 +237,7 @@ func (s *Store) await(ctx context.Context, c *conn, b *blocked) error {
 		case err := <-b.over:
 			if err != nil {
 				c.close()
-				return unavailable(c.path[:len(c.path)-1], err)
+				return unavailable(f.path, err)
 			}
 			return nil
 		case <-ctx.Done():
