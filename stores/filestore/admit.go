@@ -80,7 +80,8 @@ type manners struct {
 const maxGaveBack = 4
 
 // yield returns a refusal if the caller, who has just got the kernel's lock through c, must let
-// those go first who wait. A reader lets only writers go first, even if other readers have the lock.
+// those go first who wait. A reader lets only writers go first, even if other readers have the
+// lock.
 func (s *Store) yield(c *conn, shared bool, m *manners) *refusal {
 	if !s.guarantees.FIFO || m.queued || !c.othersQueue(shared) {
 		return nil

@@ -22,7 +22,7 @@ import (
 //	leaving  the signal arrives in flock(2)               over, with EINTR
 //	leaving  the signal arrives before flock(2)           leaving; leave sends the next one
 //	leaving  the kernel grants the lock first             over, and leave gives the lock back
-//	leaving  the program ignores the signal               left behind, until the kernel grants the lock
+//	leaving  the program ignores the signal               left behind until the lock is granted
 //
 // A signal ends a system call only if its handler lacks the flag SA_RESTART. Go's handlers have it,
 // so the store removes it from Go's handler for this one signal. The handler itself does nothing,

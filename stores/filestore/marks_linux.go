@@ -22,8 +22,8 @@ const (
 	setMark = 37 // F_OFD_SETLK
 )
 
-// markQueued marks a waiter that stands in the kernel's queue. After an error it has no mark: others
-// may overtake it, and do not count it.
+// markQueued marks a waiter that stands in the kernel's queue. After an error it has no mark:
+// others may overtake it, and do not count it.
 func (c *conn) markQueued(shared bool) {
 	if shared {
 		c.mark(readerMarks)

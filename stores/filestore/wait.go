@@ -9,9 +9,9 @@ import (
 )
 
 // A waiter stands in the kernel's queue for the lock (see blocked), together with PHP and flock(1).
-// The kernel wakes the first of the queue when the lock is given back, or when its holder was killed.
-// The lock is free until that waiter runs. The kernel gives it to any caller that asks in between,
-// and it gives a shared lock to every reader while readers have it. So two rules are added:
+// The kernel wakes the first of the queue when the lock is given back or its holder is killed. The
+// lock is free until that waiter runs. The kernel gives it to any caller that asks in between, and
+// it gives a shared lock to every reader while readers have it. So two rules are added:
 //
 //   - A caller that gets the lock without waiting, while others stand in the queue (see
 //     conn.markQueued), gives the lock back and pauses (see yield). Otherwise a process that takes
@@ -161,8 +161,8 @@ func (s *Store) look(ctx context.Context, w *waiter) (g driver.Grant, no *refusa
 	return g, no, nil
 }
 
-// reserve gets the lock for a waiter, or returns a refusal. The hold is a reservation: it ends after
-// driver.MaxReservation unless the caller claims it with Acquire.
+// reserve gets the lock for a waiter, or returns a refusal. The hold is a reservation: it ends
+// after driver.MaxReservation unless the caller claims it with Acquire.
 func (s *Store) reserve(ctx context.Context, w *waiter) (driver.Grant, error) {
 	h, err := s.try(ctx, w.f, w.r, &w.manners)
 	if no, refused := err.(*refusal); refused && *no == (refusal{}) && s.guarantees.FIFO {
@@ -192,12 +192,12 @@ func (s *Store) queueAndTry(ctx context.Context, w *waiter) (h *hold, err error)
 	return h, err
 }
 
-// standInQueue returns nil when the spare descriptor of the file has the kernel's lock. It returns a
-// refusal if the waiter must poll, or if the path leads to another file.
+// standInQueue returns nil when the spare descriptor of the file has the kernel's lock. It returns
+// a refusal if the waiter must poll, or if the path leads to another file.
 //
 // A reader that stands in the queue gets the kernel's lock without the record lock. So that a
-// promotion does not fail in that instant, the reader first sets its mark and then reads the record,
-// and promote first writes its intent and then looks for marks.
+// promotion does not fail in that instant, the reader first sets its mark and then reads the
+// record, and promote first writes its intent and then looks for marks.
 func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 	f, c := w.f, w.f.spare
 	if c == nil {
