@@ -43,7 +43,7 @@ build: ## All modules, and the command into bin/
 	@.ci/steps build
 
 .PHONY: bench
-bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFLAGS="-quick -only file"
+bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFLAGS="-rounds 1 -only file"
 	@.ci/steps bench
 
 .PHONY: bench-redis
@@ -91,7 +91,7 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: plots
-plots: ## The charts in docs/images and their tables, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
+plots: ## The tables of the benchmarks in the pages, and a chart, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
 .PHONY: soak
