@@ -106,10 +106,6 @@ soak-http: ## 64 clients over HTTP in Go, Python, Node and shells, under faults,
 chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append chaos/runs/runs.csv"
 	@.ci/steps chaos
 
-.PHONY: simulation
-simulation: ## 10,000 processes and a model of a server (docs/scale.md), in minutes; go test does it with 100
-	@go test ./lab/simulation -count=1 -timeout=1h -args -full
-
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10s)
 	@.ci/steps fuzz
