@@ -43,7 +43,7 @@ build: ## All modules, and the command into bin/
 	@.ci/steps build
 
 .PHONY: bench
-bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFLAGS="-quick -only file"
+bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFLAGS="-rounds 1 -only file"
 	@.ci/steps bench
 
 .PHONY: bench-redis
@@ -91,7 +91,7 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: plots
-plots: ## The charts in docs/images and their tables, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
+plots: ## The tables of the benchmarks in the pages, and a chart, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
 .PHONY: soak
@@ -105,10 +105,6 @@ soak-http: ## 64 clients over HTTP in Go, Python, Node and shells, under faults,
 .PHONY: chaos
 chaos: ## Every store under faults, promised and measured; CHAOSFLAGS="-only redis -for 5m -append chaos/runs/runs.csv"
 	@.ci/steps chaos
-
-.PHONY: simulation
-simulation: ## 10,000 processes and a model of a server (docs/scale.md), in minutes; go test does it with 100
-	@go test ./lab/simulation -count=1 -timeout=1h -args -full
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (10s)

@@ -15,7 +15,6 @@ var second = []string{
 	"lab/chaos/mutants",     // broken stores, which the soak has to find
 	"lab/chaos/rig",         // the soak itself
 	"lab/padlock-verify",    // runs with every store, some on servers
-	"lab/simulation",        // claims about ten thousand processes
 }
 
 // exceptions lists what second does not stand for: the suite of the contract on databases, and the

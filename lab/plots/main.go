@@ -1,23 +1,23 @@
-// Command plots draws the charts of the pages and of the README as SVG files, and writes the tables
-// that belong to them. It reads the output of benchmarks that ran with -json. `make plots` draws
-// the published runs. `make plots PLOTSFLAGS="-merge run.json"` adds another run to the published
-// ones and then draws all of them.
+// Command plots writes the tables of the benchmarks into the pages, and draws the chart of some of
+// their figures. The figures are in published.json. `make plots PLOTSFLAGS="-merge run.json"` first
+// puts the medians of a run there, which was made with -json.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 )
 
 func main() {
-	from := flag.String("from", published, "the `file` with a run of the benchmarks, made with -json")
-	to := flag.String("to", "../../docs/images", "the `directory` into which the pictures are written")
 	added := flag.String("merge", "", "put the medians of this `file`, a run, into published.json first")
 	keep := flag.Bool("keep-rows", false, "with -merge, keep the published rows that the run does not have")
 	flag.Parse()
-	if err := publish(*from, *to, *added, *keep); err != nil {
+	if err := publish(*added, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)
 	}
@@ -26,42 +26,66 @@ func main() {
 const (
 	published = "published.json"
 	docs      = "../../docs"
+	picture   = docs + "/images/readme.svg"
 )
 
-// publish draws the charts of the run in the file runFile. If newRun is not empty, it is the name
-// of a file with another run, which publish first merges into published.json. If runFile is
-// published.json, publish also writes the tables of the pages.
-func publish(runFile, to, newRun string, keepRows bool) error {
-	if newRun != "" {
-		if err := merge(published, newRun, keepRows); err != nil {
+// publish merges a run, if there is one, and writes the tables and the chart.
+func publish(added string, keepRows bool) error {
+	all, err := read(published)
+	if err != nil {
+		return err
+	}
+	if added != "" {
+		with, err := read(added)
+		if err != nil {
+			return err
+		}
+		if err := all.merge(with, keepRows); err != nil {
+			return fmt.Errorf("%s: %w", added, err)
+		}
+		if err := os.WriteFile(published, all.text(), 0o644); err != nil {
 			return err
 		}
 	}
-	if err := drawAll(runFile, to); err != nil || runFile != published {
+	if err := os.WriteFile(picture, chart(all), 0o644); err != nil {
 		return err
 	}
-	all, err := readFile(published)
-	if err != nil {
-		return err
-	}
-	return writeTables(all, docs)
-}
-
-// drawAll draws every chart whose experiments are in the run.
-func drawAll(from, to string) error {
-	run, err := readFile(from)
-	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
-	}
-	for _, c := range charts {
-		series := c.collect(run)
-		if len(series) == 0 {
-			fmt.Fprintf(os.Stderr, "plots: %s is left out: %s has none of its experiments\n", c.file, from)
-			continue
+	for _, name := range pages {
+		text, err := os.ReadFile(filepath.Join(docs, name))
+		if err != nil {
+			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, c.file), c.picture(series), 0o644); err != nil {
-			return fmt.Errorf("%s: %w", c.file, err)
+		if err := os.WriteFile(filepath.Join(docs, name), []byte(fill(string(text), all)), 0o644); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// pages have tables between two marks. A mark names a summary, or the experiments whose names match
+// a regular expression.
+var pages = []string{"performance.md", "scale.md", "internals/performance-rows.md", "internals/scale.md"}
+
+var marks = regexp.MustCompile(`(?s)(<!-- make plots writes this table: (.*?) -->\n).*?(<!-- end of the table -->\n)`)
+
+// fill replaces the tables in the text of a page by those of the run. If the run has no figures for
+// a table, the table stays as it is.
+func fill(text string, all run) string {
+	return marks.ReplaceAllStringFunc(text, func(old string) string {
+		m := marks.FindStringSubmatch(old)
+		var table strings.Builder
+		if s, ok := summaries[m[2]]; ok {
+			io.WriteString(&table, s.write(all))
+		} else if wanted, err := regexp.Compile(m[2]); err == nil {
+			for _, r := range all {
+				if wanted.MatchString(r.Name) {
+					r.Print(&table, false)
+				}
+			}
+		}
+		if table.Len() == 0 {
+			return old
+		}
+		return m[1] + "\n" + strings.TrimPrefix(table.String(), "\n") + "\n" + m[3]
+	})
 }

@@ -1,51 +1,69 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"io"
-	"strings"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
-// readRun reads the lines of r that are JSON. Each has one experiment. The other lines come from
+// A run is the output of `-json`: the experiments in the order in which they were measured.
+type run []*measure.Record
+
+// read reads the lines of a file that are JSON. Each has one experiment. The other lines come from
 // the program make and are ignored.
-func readRun(r io.Reader) (run, error) {
-	all := run{}
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		if !bytes.HasPrefix(lines.Bytes(), []byte("{")) {
-			continue
-		}
-		var e measure.Record
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, err
-		}
-		all[e.Name] = e
+func read(name string) (all run, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
 	}
-	all.addPairs()
-	all.addShares()
-	return all, lines.Err()
+	for line := range bytes.Lines(text) {
+		if r := new(measure.Record); bytes.HasPrefix(line, []byte("{")) {
+			if err := json.Unmarshal(line, r); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			all = append(all, r)
+		}
+	}
+	return all, nil
 }
 
-// addShares adds the figure "share" to every trial of the uncontended experiments. The share is the
-// row's operations per second, divided by the operations per second of the row
-// "limit-rueidis-1conn" in the same round. Published medians already contain the share.
-func (all run) addShares() {
-	const limit = "limit-rueidis-1conn"
-	for name, e := range all {
-		if !strings.HasPrefix(name, "uncontended, ") {
-			continue
-		}
-		for _, trials := range e.Trials {
-			for round, figures := range trials {
-				if round < len(e.Trials[limit]) && figures["ops/s"] > 0 && e.Trials[limit][round]["ops/s"] > 0 {
-					figures["share"] = figures["ops/s"] / e.Trials[limit][round]["ops/s"]
-				}
+func (all run) text() []byte {
+	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
+	lines.SetEscapeHTML(false)
+	for _, r := range all {
+		lines.Encode(r) // into memory
+	}
+	return out.Bytes()
+}
+
+// find returns an experiment, or an empty one.
+func (all run) find(name string) *measure.Record {
+	if i := slices.IndexFunc(all, func(r *measure.Record) bool { return r.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return new(measure.Record)
+}
+
+// merge puts the medians of a run in the place of the published ones. An experiment that is not
+// published yet joins with a line {"Name":"…"} in published.json.
+func (all run) merge(added run, keepRows bool) error {
+	merged := false
+	for i, old := range all {
+		if now := added.find(old.Name); now.Name != "" {
+			all[i], merged = now.Medians(), true
+			if keepRows {
+				all[i].AddMissing(old)
 			}
 		}
 	}
+	if !merged {
+		return errors.New("it has no experiment that is published: is it the output of a benchmark with -json?")
+	}
+	return nil
 }

@@ -2,13 +2,28 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
+
+	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
-// A summary is a table for users: few rows of many experiments, without targets. The tables of the
-// charts have all rows.
+// The experiments of several summaries.
+const (
+	aloneName      = "one caller, on processors of their own"
+	scaleMemory    = "bytes of a hold, and of a name that was given back"
+	scaleTimes     = "taking, renewing and giving back"
+	scaleRestart   = "a restart of the server"
+	scaleWaiting   = "100 processes wait for one name"
+	scaleHandOvers = "8 processes hand 48 names over"
+	zkAlone        = "pair, ZooKeeper, 1 goroutines"
+	zkCrowd        = "pair, ZooKeeper, 16 goroutines"
+	zkDrain        = "drain, ZooKeeper, 64 waiters"
+	zkPeer         = "go-zookeeper Lock"
+)
+
+// A summary is a table for users: few rows of many experiments, without targets.
 type summary struct {
-	name string   // in the mark before the table
 	head []string // of the columns after the first
 	rows []summaryRow
 }
@@ -32,14 +47,14 @@ func (s summary) write(all run) string {
 	for _, r := range s.rows {
 		fmt.Fprintf(&b, "| %s |", r.label)
 		for _, c := range r.cells {
-			x, ok := all.median(c.experiment, c.row, c.column)
-			if !ok && c != (cell{}) {
+			x := all.find(c.experiment).Median(c.row, c.column)
+			if math.IsNaN(x) && c != (cell{}) {
 				return ""
 			}
 			if c.factor != 0 {
 				x *= c.factor
 			}
-			fmt.Fprintf(&b, " %s |", figure(x, ok))
+			fmt.Fprintf(&b, " %s |", measure.Figure(x))
 		}
 		b.WriteByte('\n')
 	}
@@ -103,9 +118,9 @@ func redisRow(label, experiment, column, limit string) summaryRow {
 	return across(label, experiment, column, "padlock", "rueidislock-1key", "redislock-lin10", "redsync", limit)
 }
 
-// summaries are the tables of docs/performance.md and docs/scale.md.
-var summaries = []summary{
-	{"without-a-server", againstPeers, []summaryRow{
+// summaries are the tables of docs/performance.md and docs/scale.md, by their marks.
+var summaries = map[string]summary{
+	"without-a-server": {againstPeers, []summaryRow{
 		across("lock and unlock a file (gofrs/flock)", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock", "").times(1e-3),
 		across("hand a file over among 400 processes (flock(2))", "file, waiting processes", "µs/hand-over",
 			"padlock over filestore, 400", "", "blocking flock(2), 400"),
@@ -113,7 +128,7 @@ var summaries = []summary{
 		across("hand over among 1,000 goroutines (a channel)", "memory, 1000 waiting goroutines", "ns/hand-over",
 			"padlock over memstore", "", "unbuffered channel").times(1e-3),
 	}},
-	{"redis", []string{"padlock", "rueidislock", "redislock", "redsync", "bare limit"}, []summaryRow{
+	"redis": {[]string{"padlock", "rueidislock", "redislock", "redsync", "bare limit"}, []summaryRow{
 		redisRow("one caller: µs for a lock", aloneName, "p50 us", "limit-rueidis-1conn"),
 		redisRow("64 goroutines, a name each: client's processor, µs", "uncontended, 64 goroutines", "client us", ""),
 		redisRow("the same: server's processor, µs", "uncontended, 64 goroutines", "server us", ""),
@@ -123,7 +138,7 @@ var summaries = []summary{
 		redisRow("the same: longest wait, ms", "procs, 16 processes", "longest ms", "limit-blpop-tcp"),
 		redisRow("50 processes wait: commands a second", "50 processes blocked for 10s", "cmds/s", ""),
 	}},
-	{"sql", againstPeers, []summaryRow{
+	"sql": {againstPeers, []summaryRow{
 		across("PostgreSQL (SKIP LOCKED by hand; two statements)", "pair, PostgreSQL", "p50 us", "sqlstore", "SKIP LOCKED by hand", "two statements"),
 		across("SQLite (two statements)", "pair, SQLite", "p50 us", "sqlstore", "", "two statements"),
 		across("PostgreSQL's advisory locks (lock, fence, unlock)", "pair, advisory locks", "p50 us", "pgadvisory", "", "try, upsert and unlock"),
@@ -133,20 +148,20 @@ var summaries = []summary{
 		across("PostgreSQL, a hand-over among 16 processes (NOTIFY)", "drain, 64 waiters", "hand p50 us",
 			"processes: 16", "", "bare NOTIFY and two updates: 16"),
 	}},
-	{"etcd", againstPeers, []summaryRow{
+	"etcd": {againstPeers, []summaryRow{
 		across("a free lock", "pair, etcd", "p50 us", "etcdstore", "concurrency.Mutex", "Txn + Delete"),
 		across("a hand-over, 64 waiters", "drain, etcd, 64 waiters", "hop us", "etcdstore", "concurrency.Mutex", "etcd-watch (no lock)"),
 	}},
-	{"zookeeper", againstPeers, []summaryRow{
+	"zookeeper": {againstPeers, []summaryRow{
 		across("a free lock", zkAlone, "us", "zkstore", zkPeer, ""),
 		across("a free lock, 16 callers", zkCrowd, "us", "zkstore", zkPeer, ""),
 		across("a hand-over, 64 waiters", zkDrain, "total_ms", "zkstore", zkPeer, "zk-watch").times(1e3 / 64),
 	}},
-	{"scale", []string{
+	"scale": {[]string{
 		"bytes of a hold", "in its process", "bytes of a free name", "holds that a processor renews", "in their process",
 		"µs for a hand-over", "KiB for a waiting process",
 	}, []summaryRow{carries("Redis"), carries("PostgreSQL"), carries("etcd")}},
-	{"restart", []string{"away, s", "kept", "lost", "all renewed or lost after, s"}, []summaryRow{
+	"restart": {[]string{"away, s", "kept", "lost", "all renewed or lost after, s"}, []summaryRow{
 		restarted("Redis"), restarted("Redis, nothing on disk"), restarted("PostgreSQL"),
 		restarted("PostgreSQL, advisory locks"), restarted("etcd"),
 	}},

@@ -28,8 +28,8 @@ type plan struct {
 }
 
 var bench = measure.Bench[plan]{
-	Name: "command", Rounds: 21, QuickRounds: 5, Start: start,
-	Full: plan{20, true}, Quick: plan{5, true},
+	Name: "command", Rounds: 21, Start: start,
+	Plan: plan{20, true},
 }
 
 var cold = flag.Bool("cold", false, "also build with an empty cache, which takes minutes")
@@ -112,7 +112,7 @@ func (k *kit) starts(p *plan) *measure.Experiment {
 	}
 	return &measure.Experiment{
 		Name:    "a start",
-		Columns: []measure.Column{{Name: "ms", Format: "%.2f"}, {Name: "cpu ms", Format: "%.2f"}},
+		Columns: []string{"ms", "cpu ms"},
 		Rows:    rows, Base: flock, Ratio: "ms",
 		Targets: []measure.Target{
 			{Row: run, Column: "ms", Base: flock, AtMost: 3},
@@ -150,7 +150,7 @@ func (k *kit) memory() *measure.Experiment {
 	)
 	return &measure.Experiment{
 		Name:    "memory while a lock is held",
-		Columns: []measure.Column{{Name: "first MB", Format: "%.1f"}, {Name: "second MB", Format: "%.1f"}, {Name: "MB", Format: "%.1f"}},
+		Columns: []string{"first MB", "second MB", "MB"},
 		Rows: []measure.Row{
 			row(files, small, "file://"+k.file("locks"), 0), row(filesTen, small, "file://"+k.file("locks"), 9),
 			row(redis, small, k.redis, 0), row(redisTen, small, k.redis, 9),
@@ -209,7 +209,7 @@ func (k *kit) sizes() *measure.Experiment {
 		}}
 	}
 	return &measure.Experiment{
-		Name: "size", Columns: []measure.Column{{Name: "MB", Format: "%.1f"}}, Rows: []measure.Row{row(small), row(all)},
+		Name: "size", Columns: []string{"MB"}, Rows: []measure.Row{row(small), row(all)},
 		Base: small, Ratio: "MB", Most: 1,
 		Targets: []measure.Target{{Row: small, Column: "MB", AtMost: 14}},
 	}
@@ -236,7 +236,7 @@ func (k *kit) coldBuilds() *measure.Experiment {
 	}
 	return &measure.Experiment{
 		Name:    "a cold build",
-		Columns: []measure.Column{{Name: "s", Format: "%.0f"}, {Name: "cpu s", Format: "%.0f"}},
+		Columns: []string{"s", "cpu s"},
 		Rows:    []measure.Row{row(small, "./cmd/padlock"), row(all, "./cmd/padlock/padlock-all")},
 		Base:    small, Ratio: "s", Most: 1,
 		Targets: []measure.Target{{Row: small, Column: "s", AtMost: 35}},

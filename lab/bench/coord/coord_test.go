@@ -11,5 +11,5 @@ import (
 
 // TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
 func TestFigures(t *testing.T) {
-	benchtest.Figures(t, &bench, plan{20 * time.Millisecond, 20, 3, 20, time.Millisecond, 100 * time.Millisecond}, ours, 5)
+	benchtest.Figures(t, &bench, plan{20 * time.Millisecond, 20, 3}, ours, 4)
 }

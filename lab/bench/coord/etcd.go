@@ -3,21 +3,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
-	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
@@ -175,71 +168,4 @@ func watches(first *clientv3.Client) *trial.Client {
 			return trial.Together(len(clients), func(i int) error { return clients[i].Close() })
 		},
 	}
-}
-
-// idle holds many locks, and counts the requests that the client sends while no lock is taken or
-// released. etcdstore renews locks in groups, so the count begins when every lock is in a group.
-func (e *etcd) idle(p *plan) (measure.Figures, error) {
-	s, err := e.store()
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	locker := padlock.New(s)
-	ctx := context.Background()
-	defer locker.Close(ctx)
-	var locks []*padlock.Lock
-	for range p.holds {
-		l, err := locker.Acquire(ctx, trial.NewName())
-		if err != nil {
-			return nil, err
-		}
-		locks = append(locks, l)
-	}
-	time.Sleep(p.settle) // until every lock belongs to a group of locks that are renewed together
-	before, err := e.requests()
-	if err != nil {
-		return nil, err
-	}
-	time.Sleep(p.idle)
-	after, err := e.requests()
-	if err != nil {
-		return nil, err
-	}
-	lost := 0
-	for _, l := range locks {
-		if l.Remaining() == 0 {
-			lost++
-		}
-	}
-	return measure.Figures{"requests/s per 1,000": (after - before) / p.idle.Seconds() / float64(p.holds) * 1000, "lost": float64(lost)}, nil
-}
-
-// requests returns how many messages of clients the server has received. The server also counts the
-// end of each stream as a message; requests subtracts those ends.
-func (e *etcd) requests() (sum float64, err error) {
-	reply, err := http.Get("http://" + e.addr + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer reply.Body.Close()
-	lines := bufio.NewScanner(reply.Body)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), "} ")
-		sign := 0.0
-		switch {
-		case ok && strings.HasPrefix(name, "grpc_server_msg_received_total{"):
-			sign = 1
-		case ok && strings.HasPrefix(name, "grpc_server_handled_total{") && strings.Contains(name, `"bidi_stream"`):
-			sign = -1
-		default:
-			continue
-		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += sign * n
-	}
-	return sum, lines.Err()
 }

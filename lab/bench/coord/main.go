@@ -20,15 +20,11 @@ type plan struct {
 	trial   time.Duration // how long a trial of pairs takes
 	before  int           // for the row aged: how often the name was locked before a trial
 	waiters int           // waiters of a drain
-	holds   int           // how many locks are held at once
-	settle  time.Duration // how long it takes until every hold has been renewed
-	idle    time.Duration
 }
 
 var bench = measure.Bench[plan]{
-	Name: "coord", Rounds: 5, QuickRounds: 1, Start: start,
-	Full:  plan{time.Second, 10_000, 64, 10_000, 25 * time.Second, 40 * time.Second},
-	Quick: plan{100 * time.Millisecond, 1000, 16, 1000, 25 * time.Second, 20 * time.Second},
+	Name: "coord", Rounds: 5, Start: start,
+	Plan: plan{time.Second, 10_000, 64},
 }
 
 func main() { bench.Main() }
@@ -52,9 +48,13 @@ func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		},
 		{
 			Name:    fmt.Sprintf("drain, etcd, %d waiters", p.waiters),
-			Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "hop us", Format: "%.0f"}},
+			Columns: []string{"total_ms", "hop us"},
 			Rows: trial.Rows(peers, drains, func(c *trial.Peer) (measure.Figures, error) {
-				return c.Drain(p.waiters, c.Name != hop, time.Duration(p.waiters)*30*time.Millisecond, nil)
+				clients := p.waiters
+				if c.Name == hop {
+					clients = 1
+				}
+				return c.Drain(p.waiters, clients, time.Duration(p.waiters)*30*time.Millisecond, nil)
 			}),
 			Base: hop, Ratio: "hop us",
 			Targets: []measure.Target{
@@ -64,19 +64,10 @@ func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		},
 		{
 			Name:    fmt.Sprintf("crowd, etcd, %d goroutines of one process", p.waiters),
-			Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}},
+			Columns: []string{"total_ms"},
 			Rows:    trial.Rows(peers, crowds, func(c *trial.Peer) (measure.Figures, error) { return c.Crowd(p.waiters, nil) }),
 			Base:    mutex, Ratio: "total_ms",
 			Targets: []measure.Target{{Row: ours, Column: "total_ms", Base: mutex, AtMost: 0.7}},
-		},
-		{
-			Name:    fmt.Sprintf("idle, etcd, %d holds of 30 s", p.holds),
-			Columns: []measure.Column{{Name: "requests/s per 1,000", Format: "%.2f"}, {Name: "lost", Format: "%.0f"}},
-			Rows:    []measure.Row{{Name: ours, Run: func() (measure.Figures, error) { return e.idle(p) }}},
-			Targets: []measure.Target{
-				{Row: ours, Column: "requests/s per 1,000", AtMost: 2},
-				{Row: ours, Column: "lost", AtMost: 0},
-			},
 		},
 	}, nil
 }

@@ -22,7 +22,6 @@ func faceOverMemory(p *plan) *measure.Experiment {
 		Rows: []measure.Row{
 			{Name: peer, Run: func() (measure.Figures, error) { return semaphore(p.trial) }},
 			{Name: ours, Run: func() (measure.Figures, error) { return faceTrial(p.trial) }},
-			{Name: "memstore (driver)", Run: func() (measure.Figures, error) { return throughDriver(memstore.New(), p.trial) }},
 		},
 		Base: peer, Ratio: "ns/op",
 		Targets: []measure.Target{{Row: ours, Column: "ns/op", Base: peer, AtMost: 15}},

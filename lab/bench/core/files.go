@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -19,7 +18,7 @@ import (
 )
 
 // files measures how long it takes to lock and unlock a file for which nobody else waits. It
-// compares padlock with another library and with bare system calls. All files are in one directory.
+// compares padlock with another library. All files are in one directory.
 func files(p *plan) *measure.Experiment {
 	const peer, ours = "gofrs/flock", "filestore (driver)"
 	return &measure.Experiment{
@@ -28,7 +27,6 @@ func files(p *plan) *measure.Experiment {
 		Rows: []measure.Row{
 			{Name: peer, Run: p.inDir(gofrs)},
 			{Name: ours, Run: p.inDir(fileStore)},
-			{Name: "flock(2) on a kept descriptor", Run: p.inDir(keptDescriptor)},
 		},
 		Base: peer, Ratio: "ns/op",
 		Targets: []measure.Target{{Row: ours, Column: "ns/op", Base: peer, AtMost: 0.8}},
@@ -82,21 +80,5 @@ func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 			return fmt.Errorf("the release found the lock %v, %w", found, err)
 		}
 		return nil
-	})
-}
-
-// keptDescriptor measures two system calls: they lock and unlock a file that stays open.
-func keptDescriptor(dir string, d time.Duration) (measure.Figures, error) {
-	f, err := os.Create(filepath.Join(dir, "nightly-report.lock"))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	fd := int(f.Fd())
-	return loop(d, func() error {
-		if err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			return err
-		}
-		return syscall.Flock(fd, syscall.LOCK_UN)
 	})
 }

@@ -35,7 +35,7 @@ func handOver(p *plan) *measure.Experiment {
 	}
 	return &measure.Experiment{
 		Name:    fmt.Sprintf("memory, %d waiting goroutines", p.waiters),
-		Columns: []measure.Column{{Name: "ns/hand-over", Format: "%.0f"}},
+		Columns: []string{"ns/hand-over"},
 		Rows:    []measure.Row{row(peer, drainChannel), row(ours, drainFace)},
 		Base:    peer, Ratio: "ns/hand-over",
 		Targets: []measure.Target{{Row: ours, Column: "ns/hand-over", Base: peer, AtMost: 4}},

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
-var perOp = []measure.Column{{Name: "ns/op", Format: "%.0f"}, {Name: "allocs/op", Format: "%.1f"}}
+var perOp = []string{"ns/op", "allocs/op"}
 
 // loop calls op for about d, in one goroutine. It rarely reads the clock.
 func loop(d time.Duration, op func() error) (measure.Figures, error) {

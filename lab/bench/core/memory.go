@@ -19,8 +19,8 @@ import (
 func memoryOfWaiters(p *plan) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: "memory, bytes of a waiter",
-		Columns: []measure.Column{
-			{Name: "bytes/waiter", Format: "%.0f"}, {Name: "of it heap", Format: "%.0f"}, {Name: "of it stack", Format: "%.0f"},
+		Columns: []string{
+			"bytes/waiter", "of it heap", "of it stack",
 		},
 	}
 	for _, n := range p.crowds {
@@ -52,8 +52,8 @@ func manyHolds(p *plan) *measure.Experiment {
 	name := strconv.Itoa(p.manyHolds) + " holds"
 	return &measure.Experiment{
 		Name: "memory, many holds", Most: 1,
-		Columns: []measure.Column{
-			{Name: "goroutines", Format: "%.0f"}, {Name: "bytes/hold", Format: "%.0f"}, {Name: "acquire ns", Format: "%.0f"},
+		Columns: []string{
+			"goroutines", "bytes/hold", "acquire ns",
 		},
 		Rows:    []measure.Row{{Name: name, Run: func() (measure.Figures, error) { return weighHolds(p.manyHolds) }}},
 		Targets: []measure.Target{{Row: name, Column: "goroutines", AtMost: p.maxRoutines}},

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"context"
-
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/observe/metrics"
@@ -22,7 +20,6 @@ func observed(p *plan) *measure.Experiment {
 		Rows: []measure.Row{
 			row(plain),
 			row(figures, padlock.Observe(metrics.New())),
-			row("empty observer", padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))),
 		},
 		Base: plain, Ratio: "ns/op",
 		Targets: []measure.Target{{Row: figures, Column: "ns/op", Base: plain, AtMost: 2}},

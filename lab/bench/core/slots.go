@@ -54,7 +54,7 @@ func slotQueue(p *plan) *measure.Experiment {
 	const peer, ours = "channel of 4 elements", "padlock over memstore"
 	return &measure.Experiment{
 		Name:    "memory, 64 waiters for 4 permits",
-		Columns: []measure.Column{{Name: "total ms", Format: "%.1f"}},
+		Columns: []string{"total ms"},
 		Rows: []measure.Row{
 			{Name: peer, Run: func() (measure.Figures, error) {
 				free := make(chan struct{}, 4)

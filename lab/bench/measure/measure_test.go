@@ -65,12 +65,11 @@ func TestRoundsRotateAndRatiosAreOfTheSameRound(t *testing.T) {
 
 func TestTargetsAndFailuresArePrinted(t *testing.T) {
 	e := &Experiment{
-		Name: "waiting", Base: "base", Ratio: "ms",
-		Columns: []Column{{"ms", "%.0f"}, {"other", "%.0f"}},
+		Name: "waiting", Base: "base", Ratio: "ms", Columns: []string{"ms", "other"},
 		Rows: []Row{
 			fixed("base", &[]string{}, 10),
 			fixed("slow", &[]string{}, 45),
-			{"broken", func() (Figures, error) { return nil, errors.New("no server") }},
+			{"broken", func() (Figures, error) { return nil, errors.New("no server\nat all") }},
 		},
 		Targets: []Target{
 			{Row: "slow", Column: "ms", Base: "base", AtMost: 4},
@@ -78,32 +77,37 @@ func TestTargetsAndFailuresArePrinted(t *testing.T) {
 			{Row: "broken", Column: "ms", AtMost: 1e9},
 		},
 	}
-	var out bytes.Buffer
 	r := e.Run(1, io.Discard)
-	r.Print(&out)
-	want := `
-waiting (1 rounds)
+	for aligned, want := range map[bool]string{
+		false: `
+**waiting**, rounds: 1
 
-|        | ms | other | x base | target                                              |
+|  | ms | other | × base | target |
 |---|---|---|---|---|
-| base   | 10 |     - |      1 |                                                     |
-| slow   | 45 |     - |    4.5 | ms 4.5 ≤ 4 x base MISSED; ms 45 ≥ 45 met            |
-| broken |  - |     - |      - | ms NaN ≤ 1e+09 MISSED; FAILED: no server            |
-`
-	if got := strings.Join(strings.Fields(out.String()), " "); got != strings.Join(strings.Fields(want), " ") {
-		t.Errorf("got\n%swant\n%s", out.String(), want)
+| base | 10 | – | 1 |  |
+| slow | 45 | – | 4.50 | 4.50 × base ≤ 4 **missed**; ms 45 ≥ 45 met |
+| broken | – | – | – | ms – ≤ 1,000,000,000 **missed**; FAILED: no server |
+`,
+		true: "| slow   | 45 | –     | 4.50   | 4.50 × base",
+	} {
+		var out bytes.Buffer
+		if r.Print(&out, aligned); !strings.Contains(out.String(), want) {
+			t.Errorf("got\n%swant\n%s", out.String(), want)
+		}
 	}
-	out.Reset()
-	PrintTargets(&out, []*Result{r})
-	if !strings.Contains(out.String(), "3 targets, 2 missed") || !strings.Contains(out.String(), "| slow   | ms 45 ≥ 45 met") {
-		t.Errorf("the targets are printed as:\n%s", out.String())
+	if text, err := json.Marshal(r); err != nil || !strings.Contains(string(text), `"broken":"no server\nat all"`) {
+		t.Errorf("the failure is not in the JSON: %s, %v", text, err)
 	}
-	out.Reset()
-	if err := r.JSON(&out); err != nil || !json.Valid(out.Bytes()) {
-		t.Errorf("JSON: %v\n%s", err, out.String())
-	}
-	if !strings.Contains(out.String(), `"broken":"no server"`) {
-		t.Errorf("the failure is not in the JSON: %s", out.String())
+}
+
+func TestFiguresAreReadable(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 2: "2", 0.00432: "0.0043", 0.0649: "0.065", 0.456: "0.46", 9.876: "9.88", 12.34: "12.3", 999.6: "1,000",
+		1234567: "1,234,567", -331.2: "-331", -1234: "-1,234",
+	} {
+		if got := Figure(x); got != want {
+			t.Errorf("%v is written as %q, want %q", x, got, want)
+		}
 	}
 }
 
@@ -111,7 +115,7 @@ func TestReport(t *testing.T) {
 	experiments := func() (all []*Experiment) {
 		for _, name := range []string{"files", "memory", "memory of waiters"} {
 			all = append(all, &Experiment{
-				Name: name, Columns: []Column{{"ms", "%.0f"}}, Rows: []Row{fixed("row", &[]string{}, 10, 20)},
+				Name: name, Columns: []string{"ms"}, Rows: []Row{fixed("row", &[]string{}, 10, 20)},
 				Targets: []Target{{Row: "row", Column: "ms", AtMost: 12}},
 			})
 		}
@@ -121,7 +125,6 @@ func TestReport(t *testing.T) {
 	written := func(only, rows string, asJSON bool) (text, progress string) {
 		var out, steps bytes.Buffer
 		r := &Run{Out: &out, Progress: &steps, Only: only, Rows: rows, JSON: asJSON}
-		r.Remarks = func(w io.Writer, result *Result) { io.WriteString(w, "remarks on "+result.Experiment.Name+"\n") }
 		if err := bench.Run(r, nil); err != nil {
 			t.Error(err)
 		}
@@ -129,8 +132,8 @@ func TestReport(t *testing.T) {
 	}
 	text, progress := written("^memory", "", false)
 	for what, n := range map[string]int{
-		"\nfiles (2 rounds)": 0, "\nmemory (2 rounds)": 1, "\nmemory of waiters (2 rounds)": 1,
-		"|\nremarks on memory\n": 1, "\n2 targets, 2 missed\n": 1,
+		"\n**files**, rounds: 2": 0, "\n**memory**, rounds: 2": 1, "\n**memory of waiters**, rounds: 2": 1,
+		"\n2 targets, 2 missed\n": 1,
 	} {
 		if got := strings.Count(text, what); got != n {
 			t.Errorf("%q is %d times in the report, want %d:\n%s", what, got, n, text)

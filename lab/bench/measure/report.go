@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,10 +14,9 @@ import (
 
 // A Bench is a command that measures. P is its plan: it says how much is measured.
 type Bench[P any] struct {
-	Name        string
-	Rounds      int
-	QuickRounds int // rounds with -quick; 0 if the bench has no such flag
-	Full, Quick P   // Full may have been changed by flags of the bench's own
+	Name   string
+	Rounds int
+	Plan   P // may have been changed by flags of the bench's own
 	// Start starts the servers and returns the experiments in the order in which they run. The
 	// servers end with the Run.
 	Start func(r *Run, p *P) ([]*Experiment, error)
@@ -29,8 +29,6 @@ type Run struct {
 	JSON          bool
 	Rounds        int // 0 stands for the rounds of the plan
 	Out, Progress io.Writer
-	// Remarks writes more text after the table of an experiment; it may be nil.
-	Remarks func(io.Writer, *Result)
 
 	rows *regexp.Regexp
 }
@@ -43,23 +41,15 @@ func (b *Bench[P]) Main() {
 	flag.StringVar(&r.Rows, "rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
 	flag.BoolVar(&r.JSON, "json", false, "write the figures of every round as JSON, one object for each experiment")
 	flag.IntVar(&r.Rounds, "rounds", 0, fmt.Sprintf("`number` of rounds instead of %d", b.Rounds))
-	quick := new(bool)
-	if b.QuickRounds > 0 {
-		quick = flag.Bool("quick", false, fmt.Sprintf("measure less, in %d rounds", b.QuickRounds))
-	}
 	flag.Parse()
-	p := &b.Full
-	if *quick {
-		p, b.Rounds = &b.Quick, b.QuickRounds
-	}
-	if err := b.Run(r, p); err != nil {
+	if err := b.Run(r, &b.Plan); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", b.Name, err)
 		os.Exit(1)
 	}
 }
 
-// Run measures and writes a table for each experiment, followed by a table of all targets. With the
-// flag -json, it writes JSON instead.
+// Run measures and writes a table for each experiment, followed by the number of targets that were
+// missed. With the flag -json, it writes JSON instead.
 func (b *Bench[P]) Run(r *Run, p *P) error {
 	defer r.End()
 	only, err := regexp.Compile(r.Only)
@@ -77,30 +67,27 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 	if r.Rounds > 0 {
 		rounds = r.Rounds
 	}
-	var results []*Result
+	missed, targets := 0, 0
 	for _, e := range all {
 		if e.Choose(r.rows); len(e.Rows) == 0 || !only.MatchString(e.Name) {
 			continue
 		}
-		result := e.Run(rounds, r.Progress)
-		results = append(results, result)
-		err = errors.Join(err, r.print(result))
+		record := e.Run(rounds, r.Progress)
+		if r.JSON {
+			err = errors.Join(err, json.NewEncoder(r.Out).Encode(record))
+			continue
+		}
+		record.Print(r.Out, true)
+		for _, v := range record.Targets {
+			if targets++; !v.Met {
+				missed++
+			}
+		}
 	}
-	if !r.JSON {
-		PrintTargets(r.Out, results)
+	if targets > 0 {
+		fmt.Fprintf(r.Out, "\n%d targets, %d missed\n", targets, missed)
 	}
 	return err
-}
-
-func (r *Run) print(result *Result) error {
-	if r.JSON {
-		return result.JSON(r.Out)
-	}
-	result.Print(r.Out)
-	if r.Remarks != nil {
-		r.Remarks(r.Out, result)
-	}
-	return nil
 }
 
 // Wants reports whether the user wants to see a row, so that a bench need not start a server for

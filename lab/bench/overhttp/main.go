@@ -31,8 +31,8 @@ type plan struct {
 }
 
 var bench = measure.Bench[plan]{
-	Name: "overhttp", Rounds: 7, QuickRounds: 3, Start: start,
-	Full: plan{time.Second, []int{1000}}, Quick: plan{400 * time.Millisecond, []int{1000}},
+	Name: "overhttp", Rounds: 7, Start: start,
+	Plan: plan{time.Second, []int{1000}},
 }
 
 func main() { bench.Main() }
@@ -76,9 +76,9 @@ func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 	for _, n := range p.crowds {
 		e := &measure.Experiment{
 			Name: fmt.Sprintf("%d clients wait for one name at one server", n), Most: 5,
-			Columns: []measure.Column{
-				{Name: "kB a waiter", Format: "%.1f"}, {Name: "drain s", Format: "%.2f"}, {Name: "hand-overs/s", Format: "%.0f"},
-				{Name: "longest ms", Format: "%.1f"}, {Name: "kB a waiter left", Format: "%.1f"},
+			Columns: []string{
+				"kB a waiter", "drain s", "hand-overs/s",
+				"longest ms", "kB a waiter left",
 			},
 		}
 		for _, s := range []struct{ name, url string }{{"Redis", redis}, {"PostgreSQL", postgres}} {

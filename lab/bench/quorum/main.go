@@ -32,8 +32,8 @@ type plan struct {
 }
 
 var bench = measure.Bench[plan]{
-	Name: "quorum", Rounds: 5, QuickRounds: 1, Start: start,
-	Full: plan{6 * time.Second, []int{1, 2, 8, 20, 50}}, Quick: plan{2 * time.Second, []int{1, 8, 50}},
+	Name: "quorum", Rounds: 5, Start: start,
+	Plan: plan{6 * time.Second, []int{1, 2, 8, 20, 50}},
 }
 
 func main() { bench.Main() }
@@ -60,13 +60,13 @@ func start(r *measure.Run, p *plan) (all []*measure.Experiment, err error) {
 		}
 		all = append(all, &measure.Experiment{
 			Name: fmt.Sprintf("three Redis servers, holds of %v, %d contenders", hold, n),
-			Columns: []measure.Column{
-				{Name: "locks/s", Format: "%.0f"}, {Name: "served", Format: "%.0f"}, {Name: "fewest", Format: "%.0f"},
-				{Name: "longest ms", Format: "%.0f"}, {Name: "violations", Format: "%.0f"},
+			Columns: []string{
+				"locks/s", "served", "fewest",
+				"longest ms", "violations",
 			},
 			Base: peer, Ratio: "locks/s",
 			Rows: trial.Rows(peers(addrs), 1, func(c *trial.Peer) (measure.Figures, error) {
-				return c.Compete(n, true, p.trial, 0, hold, nil)
+				return c.Compete(n, p.trial, 0, hold, nil)
 			}),
 			Targets: []measure.Target{
 				{Row: ours, Column: "locks/s", Base: peer, AtLeast: least},

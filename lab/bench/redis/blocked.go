@@ -18,8 +18,8 @@ import (
 func (b *bench) blockedProcs(n int) *measure.Experiment {
 	return &measure.Experiment{
 		Name: fmt.Sprintf("%d processes blocked for %v", n, b.plan.blocked),
-		Columns: []measure.Column{
-			{Name: "cmds/s", Format: "%.1f"}, {Name: "calls/s", Format: "%.1f"}, {Name: "server us/s", Format: "%.0f"},
+		Columns: []string{
+			"cmds/s", "calls/s", "server us/s",
 		},
 		// all commands that clients send
 		Targets: []measure.Target{{Row: ours, Column: "cmds/s", AtMost: 10}, {Row: oursString, Column: "cmds/s", AtMost: 10}},
@@ -43,21 +43,21 @@ func (b *bench) blockedOnce(p *trial.Peer, n int) (f measure.Figures, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	t, err := b.startTroop(p.Name, name, n, true)
+	t, err := p.Waiters(b.rig.addr, name, n)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.end()) }()
+	defer func() { err = errors.Join(err, t.End()) }()
 	time.Sleep(b.plan.settle) // until all processes are waiting
-	before, err := b.rig.cost(t.page)
+	before, err := b.rig.cost(t.Page)
 	held := holder.Load()
 	if err != nil {
 		return nil, err
 	}
 	time.Sleep(b.plan.blocked)
-	after, err := b.rig.cost(t.page)
+	after, err := b.rig.cost(t.Page)
 	sent := after.sent - before.sent + holder.Load() - held
-	_, bad := t.finish()
+	_, bad := t.Finish()
 	seconds := b.plan.blocked.Seconds()
 	return measure.Figures{
 		"cmds/s": float64(sent) / seconds, "calls/s": (after.calls - before.calls) / seconds,

@@ -17,7 +17,7 @@ import (
 func limits(r *rig) []trial.Peer {
 	return []trial.Peer{
 		{Name: limitAlone, In: alone, Open: r.at(openRueidis)},
-		{Name: limitQueue, In: oneDrain | eachDrain | steadily, Open: r.at(openBlpop), Prime: r.primeBlpop},
+		{Name: limitQueue, In: eachDrain | steadily, Open: r.at(openBlpop), Prime: r.primeBlpop},
 		{Name: limitHop, In: oneDrain, Open: r.at(openHop)},
 	}
 }

@@ -15,19 +15,12 @@ import (
 )
 
 var benchmark = measure.Bench[plan]{
-	Name: "redis", Rounds: 5, QuickRounds: 1,
-	Full: plan{
+	Name: "redis", Rounds: 5,
+	Plan: plan{
 		trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 		blocked: 10 * time.Second, settle: 2 * time.Second,
-		goroutines: []int{16, 64, 256}, waiters: []int{2, 16, 64, 256}, workers: []int{16}, processes: []int{2, 16},
-		blockers: 50, readers: 1000, holds: 10_000, ttls: []time.Duration{3 * time.Second, 30 * time.Second}, watched: 30 * time.Second,
-	},
-	// Quick measures little, and only checks that every part of the benchmark works.
-	Quick: plan{
-		trial: 100 * time.Millisecond, queued: 120 * time.Millisecond, steady: 200 * time.Millisecond, grace: time.Second,
-		blocked: time.Second, settle: 500 * time.Millisecond,
-		goroutines: []int{64}, waiters: []int{16}, workers: []int{4}, processes: []int{4}, blockers: 10, readers: 100,
-		holds: 1000, ttls: []time.Duration{3 * time.Second}, watched: 3 * time.Second,
+		goroutines: []int{16, 64, 256}, waiters: []int{16, 64, 256}, processes: []int{16},
+		blockers: 50, holds: 10_000, ttl: 30 * time.Second, watched: 30 * time.Second,
 	},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		b := &bench{plan: *p}
@@ -44,6 +37,12 @@ func main() {
 	benchmark.Main()
 }
 
+// obey is the function of a process of a trial.
+var obey = trial.Obey(func(addr string) ([]trial.Peer, error) {
+	r, err := connect(addr)
+	return peers(r), err
+})
+
 func (b *bench) experiments() (all []*measure.Experiment) {
 	for _, awake := range []bool{false, true} {
 		all = append(all, b.pinned(awake))
@@ -55,16 +54,9 @@ func (b *bench) experiments() (all []*measure.Experiment) {
 		for _, n := range b.plan.waiters {
 			all = append(all, b.drain(n, ownClients))
 		}
-		for _, n := range b.plan.workers {
-			all = append(all, b.steady(n, ownClients))
-		}
 	}
 	for _, n := range b.plan.processes {
 		all = append(all, b.procs(n))
 	}
-	all = append(all, b.permits(), b.slotQueue(64), b.readers(b.plan.readers), b.blockedProcs(b.plan.blockers))
-	for _, ttl := range b.plan.ttls {
-		all = append(all, b.renewals(b.plan.holds, ttl, b.plan.watched))
-	}
-	return all
+	return append(all, b.permits(), b.blockedProcs(b.plan.blockers), b.renewals(b.plan.holds, b.plan.ttl, b.plan.watched))
 }

@@ -27,7 +27,7 @@ const (
 	eachDrain                          // the drain experiments in which each waiter has its own client
 	steadily                           // the experiments in which workers lock and unlock for a fixed time
 	blocked                            // many processes that only wait
-	allOfThem = alone | oneDrain | eachDrain | steadily | blocked
+	manyKinds = alone | eachDrain | steadily | blocked
 )
 
 // A peer opens a client for a site.
@@ -38,16 +38,15 @@ func (r *rig) at(f open) func(sent *trial.Counter) (*trial.Client, error) {
 	return func(sent *trial.Counter) (*trial.Client, error) { return f(site{r.addr, sent}) }
 }
 
-// libraries returns the other libraries, used as their documentation shows. A library that polls
-// has a row with its default delay. For redsync there is another row with a shorter delay.
+// libraries returns the other libraries, used as their documentation shows. redsync polls with its
+// default delay.
 func libraries(r *rig) []trial.Peer {
 	return []trial.Peer{
-		{Name: "redsync", In: allOfThem, Open: r.at(openRedsync())},
-		{Name: "redsync-10ms", In: oneDrain | eachDrain | steadily, Open: r.at(openRedsync(redsync.WithRetryDelay(10 * time.Millisecond)))},
-		{Name: "redislock-lin10", In: allOfThem, Open: r.at(openRedislock)},
-		{Name: "rueidislock-3key", In: allOfThem, Open: r.at(openRueidislock(2, false))}, // the default: 2 of 3 keys
-		{Name: "rueidislock-1key", In: allOfThem, Open: r.at(openRueidislock(1, false))},
-		{Name: "rueidislock-1key-noloop", In: allOfThem, Open: r.at(openRueidislock(1, true))}, // as its README shows
+		{Name: "redsync", In: manyKinds, Open: r.at(openRedsync)},
+		{Name: "redislock-lin10", In: manyKinds, Open: r.at(openRedislock)},
+		{Name: "rueidislock-3key", In: manyKinds, Open: r.at(openRueidislock(2, false))}, // the default: 2 of 3 keys
+		{Name: "rueidislock-1key", In: manyKinds, Open: r.at(openRueidislock(1, false))},
+		{Name: "rueidislock-1key-noloop", In: oneDrain, Open: r.at(openRueidislock(1, true))}, // as its README shows
 	}
 }
 
@@ -55,20 +54,17 @@ func (s site) goRedis() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial})
 }
 
-func openRedsync(more ...redsync.Option) open {
+func openRedsync(s site) (*trial.Client, error) {
 	const forever = 1 << 30 // number of tries; the context bounds the wait
-	options := append([]redsync.Option{redsync.WithExpiry(trial.TTL), redsync.WithTries(forever)}, more...)
-	return func(s site) (*trial.Client, error) {
-		c := s.goRedis()
-		rs := redsync.New(goredis.NewPool(c))
-		return trial.NewClient(c.Close, func(ctx context.Context, name string) (func() error, error) {
-			m := rs.NewMutex(name, options...)
-			if err := m.LockContext(ctx); err != nil {
-				return nil, err
-			}
-			return func() error { _, err := m.UnlockContext(context.Background()); return err }, nil
-		}), nil
-	}
+	c := s.goRedis()
+	rs := redsync.New(goredis.NewPool(c))
+	return trial.NewClient(c.Close, func(ctx context.Context, name string) (func() error, error) {
+		m := rs.NewMutex(name, redsync.WithExpiry(trial.TTL), redsync.WithTries(forever))
+		if err := m.LockContext(ctx); err != nil {
+			return nil, err
+		}
+		return func() error { _, err := m.UnlockContext(context.Background()); return err }, nil
+	}), nil
 }
 
 func openRedislock(s site) (*trial.Client, error) {
@@ -99,19 +95,15 @@ func openRueidislock(majority int32, noLoop bool) open {
 	}
 }
 
-// oneConnection opens the client of the simplest correct lock, over one pipelined connection.
-func (s site) oneConnection() (rueidis.Client, error) {
-	option := s.rueidis()
-	option.PipelineMultiplex = -1
-	return rueidis.NewClient(option)
-}
-
 var compareAndDelete = rueidis.NewLuaScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-// openRueidis opens the simplest correct lock: SET NX PX, and compare-and-delete. It does not wait.
+// openRueidis opens the simplest correct lock: SET NX PX, and compare-and-delete, over one pipelined
+// connection. It does not wait.
 func openRueidis(s site) (*trial.Client, error) {
-	c, err := s.oneConnection()
+	option := s.rueidis()
+	option.PipelineMultiplex = -1
+	c, err := rueidis.NewClient(option)
 	if err != nil {
 		return nil, err
 	}
@@ -127,45 +119,31 @@ func openRueidis(s site) (*trial.Client, error) {
 }
 
 // Several variants of padlock are measured, and each variant has its own row. A lock is PHP's
-// sorted set or a plain string, with or without fences. Some rows use the store directly, without
-// package padlock.
+// sorted set or a plain string, with or without fences. The rows without fences show what fences
+// cost. They are only in the tables of an uncontended lock.
 const (
 	ours              = "padlock"
 	oursNoFence       = "padlock-nofence"
 	oursString        = "padlock-string"
 	oursStringNoFence = "padlock-string-nofence"
-	byDriver          = "/driver"
 )
 
-// padlocks returns the rows of padlock. The rows without fences show what fences cost. They are
-// only in the tables of an uncontended lock.
-func padlocks(r *rig) (rows []trial.Peer) {
-	for _, kind := range []struct {
-		name       string
-		everywhere bool
-		options    []redisstore.Option
-	}{
-		{oursStringNoFence, false, []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
-		{oursString, true, []redisstore.Option{redisstore.PlainStrings()}},
-		{oursNoFence, false, []redisstore.Option{redisstore.NoFences()}},
-		{ours, true, nil},
-	} {
-		row := func(suffix string, in trial.Tables, client func(*redisstore.Store) *trial.Client) {
-			if !kind.everywhere {
-				in &= alone
+func padlocks(r *rig) []trial.Peer {
+	row := func(name string, in trial.Tables, options ...redisstore.Option) trial.Peer {
+		return trial.Peer{Name: name, In: in, Open: r.at(func(s site) (*trial.Client, error) {
+			store, err := s.store(options...)
+			if err != nil {
+				return nil, err
 			}
-			rows = append(rows, trial.Peer{Name: kind.name + suffix, In: in, Open: r.at(func(s site) (*trial.Client, error) {
-				store, err := s.store(kind.options...)
-				if err != nil {
-					return nil, err
-				}
-				return client(store), nil
-			})})
-		}
-		row(byDriver, alone|oneDrain|eachDrain, func(s *redisstore.Store) *trial.Client { return trial.Driver(s) })
-		row("", allOfThem, func(s *redisstore.Store) *trial.Client { return trial.Face(s) })
+			return trial.Face(store), nil
+		})}
 	}
-	return rows
+	return []trial.Peer{
+		row(oursStringNoFence, alone, redisstore.PlainStrings(), redisstore.NoFences()),
+		row(oursString, manyKinds|oneDrain, redisstore.PlainStrings()),
+		row(oursNoFence, alone, redisstore.NoFences()),
+		row(ours, manyKinds|oneDrain),
+	}
 }
 
 // store opens padlock's store.

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 var tiny = plan{
 	trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 10 * time.Second,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
-	goroutines: []int{4}, waiters: []int{3}, workers: []int{3}, processes: []int{3}, blockers: 3, readers: 20,
-	holds: 50, ttls: []time.Duration{3 * time.Second}, watched: 2500 * time.Millisecond,
+	goroutines: []int{4}, waiters: []int{3}, processes: []int{3}, blockers: 3,
+	holds: 50, ttl: 3 * time.Second, watched: 2500 * time.Millisecond,
 }
 
 func newBench(t *testing.T) *bench {
@@ -43,7 +43,7 @@ func newBench(t *testing.T) *bench {
 
 // These figures may be zero or missing in such short trials: a poller may never hand over, and the
 // runtime may not have measured any CPU time.
-var mayLack = regexp.MustCompile(`^hand p|^other|^client us|^server us|^cpu us`)
+var mayLack = regexp.MustCompile(`^hand p|^other|^client us|^server us|^×`)
 
 // strands are peers that are known to leave a waiter behind sometimes;
 // docs/internals/performance.md explains why.
@@ -67,19 +67,19 @@ func TestEveryRowHasFigures(t *testing.T) {
 				t.Log("a row got no turn in a round as short as this, or a short lease has ended: run again")
 				r = e.Run(1, io.Discard)
 			}
-			for _, row := range e.Rows {
-				switch err := r.Errors[row.Name]; {
-				case err == nil:
-					checkRow(t, r, row.Name)
-				case strands.MatchString(row.Name):
-					t.Logf("%s, as it is known to: %v", row.Name, err)
+			for _, row := range r.Rows {
+				switch err, failed := r.Errors[row]; {
+				case !failed:
+					checkRow(t, r, row)
+				case strands.MatchString(row):
+					t.Logf("%s, as it is known to: %v", row, err)
 				default:
-					t.Errorf("%s: %v", row.Name, err)
+					t.Errorf("%s: %v", row, err)
 				}
 			}
-			for _, target := range e.Targets {
-				if v := r.Value(target); !measured(v) && !mayLack.MatchString(target.Column) {
-					t.Errorf("the figure of target %+v is %v", target, v)
+			for _, v := range r.Targets {
+				if v.Value == nil && !mayLack.MatchString(v.Column) {
+					t.Errorf("target %v has no figure", v)
 				}
 			}
 		})
@@ -89,13 +89,13 @@ func TestEveryRowHasFigures(t *testing.T) {
 // complete says whether every row that ended without an error has its figures. The leases of the
 // experiment with renewals are so short that a machine that stands still for two seconds ends them.
 // So its rows are complete only without an error.
-func complete(r *measure.Result) bool {
-	if strings.Contains(r.Experiment.Name, "holds with a TTL") && len(r.Errors) > 0 {
+func complete(r *measure.Record) bool {
+	if strings.Contains(r.Name, "holds with a TTL") && len(r.Errors) > 0 {
 		return false
 	}
-	for _, row := range r.Experiment.Rows {
-		for _, c := range r.Experiment.Columns {
-			if r.Errors[row.Name] == nil && !measured(r.Median(row.Name, c.Name)) && !mayLack.MatchString(c.Name) {
+	for _, row := range r.Rows {
+		for _, c := range r.Columns {
+			if _, failed := r.Errors[row]; !failed && !measured(r.Median(row, c)) && !mayLack.MatchString(c) {
 				return false
 			}
 		}
@@ -103,18 +103,18 @@ func complete(r *measure.Result) bool {
 	return true
 }
 
-func checkRow(t *testing.T, r *measure.Result, row string) {
-	for _, c := range r.Experiment.Columns {
-		v := r.Median(row, c.Name)
+func checkRow(t *testing.T, r *measure.Record, row string) {
+	for _, c := range r.Columns {
+		v := r.Median(row, c)
 		if !measured(v) && starves.MatchString(row) {
-			t.Logf("%s got no turn: %s is %v", row, c.Name, v)
+			t.Logf("%s got no turn: %s is %v", row, c, v)
 			continue
 		}
-		if !measured(v) && !mayLack.MatchString(c.Name) {
-			t.Errorf("%s: %s is %v", row, c.Name, v)
+		if !measured(v) && !mayLack.MatchString(c) {
+			t.Errorf("%s: %s is %v", row, c, v)
 		}
-		if v != 0 && (c.Name == "violations" || c.Name == "stranded" && !strands.MatchString(row)) {
-			t.Errorf("%s: %v %s", row, v, c.Name)
+		if v != 0 && (c == "violations" || c == "stranded" && !strands.MatchString(row)) {
+			t.Errorf("%s: %v %s", row, v, c)
 		}
 	}
 	if v := r.Median(row, "cmds"); v == 0 {
@@ -132,10 +132,7 @@ func TestOnlyRowsAndJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got struct {
-		Name   string
-		Trials map[string][]measure.Figures
-	}
+	var got measure.Record
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

@@ -18,9 +18,9 @@ import (
 func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment {
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("%d holds with a TTL of %v", n, ttl),
-		Columns: []measure.Column{
-			{Name: "renewals", Format: "%.0f"}, {Name: "client us", Format: "%.1f"}, {Name: "server us", Format: "%.1f"},
-			{Name: "cmds", Format: "%.2f"}, {Name: "calls", Format: "%.2f"},
+		Columns: []string{
+			"renewals", "client us", "server us",
+			"cmds", "calls",
 		},
 		Most: 1, // the figures are means over the time
 	}

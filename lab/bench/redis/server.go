@@ -24,7 +24,10 @@ type rig struct {
 
 // newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
 func newRig(t testing.TB) (*rig, error) {
-	addr := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
+	return connect(server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr())
+}
+
+func connect(addr string) (*rig, error) {
 	admin, err := site{addr, new(trial.Counter)}.resp()
 	return &rig{addr, admin}, err
 }

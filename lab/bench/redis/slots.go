@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/lab/bench/measure"
@@ -22,7 +20,7 @@ func (b *bench) permits() *measure.Experiment {
 	const one, slot, three = "one name", "one permit of 4", "three names"
 	e := &measure.Experiment{
 		Name:    "permits and several names",
-		Columns: []measure.Column{{Name: "us/op", Format: "%.0f"}, {Name: "cmds", Format: "%.2f"}, {Name: "server us", Format: "%.1f"}},
+		Columns: []string{"us/op", "cmds", "server us"},
 		Base:    one, Ratio: "us/op",
 		Targets: []measure.Target{
 			{Row: slot, Column: "us/op", Base: one, AtMost: 1.3},
@@ -79,85 +77,4 @@ func (b *bench) openLocker(opts ...redisstore.Option) (*padlock.Locker, *trial.P
 	p := new(trial.Page)
 	l, err := site{b.rig.addr, &p.Sent[0]}.locker(opts...)
 	return l, p, err
-}
-
-// slotQueue lets callers take one of four permits, each for 5 ms. With 64 callers, the shortest
-// possible time is 80 ms.
-func (b *bench) slotQueue(callers int) *measure.Experiment {
-	const one, each, first = "one client for all", "a client for each", "a client for each, its first wait"
-	e := &measure.Experiment{
-		Name:    fmt.Sprintf("%d waiters for 4 permits", callers),
-		Columns: []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "cmds", Format: "%.2f"}},
-	}
-	for name, clients := range map[string]int{one: 1, each: callers, first: callers} {
-		e.Rows = append(e.Rows, measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.queueForSlots(callers, clients, name != first) }})
-		if name != first { // no target for the first wait, because it includes the time to connect
-			e.Targets = append(e.Targets, measure.Target{Row: name, Column: "total_ms", AtMost: 1.3 * 5 * float64(callers) / 4})
-		}
-	}
-	return e
-}
-
-// queueForSlots measures one round. If waitBefore is true, each client waits for another lock
-// before the measurement begins. In its first wait, a client makes the connection for its
-// notifications.
-func (b *bench) queueForSlots(callers, clients int, waitBefore bool) (f measure.Figures, err error) {
-	var lockers []*padlock.Locker
-	defer func() {
-		for _, l := range lockers {
-			err = errors.Join(err, l.Close(context.Background()))
-		}
-	}()
-	var pages []*trial.Page
-	for range clients {
-		l, p, err := b.openLocker()
-		if err != nil {
-			return nil, err
-		}
-		if err := l.Do(context.Background(), "bench:warm", func(context.Context) error { return nil }); err != nil {
-			return nil, err
-		}
-		lockers, pages = append(lockers, l), append(pages, p)
-	}
-	if waitBefore {
-		if err := waitOnce(lockers); err != nil {
-			return nil, err
-		}
-	}
-	before := sentBy(pages)
-	start := time.Now()
-	err = trial.Together(callers, func(i int) error {
-		ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
-		defer cancel()
-		return lockers[i%clients].Do(ctx, "bench:gpu", func(context.Context) error {
-			time.Sleep(5 * time.Millisecond)
-			return nil
-		}, padlock.Slots(4))
-	})
-	took := time.Since(start)
-	return measure.Figures{
-		"total_ms": measure.Millis(took), "cmds": float64(sentBy(pages)-before) / float64(callers),
-	}, err
-}
-
-// sentBy returns the number of commands that the clients have sent.
-func sentBy(pages []*trial.Page) (n int64) {
-	for _, p := range pages {
-		n += p.Sent[0].Load()
-	}
-	return n
-}
-
-// waitOnce makes each Locker wait for a lock, until all of them have had it.
-func waitOnce(lockers []*padlock.Locker) error {
-	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
-	defer cancel()
-	lock, err := lockers[0].TryAcquire(ctx, "bench:first")
-	if err != nil {
-		return err
-	}
-	time.AfterFunc(100*time.Millisecond, func() { lock.Release() }) // all of them wait by then, usually
-	return trial.Together(len(lockers), func(i int) error {
-		return lockers[i].Do(ctx, "bench:first", func(context.Context) error { return nil })
-	})
 }

@@ -15,21 +15,19 @@ import (
 type plan struct {
 	trial   time.Duration // for uncontended
 	queued  time.Duration // how long waiters wait before a drain begins
-	steady  time.Duration // for steady and procs
+	steady  time.Duration // for procs
 	grace   time.Duration // how long after the end of a trial a worker may still wait before it counts as stranded
 	blocked time.Duration
 	settle  time.Duration // how long blocked processes wait before they are measured
 
 	goroutines []int // for uncontended
 	waiters    []int // for drain
-	workers    []int // for steady
 	processes  []int // for procs
 	blockers   int
-	readers    int // of one process
 
 	holds   int
-	ttls    []time.Duration // TTLs of the holds to be renewed
-	watched time.Duration   // how long the renewals are measured
+	ttl     time.Duration // of the holds to be renewed
+	watched time.Duration // how long the renewals are measured
 }
 
 // bench is one run of the benchmark.
@@ -54,55 +52,50 @@ func (b *bench) rows(in trial.Tables, f func(p *trial.Peer) (measure.Figures, er
 	})
 }
 
-var costColumns = []measure.Column{
-	{Name: "cmds", Format: "%.2f"},      // commands sent by clients, per operation
-	{Name: "calls", Format: "%.2f"},     // commands run by the server, including those in scripts
-	{Name: "client us", Format: "%.1f"}, // CPU time per operation
-	{Name: "server us", Format: "%.1f"},
+var costColumns = []string{
+	"cmds",      // commands sent by clients, per operation
+	"calls",     // commands run by the server, including those in scripts
+	"client us", // CPU time per operation
+	"server us",
 }
 
 // uncontended makes n goroutines of one process lock and unlock different names.
 func (b *bench) uncontended(n int) *measure.Experiment {
 	e := &measure.Experiment{
-		Name: fmt.Sprintf("uncontended, %d goroutines", n),
-		Columns: append([]measure.Column{
-			{Name: "ops/s", Format: "%.0f"}, {Name: "p50 us", Format: "%.0f"}, {Name: "p99 us", Format: "%.0f"},
-		}, costColumns...),
-		Base: limitAlone, Ratio: "ops/s",
+		Name:    fmt.Sprintf("uncontended, %d goroutines", n),
+		Columns: append([]string{"ops/s", "p50 us", "p99 us"}, costColumns...),
+		Base:    limitAlone, Ratio: "ops/s",
 		Rows: b.rows(alone, func(p *trial.Peer) (measure.Figures, error) { return p.Pairs(n, b.plan.trial, b.rig.meter) }),
 	}
 	share := func(row string, atLeast float64) {
 		e.Targets = append(e.Targets, measure.Target{Row: row, Column: "ops/s", Base: limitAlone, AtLeast: atLeast})
 	}
 	if n == 64 {
-		share(oursStringNoFence+byDriver, 0.9)
 		share(oursStringNoFence, 0.75)
-		share(oursString+byDriver, 0.7)
 		share(oursString, 0.7)
-		share(ours+byDriver, 0.6)
 		share(ours, 0.6)
 	}
 	return e
 }
 
-var drainColumns = append([]measure.Column{
-	{Name: "total_ms", Format: "%.2f"}, // from the first release to the last acquire
-	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
-	{Name: "max/mean wait", Format: "%.2f"}, // 2 if waiters are served in order of arrival: the mean wait is then half of the longest wait
-	{Name: "violations", Format: "%.0f"},
+var drainColumns = append([]string{
+	"total_ms", // from the first release to the last acquire
+	"hand p50 us", "hand p99 us",
+	"max/mean wait", // 2 if waiters are served in order of arrival: the mean wait is then half of the longest wait
+	"violations",
 }, costColumns...)
 
 // drain makes n waiters wait for a held name. Then the holder releases the name, and each waiter
 // takes it once.
 func (b *bench) drain(n int, ownClients bool) *measure.Experiment {
-	in, base, how := oneDrain, limitHop, "one client for all"
+	in, base, how, clients := oneDrain, limitHop, "one client for all", 1
 	if ownClients {
-		in, base, how = eachDrain, limitQueue, "a client each"
+		in, base, how, clients = eachDrain, limitQueue, "a client each", n
 	}
 	e := &measure.Experiment{
 		Name: fmt.Sprintf("drain, %s, %d waiters", how, n), Columns: drainColumns, Base: base, Ratio: "total_ms",
 		Rows: b.rows(in, func(p *trial.Peer) (measure.Figures, error) {
-			return p.Drain(n, ownClients, b.plan.queued, b.rig.meter)
+			return p.Drain(n, clients, b.plan.queued, b.rig.meter)
 		}),
 	}
 	most := func(row, column, base string, atMost float64) {
@@ -123,16 +116,19 @@ func (b *bench) drain(n int, ownClients bool) *measure.Experiment {
 
 var workColumns = append(slices.Clone(trial.CompeteColumns), costColumns...)
 
-// steady makes n goroutines of this process lock and unlock one name repeatedly.
-func (b *bench) steady(n int, ownClients bool) *measure.Experiment {
-	how := "one client for all"
-	if ownClients {
-		how = "a client each"
-	}
-	return &measure.Experiment{
-		Name: fmt.Sprintf("steady, %s, %d workers", how, n), Columns: workColumns, Base: limitQueue, Ratio: "hand-offs/s",
+// procs makes n processes lock and unlock one name repeatedly.
+func (b *bench) procs(n int) *measure.Experiment {
+	e := &measure.Experiment{
+		Name:    fmt.Sprintf("procs, %d processes", n),
+		Columns: workColumns, Base: limitQueue, Ratio: "hand-offs/s",
 		Rows: b.rows(steadily, func(p *trial.Peer) (measure.Figures, error) {
-			return p.Compete(n, ownClients, b.plan.steady, b.plan.grace, 0, b.rig.meter)
+			return p.Contest(b.rig.addr, n, b.plan.steady, b.plan.grace, b.rig.meter)
 		}),
 	}
+	for _, row := range []string{ours, oursString} {
+		e.Targets = append(e.Targets,
+			measure.Target{Row: row, Column: "hand-offs/s", Base: limitQueue, AtLeast: 0.5},
+			measure.Target{Row: row, Column: "Jain", AtLeast: 0.99})
+	}
+	return e
 }

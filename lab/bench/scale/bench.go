@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
 // plan says how much is measured.
@@ -34,12 +32,4 @@ type bench struct {
 // report writes to progress what the benchmark is doing.
 func (b *bench) report(engine, format string, values ...any) {
 	fmt.Fprintf(b.progress, "%s %s: %s\n", time.Now().Format("15:04:05"), engine, fmt.Sprintf(format, values...))
-}
-
-// columns makes columns that have the same format.
-func columns(format string, names ...string) (all []measure.Column) {
-	for _, name := range names {
-		all = append(all, measure.Column{Name: name, Format: format})
-	}
-	return all
 }

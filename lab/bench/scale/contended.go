@@ -52,9 +52,8 @@ func (all processes) close() error {
 // waiting measures what it costs when processes wait for a name that nobody releases.
 func (b *bench) waiting() *measure.Experiment {
 	e := &measure.Experiment{
-		Name: fmt.Sprintf("%d processes wait for one name", b.plan.processes),
-		Columns: append(columns("%.1f", "connections each", "server KiB each", "client KiB each"),
-			columns("%.2f", "requests/s", "server ms/s")...),
+		Name:    fmt.Sprintf("%d processes wait for one name", b.plan.processes),
+		Columns: []string{"connections each", "server KiB each", "client KiB each", "requests/s", "server ms/s"},
 	}
 	for _, x := range engines {
 		if x.name != unsavedRow {
@@ -154,14 +153,13 @@ func (b *bench) freeNames() *measure.Experiment {
 func (b *bench) throughput(name string, shared bool) *measure.Experiment {
 	e := &measure.Experiment{
 		Name:    name,
-		Columns: columns("%.0f", "locks/s", "server us", "node us", "limit/s", "max/min"),
+		Columns: []string{"locks/s", "server us", "node us", "limit/s", "max/min"},
 		Base:    redisRow, Ratio: "limit/s",
 		Targets: []measure.Target{
 			{Row: clusterRow, Column: "limit/s", Base: redisRow, AtLeast: 2.4},
 			{Row: busyNodeRow, Column: "limit/s", Base: redisRow, AtLeast: 2.4},
 		},
 	}
-	e.Columns[len(e.Columns)-1].Format = "%.2f"
 	for _, x := range []engine{engines[0], {name: clusterRow, start: startCluster}, {name: busyNodeRow, start: startBusyNode}} {
 		e.Rows = append(e.Rows, measure.Row{Name: x.name, Run: func() (measure.Figures, error) { return b.handOver(x, shared) }})
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
@@ -22,16 +21,17 @@ func (b *bench) experiments() []*measure.Experiment {
 		}
 		return all
 	}
-	memory := &measure.Experiment{Name: "bytes of a hold, and of a name that was given back", Rows: rows(), Columns: columns("%.0f",
-		"holds", held+": client heap", held+": client RSS", held+": server data", held+": server RSS",
-		free+": client heap", free+": server data", free+": server RSS")}
-	renewals := &measure.Experiment{Name: "taking, renewing and giving back", Rows: rows(), Columns: slices.Concat(
-		columns("%.0f", "holds", "TTL s"), columns("%.1f", "take s", "give back s"),
-		columns("%.0f", "takes/s", "renewals/s", "requests/s"), columns("%.1f", "client us", "server us"),
-		columns("%.0f", "client carries", "server carries", "lost"))}
-	restart := &measure.Experiment{Name: "a restart of the server", Rows: rows(), Columns: slices.Concat(
-		columns("%.1f", "away s", "settled after s"),
-		columns("%.0f", "kept", "lost by it", "requests/s before", "requests/s busiest"))}
+	memory := &measure.Experiment{Name: "bytes of a hold, and of a name that was given back", Rows: rows(), Columns: []string{
+		"holds", held + ": client heap", held + ": client RSS", held + ": server data", held + ": server RSS",
+		free + ": client heap", free + ": server data", free + ": server RSS",
+	}}
+	renewals := &measure.Experiment{Name: "taking, renewing and giving back", Rows: rows(), Columns: []string{
+		"holds", "TTL s", "take s", "give back s", "takes/s", "renewals/s", "requests/s", "client us", "server us",
+		"client carries", "server carries", "lost",
+	}}
+	restart := &measure.Experiment{Name: "a restart of the server", Rows: rows(), Columns: []string{
+		"away s", "settled after s", "kept", "lost by it", "requests/s before", "requests/s busiest",
+	}}
 	for _, e := range engines {
 		renewals.Targets = append(renewals.Targets, measure.Target{Row: e.name, Column: "lost", AtMost: 0})
 		if e.keeps {

@@ -16,7 +16,7 @@ import (
 // One round is enough, because each figure is a mean over many holds or over several seconds.
 var benchmark = measure.Bench[plan]{
 	Name: "scale", Rounds: 1,
-	Full: plan{
+	Plan: plan{
 		holds: 1_000_000, ttl: defaultTTL,
 		processes: 100, waited: 10 * time.Second,
 		lockers: 8, names: 48, trial: 5 * time.Second, patience: 5 * time.Minute,
@@ -27,7 +27,7 @@ var benchmark = measure.Bench[plan]{
 }
 
 func main() {
-	p := &benchmark.Full
+	p := &benchmark.Plan
 	flag.IntVar(&p.holds, "holds", p.holds, "holds on Redis; other servers have a tenth of them")
 	flag.DurationVar(&p.ttl, "ttl", p.ttl, "length of the leases")
 	benchmark.Main()

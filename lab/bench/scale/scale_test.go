@@ -33,8 +33,8 @@ func TestHolds(t *testing.T) {
 			}
 			for _, x := range (&bench{plan: tiny, progress: io.Discard}).experiments()[:3] {
 				for _, c := range x.Columns {
-					if _, ok := f[c.Name]; !ok && !(e.name == advisoryRow && mayLack(c.Name)) {
-						t.Errorf("there is no figure for %q", c.Name)
+					if _, ok := f[c]; !ok && !(e.name == advisoryRow && mayLack(c)) {
+						t.Errorf("there is no figure for %q", c)
 					}
 				}
 			}

@@ -8,9 +8,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,9 +26,8 @@ type plan struct {
 
 var benchmark = measure.Bench[plan]{
 	Name: "session", Rounds: 5,
-	Full: plan{requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32},
+	Plan: plan{requests: 100, work: 25 * time.Millisecond, spread: time.Second, logouts: 20, readers: 5, workers: 32},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
-		r.Remarks = printKept
 		b := &bench{plan: *p}
 		var failed error
 		err := r.Try(func(t testing.TB) { b.stacks, failed = startStacks(t, r.Wants, p.workers) })
@@ -40,25 +36,3 @@ var benchmark = measure.Bench[plan]{
 }
 
 func main() { benchmark.Main() }
-
-// printKept prints the counts of every round. A median would hide a round in which writes were
-// lost.
-func printKept(out io.Writer, r *measure.Result) {
-	fmt.Fprintf(out, "\nround by round:\n\n")
-	for _, row := range r.Experiment.Rows {
-		var parts []string
-		for _, c := range r.Experiment.Columns {
-			if !strings.HasSuffix(c.Name, "kept") {
-				continue
-			}
-			var rounds []string
-			for _, f := range r.Trials[row.Name] {
-				if n, ok := f[c.Name]; ok {
-					rounds = append(rounds, fmt.Sprint(n))
-				}
-			}
-			parts = append(parts, c.Name+" "+strings.Join(rounds, ","))
-		}
-		fmt.Fprintf(out, "  %s: %s\n", row.Name, strings.Join(parts, "; "))
-	}
-}

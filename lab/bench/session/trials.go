@@ -52,18 +52,18 @@ func (s *stack) client(ctx context.Context, n int) (*load.Client, error) {
 func (b *bench) experiments() []*measure.Experiment {
 	set := &measure.Experiment{
 		Name: fmt.Sprintf("%d requests of one visitor, each sets a key of its own", b.plan.requests),
-		Columns: []measure.Column{
-			{Name: "kept", Format: "%.0f"}, {Name: "ms", Format: "%.0f"}, {Name: "more ms", Format: "%.0f"}, {Name: "x work", Format: "%.3f"},
-			{Name: "no work: kept", Format: "%.0f"}, {Name: "no work: ms", Format: "%.0f"},
-			{Name: "spread: kept", Format: "%.0f"}, {Name: "spread: ms", Format: "%.0f"},
+		Columns: []string{
+			"kept", "ms", "more ms", "x work",
+			"no work: kept", "no work: ms",
+			"spread: kept", "spread: ms",
 		},
 	}
 	other := &measure.Experiment{
 		Name: "counters, logouts, readers",
-		Columns: []measure.Column{
-			{Name: "Put(Get+1) kept", Format: "%.0f"}, {Name: "refused", Format: "%.0f"}, {Name: "Incr kept", Format: "%.0f"},
-			{Name: "logouts kept", Format: "%.0f"}, {Name: "slow reader: kept", Format: "%.0f"},
-			{Name: "readers ms", Format: "%.0f"}, {Name: "x none", Format: "%.2f"},
+		Columns: []string{
+			"Put(Get+1) kept", "refused", "Incr kept",
+			"logouts kept", "slow reader: kept",
+			"readers ms", "x none",
 		},
 	}
 	for _, s := range b.stacks {

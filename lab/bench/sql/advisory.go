@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/pgadvisory"
@@ -45,7 +42,6 @@ func (b *bench) advisory() *measure.Experiment {
 	return b.pair("pair, advisory locks", []trial.Peer{
 		raw(advisoryPair, try), store(noFence, pgadvisory.NoFences()),
 		raw(advisoryUpsert, try, "INSERT INTO bare_fences AS t VALUES ($1, 1)"+upsert),
-		raw("try with upsert, and unlock", "INSERT INTO bare_fences AS t SELECT $1, 1 WHERE pg_try_advisory_lock($1)"+upsert),
 		store(withFence),
 	}, measure.Target{Row: noFence, Base: advisoryPair, AtMost: 1.3},
 		measure.Target{Row: withFence, Base: advisoryUpsert, AtMost: 1.3}, measure.Target{Row: withFence, Base: advisoryPair, AtMost: 2})
@@ -78,35 +74,4 @@ func (b *bench) pgadvisory(opts ...pgadvisory.Option) (*pgadvisory.Store, error)
 		return nil, err
 	}
 	return pgadvisory.Open(context.Background(), config, opts...)
-}
-
-// manyHolds counts the connections that pgadvisory uses to hold many locks at once while nobody
-// waits for them.
-func (b *bench) manyHolds() *measure.Experiment {
-	name := fmt.Sprintf("pgadvisory, %d holds", b.plan.holds)
-	return &measure.Experiment{
-		Name:    "many advisory locks",
-		Columns: []measure.Column{{Name: "connections", Format: "%.0f"}, {Name: "us", Format: "%.1f"}},
-		Rows:    []measure.Row{{Name: name, Run: b.hold}},
-		Targets: []measure.Target{{Row: name, Column: "connections", AtMost: 4}},
-	}
-}
-
-func (b *bench) hold() (f measure.Figures, err error) {
-	s, err := b.pgadvisory()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	start := time.Now()
-	for i := range b.plan.holds {
-		r := driver.Request{Name: "hold" + strconv.Itoa(i), Token: "token" + strconv.Itoa(i), TTL: time.Minute}
-		if _, err := s.Acquire(context.Background(), r); err != nil {
-			return nil, err
-		}
-	}
-	us := float64(time.Since(start).Microseconds()) / float64(b.plan.holds)
-	var n float64
-	err = b.admin.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'padlock %'").Scan(&n)
-	return measure.Figures{"connections": n, "us": us}, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
+	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 )
@@ -106,6 +107,17 @@ func (b *bench) process(e sqlstore.Engine, push bool) (*process, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &process{db, s, padlock.New(s)}, nil
+}
+
+// client makes a process a party of a trial.
+func (p *process) client() *trial.Client {
+	return trial.NewClient(p.close, func(ctx context.Context, name string) (func() error, error) {
+		lock, err := p.locker.Acquire(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return func() error { return lock.Release() }, nil
+	})
 }
 
 func (p *process) close() error {

@@ -18,18 +18,13 @@ type plan struct {
 	trial   time.Duration // how long a trial of pairs takes
 	waiters int           // waiters of a drain
 	queued  time.Duration // how long waiters wait before the drain starts
-	many    int           // number of processes that wait
-	section time.Duration // how long each of the many processes holds the lock
-	watched time.Duration
-	holds   int           // advisory locks that are held at once
 	renewed []int         // numbers of leases that one process renews
 	lease   time.Duration // the TTL of these leases
 }
 
 var benchmark = measure.Bench[plan]{
-	Name: "sql", Rounds: 5, QuickRounds: 1,
-	Full:  plan{time.Second, 64, time.Second, 50, 2 * time.Second, 30 * time.Second, 1000, []int{1000, 10000}, 30 * time.Second},
-	Quick: plan{300 * time.Millisecond, 16, 500 * time.Millisecond, 10, 500 * time.Millisecond, 3 * time.Second, 100, []int{1000}, 6 * time.Second},
+	Name: "sql", Rounds: 5,
+	Plan: plan{time.Second, 64, time.Second, []int{1000, 10000}, 30 * time.Second},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		b := &bench{plan: *p}
 		if err := b.start(r); err != nil {
@@ -43,7 +38,6 @@ func main() { benchmark.Main() }
 
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
-		b.tables(sqlstore.PostgreSQL), b.tables(sqlstore.SQLite), b.advisory(), b.manyHolds(), b.namedLocks(),
-		b.drains(), b.waiting(), b.waitingForFiles(), b.drainsOfFiles(), b.renewals(),
+		b.tables(sqlstore.PostgreSQL), b.tables(sqlstore.SQLite), b.advisory(), b.namedLocks(), b.drains(), b.drainsOfFiles(), b.renewals(),
 	}
 }

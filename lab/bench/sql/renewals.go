@@ -20,7 +20,7 @@ import (
 func (b *bench) renewals() *measure.Experiment {
 	e := &measure.Experiment{
 		Name: "renewals, PostgreSQL", Most: 1, // the figures are means over the time
-		Columns: []measure.Column{{Name: "statements", Format: "%.4f"}, {Name: "client us", Format: "%.1f"}, {Name: "renewals", Format: "%.0f"}},
+		Columns: []string{"statements", "client us", "renewals"},
 	}
 	for _, n := range b.plan.renewed {
 		for _, alone := range []bool{true, false} {

@@ -29,7 +29,7 @@ type plan struct {
 
 var benchmark = measure.Bench[plan]{
 	Name: "stampede", Rounds: 5,
-	Full: plan{
+	Plan: plan{
 		processes: 4, callers: 50, takes: 200 * time.Millisecond,
 		rate: 500, lasts: 10 * time.Second, ttl: time.Second, slow: 2500 * time.Millisecond, killAfter: time.Second,
 	},

@@ -55,7 +55,7 @@ func TestRuns(t *testing.T) {
 			r := e.Run(1, io.Discard)
 			least, most := counts(e.Name, time.Since(start))
 			for _, row := range e.Rows {
-				if err := r.Errors[row.Name]; err != nil {
+				if err, failed := r.Errors[row.Name]; failed {
 					t.Errorf("%s: %v", row.Name, err)
 					continue
 				}
@@ -80,7 +80,7 @@ func TestPeers(t *testing.T) {
 		e.Choose(regexp.MustCompile("^[^p]"))
 		r := e.Run(1, io.Discard)
 		for _, row := range e.Rows {
-			if f := r.Trials[row.Name][0]; r.Errors[row.Name] != nil || f["runs"] < 1 || f["errors"] != 0 {
+			if f := r.Trials[row.Name][0]; r.Errors[row.Name] != "" || f["runs"] < 1 || f["errors"] != 0 {
 				t.Errorf("%s, %s: %v, %v", e.Name, row.Name, f, r.Errors[row.Name])
 			}
 		}

@@ -55,9 +55,9 @@ func (b *bench) fill(e *measure.Experiment, targets []measure.Target, trial func
 }
 
 // columns of all tables
-var columns = []measure.Column{
-	{Name: "runs", Format: "%.0f"}, {Name: "at once", Format: "%.0f"}, {Name: "values", Format: "%.0f"}, {Name: "errors", Format: "%.0f"},
-	{Name: "p50 ms", Format: "%.0f"}, {Name: "p99 ms", Format: "%.0f"}, {Name: "slowest ms", Format: "%.0f"},
+var columns = []string{
+	"runs", "at once", "values", "errors",
+	"p50 ms", "p99 ms", "slowest ms",
 }
 
 func (t *tally) figures() measure.Figures {
@@ -91,7 +91,7 @@ func (b *bench) steady() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
 		Name:    fmt.Sprintf("%d calls per second for %v, fresh for %v, %v to make", p.processes*p.rate, p.lasts, p.ttl, p.takes),
-		Columns: append(slices.Clone(columns), measure.Column{Name: "waited later", Format: "%.0f"}),
+		Columns: append(slices.Clone(columns), "waited later"),
 	}
 	// The function must run again whenever the TTL of a value is over. So the least number of runs
 	// follows from the length of a trial and the TTL. There may be one more run, depending on when
@@ -113,7 +113,7 @@ func (b *bench) killed() *measure.Experiment {
 	p := b.plan
 	e := &measure.Experiment{
 		Name:    "the maker is killed with kill -9",
-		Columns: []measure.Column{{Name: "next answer ms", Format: "%.0f"}, {Name: "runs", Format: "%.0f"}, {Name: "errors", Format: "%.0f"}},
+		Columns: []string{"next answer ms", "runs", "errors"},
 	}
 	targets := []measure.Target{{Column: "next answer ms", AtMost: 3000}, {Column: "runs", AtMost: 1}, {Column: "errors", AtMost: mustBeZero}}
 	return b.fill(e, targets, func(f fleet) (measure.Figures, error) {

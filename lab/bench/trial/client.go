@@ -130,6 +130,10 @@ type Peer struct {
 	Open func(sent *Counter) (*Client, error)
 	// Prime prepares the server before a name is locked for the first time; it may be nil.
 	Prime func(name string) error
+	// Waiting counts the processes that wait for a name; only Queue needs it.
+	Waiting func(name string) (int, error)
+	// Drains is how many queues are emptied before one is measured, with the same clients.
+	Drains int
 }
 
 // Tables says in which experiments a peer has a row. Each bench gives the bits their names.
@@ -175,22 +179,22 @@ func (p *Peer) start(sent *Counter, warm string, names ...string) (c *Client, lo
 		return nil, nil, err
 	}
 	for _, name := range append([]string{warm}, names...) {
-		if err != nil {
-			break
-		}
 		var l Lock
-		l, err = c.Lock(name)
+		if l, err = c.Lock(name); err != nil {
+			return nil, nil, errors.Join(err, c.Close())
+		}
 		locks = append(locks, l)
 	}
-	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
-		defer cancel()
-		err = locks[0].Once(ctx)
-	}
-	if err != nil {
+	if err = locks[0].warmUp(); err != nil {
 		return nil, nil, errors.Join(err, c.Close())
 	}
 	return c, locks[1:], nil
+}
+
+func (l Lock) warmUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	return l.Once(ctx)
 }
 
 // prime prepares names, each once.
@@ -201,35 +205,66 @@ func (p *Peer) prime(names ...string) (err error) {
 	return err
 }
 
-// A party is a number of locks of one name, for goroutines that want it at the same time.
+// A party is a number of clients whose locks compete for one name.
 type party struct {
+	peer    *Peer
 	clients []*Client
-	locks   []Lock
+	warm    []Lock // of each client, of names that nobody else wants, until they have been locked once
 }
 
-// gather opens n locks of a new name. Either all of them share a client, or each has its own, as if
-// it were another process.
-func (p *Peer) gather(page *Page, n int, ownClients bool) (*party, error) {
-	all, name := &party{}, NewName()
-	if err := p.prime(name); err != nil {
-		return nil, err
-	}
-	each := n
-	if ownClients {
-		each = 1
-	}
-	for i := 0; i < n; i += each {
-		same := make([]string, each)
-		for k := range same {
-			same[k] = name
+// gather opens n clients, as if each were another process.
+func (p *Peer) gather(page *Page, n int) (*party, error) {
+	all := &party{peer: p}
+	for i := range n {
+		name := NewName()
+		err := p.prime(name)
+		var c *Client
+		if err == nil {
+			c, err = p.Open(&page.Sent[i])
 		}
-		c, locks, err := p.Start(&page.Sent[i], same...)
 		if err != nil {
 			return nil, errors.Join(err, all.close())
 		}
-		all.clients, all.locks = append(all.clients, c), append(all.locks, locks...)
+		all.clients = append(all.clients, c)
+		l, err := c.Lock(name)
+		if err != nil {
+			return nil, errors.Join(err, all.close())
+		}
+		all.warm = append(all.warm, l)
 	}
 	return all, nil
+}
+
+// locks returns n locks of a new name, spread over the clients. If there is another lock, for the
+// holder that all wait for, it comes first, and has a client of its own if there are several. When
+// the clients have their first locks, they are warmed up: some peers pass a turn around, from the
+// lock that was made first to the next.
+func (all *party) locks(n int, holder bool) (locks []Lock, err error) {
+	name, clients := NewName(), all.clients
+	if err := all.peer.prime(name); err != nil {
+		return nil, err
+	}
+	if holder {
+		n++
+	}
+	for i := range n {
+		c := clients[i%len(clients)]
+		if holder && i == 0 && len(clients) > 1 {
+			c, clients = clients[0], clients[1:]
+		}
+		l, err := c.Lock(name)
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, l)
+	}
+	for _, l := range all.warm {
+		if err := l.warmUp(); err != nil {
+			return nil, err
+		}
+	}
+	all.warm = nil
+	return locks, nil
 }
 
 // close closes all clients at the same time, because some clients need a while to close.

@@ -69,30 +69,33 @@ func (t *Tally) failed(ctx context.Context, err error) {
 	t.Err = err.Error()
 }
 
-// CompeteColumns are the columns of Compete that most tables show.
-var CompeteColumns = []measure.Column{
-	{Name: "hand-offs/s", Format: "%.0f"}, {Name: "locks/s", Format: "%.0f"},
-	{Name: "other %", Format: "%.1f"}, // share of locks that came from another worker
-	{Name: "Jain", Format: "%.2f"},
-	{Name: "longest ms", Format: "%.1f"}, // longest wait
-	{Name: "hand p50 us", Format: "%.0f"}, {Name: "hand p99 us", Format: "%.0f"},
-	{Name: "violations", Format: "%.0f"}, {Name: "stranded", Format: "%.0f"},
+// CompeteColumns are the columns of Compete and of Work that most tables show.
+var CompeteColumns = []string{
+	"hand-offs/s", "locks/s",
+	"other %", // share of locks that came from another worker
+	"Jain",
+	"longest ms", // longest wait
+	"hand p50 us", "hand p99 us", "violations", "stranded",
 }
 
-// Compete makes n goroutines lock and unlock one name repeatedly, and keep it for the time hold.
-// Either all share a client, or each has its own. After length, nobody locks any more, and a worker
-// that still waits then gets the time grace.
-func (p *Peer) Compete(n int, ownClients bool, length, grace, hold time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
+// Compete makes n goroutines lock and unlock one name repeatedly, each with a client of its own, and
+// keep it for the time hold. After length, nobody locks any more, and a worker that still waits then
+// gets the time grace.
+func (p *Peer) Compete(n int, length, grace, hold time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
 	page := &Page{Hold: hold}
-	all, err := p.gather(page, n, ownClients)
+	all, err := p.gather(page, n)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, all.close()) }()
+	locks, err := all.locks(n, false)
+	if err != nil {
+		return nil, err
+	}
 	return meter(m, page).around(func() (measure.Figures, int, error) {
 		page.Span(0, length, grace)
 		tallies := make([]Tally, n)
-		Together(n, func(i int) error { tallies[i] = page.Work(all.locks[i], int32(i+1)); return nil })
+		Together(n, func(i int) error { tallies[i] = page.Work(locks[i], int32(i+1)); return nil })
 		return page.Summary(tallies)
 	})
 }
@@ -118,10 +121,10 @@ func (p *Page) Summary(tallies []Tally) (f measure.Figures, locks int, err error
 	seconds := float64(p.end.Load()-p.start.Load()) / 1e9
 	return measure.Figures{
 		"hand-offs/s": float64(sum.Handed) / seconds,
-		"locks/s":     float64(sum.Locks) / seconds,
-		"other %":     100 * float64(sum.Handed) / float64(sum.Locks),
-		"Jain":        measure.Jain(shares),
-		"served":      float64(served), "fewest": slices.Min(shares),
+		"locks/s":     float64(sum.Locks) / seconds, "locks": float64(sum.Locks),
+		"other %": 100 * float64(sum.Handed) / float64(sum.Locks),
+		"Jain":    measure.Jain(shares),
+		"served":  float64(served), "fewest": slices.Min(shares),
 		"longest ms":  float64(sum.Longest) / float64(time.Millisecond),
 		"hand p50 us": sum.Hands.Micros(0.5), "hand p99 us": sum.Hands.Micros(0.99),
 		"violations": float64(p.violations.Load()), "stranded": float64(sum.Stranded),

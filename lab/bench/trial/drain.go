@@ -12,16 +12,29 @@ import (
 )
 
 // Drain makes n waiters wait for a held name. Then the holder releases the name, and each waiter
-// takes it once. Either all share a client, or each has its own. The waiters get the time queued to
-// join the queue.
-func (p *Peer) Drain(n int, ownClients bool, queued time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
-	d := drain{page: new(Page)}
-	all, err := p.gather(d.page, n+1, ownClients)
+// takes it once. The waiters share a number of clients: with 1, the holder shares it too; else it
+// has one of its own. The waiters get the time queued to join the queue.
+func (p *Peer) Drain(n, clients int, queued time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
+	if clients > 1 {
+		clients++
+	}
+	page := new(Page)
+	all, err := p.gather(page, clients)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, all.close()) }()
-	return d.run(all.locks, queued, meter(m, d.page))
+	for range p.Drains + 1 {
+		locks, err := all.locks(n, true)
+		if err != nil {
+			return nil, err
+		}
+		d := drain{page: page}
+		if f, err = d.run(locks, queued, meter(m, page)); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
 type drain struct {

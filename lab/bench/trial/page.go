@@ -28,7 +28,8 @@ type Page struct {
 	last       atomic.Int32 // previous owner
 	released   atomic.Int64 // time just before the last unlock
 	violations atomic.Int64 // number of times that there were two owners
-	_          [40]byte
+	served     atomic.Int64 // number of processes that have had the lock once
+	_          [32]byte
 
 	Sent [MaxParties]Counter // the number of commands that each process has sent
 }

@@ -33,7 +33,7 @@ func (m Meter) around(work func() (f measure.Figures, n int, err error)) (measur
 }
 
 // PairColumns are the columns of Repeat that most tables show.
-var PairColumns = []measure.Column{{Name: "us", Format: "%.1f"}, {Name: "p50 us", Format: "%.1f"}, {Name: "client us", Format: "%.1f"}}
+var PairColumns = []string{"us", "p50 us", "client us"}
 
 // warmUps is how often an operation is repeated before it is measured, if there is time. On each
 // connection, PostgreSQL plans a prepared statement anew for its first five executions.

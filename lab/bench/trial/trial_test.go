@@ -47,12 +47,14 @@ func TestTrials(t *testing.T) {
 			}
 			f, err := p.Pairs(2, time.Millisecond, ends)
 			check(f, err, 0, "ops/s", "us", "p50 us", "p99 us", "client us")
-			for _, ownClients := range []bool{false, true} {
-				f, err = p.Drain(5, ownClients, 10*time.Millisecond, ends)
-				check(f, err, 5, "total_ms", "hop us", "hand p50 us", "max/mean wait")
-				f, err = p.Compete(3, ownClients, 20*time.Millisecond, 5*time.Second, time.Microsecond, ends)
-				check(f, err, 0, "locks/s", "served", "fewest", "longest ms")
+			for _, p.Drains = range []int{0, 1} {
+				for _, clients := range []int{1, 2, 5} {
+					f, err = p.Drain(5, clients, 10*time.Millisecond, ends)
+					check(f, err, 5, "total_ms", "hop us", "hand p50 us", "max/mean wait")
+				}
 			}
+			f, err = p.Compete(3, 20*time.Millisecond, 5*time.Second, time.Microsecond, ends)
+			check(f, err, 0, "locks/s", "served", "fewest", "longest ms")
 			f, err = p.Crowd(4, ends(nil))
 			check(f, err, 4, "total_ms")
 		})
@@ -68,7 +70,7 @@ func TestLostLocksFailTheTrial(t *testing.T) {
 	}
 	none := errors.New("no server")
 	p.Open = func(*Counter) (*Client, error) { return nil, none }
-	if _, err := p.Drain(2, true, 0, nil); !errors.Is(err, none) {
+	if _, err := p.Drain(2, 2, 0, nil); !errors.Is(err, none) {
 		t.Errorf("got %v, want the error of Open", err)
 	}
 }

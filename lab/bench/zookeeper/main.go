@@ -23,8 +23,8 @@ type plan struct {
 }
 
 var bench = measure.Bench[plan]{
-	Name: "zookeeper", Rounds: 7, QuickRounds: 1, Start: start,
-	Full: plan{time.Second, 64}, Quick: plan{300 * time.Millisecond, 16},
+	Name: "zookeeper", Rounds: 7, Start: start,
+	Plan: plan{time.Second, 64},
 }
 
 func main() { bench.Main() }
@@ -51,7 +51,7 @@ func (z *zooKeeper) pairs(n int, p *plan) *measure.Experiment {
 	}
 }
 
-var columns = []measure.Column{{Name: "total_ms", Format: "%.1f"}, {Name: "packets", Format: "%.2f"}}
+var columns = []string{"total_ms", "packets"}
 
 // drains measures how fast a queue empties. Each waiter has its own session.
 func (z *zooKeeper) drains(p *plan) *measure.Experiment {
@@ -59,7 +59,11 @@ func (z *zooKeeper) drains(p *plan) *measure.Experiment {
 		Name:    fmt.Sprintf("drain, ZooKeeper, %d waiters", p.waiters),
 		Columns: columns, Base: hop, Ratio: "total_ms",
 		Rows: trial.Rows(z.peers(), drains, func(c *trial.Peer) (measure.Figures, error) {
-			return c.Drain(p.waiters, c.Name != hop, 250*time.Millisecond, z.packets)
+			clients := p.waiters
+			if c.Name == hop {
+				clients = 1
+			}
+			return c.Drain(p.waiters, clients, 250*time.Millisecond, z.packets)
 		}),
 		Targets: []measure.Target{
 			{Row: ours, Column: "total_ms", Base: hop, AtMost: 1.6}, {Row: noFence, Column: "total_ms", Base: hop, AtMost: 1.6},
