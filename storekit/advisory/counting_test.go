@@ -45,8 +45,6 @@ type counted struct {
 
 func (s *counted) Bound() context.Context { return s.bound }
 func (s *counted) Watch()                 { <-s.bound.Done() }
-func (s *counted) Refresh() bool          { return s.bound.Err() == nil }
-func (s *counted) SetLoad(int)            {}
 func (s *counted) Close()                 { s.over(driver.ErrClosed) }
 
 // Lose notes every loss of several locks that has no reason.
@@ -145,6 +143,7 @@ var errRefused = errors.New("out of memory")
 
 // A counter is the dialect of a counting server.
 type counter struct {
+	plain[*counted]
 	srv    *counting
 	before func(c *counted, what string) error // if not nil, every statement calls it first
 	after  func(c *counted, what string) error // and this last
@@ -212,13 +211,10 @@ func (d *counter) on(c *counted, key, what string, f func()) error {
 	return nil
 }
 
-func (d *counter) Connect(ctx context.Context, _ func() []*counted) (*counted, error) {
-	open := func(context.Context) (*counted, error) {
-		c := &counted{srv: d.srv, refused: map[string]int{}}
-		c.bound, c.end = context.WithCancelCause(context.Background())
-		return c, nil
-	}
-	return advisory.Connect(ctx, open, func(context.Context, *counted) error { return nil })
+func (d *counter) Connect(context.Context) (*counted, error) {
+	c := &counted{srv: d.srv, refused: map[string]int{}}
+	c.bound, c.end = context.WithCancelCause(context.Background())
+	return c, nil
 }
 
 func (d *counter) Key(name string) string { return name }
@@ -251,7 +247,7 @@ func (d *counter) Try(c *counted, l advisory.Lock, r *driver.Request) (g advisor
 	return g, err
 }
 
-func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
+func (d *counter) Await(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	for {
 		var changed chan struct{}
 		err := d.on(c, l.Key, "await", func() {
@@ -265,8 +261,6 @@ func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *dri
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
-			return g, ctx.Err()
 		case <-c.bound.Done():
 		}
 	}
@@ -360,8 +354,3 @@ func (d *counter) Demote(c *counted, l advisory.Lock) error {
 	}
 	return err
 }
-
-func (d *counter) Version(*counted) (int, error)                                   { return advisory.TableVersion, nil }
-func (d *counter) MakeTable(*counted, bool) error                                  { return nil }
-func (d *counter) SweepDue(*counted, time.Duration) (bool, error)                  { return false, nil }
-func (d *counter) Sweep(*counted, string, int, time.Duration) (int, string, error) { return 0, "", nil }

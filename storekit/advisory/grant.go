@@ -86,7 +86,7 @@ func (s *Store[C]) mayJoin(c *conn[C], h *hold[C]) error {
 	if err == nil && queued {
 		return s.heldBy(c, h.lock())
 	}
-	return storekit.Failure(err)
+	return s.failure(err)
 }
 
 // askServer requests the lock from the server, in the session of c. Other tries of this process for
@@ -97,9 +97,9 @@ func (s *Store[C]) askServer(c *conn[C], h *hold[C], r *driver.Request) (fence u
 	switch noReply, unsent := storekit.IsNoReply(err); {
 	case noReply && !unsent:
 		h.state, h.c = unsure, c
-		return 0, false, storekit.Failure(err)
+		return 0, false, s.failure(err)
 	case err != nil:
-		return 0, !noReply, storekit.Failure(err)
+		return 0, !noReply, s.failure(err)
 	case !g.Granted:
 		return 0, false, s.heldBy(c, h.lock())
 	}
@@ -149,7 +149,7 @@ func (s *Store[C]) RaiseFence(ctx context.Context, name, token string, fence uin
 		if err == nil {
 			h.fence = max(h.fence, fence)
 		}
-		return struct{}{}, storekit.Failure(err)
+		return struct{}{}, s.failure(err)
 	})
 	return err
 }

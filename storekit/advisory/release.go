@@ -41,7 +41,7 @@ func (s *Store[C]) reachServer() error {
 	if err == nil {
 		err = s.dialect.Verify(c, Lock{})
 	}
-	return storekit.Failure(err)
+	return s.failure(err)
 }
 
 // letGo releases the lock of h. If the connection ended meanwhile, the session may still exist and
@@ -67,16 +67,15 @@ func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
 	s.clear(h, err != nil)
 	if err != nil && !c.alive() {
 		s.holds.change(func() { h.state, h.c = unsure, c })
-		return driver.OutcomeGone, storekit.Failure(&storekit.NoReply{Err: err})
+		return driver.OutcomeGone, s.failure(&storekit.NoReply{Err: err})
 	}
 	return out, nil
 }
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// clear records that h no longer has the lock, and frees its entry in the pool. It wakes the
-// waiters of this process that want the lock. If refused is true, the server refused to release the
-// lock; see leave.
+// clear records that h no longer has the lock, and frees its entry in the pool. If refused is true,
+// the server refused to release the lock; see leave.
 func (s *Store[C]) clear(h *hold[C], refused bool) {
 	back := h.back
 	if h.c != nil {
@@ -87,5 +86,4 @@ func (s *Store[C]) clear(h *hold[C], refused bool) {
 	if back != nil {
 		back()
 	}
-	s.pool.wake(h.key)
 }

@@ -85,7 +85,7 @@ func (s *Store[C]) settle(h *hold[C]) error {
 		gone, err := s.dialect.Settle(c, h.c.s, h.lock())
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: %w", driver.ErrUncertain, storekit.Failure(err))
+			return fmt.Errorf("%w: %w", driver.ErrUncertain, s.failure(err))
 		case gone:
 			h.state, h.c = none, nil
 			return nil
@@ -112,7 +112,7 @@ func (s *Store[C]) withdraw(h *hold[C]) error {
 		h.c.s.Lose(errors.New("the session did not have the lock of an intent"))
 	}
 	s.holds.change(func() { h.intent = false })
-	return storekit.Failure(err)
+	return s.failure(err)
 }
 
 // claim turns a reservation into a hold. From then on, the session may be idle for longer.
@@ -132,5 +132,5 @@ func (s *Store[C]) verify(h *hold[C]) error {
 	if err != nil && !h.c.alive() {
 		return driver.ErrLost
 	}
-	return storekit.Failure(err)
+	return s.failure(err)
 }

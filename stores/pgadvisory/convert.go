@@ -68,7 +68,7 @@ func (d *dialect) Promote(c *conn, l advisory.Lock, r *driver.Request) (g adviso
 		return g, release(c, key, err)
 	}
 	rows, err := c.exec(&promoted, key, d.intent(l))
-	refused := err != nil && c.alive()
+	refused := err != nil && c.Alive()
 	if refused { // the server may have released one or both before it refused the rest
 		rows, err = c.exec(&promoted, key, d.intent(l))
 	}
@@ -100,7 +100,7 @@ func (d *dialect) Demote(c *conn, l advisory.Lock) error {
 	if !d.cfg.NoFences {
 		// Readers that join from now on get the same fence.
 		if _, err := c.exec(&d.sql.toShared, key); err != nil {
-			return needsTable(err)
+			return err
 		}
 	}
 	rows, err := c.exec(&demote, key)
