@@ -57,7 +57,7 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 	if held := s.holds.inTheWay(h.key, false, h); held != nil {
 		return held
 	}
-	if !s.pool.promote(h.c, h.key) {
+	if !s.pool.seal(h.c, h.key) {
 		return &driver.HeldError{Waiters: -1}
 	}
 	g, err := s.sharer.Promote(h.c.s, h.lock(), r)

@@ -14,8 +14,8 @@ func Leftovers[C Session](s *Store[C]) (out string) {
 			if sl.taken {
 				out += fmt.Sprintf("entry %d is taken; ", i)
 			}
-			if c := sl.c; c != nil && c.alive() && len(c.keys)+len(c.sole)+len(c.spare)+c.ops > 0 {
-				out += fmt.Sprintf("entry %d counts keys %v, sole %v, spare %v, ops %d; ", i, c.keys, c.sole, c.spare, c.ops)
+			if c := sl.c; c != nil && c.alive() && len(c.keys)+len(c.sole)+c.ops > 0 {
+				out += fmt.Sprintf("entry %d counts keys %v, sole %v, ops %d; ", i, c.keys, c.sole, c.ops)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (s *Store[C]) acquire(ctx context.Context, r *driver.Request) (driver.Grant
 	}
 	defer s.holds.leave(h)
 	if h.state == reserved && (!h.c.alive() || s.claim(h) != nil) {
-		s.clear(h, false) // the reservation ended with its session, so this is a new try
+		s.clear(h) // the reservation ended with its session, so this is a new try
 	}
 	switch {
 	case h.state == unsure:
@@ -69,8 +69,11 @@ func (s *Store[C]) take(ctx context.Context, h *hold[C], r *driver.Request) erro
 		s.holds.noteGrant(h, held, c, fence, r)
 	}
 	s.pool.finish(c)
+	if refused {
+		s.giveUp(c, h.lock(), r.Shared, err)
+	}
 	if err != nil {
-		s.leave(c, h.lock(), r.Shared, refused)
+		s.pool.drop(c, h.key)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package advisory_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,10 +19,11 @@ func TestWatch(t *testing.T) { synctest.Test(t, watch) }
 
 func watch(t *testing.T) {
 	for _, seen := range []bool{true, false} {
-		l, ended := advisory.NewLink(&advisory.Config{LossDelay: 8 * time.Second}), false
+		l := advisory.NewLink(&advisory.Config{LossDelay: 8 * time.Second})
+		var ended atomic.Bool
 		broken := func(seen bool) func() error {
 			return func() error {
-				if ended && seen {
+				if ended.Load() && seen {
 					return errCut
 				}
 				return nil
@@ -29,7 +31,7 @@ func watch(t *testing.T) {
 		}
 		ping := func() error {
 			return l.Do(time.Second, func(context.Context) error {
-				if ended {
+				if ended.Load() {
 					return &storekit.NoReply{Err: errCut}
 				}
 				return nil
@@ -45,7 +47,7 @@ func watch(t *testing.T) {
 			t.Fatal("the connection has ended by itself")
 		}
 		synctest.Wait()
-		ended = true
+		ended.Store(true)
 		began, limit := time.Now(), 100*time.Millisecond
 		if !seen {
 			limit += 2 * time.Second

@@ -24,11 +24,7 @@ type conn[C Session] struct {
 	keys map[string]int
 	// sole contains the locks that the session has exclusively, or asks for exclusively.
 	sole map[string]bool
-	// spare counts the holds and requests that ended with an error, after which the session may
-	// have the lock once more: exclusive ones, and shared ones. They stay in keys until the session
-	// has released the lock as often.
-	spare map[string][2]int
-	ops   int // operations that are running
+	ops  int // operations that are running
 }
 
 func (c *conn[C]) alive() bool { return alive(c.s) }
@@ -118,7 +114,7 @@ func (p *pool[C]) fill(sl *poolEntry[C]) (*conn[C], error) {
 	case err != nil:
 		return nil, err
 	}
-	sl.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}, spare: map[string][2]int{}}
+	sl.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}}
 	p.work.Go(s.Watch)
 	return sl.c, nil
 }
@@ -187,20 +183,8 @@ func (c *conn[C]) add(key string, exclusive bool) {
 	c.ops++
 }
 
-func (c *conn[C]) remove(key string) {
-	if c.keys[key]--; c.keys[key] == 0 {
-		c.forget(key)
-	}
-}
-
-func (c *conn[C]) forget(key string) {
-	delete(c.keys, key)
-	delete(c.sole, key)
-	delete(c.spare, key)
-}
-
 // finish ends the operation that reserve began. If the session has not got the lock, the caller
-// also calls drop or suspect.
+// also calls drop.
 func (p *pool[C]) finish(c *conn[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,59 +199,22 @@ func (p *pool[C]) handOver(c *conn[C], key string, exclusive bool) {
 	c.ops--
 }
 
-// drop removes one hold or request of a lock from the counts of a session. It returns how often the
-// session must still release the lock before others may ask it for the lock; see spare. If that is
-// not zero, the caller releases the lock and then calls drained.
-func (p *pool[C]) drop(c *conn[C], key string) (spare [2]int) {
+// drop removes one hold or request of a lock from the counts of a session.
+func (p *pool[C]) drop(c *conn[C], key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.remove(key)
-	return c.rest(key)
-}
-
-// suspect is called instead of drop if the session may still have the lock for this hold or
-// request. While the session has other holds of the lock, nobody can release it for this one alone:
-// the server would release it for another one if the session does not have it.
-func (p *pool[C]) suspect(c *conn[C], key string, shared bool) (spare [2]int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := c.spare[key]
-	n[mode(shared)]++
-	c.spare[key] = n
-	return c.rest(key)
-}
-
-// rest returns the spare counts of a lock if the session has no other holds and requests of it.
-// Nobody else may then ask the session for the lock.
-func (c *conn[C]) rest(key string) (spare [2]int) {
-	n := c.spare[key]
-	if n[0]+n[1] == 0 || n[0]+n[1] < c.keys[key] {
-		return spare
+	if c.keys[key]--; c.keys[key] == 0 {
+		delete(c.keys, key)
+		delete(c.sole, key)
 	}
-	c.sole[key] = true
-	return n
 }
 
-// drained records that the session has released the lock as often as rest has said.
-func (p *pool[C]) drained(c *conn[C], key string) {
+// seal marks the lock of a session as exclusive, so that no other reader joins. It returns false if
+// the session has other holds of the lock, or requests for it.
+func (p *pool[C]) seal(c *conn[C], key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.forget(key)
-}
-
-func mode(shared bool) int {
-	if shared {
-		return 1
-	}
-	return 0
-}
-
-// promote marks the lock of a session as exclusive, so that no other reader joins. It returns false
-// if the session has other readers of the lock.
-func (p *pool[C]) promote(c *conn[C], key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := c.spare[key]; c.keys[key]-n[0]-n[1] != 1 {
+	if c.keys[key] != 1 {
 		return false
 	}
 	c.sole[key] = true
