@@ -3,6 +3,7 @@ package advisory
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -21,12 +22,18 @@ type Link struct {
 	mu    sync.Mutex // held while a statement runs
 	last  time.Time  // of the last reply; guarded by mu
 	every time.Duration
+	// socket is the network connection, or nil if it is not known. Its deadline limits a statement,
+	// and its end ends one. That costs less than a context, for which a driver needs a goroutine.
+	socket net.Conn
 }
 
-// NewLink returns the Link of a new connection.
-func NewLink(c *Config) *Link {
-	l := &Link{last: time.Now(), every: c.pingEvery()}
+// NewLink returns the Link of a new connection. The socket may be nil.
+func NewLink(c *Config, socket net.Conn) *Link {
+	l := &Link{last: time.Now(), every: c.pingEvery(), socket: socket}
 	l.bound, l.end = context.WithCancelCause(context.Background())
+	if socket != nil {
+		context.AfterFunc(l.bound, func() { socket.Close() })
+	}
 	return l
 }
 
@@ -50,12 +57,8 @@ func (l *Link) Do(limit time.Duration, f func(ctx context.Context) error) error 
 	if !l.Alive() {
 		return &storekit.NoReply{Err: context.Cause(l.bound), Unsent: true}
 	}
-	ctx := l.bound
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
+	ctx, cancel := l.limit(limit)
+	defer cancel()
 	err := f(ctx)
 	if noReply, _ := storekit.IsNoReply(err); noReply {
 		l.Lose(err)
@@ -63,6 +66,20 @@ func (l *Link) Do(limit time.Duration, f func(ctx context.Context) error) error 
 	}
 	l.last = time.Now()
 	return err
+}
+
+func (l *Link) limit(limit time.Duration) (context.Context, context.CancelFunc) {
+	switch {
+	case l.socket != nil && limit > 0:
+		l.socket.SetDeadline(time.Now().Add(limit))
+		return context.Background(), func() {}
+	case l.socket != nil:
+		l.socket.SetDeadline(time.Time{})
+		return context.Background(), func() {}
+	case limit > 0:
+		return context.WithTimeout(l.bound, limit)
+	}
+	return context.WithCancel(l.bound)
 }
 
 // Watch runs until the connection has ended. While no statement runs, Watch calls look ten times a
@@ -80,6 +97,9 @@ func (l *Link) Watch(look, ping func() error) {
 		if !l.mu.TryLock() {
 			continue // a statement is running, and it has a limit of its own
 		}
+		if l.socket != nil { // a driver cannot look at a socket whose deadline has passed
+			l.socket.SetDeadline(time.Time{})
+		}
 		silent, err := time.Since(l.last) > l.every, look()
 		l.mu.Unlock()
 		switch {
@@ -94,8 +114,12 @@ func (l *Link) Watch(look, ping func() error) {
 // Close ends the connection, and with it a statement that is running. Then it calls hangUp, which
 // closes the connection and may be called several times.
 func (l *Link) Close(hangUp func()) {
-	l.end(fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed))
-	l.mu.Lock()
+	closed := fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed)
+	if !l.mu.TryLock() {
+		l.end(closed)
+		l.mu.Lock()
+	}
 	defer l.mu.Unlock()
 	hangUp()
+	l.end(closed)
 }

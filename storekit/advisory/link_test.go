@@ -19,7 +19,7 @@ func TestWatch(t *testing.T) { synctest.Test(t, watch) }
 
 func watch(t *testing.T) {
 	for _, seen := range []bool{true, false} {
-		l := advisory.NewLink(&advisory.Config{LossDelay: 8 * time.Second})
+		l := advisory.NewLink(&advisory.Config{LossDelay: 8 * time.Second}, nil)
 		var ended atomic.Bool
 		broken := func(seen bool) func() error {
 			return func() error {
@@ -66,7 +66,7 @@ func watch(t *testing.T) {
 // is sent. Close ends a statement that is running.
 func TestDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := advisory.NewLink(&advisory.Config{})
+		l := advisory.NewLink(&advisory.Config{}, nil)
 		if err := l.Do(time.Second, func(context.Context) error { return errRefused }); err != errRefused || !l.Alive() {
 			t.Errorf("a refused statement: %v; the connection is alive: %v", err, l.Alive())
 		}
@@ -85,7 +85,7 @@ func TestDo(t *testing.T) {
 		if noReply, unsent := storekit.IsNoReply(err); !noReply || !unsent {
 			t.Errorf("a statement after the end: %v", err)
 		}
-		l = advisory.NewLink(&advisory.Config{})
+		l = advisory.NewLink(&advisory.Config{}, nil)
 		waiting := make(chan error)
 		go func() { waiting <- l.Do(0, silent) }()
 		<-time.After(time.Hour)

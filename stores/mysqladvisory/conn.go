@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,8 @@ type conn struct {
 	mark string
 }
 
-func newConn(sc *sql.Conn, cfg *config) *conn {
-	return &conn{Link: advisory.NewLink(&cfg.Config), sc: sc, cfg: cfg, mark: newMark()}
+func newConn(sc *sql.Conn, socket net.Conn, cfg *config) *conn {
+	return &conn{Link: advisory.NewLink(&cfg.Config, socket), sc: sc, cfg: cfg, mark: newMark()}
 }
 
 // A row is one row of the result of a statement. An element that is NULL has Valid set to false.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -21,16 +22,29 @@ type dialer struct {
 	server atomic.Pointer[string] // names the server, to distinguish it from others
 }
 
+type dialedKey struct{}
+
+// Dialed tells the store about a network connection of the pool. Call Dialed in the dial function
+// of the pool. Pass the context that the dial function gets, and the new connection. The store sets
+// deadlines on conn, and closes it. A pool that does not call Dialed works too, but a lock costs
+// more.
+func Dialed(ctx context.Context, conn net.Conn) {
+	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
+		known(conn)
+	}
+}
+
 // Connect implements advisory.Dialect. It takes a connection from the pool.
 func (d *dialer) Connect(ctx context.Context) (*conn, error) {
-	sc, err := d.db.Conn(ctx)
+	var socket net.Conn
+	sc, err := d.db.Conn(context.WithValue(ctx, dialedKey{}, func(c net.Conn) { socket = c }))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("%w: no connection in time; the server is silent, or the pool has none left", driver.ErrUnavailable)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	return newConn(sc, d.cfg), nil
+	return newConn(sc, socket, d.cfg), nil
 }
 
 // SetUp implements advisory.Dialect.

@@ -23,7 +23,7 @@ type conn struct {
 }
 
 func newConn(pg *pgconn.PgConn, cfg *config) *conn {
-	return &conn{Link: advisory.NewLink(&cfg.Config), pg: pg, cfg: cfg, prepared: map[string]bool{}}
+	return &conn{Link: advisory.NewLink(&cfg.Config, pg.Conn()), pg: pg, cfg: cfg, prepared: map[string]bool{}}
 }
 
 // exec runs a statement and returns its rows.

@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"context"
 	"database/sql"
+	"net"
 	"net/url"
 	"slices"
 
@@ -29,6 +31,13 @@ func openAdvisory(u *url.URL, password func() (string, error)) (*sql.DB, error) 
 	cfg, err := readURL(u)
 	if err != nil {
 		return nil, err
+	}
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			mysqladvisory.Dialed(ctx, conn)
+		}
+		return conn, err
 	}
 	return connect(cfg, password)
 }
