@@ -1,4 +1,4 @@
-// Package certmagiclock puts the locks of padlock into a storage of certmagic, and so of Caddy:
+// Package certmagiclock puts the locks of padlock into a storage of certmagic:
 // many servers then ask for each certificate once. It does not import certmagic. Its methods are
 // those of certmagic's Locker, TryLocker and LockLeaseRenewer.
 //
