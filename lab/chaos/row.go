@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/internal/soak/linear"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // run is one line of the table: a row with the covered faults, or with all faults.
@@ -67,7 +66,7 @@ func (s *settings) runRow(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	v, err := judge.Check(out.Events, "", time.Minute)
+	v, err := linear.Check(out.Events, "", time.Minute)
 	if err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func (s *settings) runRow(ctx context.Context, r *run) error {
 		if err := keepHistory(dir, out); err != nil {
 			return err
 		}
-		if _, err := judge.Check(soak.FilterHistory(out.Events, v.Names), dir, time.Minute); err != nil {
+		if _, err := linear.Check(soak.FilterHistory(out.Events, v.Names), dir, time.Minute); err != nil {
 			return err
 		}
 	}
