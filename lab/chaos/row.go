@@ -61,24 +61,14 @@ func (s *settings) runRow(ctx context.Context, r *run) error {
 	}
 	p := soak.NewReport(ran, out)
 	dir := s.dir(row, all)
-	if p.Sum() > 0 {
-		if err := keepHistory(dir, out); err != nil {
-			return err
-		}
-	}
 	v, err := linear.Check(out.Events, "", time.Minute)
+	if p.Sum() > 0 || v.Illegal > 0 {
+		err = errors.Join(err, linear.Keep(dir, out.Events, v))
+	}
 	if err != nil {
 		return err
 	}
 	p.Verdict = v.String()
-	if v.Illegal > 0 {
-		if err := keepHistory(dir, out); err != nil {
-			return err
-		}
-		if _, err := linear.Check(soak.FilterHistory(out.Events, v.Names), dir, time.Minute); err != nil {
-			return err
-		}
-	}
 	s.tell(p, v, dir, row.Name, all)
 	r.report, r.result = p, ok
 	if p.Sum() > 0 || v.Illegal+v.Unknown > 0 {
@@ -129,18 +119,6 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 func (s *settings) dir(row rig.Row, all bool) string {
 	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(row.Name), "-")
 	return filepath.Join(s.keep, fmt.Sprintf("%s-%v-%d", name, all, s.Seed))
-}
-
-func keepHistory(dir string, out *soak.Outcome) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.Create(filepath.Join(dir, "history.jsonl"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return soak.WriteHistory(f, out.Events)
 }
 
 // crash describes a worker that failed.

@@ -151,30 +151,14 @@ func (v *verification) reachable(ctx context.Context) error {
 	return nil
 }
 
-// keepHistory writes the history, the report and the pictures into a directory.
-func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
-	f.kept = v.keep
-	var err error
-	if f.kept == "" {
-		f.kept, err = os.MkdirTemp("", "padlock-verify-")
-	} else {
-		err = os.MkdirAll(f.kept, 0o700)
+// keepHistory writes the history and the pictures into a directory.
+func (v *verification) keepHistory(f *measured, out *soak.Outcome) (err error) {
+	if f.kept = v.keep; f.kept == "" {
+		if f.kept, err = os.MkdirTemp("", "padlock-verify-"); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(filepath.Join(f.kept, "history.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(soak.WriteHistory(file, out.Events), file.Close()); err != nil {
-		return err
-	}
-	if f.verdict.Illegal == 0 {
-		return nil
-	}
-	_, err = linear.Check(soak.FilterHistory(out.Events, f.verdict.Names), f.kept, time.Minute)
-	return err
+	return linear.Keep(f.kept, out.Events, f.verdict)
 }
 
 // sweep removes the lock files that padlock-verify has made for its own names. A file that cannot

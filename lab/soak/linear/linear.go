@@ -10,6 +10,7 @@
 package linear
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -97,6 +98,22 @@ func (v *Verdict) add(name string, piece []porcupine.Operation, dir string, rest
 	defer f.Close()
 	_, info := porcupine.CheckOperationsVerbose(model, piece, rest)
 	return porcupine.Visualize(model, info, f)
+}
+
+// Keep writes a history into a directory, and pictures of up to three pieces that no lock could have.
+func Keep(dir string, events []soak.Event, v Verdict) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "history.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(soak.WriteHistory(f, events), f.Close())
+	if err == nil && v.Illegal > 0 {
+		_, err = Check(soak.FilterHistory(events, v.Names), dir, time.Minute)
+	}
+	return err
 }
 
 // cutPieces turns the holds on one name into operations. It cuts the list of operations into
