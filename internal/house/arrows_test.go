@@ -32,7 +32,7 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
-var storeTests = []string{".", "driver", "drivertest", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
+var storeTests = []string{".", "driver", "drivertest", "internal/replay", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
 
 // everyStore lists the packages of stores. These are the packages that package open and its module
 // open/all import. So a new store gets its row as soon as one of the two imports it.
@@ -107,6 +107,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/remote"},
 		arrowRow{dir: "internal/reads"},                                                                    // counts what a list costs, for the sampler
+		arrowRow{dir: "internal/replay", code: []string{"driver"}},                                         // replies of services, for the tests of stores
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures

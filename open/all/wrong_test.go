@@ -38,7 +38,7 @@ var moulds = []mould{
 	},
 	{
 		schemes: []string{"postgres+advisory", "postgresql+advisory"}, url: "SCHEME://HOST/db?sslmode=disable&", several: true, noHost: true,
-		wrong: []string{"max-holds=0", "max-holds=x", "loss-delay=5", "loss-delay=1ms", "lazy=maybe", "fences=1", "layout=x", "schema=a%20b", "port=99999", "connect_timeout=x"},
+		wrong: []string{"max-holds=10", "loss-delay=5", "loss-delay=1ms", "lazy=maybe", "fences=1", "layout=x", "schema=a%20b", "port=99999", "connect_timeout=x"},
 	},
 	{
 		schemes: []string{"mysql", "mariadb"}, url: "SCHEME://HOST/db?",
@@ -46,7 +46,7 @@ var moulds = []mould{
 	},
 	{
 		schemes: []string{"mysql+advisory", "mysql2+advisory", "mariadb+advisory"}, url: "SCHEME://HOST/db?",
-		wrong: []string{"max-holds=0", "max-holds=x", "loss-delay=5", "loss-delay=1ms", "session-timeout=5", "lazy=maybe", "fences=1", "layout=x", "schema=a%20b", "timeout=5"},
+		wrong: []string{"max-holds=10", "loss-delay=5", "loss-delay=1ms", "session-timeout=5s", "lazy=maybe", "fences=1", "layout=x", "schema=a%20b", "timeout=5"},
 	},
 	{schemes: []string{"sqlite"}, url: "SCHEME:///dev/null/padlock.db?", noHost: true, wrong: []string{"pool=0", "pool=x", "lazy=maybe"}},
 	{

@@ -25,8 +25,8 @@ func open(srv *server) *store {
 }
 
 func openOn(d advisory.Dialect[*session]) *advisory.Store[*session] {
-	c := advisory.Config{MaxHolds: 2000, LossDelay: time.Second}
-	c.Guarantees = c.Promises("fake-advisory", time.Minute)
+	c := advisory.Config{LossDelay: time.Second}
+	c.Guarantees = c.Promises("fake-advisory")
 	return advisory.New(d, c)
 }
 

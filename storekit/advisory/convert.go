@@ -57,7 +57,7 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 	if held := s.holds.inTheWay(h.key, false, h); held != nil {
 		return held
 	}
-	if !s.pool.promote(h.c, h.key) {
+	if !s.pool.seal(h.c, h.key) {
 		return &driver.HeldError{Waiters: -1}
 	}
 	g, err := s.sharer.Promote(h.c.s, h.lock(), r)
@@ -66,7 +66,7 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 	}
 	switch {
 	case err != nil:
-		return storekit.Failure(err)
+		return s.failure(err)
 	case !g.Granted:
 		return s.heldBy(h.c, h.lock())
 	}
@@ -97,7 +97,7 @@ func (s SharedStore[C]) intend(h *hold[C]) error {
 	case err == driver.ErrPromotionConflict:
 		return err
 	case err != nil:
-		return storekit.Failure(err)
+		return s.failure(err)
 	case !granted:
 		return s.heldBy(h.c, h.lock())
 	}
@@ -126,7 +126,7 @@ func (s SharedStore[C]) lapse(name, token string) {
 // demote turns an exclusive hold into a shared one.
 func (s SharedStore[C]) demote(h *hold[C]) error {
 	if err := s.sharer.Demote(h.c.s, h.lock()); err != nil {
-		return storekit.Failure(err)
+		return s.failure(err)
 	}
 	s.holds.change(func() { h.shared = true })
 	s.pool.demote(h.c, h.key)

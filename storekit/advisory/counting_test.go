@@ -38,15 +38,12 @@ type counted struct {
 	bound context.Context
 	end   context.CancelCauseFunc
 	// srv.mu guards these fields.
-	excuse  bool           // a fault of the server ended the connection, or might have left a lock in it
-	left    bool           // the session goes on after its connection has ended
-	refused map[string]int // how many statements about a key the server has refused
+	excuse bool // the server had a fault in this session
+	left   bool // the session goes on after its connection has ended
 }
 
 func (s *counted) Bound() context.Context { return s.bound }
 func (s *counted) Watch()                 { <-s.bound.Done() }
-func (s *counted) Refresh() bool          { return s.bound.Err() == nil }
-func (s *counted) SetLoad(int)            {}
 func (s *counted) Close()                 { s.over(driver.ErrClosed) }
 
 // Lose notes every loss of several locks that has no reason.
@@ -145,6 +142,7 @@ var errRefused = errors.New("out of memory")
 
 // A counter is the dialect of a counting server.
 type counter struct {
+	plain[*counted]
 	srv    *counting
 	before func(c *counted, what string) error // if not nil, every statement calls it first
 	after  func(c *counted, what string) error // and this last
@@ -161,8 +159,8 @@ func pause() {
 	}
 }
 
-// on runs a statement of a session about a key.
-func (d *counter) on(c *counted, key, what string, f func()) error {
+// on runs a statement of a session.
+func (d *counter) on(c *counted, what string, f func()) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	if d.srv.faulty.Load() {
@@ -188,12 +186,7 @@ func (d *counter) on(c *counted, key, what string, f func()) error {
 	if !cut && !refused || late {
 		f()
 	}
-	if refused {
-		c.refused[key]++
-	}
-	// After a try that was refused, the session may have the lock. If other holds need it, the store
-	// releases it only after them. A second refusal ends the connection.
-	c.excuse = c.excuse || cut || c.refused[key] == 2
+	c.excuse = c.excuse || cut || refused
 	if cut { // at once, because the lingering session may end before Lose is called
 		c.end(fmt.Errorf("%w: %w", driver.ErrLost, errCut))
 		c.linger()
@@ -212,13 +205,10 @@ func (d *counter) on(c *counted, key, what string, f func()) error {
 	return nil
 }
 
-func (d *counter) Connect(ctx context.Context, _ func() []*counted) (*counted, error) {
-	open := func(context.Context) (*counted, error) {
-		c := &counted{srv: d.srv, refused: map[string]int{}}
-		c.bound, c.end = context.WithCancelCause(context.Background())
-		return c, nil
-	}
-	return advisory.Connect(ctx, open, func(context.Context, *counted) error { return nil })
+func (d *counter) Connect(context.Context) (*counted, error) {
+	c := &counted{srv: d.srv}
+	c.bound, c.end = context.WithCancelCause(context.Background())
+	return c, nil
 }
 
 func (d *counter) Key(name string) string { return name }
@@ -243,7 +233,7 @@ func (d *counter) intended(c *counted, l advisory.Lock) bool {
 }
 
 func (d *counter) Try(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
-	err = d.on(c, l.Key, "try", func() {
+	err = d.on(c, "try", func() {
 		if !(r.Shared && d.intended(c, l)) && d.srv.grant(c, l.Key, r.Shared) {
 			g = d.mint()
 		}
@@ -251,10 +241,10 @@ func (d *counter) Try(c *counted, l advisory.Lock, r *driver.Request) (g advisor
 	return g, err
 }
 
-func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
+func (d *counter) Await(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	for {
 		var changed chan struct{}
-		err := d.on(c, l.Key, "await", func() {
+		err := d.on(c, "await", func() {
 			changed = d.srv.changed
 			if !(r.Shared && d.intended(c, l)) && d.srv.grant(c, l.Key, r.Shared) {
 				g = d.mint()
@@ -265,23 +255,21 @@ func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *dri
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
-			return g, ctx.Err()
 		case <-c.bound.Done():
 		}
 	}
 }
 
-func (d *counter) Claim(c *counted) error { return d.on(c, "", "claim", func() {}) }
+func (d *counter) Claim(c *counted) error { return d.on(c, "claim", func() {}) }
 
 func (d *counter) Unlock(c *counted, l advisory.Lock, shared bool) (had bool, err error) {
-	err = d.on(c, l.Key, "unlock", func() { had = d.srv.unlock(c, l.Key, shared) })
+	err = d.on(c, "unlock", func() { had = d.srv.unlock(c, l.Key, shared) })
 	return had, err
 }
 
 func (d *counter) Verify(c *counted, l advisory.Lock) error {
 	has := true
-	err := d.on(c, l.Key, "verify", func() { has = l == advisory.Lock{} || d.srv.locks[l.Key][c] != [2]int{} })
+	err := d.on(c, "verify", func() { has = l == advisory.Lock{} || d.srv.locks[l.Key][c] != [2]int{} })
 	if err == nil && !has {
 		err = errors.New("the session did not have the lock")
 		c.Lose(err)
@@ -290,11 +278,11 @@ func (d *counter) Verify(c *counted, l advisory.Lock) error {
 }
 
 func (d *counter) RaiseFence(c *counted, _ advisory.Lock, _ driver.Holder, fence uint64) error {
-	return d.on(c, "", "raise", func() { d.srv.fence = max(d.srv.fence, fence) })
+	return d.on(c, "raise", func() { d.srv.fence = max(d.srv.fence, fence) })
 }
 
 func (d *counter) Settle(c, lost *counted, _ advisory.Lock) (gone bool, err error) {
-	err = d.on(c, "", "settle", func() {
+	err = d.on(c, "settle", func() {
 		if gone = !lost.left; !gone {
 			lost.left = false
 			lost.free()
@@ -304,7 +292,7 @@ func (d *counter) Settle(c, lost *counted, _ advisory.Lock) (gone bool, err erro
 }
 
 func (d *counter) Holders(c *counted, l advisory.Lock) (holds []driver.Hold, fence uint64, err error) {
-	err = d.on(c, l.Key, "holders", func() {
+	err = d.on(c, "holders", func() {
 		if fence = d.srv.fence; len(d.srv.locks[l.Key]) > 0 {
 			holds = []driver.Hold{{}}
 		}
@@ -313,17 +301,17 @@ func (d *counter) Holders(c *counted, l advisory.Lock) (holds []driver.Hold, fen
 }
 
 func (d *counter) LooksFree(c *counted, l advisory.Lock, _ bool) (free bool, err error) {
-	err = d.on(c, l.Key, "free", func() { free = len(d.srv.locks[l.Key]) == 0 })
+	err = d.on(c, "free", func() { free = len(d.srv.locks[l.Key]) == 0 })
 	return free, err
 }
 
 func (d *counter) Queued(c *counted, l advisory.Lock) (bool, error) {
-	return false, d.on(c, l.Key, "queued", func() {})
+	return false, d.on(c, "queued", func() {})
 }
 
 func (d *counter) Intend(c *counted, l advisory.Lock) (ok bool, err error) {
 	conflict := false
-	err = d.on(c, l.Key, "intend", func() {
+	err = d.on(c, "intend", func() {
 		ok = d.srv.grant(c, intent(l), false)
 		conflict = !ok
 	})
@@ -334,13 +322,13 @@ func (d *counter) Intend(c *counted, l advisory.Lock) (ok bool, err error) {
 }
 
 func (d *counter) Withdraw(c *counted, l advisory.Lock) (had bool, err error) {
-	err = d.on(c, l.Key, "withdraw", func() { had = d.srv.unlock(c, intent(l), false) })
+	err = d.on(c, "withdraw", func() { had = d.srv.unlock(c, intent(l), false) })
 	return had, err
 }
 
 func (d *counter) Promote(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	ok := true
-	err = d.on(c, l.Key, "promote", func() {
+	err = d.on(c, "promote", func() {
 		if d.srv.grant(c, l.Key, false) {
 			g = d.mint()
 			ok = d.srv.unlock(c, l.Key, true) && d.srv.unlock(c, intent(l), false)
@@ -354,14 +342,9 @@ func (d *counter) Promote(c *counted, l advisory.Lock, r *driver.Request) (g adv
 
 func (d *counter) Demote(c *counted, l advisory.Lock) error {
 	had := false
-	err := d.on(c, l.Key, "demote", func() { had = d.srv.grant(c, l.Key, true) && d.srv.unlock(c, l.Key, false) })
+	err := d.on(c, "demote", func() { had = d.srv.grant(c, l.Key, true) && d.srv.unlock(c, l.Key, false) })
 	if err == nil && !had {
 		c.Lose(errors.New("the session did not have the lock"))
 	}
 	return err
 }
-
-func (d *counter) Version(*counted) (int, error)                                   { return advisory.TableVersion, nil }
-func (d *counter) MakeTable(*counted, bool) error                                  { return nil }
-func (d *counter) SweepDue(*counted, time.Duration) (bool, error)                  { return false, nil }
-func (d *counter) Sweep(*counted, string, int, time.Duration) (int, string, error) { return 0, "", nil }

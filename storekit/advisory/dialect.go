@@ -28,14 +28,9 @@ type Session interface {
 	// Bound is canceled when the connection ends. The cause is driver.ErrLost or driver.ErrClosed.
 	// The store gives it to holders as Grant.Bound.
 	Bound() context.Context
-	// Watch runs until the connection has ended. While no statement runs, it notices that end
-	// within the store's LossDelay.
+	// Watch runs until the connection has ended, and then closes it. While no statement runs, it
+	// notices that end within the store's LossDelay.
 	Watch()
-	// Refresh reports whether the connection is alive. It is called before a statement that takes a
-	// lock, so that a connection that ended unnoticed does not make the outcome uncertain.
-	Refresh() bool
-	// SetLoad tells how many locks the session has, or is about to have.
-	SetLoad(n int)
 	// Lose ends the connection because of an error, and everything that depends on it.
 	Lose(err error)
 	// Close ends the connection, and returns when it is closed. It also ends a running statement.
@@ -55,11 +50,17 @@ type Grant struct {
 //
 // Where the caller must know better, the methods return an error of package driver.
 type Dialect[C Session] interface {
-	// Connect makes a connection that may be used for locks, within a time limit of its own. The
-	// function others returns the live connections of the store. A proxy may share sessions between
-	// clients, so Connect compares the new session with theirs, and returns ErrInvalid if it is one
-	// of them. No lock has been asked for, so no error is ErrUncertain.
-	Connect(ctx context.Context, others func() []C) (C, error)
+	// Connect makes a connection. No lock has been asked for, so no error is ErrUncertain.
+	Connect(ctx context.Context) (C, error)
+	// SetUp sets a new session up and checks the server.
+	SetUp(c C) error
+	// Conflict compares a new session with another one. It returns ErrInvalid if they are one
+	// session, as behind a proxy that shares sessions between clients, and ErrUnavailable if their
+	// servers are not the same.
+	Conflict(c, other C) error
+	// Probes returns how many more connections the store makes to compare c with them. alone says
+	// that the store has no other connection.
+	Probes(c C, alone bool) int
 	// Key returns what the server locks for a name.
 	Key(name string) string
 	// Place returns what the server said of itself when it was asked, or "", and a value that is
@@ -72,10 +73,10 @@ type Dialect[C Session] interface {
 	//	a NoReply, Unsent      no
 	//	any other              perhaps; the store sends Unlock
 	Try(c C, l Lock, r *driver.Request) (Grant, error)
-	// Await waits in the server's queue for a lock, until ctx ends. If the process is stopped after
-	// the grant, the server must end the session soon. Unless the lock is granted, the store closes
-	// the connection.
-	Await(ctx context.Context, c C, l Lock, r *driver.Request) (Grant, error)
+	// Await waits in the server's queue for a lock. If the wait has to end, the store loses the
+	// connection. If the process is stopped after the grant, the server must end the session soon.
+	// Unless the lock is granted, the store closes the connection.
+	Await(c C, l Lock, r *driver.Request) (Grant, error)
 	// Claim makes the session of a granted Await one that may be idle, as after Try.
 	Claim(c C) error
 	// Unlock releases a lock. It returns false if the session did not have the lock.
@@ -99,9 +100,13 @@ type Dialect[C Session] interface {
 
 // A Table is the table of fences. Without fences, its methods are not called.
 type Table[C Session] interface {
-	// Version returns the version of the table, or 0 if there is no table. A table without the row
-	// of the version has version 1.
-	Version(c C) (int, error)
+	// Fence returns the fence in the row of a key. It returns false if there is no such row.
+	Fence(c C, key string) (fence uint64, found bool, err error)
+	// VersionKey returns the key of the row whose fence is the version of the table.
+	VersionKey() string
+	// Lacks says whether the server refused a statement because the table is missing, or because
+	// the user may not use it or not make it.
+	Lacks(err error) (table, rights bool)
 	// MakeTable makes the table and the row of the version. If the table exists, MakeTable makes
 	// only the row, so that it needs no right to create tables. Several processes may call it at
 	// the same time.

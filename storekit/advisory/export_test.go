@@ -14,13 +14,13 @@ func Leftovers[C Session](s *Store[C]) (out string) {
 			if sl.taken {
 				out += fmt.Sprintf("entry %d is taken; ", i)
 			}
-			if c := sl.c; c != nil && c.alive() && len(c.keys)+len(c.sole)+c.load+c.ops > 0 {
-				out += fmt.Sprintf("entry %d counts keys %v, sole %v, load %d, ops %d; ", i, c.keys, c.sole, c.load, c.ops)
+			if c := sl.c; c != nil && c.alive() && len(c.keys)+len(c.sole)+c.ops > 0 {
+				out += fmt.Sprintf("entry %d counts keys %v, sole %v, ops %d; ", i, c.keys, c.sole, c.ops)
 			}
 		}
 	}
-	if n := len(p.line.waiters); n > 0 {
-		out += fmt.Sprintf("%d waiters stand in line; ", n)
+	if seats, seeking := len(p.seats), p.seeking.Load(); seats > 0 || seeking > 0 {
+		out += fmt.Sprintf("%d seats are taken, and %d waiters seek one; ", seats, seeking)
 	}
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()

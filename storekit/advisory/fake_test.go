@@ -36,8 +36,6 @@ type session struct {
 
 func (s *session) Bound() context.Context { return s.bound }
 func (s *session) Watch()                 { <-s.bound.Done() }
-func (s *session) Refresh() bool          { return s.bound.Err() == nil }
-func (s *session) SetLoad(int)            {}
 func (s *session) Lose(err error)         { s.over(fmt.Errorf("%w: %w", driver.ErrLost, err)) }
 func (s *session) Close()                 { s.over(driver.ErrClosed) }
 
@@ -74,6 +72,7 @@ var errCut = errors.New("the connection was cut")
 
 // A dialect talks to a server. Each store has its own.
 type dialect struct {
+	plain[*session]
 	srv *server
 
 	mu       sync.Mutex
@@ -104,16 +103,13 @@ func (d *dialect) on(c *session, changes bool, f func()) error {
 	return nil
 }
 
-func (d *dialect) Connect(ctx context.Context, _ func() []*session) (*session, error) {
-	open := func(context.Context) (*session, error) {
-		c := &session{srv: d.srv, locks: map[string]int{}}
-		c.bound, c.end = context.WithCancelCause(context.Background())
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.sessions = append(d.sessions, c)
-		return c, nil
-	}
-	return advisory.Connect(ctx, open, func(context.Context, *session) error { return nil })
+func (d *dialect) Connect(context.Context) (*session, error) {
+	c := &session{srv: d.srv, locks: map[string]int{}}
+	c.bound, c.end = context.WithCancelCause(context.Background())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sessions = append(d.sessions, c)
+	return c, nil
 }
 
 func (d *dialect) Key(name string) string { return "key of " + name }
@@ -152,7 +148,7 @@ func (d *dialect) Try(c *session, l advisory.Lock, r *driver.Request) (g advisor
 	return g, err
 }
 
-func (d *dialect) Await(ctx context.Context, c *session, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
+func (d *dialect) Await(c *session, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	for {
 		turn := make(chan struct{})
 		lost := d.on(c, false, func() {
@@ -168,9 +164,6 @@ func (d *dialect) Await(ctx context.Context, c *session, l advisory.Lock, r *dri
 		}
 		select {
 		case <-turn:
-		case <-ctx.Done():
-			d.leave(l.Key, turn)
-			return g, ctx.Err()
 		case <-c.bound.Done():
 			d.leave(l.Key, turn)
 		}
@@ -236,8 +229,18 @@ func (d *dialect) LooksFree(c *session, l advisory.Lock, _ bool) (free bool, err
 	return free, err
 }
 
-func (d *dialect) Version(*session) (int, error)                                   { return advisory.TableVersion, nil }
-func (d *dialect) MakeTable(*session, bool) error                                  { return nil }
-func (d *dialect) SweepDue(*session, time.Duration) (bool, error)                  { return false, nil }
-func (d *dialect) Sweep(*session, string, int, time.Duration) (int, string, error) { return 0, "", nil }
-func (d *dialect) Place() (string, any)                                            { return "", d.srv }
+func (d *dialect) Place() (string, any) { return "", d.srv }
+
+// A plain has the methods of a dialect whose server has nothing to say: nobody shares its sessions,
+// and its table of fences is always there.
+type plain[C any] struct{}
+
+func (plain[C]) SetUp(C) error                                            { return nil }
+func (plain[C]) Conflict(_, _ C) error                                    { return nil }
+func (plain[C]) Probes(C, bool) int                                       { return 0 }
+func (plain[C]) Fence(C, string) (uint64, bool, error)                    { return advisory.TableVersion, true, nil }
+func (plain[C]) VersionKey() string                                       { return "version" }
+func (plain[C]) Lacks(error) (table, rights bool)                         { return false, false }
+func (plain[C]) MakeTable(C, bool) error                                  { return nil }
+func (plain[C]) SweepDue(C, time.Duration) (bool, error)                  { return false, nil }
+func (plain[C]) Sweep(C, string, int, time.Duration) (int, string, error) { return 0, "", nil }

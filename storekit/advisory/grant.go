@@ -26,7 +26,7 @@ func (s *Store[C]) acquire(ctx context.Context, r *driver.Request) (driver.Grant
 	}
 	defer s.holds.leave(h)
 	if h.state == reserved && (!h.c.alive() || s.claim(h) != nil) {
-		s.clear(h, false) // the reservation ended with its session, so this is a new try
+		s.clear(h) // the reservation ended with its session, so this is a new try
 	}
 	switch {
 	case h.state == unsure:
@@ -69,8 +69,11 @@ func (s *Store[C]) take(ctx context.Context, h *hold[C], r *driver.Request) erro
 		s.holds.noteGrant(h, held, c, fence, r)
 	}
 	s.pool.finish(c)
+	if refused {
+		s.giveUp(c, h.lock(), r.Shared, err)
+	}
 	if err != nil {
-		s.leave(c, h.lock(), r.Shared, refused)
+		s.pool.drop(c, h.key)
 	}
 	return err
 }
@@ -86,7 +89,7 @@ func (s *Store[C]) mayJoin(c *conn[C], h *hold[C]) error {
 	if err == nil && queued {
 		return s.heldBy(c, h.lock())
 	}
-	return storekit.Failure(err)
+	return s.failure(err)
 }
 
 // askServer requests the lock from the server, in the session of c. Other tries of this process for
@@ -97,9 +100,9 @@ func (s *Store[C]) askServer(c *conn[C], h *hold[C], r *driver.Request) (fence u
 	switch noReply, unsent := storekit.IsNoReply(err); {
 	case noReply && !unsent:
 		h.state, h.c = unsure, c
-		return 0, false, storekit.Failure(err)
+		return 0, false, s.failure(err)
 	case err != nil:
-		return 0, !noReply, storekit.Failure(err)
+		return 0, !noReply, s.failure(err)
 	case !g.Granted:
 		return 0, false, s.heldBy(c, h.lock())
 	}
@@ -149,7 +152,7 @@ func (s *Store[C]) RaiseFence(ctx context.Context, name, token string, fence uin
 		if err == nil {
 			h.fence = max(h.fence, fence)
 		}
-		return struct{}{}, storekit.Failure(err)
+		return struct{}{}, s.failure(err)
 	})
 	return err
 }

@@ -39,7 +39,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) { synctest.Test(t, twoPromotionsAtOnc
 
 func twoPromotionsAtOnce(t *testing.T) {
 	d := &sharing{dialect: &dialect{srv: newServer()}, began: make(chan struct{}, 2), resume: make(chan struct{})}
-	s := advisory.Shared(advisory.New(d, advisory.Config{MaxHolds: 2000, Guarantees: driver.Guarantees{Store: "fake-advisory", Bound: driver.BoundToConnection}}))
+	s := advisory.Shared(advisory.New(d, advisory.Config{Guarantees: driver.Guarantees{Store: "fake-advisory", Bound: driver.BoundToConnection}}))
 	defer s.Close()
 	first, second := request("job"), request("job")
 	for _, r := range []*driver.Request{&first, &second} {

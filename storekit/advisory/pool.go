@@ -2,8 +2,8 @@ package advisory
 
 import (
 	"context"
-	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -24,20 +24,14 @@ type conn[C Session] struct {
 	keys map[string]int
 	// sole contains the locks that the session has exclusively, or asks for exclusively.
 	sole map[string]bool
-	// spare counts the holds and requests that ended with an error, after which the session may
-	// have the lock once more: exclusive ones, and shared ones. They stay in keys until the session
-	// has released the lock as often.
-	spare map[string][2]int
-	load  int // the sum of the values in keys, without those of spare
-	ops   int // operations that are running
+	ops  int // operations that are running
 }
 
 func (c *conn[C]) alive() bool { return alive(c.s) }
 
 // A pool holds the connections of a store.
 type pool[C Session] struct {
-	connect func(ctx context.Context, others func() []C) (C, error)
-	perConn int // how many holds a connection may have
+	connect func(ctx context.Context) (C, error)
 	work    *sync.WaitGroup
 	ctx     context.Context // canceled when the store is closed
 
@@ -45,7 +39,9 @@ type pool[C Session] struct {
 	closed bool
 	holds  [holdConns]poolEntry[C]
 	waits  [waitConns]poolEntry[C]
-	line   line[C]
+
+	seats   chan struct{} // has a value for each entry of waits that is taken
+	seeking atomic.Int32  // how many calls of Wait have no entry
 }
 
 // A poolEntry is room for one connection. The connection is made when it is needed. pool.mu guards
@@ -80,42 +76,47 @@ func (p *pool[C]) live() []C {
 	return out
 }
 
-// dial returns the connection of an entry, and makes it if there is none. Dialect.Connect limits
-// how long that takes.
+// dial returns the connection of an entry, and makes it if there is none. The method connect of the
+// store limits how long that takes.
 func (p *pool[C]) dial(sl *poolEntry[C]) (*conn[C], error) {
 	p.mu.Lock()
-	c, d := sl.c, sl.dialing
-	switch {
-	case p.closed:
-		p.mu.Unlock()
-		return nil, driver.ErrClosed
-	case c != nil && c.alive():
+	if c := sl.c; c != nil && c.alive() && !p.closed {
 		p.mu.Unlock()
 		return c, nil
-	case d != nil:
-		p.mu.Unlock()
-		<-d.done
-		return d.c, d.err
 	}
-	d = &dialing[C]{done: make(chan struct{})}
-	sl.dialing = d
+	d := sl.dialing
+	first := d == nil
+	if first {
+		d = &dialing[C]{done: make(chan struct{})}
+		sl.dialing = d
+	}
 	p.mu.Unlock()
-	defer close(d.done)
-	s, err := p.connect(p.ctx, p.live)
+	if first {
+		d.c, d.err = p.fill(sl)
+		close(d.done)
+	}
+	<-d.done
+	return d.c, d.err
+}
+
+// fill makes the connection of an entry.
+func (p *pool[C]) fill(sl *poolEntry[C]) (*conn[C], error) {
+	s, err := p.connect(p.ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	sl.dialing = nil
-	if err == nil && p.closed {
-		p.work.Go(s.Close)
-		err = driver.ErrClosed
-	}
-	if d.err = err; err != nil {
+	switch {
+	case p.closed:
+		if err == nil {
+			p.work.Go(s.Close)
+		}
+		return nil, driver.ErrClosed
+	case err != nil:
 		return nil, err
 	}
-	d.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}, spare: map[string][2]int{}}
-	sl.c = d.c
+	sl.c = &conn[C]{s: s, keys: map[string]int{}, sole: map[string]bool{}}
 	p.work.Go(s.Watch)
-	return d.c, nil
+	return sl.c, nil
 }
 
 // reserve chooses a connection for a request. It looks for a connection whose session does not have
@@ -125,13 +126,8 @@ func (p *pool[C]) dial(sl *poolEntry[C]) (*conn[C], error) {
 func (p *pool[C]) reserve(key string, shared bool) (c *conn[C], joinsReader bool, err error) {
 	for {
 		c, sl, joined, err := p.choose(key, shared)
-		switch {
-		case err != nil || c != nil && c.s.Refresh():
+		if err != nil || c != nil {
 			return c, joined, err
-		case c != nil:
-			p.finish(c)
-			p.drop(c, key)
-			continue
 		}
 		if _, err := p.dial(sl); err != nil {
 			return nil, false, err
@@ -148,7 +144,6 @@ func (p *pool[C]) choose(key string, shared bool) (*conn[C], *poolEntry[C], bool
 	}
 	var best, join *conn[C]
 	var empty *poolEntry[C]
-	busy := false // other callers of this process have the lock or ask for it
 	for i := range p.holds {
 		c := p.holds[i].c
 		switch {
@@ -156,9 +151,7 @@ func (p *pool[C]) choose(key string, shared bool) (*conn[C], *poolEntry[C], bool
 			if empty == nil {
 				empty = &p.holds[i]
 			}
-		case c.load >= p.perConn:
 		case c.keys[key] > 0:
-			busy = true
 			if !c.sole[key] && (join == nil || c.keys[key] < join.keys[key]) {
 				join = c
 			}
@@ -173,10 +166,8 @@ func (p *pool[C]) choose(key string, shared bool) (*conn[C], *poolEntry[C], bool
 	case shared && join != nil:
 		join.add(key, false)
 		return join, nil, true, nil
-	case busy:
+	default: // other callers of this process have the lock or ask for it, in all sessions
 		return nil, nil, false, &driver.HeldError{Waiters: -1}
-	default:
-		return nil, nil, false, fmt.Errorf("%w: the store has all the holds that it may have; see MaxHolds", driver.ErrUnavailable)
 	}
 	best.add(key, !shared)
 	return best, nil, false, nil
@@ -189,27 +180,11 @@ func (c *conn[C]) add(key string, exclusive bool) {
 	if exclusive {
 		c.sole[key] = true
 	}
-	c.load++
 	c.ops++
-	c.s.SetLoad(c.load)
-}
-
-func (c *conn[C]) remove(key string) {
-	c.load--
-	c.s.SetLoad(c.load)
-	if c.keys[key]--; c.keys[key] == 0 {
-		c.forget(key)
-	}
-}
-
-func (c *conn[C]) forget(key string) {
-	delete(c.keys, key)
-	delete(c.sole, key)
-	delete(c.spare, key)
 }
 
 // finish ends the operation that reserve began. If the session has not got the lock, the caller
-// also calls drop or suspect.
+// also calls drop.
 func (p *pool[C]) finish(c *conn[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,61 +199,22 @@ func (p *pool[C]) handOver(c *conn[C], key string, exclusive bool) {
 	c.ops--
 }
 
-// drop removes one hold or request of a lock from the counts of a session. It returns how often the
-// session must still release the lock before others may ask it for the lock; see spare. If that is
-// not zero, the caller releases the lock and then calls drained.
-func (p *pool[C]) drop(c *conn[C], key string) (spare [2]int) {
+// drop removes one hold or request of a lock from the counts of a session.
+func (p *pool[C]) drop(c *conn[C], key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.remove(key)
-	return c.rest(key)
-}
-
-// suspect is called instead of drop if the session may still have the lock for this hold or
-// request. While the session has other holds of the lock, nobody can release it for this one alone:
-// the server would release it for another one if the session does not have it.
-func (p *pool[C]) suspect(c *conn[C], key string, shared bool) (spare [2]int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := c.spare[key]
-	n[mode(shared)]++
-	c.spare[key] = n
-	c.load--
-	c.s.SetLoad(c.load)
-	return c.rest(key)
-}
-
-// rest returns the spare counts of a lock if the session has no other holds and requests of it.
-// Nobody else may then ask the session for the lock.
-func (c *conn[C]) rest(key string) (spare [2]int) {
-	n := c.spare[key]
-	if n[0]+n[1] == 0 || n[0]+n[1] < c.keys[key] {
-		return spare
+	if c.keys[key]--; c.keys[key] == 0 {
+		delete(c.keys, key)
+		delete(c.sole, key)
 	}
-	c.sole[key] = true
-	return n
 }
 
-// drained records that the session has released the lock as often as rest has said.
-func (p *pool[C]) drained(c *conn[C], key string) {
+// seal marks the lock of a session as exclusive, so that no other reader joins. It returns false if
+// the session has other holds of the lock, or requests for it.
+func (p *pool[C]) seal(c *conn[C], key string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.forget(key)
-}
-
-func mode(shared bool) int {
-	if shared {
-		return 1
-	}
-	return 0
-}
-
-// promote marks the lock of a session as exclusive, so that no other reader joins. It returns false
-// if the session has other readers of the lock.
-func (p *pool[C]) promote(c *conn[C], key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := c.spare[key]; c.keys[key]-n[0]-n[1] != 1 {
+	if c.keys[key] != 1 {
 		return false
 	}
 	c.sole[key] = true
@@ -294,82 +230,47 @@ func (p *pool[C]) demote(c *conn[C], key string) {
 }
 
 // anyConn returns a connection for a statement that takes no lock.
-func (p *pool[C]) anyConn() (c C, err error) {
-	for {
-		p.mu.Lock()
-		var best *conn[C]
-		for i := range p.holds {
-			if c := p.holds[i].c; c != nil && c.alive() && (best == nil || c.ops < best.ops) {
-				best = c
-			}
-		}
-		p.mu.Unlock()
-		switch {
-		case best == nil:
-			made, err := p.dial(&p.holds[0])
-			if err != nil {
-				return c, err
-			}
-			return made.s, nil
-		case best.s.Refresh():
-			return best.s, nil
+func (p *pool[C]) anyConn() (C, error) {
+	p.mu.Lock()
+	var best *conn[C]
+	for i := range p.holds {
+		if c := p.holds[i].c; c != nil && c.alive() && (best == nil || c.ops < best.ops) {
+			best = c
 		}
 	}
+	p.mu.Unlock()
+	if best != nil {
+		return best.s, nil
+	}
+	made, err := p.dial(&p.holds[0])
+	if err != nil {
+		var none C
+		return none, err
+	}
+	return made.s, nil
 }
 
-// waiter returns a free entry for a call of Wait that wants to reserve its lock. If no entry is
-// free, or if the call does not want to reserve the lock, the call gets a place in the line.
-func (p *pool[C]) waiter(key string, reserve bool) (*poolEntry[C], *waiter[C]) {
+// seat returns a free entry for a call of Wait that has put a value into seats. It prefers an entry
+// with a connection.
+func (p *pool[C]) seat() *poolEntry[C] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var free *poolEntry[C]
 	for i := range p.waits {
-		sl := &p.waits[i]
-		if !sl.taken && (free == nil || free.c == nil) {
+		if sl := &p.waits[i]; !sl.taken && (free == nil || sl.c != nil && sl.c.alive()) {
 			free = sl
-			if sl.c != nil && sl.c.alive() {
-				break
-			}
 		}
 	}
-	if free == nil || !reserve {
-		return nil, p.line.join(key, reserve)
-	}
 	free.taken = true
-	return free, nil
+	return free
 }
 
 // giveBack frees an entry that a wait has used.
 func (p *pool[C]) giveBack(sl *poolEntry[C]) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	sl.taken = p.line.give(sl)
-}
-
-// leaveLine removes w from the line. If w was given an entry meanwhile, the entry goes to the next
-// waiter.
-func (p *pool[C]) leaveLine(w *waiter[C]) {
-	p.mu.Lock()
-	p.line.remove(w)
+	sl.taken = false
 	p.mu.Unlock()
-	select {
-	case sl := <-w.free:
-		p.giveBack(sl)
-	default:
-	}
-}
-
-// wake wakes the waiters for a lock that this process has released.
-func (p *pool[C]) wake(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.line.wake(key)
-}
-
-func (p *pool[C]) countAhead(w *waiter[C]) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.line.countAhead(w)
+	<-p.seats
 }
 
 // closeAll ends all connections.

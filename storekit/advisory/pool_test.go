@@ -107,11 +107,9 @@ func TestReservationEndsWithItsSession(t *testing.T) {
 // A silent dialect never gets a connection.
 type silent struct{ *dialect }
 
-func (silent) Connect(ctx context.Context, _ func() []*session) (*session, error) {
-	return advisory.Connect(ctx, func(ctx context.Context) (*session, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}, nil)
+func (silent) Connect(ctx context.Context) (*session, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 // The server is silent before the store has a connection. No try has been sent, so no outcome is

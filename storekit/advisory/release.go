@@ -28,7 +28,7 @@ func (s *Store[C]) Release(ctx context.Context, name, token string, keep time.Du
 		case h.state == unsure:
 			return driver.OutcomeGone, s.settle(h)
 		case !h.c.alive():
-			s.clear(h, false)
+			s.clear(h)
 			return driver.OutcomeGone, nil
 		}
 		return s.letGo(h)
@@ -41,51 +41,49 @@ func (s *Store[C]) reachServer() error {
 	if err == nil {
 		err = s.dialect.Verify(c, Lock{})
 	}
-	return storekit.Failure(err)
+	return s.failure(err)
 }
 
-// letGo releases the lock of h. If the connection ended meanwhile, the session may still exist and
-// have the lock. So h gets the state "unsure", and its next Release makes sure that the session is
-// gone.
+// letGo releases the lock of h. If the server refuses that, letGo ends the connection. If the
+// connection has ended, the session may still exist and have the lock. So h gets the state "unsure",
+// and its next Release makes sure that the session is gone.
 func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
-	c, out := h.c, driver.OutcomeReleased
+	c, out, had := h.c, driver.OutcomeReleased, true
 	var err error
 	if h.intent {
 		err = s.withdraw(h)
 	}
 	if err == nil {
-		var had bool
 		had, err = s.dialect.Unlock(c.s, h.lock(), h.shared)
-		if err == nil && !had {
-			c.s.Lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
-			out = driver.OutcomeGone
-		}
 	}
-	if h.state == reserved {
+	switch {
+	case err != nil:
+		c.s.Lose(err)
+	case !had:
+		c.s.Lose(errors.New("the session did not have the lock")) // nobody knows which other locks the session has
+		out = driver.OutcomeGone
+	case h.state == reserved:
 		c.s.Lose(errUnclaimed) // the server would soon end the session as idle
 	}
-	s.clear(h, err != nil)
-	if err != nil && !c.alive() {
+	s.clear(h)
+	if err != nil {
 		s.holds.change(func() { h.state, h.c = unsure, c })
-		return driver.OutcomeGone, storekit.Failure(&storekit.NoReply{Err: err})
+		return driver.OutcomeGone, s.failure(&storekit.NoReply{Err: err})
 	}
 	return out, nil
 }
 
 var errUnclaimed = errors.New("a reservation was not claimed")
 
-// clear records that h no longer has the lock, and frees its entry in the pool. It wakes the
-// waiters of this process that want the lock. If refused is true, the server refused to release the
-// lock; see leave.
-func (s *Store[C]) clear(h *hold[C], refused bool) {
+// clear records that h no longer has the lock, and frees its entry in the pool.
+func (s *Store[C]) clear(h *hold[C]) {
 	back := h.back
 	if h.c != nil {
-		s.leave(h.c, h.lock(), h.shared, refused && h.c.alive())
+		s.pool.drop(h.c, h.key)
 	}
 	h.back = nil
 	s.holds.clear(h)
 	if back != nil {
 		back()
 	}
-	s.pool.wake(h.key)
 }

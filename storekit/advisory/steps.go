@@ -49,29 +49,16 @@ func (s *Store[C]) heldBy(c *conn[C], l Lock) error {
 	return &driver.HeldError{Waiters: -1, Holds: holds}
 }
 
-// leave removes a hold or a request from the counts of its session. If refused is true, the server
-// refused a statement, and the session may still have the lock. It then releases the lock, at the
-// latest when no other hold of the session needs it. If that fails, it ends the connection.
-func (s *Store[C]) leave(c *conn[C], l Lock, shared, refused bool) {
-	var spare [2]int
-	if refused {
-		spare = s.pool.suspect(c, l.Key, shared)
-	} else {
-		spare = s.pool.drop(c, l.Key)
+// giveUp is called after the server has refused a try. The session may have got the lock before
+// that, so giveUp releases it. If the session has other holds of the lock, nobody knows whether it
+// has the lock once more, so giveUp ends the connection.
+func (s *Store[C]) giveUp(c *conn[C], l Lock, shared bool, refusal error) {
+	if s.pool.seal(c, l.Key) {
+		_, refusal = s.dialect.Unlock(c.s, l, shared)
 	}
-	if spare == [2]int{} {
-		return
+	if refusal != nil {
+		c.s.Lose(refusal)
 	}
-	for i, n := range spare {
-		for had := true; had && n > 0; n-- {
-			var err error
-			if had, err = s.dialect.Unlock(c.s, l, i == mode(true)); err != nil {
-				c.s.Lose(err)
-				return
-			}
-		}
-	}
-	s.pool.drained(c, l.Key)
 }
 
 // settle makes sure that the session of h no longer has the lock. The connection of h has ended,
@@ -85,7 +72,7 @@ func (s *Store[C]) settle(h *hold[C]) error {
 		gone, err := s.dialect.Settle(c, h.c.s, h.lock())
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: %w", driver.ErrUncertain, storekit.Failure(err))
+			return fmt.Errorf("%w: %w", driver.ErrUncertain, s.failure(err))
 		case gone:
 			h.state, h.c = none, nil
 			return nil
@@ -96,15 +83,11 @@ func (s *Store[C]) settle(h *hold[C]) error {
 	return fmt.Errorf("%w: the session of a connection that ended may have the lock", driver.ErrUncertain)
 }
 
-// withdraw gives up the intent of h. If the server refuses that twice, withdraw ends the
-// connection, because the intent would keep new readers out.
+// withdraw gives up the intent of h. If the server refuses that, withdraw ends the connection,
+// because the intent would keep new readers out.
 func (s *Store[C]) withdraw(h *hold[C]) error {
 	h.timer.Stop()
 	had, err := s.sharer.Withdraw(h.c.s, h.lock())
-	if err != nil && h.c.alive() { // the server may have released the intent before it refused the rest
-		_, err = s.sharer.Withdraw(h.c.s, h.lock())
-		had = true
-	}
 	switch {
 	case err != nil:
 		h.c.s.Lose(err)
@@ -112,7 +95,7 @@ func (s *Store[C]) withdraw(h *hold[C]) error {
 		h.c.s.Lose(errors.New("the session did not have the lock of an intent"))
 	}
 	s.holds.change(func() { h.intent = false })
-	return storekit.Failure(err)
+	return err
 }
 
 // claim turns a reservation into a hold. From then on, the session may be idle for longer.
@@ -132,5 +115,5 @@ func (s *Store[C]) verify(h *hold[C]) error {
 	if err != nil && !h.c.alive() {
 		return driver.ErrLost
 	}
-	return storekit.Failure(err)
+	return s.failure(err)
 }

@@ -25,10 +25,6 @@ type Config struct {
 	LossDelay time.Duration
 	// NoFences leaves the fences and their table out. Without it, every lock has a fence.
 	NoFences bool
-	// MaxHolds is how many holds the store may have at once. It is required, and at least 1;
-	// otherwise Check returns driver.ErrInvalid. They are spread evenly over the connections, and
-	// each connection may have at least one.
-	MaxHolds int
 	// Keep says how long a row stays in the table of fences: 24 hours if it is 0, and for ever if
 	// it is less. It should be at least 65 minutes; less is no error, see the function Keep.
 	Keep time.Duration
@@ -41,21 +37,32 @@ type Config struct {
 	CheckName func(name string) error
 }
 
-// Check returns driver.ErrInvalid for a LossDelay below least or above an hour, and for a MaxHolds
-// below 1. Open does not call it.
+// Check returns driver.ErrInvalid for a LossDelay below least or above an hour. Open does not call
+// it.
 func (c *Config) Check(least time.Duration) error {
-	switch {
-	case c.LossDelay < least || c.LossDelay > time.Hour:
+	if c.LossDelay < least || c.LossDelay > time.Hour {
 		return storekit.Invalidf("LossDelay is %v; it is %.0f s to 1 h", c.LossDelay, least.Seconds())
-	case c.MaxHolds < 1:
-		return storekit.Invalidf("MaxHolds is %d; it is at least 1", c.MaxHolds)
 	}
 	return nil
 }
 
-// Promises returns what every store of this package promises. frees is the time after which the
-// server frees the locks of a silent process.
-func (c *Config) Promises(store string, frees time.Duration) driver.Guarantees {
+// pingEvery is how long a connection may be silent before the store asks the server whether it is
+// still there. Together with lookEvery and Limit it is at most the LossDelay, from one second on.
+func (c *Config) pingEvery() time.Duration { return c.LossDelay / 4 }
+
+// Limit is how long a statement may take, unless it waits for a lock. It is less than
+// driver.MaxSilence.
+func (c *Config) Limit() time.Duration { return min(c.LossDelay*3/5, 4*time.Second) }
+
+// SessionTimeout is how long a session may be silent before the server ends it and frees its locks.
+// By then, the client has given its locks up, unless it was stopped. It is a number of whole
+// seconds.
+func (c *Config) SessionTimeout() time.Duration {
+	return (2*c.LossDelay + time.Second - 1).Truncate(time.Second)
+}
+
+// Promises returns what every store of this package promises.
+func (c *Config) Promises(store string) driver.Guarantees {
 	g := driver.Guarantees{
 		Store:         store,
 		SafeClockJump: driver.PromiseYes,
@@ -66,7 +73,7 @@ func (c *Config) Promises(store string, frees time.Duration) driver.Guarantees {
 		Lacks:         driver.AbilityBreak | driver.AbilityStoreID,
 		Notes: []string{
 			"All holds of a connection end when it ends.",
-			"The server frees the locks of a process that is stopped, or whose machine died, after " + frees.String() + ".",
+			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.SessionTimeout().String() + ".",
 		},
 	}
 	if c.NoFences {
@@ -118,7 +125,7 @@ func New[C Session](d Dialect[C], cfg Config) *Store[C] {
 	s.holds = heldTokens[C]{byID: map[id]*hold[C]{}, byKey: map[string][]*hold[C]{}}
 	s.calls.Open()
 	p := &s.pool
-	p.connect, p.perConn, p.work, p.ctx = d.Connect, max(1, cfg.MaxHolds/holdConns), &s.calls.Work, s.calls.Closing
+	p.connect, p.work, p.ctx, p.seats = s.connect, &s.calls.Work, s.calls.Closing, make(chan struct{}, waitConns)
 	return s
 }
 
@@ -156,23 +163,52 @@ func (s *Store[C]) prepare() error {
 func (s *Store[C]) useTable(c C) error {
 	version, err := s.version(c)
 	if err == nil && version == 0 {
-		err = storekit.Failure(s.dialect.MakeTable(c, false))
+		err = s.dialect.MakeTable(c, false)
 	}
 	if keep := keepFor(s.cfg.Keep); err == nil && keep > 0 && !s.cfg.Lenient {
 		s.calls.Work.Go(s.sweeper(keep).background)
 	}
-	return err
+	return s.failure(err)
 }
 
-// version returns the version of the table, or 0 if there is none. It returns an error for a table
-// of a newer padlock.
+// version returns the version of the table, or 0 if there is none. A table without the row of the
+// version has version 1. For a table of a newer padlock, version returns an error.
 func (s *Store[C]) version(c C) (int, error) {
-	n, err := s.dialect.Version(c)
-	if err == nil && n != 0 && n != TableVersion {
+	n, found, err := s.dialect.Fence(c, s.dialect.VersionKey())
+	noTable, _ := s.dialect.Lacks(err)
+	switch {
+	case noTable:
+		return 0, nil
+	case err == nil && !found:
+		return 1, nil
+	case err == nil && n != TableVersion:
 		err = fmt.Errorf("%w: the table of fences has version %d and this padlock knows version %d; install the newest padlock of all programs that share it",
 			driver.ErrUnavailable, n, TableVersion)
 	}
-	return n, storekit.Failure(err)
+	return int(n), err
+}
+
+// failure is like storekit.Failure. It also adds advice to an error about the table of fences.
+func (s *Store[C]) failure(err error) error {
+	switch table, rights := s.dialect.Lacks(err); {
+	case table:
+		err = fmt.Errorf("%w: the table of fences is missing; make it with the SQL of Schema, or leave fences out: %w", driver.ErrUnavailable, err)
+	case rights:
+		err = fmt.Errorf("%w: the table of fences is missing, or this user may not use it: run the SQL of Schema as another user and grant SELECT, INSERT and UPDATE on it, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
+	}
+	return storekit.Failure(err)
+}
+
+// WithTable calls f, which runs a statement about the table of fences. If the server has lost the
+// table, WithTable makes it again and repeats the call.
+func WithTable[C Session](d Table[C], c C, f func() error) error {
+	err := f()
+	if missing, _ := d.Lacks(err); missing {
+		if err = d.MakeTable(c, false); err == nil {
+			err = f()
+		}
+	}
+	return err
 }
 
 // Upgrade makes the table of fences if it is missing. If the table has no version, Upgrade writes
@@ -199,7 +235,7 @@ func Ask[C Session, T any](ctx context.Context, s *Store[C], f func(c C) (T, err
 		if err == nil {
 			out, err = f(c)
 		}
-		return out, storekit.Failure(err)
+		return out, s.failure(err)
 	})
 }
 

@@ -22,9 +22,9 @@ const (
 type sweeper[C Session] struct {
 	table   Table[C]
 	keep    time.Duration
-	live    func() []C                                   // the connections of this store
-	connect func(context.Context, func() []C) (C, error) // makes a connection that no hold uses
-	ctx     context.Context                              // canceled when the sweep must stop
+	live    func() []C                       // the connections of this store
+	connect func(context.Context) (C, error) // makes a connection that no hold uses
+	ctx     context.Context                  // canceled when the sweep must stop
 }
 
 // background sweeps from time to time, until the store is closed.
@@ -50,7 +50,7 @@ func (w *sweeper[C]) due() bool {
 // sweep goes through the table in the order of the keys, in batches. It uses a connection of its
 // own, so a batch that takes long delays nobody.
 func (w *sweeper[C]) sweep(pause time.Duration) (removed int, err error) {
-	c, err := w.connect(w.ctx, w.live)
+	c, err := w.connect(w.ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -72,5 +72,5 @@ func (w *sweeper[C]) sweep(pause time.Duration) (removed int, err error) {
 }
 
 func (s *Store[C]) sweeper(keep time.Duration) *sweeper[C] {
-	return &sweeper[C]{table: s.dialect, keep: keep, live: s.pool.live, connect: s.dialect.Connect, ctx: s.calls.Closing}
+	return &sweeper[C]{table: s.dialect, keep: keep, live: s.pool.live, connect: s.connect, ctx: s.calls.Closing}
 }

@@ -21,7 +21,7 @@ type counterStore struct {
 }
 
 func openCounter(d *counter) counterStore {
-	s := advisory.New(d, advisory.Config{MaxHolds: 24, Guarantees: driver.Guarantees{
+	s := advisory.New(d, advisory.Config{Guarantees: driver.Guarantees{
 		Store: "fake-advisory", Bound: driver.BoundToConnection, Fence: driver.FenceDurable,
 	}})
 	return counterStore{advisory.Shared(s), s, d.srv}

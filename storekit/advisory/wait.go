@@ -17,7 +17,7 @@ const (
 	// server ends the session a little later.
 	reservation = 400 * time.Millisecond
 	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
-	// again. The pause is longer if other waiters came before it.
+	// again. The pause is as many times longer as there are such waiters.
 	pauseMin = 25 * time.Millisecond
 )
 
@@ -28,8 +28,6 @@ const (
 //	true     one is free   waits in the server's queue, and is granted the lock in that session
 //	true     all are used  looks at the lock from time to time, until a session is free
 //	false    any           looks at the lock from time to time
-//
-// Sessions that become free go to the waiters in the order in which they came.
 func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -47,12 +45,9 @@ func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 		}
 	}
 	l := Lock{r.Name, s.dialect.Key(r.Name)}
-	entry, w := s.pool.waiter(l.Key, reserve)
-	if w != nil {
-		var err error
-		if entry, err = s.standInLine(ctx, w, l, &r); entry == nil {
-			return driver.Grant{}, err
-		}
+	entry, err := s.seek(ctx, l, &r, reserve)
+	if entry == nil {
+		return driver.Grant{}, s.calls.AfterClose(err)
 	}
 	g, err := s.waitIn(ctx, entry, l, &r)
 	if err == nil && g == (driver.Grant{}) {
@@ -81,27 +76,36 @@ func (s *Store[C]) nap(ctx context.Context) error {
 	return s.endReason(ctx)
 }
 
-// standInLine waits in the line until a session for waiters is free, and returns the entry of that
-// session. It leaves the line and returns nil if the lock seems to be free now, or if the wait has
-// to end.
-func (s *Store[C]) standInLine(ctx context.Context, w *waiter[C], l Lock, r *driver.Request) (*poolEntry[C], error) {
-	for {
-		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(1+s.pool.countAhead(w)))
+// seek waits until a session for waiters is free, and returns its entry. It returns nil if the lock
+// seems to be free now, or if the wait has to end. Without reserve, it looks at the lock only.
+func (s *Store[C]) seek(ctx context.Context, l Lock, r *driver.Request, reserve bool) (*poolEntry[C], error) {
+	var seats chan<- struct{}
+	if reserve {
+		seats = s.pool.seats
 		select {
-		case sl := <-w.free:
-			pause.Stop()
-			return sl, nil
-		case <-w.woken:
-		case <-ctx.Done():
-		case <-s.calls.Closing.Done():
-		case <-pause.C:
-			if !s.looksFree(ctx, l, r) {
-				continue
-			}
+		case seats <- struct{}{}:
+			return s.pool.seat(), nil
+		default:
 		}
-		pause.Stop()
-		s.pool.leaveLine(w)
-		return nil, s.endReason(ctx)
+	}
+	others := &s.pool.seeking
+	others.Add(1)
+	defer others.Add(-1)
+	for {
+		pause := time.NewTimer((pauseMin + rand.N(pauseMin)) * time.Duration(others.Load()))
+		select {
+		case seats <- struct{}{}:
+			pause.Stop()
+			return s.pool.seat(), nil
+		case <-pause.C:
+			if s.looksFree(ctx, l, r) {
+				return nil, s.endReason(ctx)
+			}
+		case <-ctx.Done():
+			return nil, s.endReason(ctx)
+		case <-s.calls.Closing.Done():
+			return nil, s.endReason(ctx)
+		}
 	}
 }
 
@@ -145,18 +149,20 @@ func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Requ
 	if err := s.endReason(ctx); err != nil {
 		return 0, false, err
 	}
-	wait, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.calls.Closing, cancel)()
-	g, err := s.dialect.Await(wait, c.s, l, r)
-	switch {
-	case wait.Err() != nil:
-		return 0, false, s.endReason(ctx)
+	over := func() { c.s.Lose(errWaitEnded) }
+	defer context.AfterFunc(ctx, over)()
+	defer context.AfterFunc(s.calls.Closing, over)()
+	g, err := s.dialect.Await(c.s, l, r)
+	switch end := s.endReason(ctx); {
+	case end != nil:
+		return 0, false, end
 	case errors.Is(err, driver.ErrInvalid):
 		return 0, false, err
 	}
 	return g.Fence, err == nil && g.Granted && c.alive(), nil
 }
+
+var errWaitEnded = errors.New("the wait has ended")
 
 // handedOver is called after the server has granted the lock to the session of a waiter. It
 // reserves the lock for the waiter's token.

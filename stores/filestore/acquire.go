@@ -56,15 +56,16 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 		}
 	}
 	var h *hold
+	var m manners
 	err := s.insist(f, func() (err error) {
-		h, err = s.try(ctx, f, r)
+		h, err = s.try(ctx, f, r, &m)
 		return err
 	})
 	return h, err
 }
 
 // try makes one attempt to take the lock.
-func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, err error) {
+func (s *Store) try(ctx context.Context, f *file, r *driver.Request, m *manners) (h *hold, err error) {
 	if r.Shared {
 		recordLock, err := s.lockRecord(ctx, f)
 		if err != nil {
@@ -74,14 +75,10 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	for again := true; again; {
-		_, err = s.lock(f, r.Shared, func(c *conn) error {
-			h, err = s.grant(f, c, r, b)
-			return err
-		})
-		no, refused := err.(*refusal)
-		again = refused && no.again
-	}
+	_, err = s.lock(f, r.Shared, func(c *conn) error {
+		h, err = s.grant(f, c, r, b, m)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +88,16 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request) (h *hold, e
 
 // grant makes a hold, if the record allows it. The caller has already taken the kernel's lock
 // through c.
-func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer) (*hold, error) {
+func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
-	if rec.newer || s.hasNewerQueue(c, b.in[:b.got]) {
+	if rec.newer {
 		return nil, newer(f.path)
 	}
 	if no := admit(rec, wall); no != nil {
 		return nil, no
 	}
-	if no := s.yield(f, c, r.Shared, b.in[:b.got]); no != nil {
+	if no := s.yield(c, r.Shared, m); no != nil {
 		return nil, no
 	}
 	fence, stored, err := mint(rec.fence, r.FenceAbove, r.Shared && rec.mode == modeShared, wall)

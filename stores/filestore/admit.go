@@ -12,8 +12,8 @@ type refusal struct {
 	cooling bool          // the name cools down
 	intent  uint64        // the id of the reader that is being promoted, or 0
 	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
-	queued  bool          // another waiter is about to get the lock
-	again   bool          // the caller should try again without a pause
+	queued  bool          // the lock is free, and others wait, who may go first
+	behind  bool          // readers have the lock, and a writer waits, who goes first
 }
 
 func (*refusal) Error() string { return "refused" }
@@ -39,26 +39,61 @@ func coolingFor(rec *record, wall time.Time) *refusal {
 }
 
 // insist calls tryLock up to three times. After a refusal, insist looks up who has the lock. If
-// nobody seems to have the lock any more, insist tries again: a waiter that looks at the lock also
-// has it for an instant. Otherwise, and after the third refusal, insist returns a
+// nobody seems to have the lock any more, insist tries again: somebody who looks at the lock may
+// have it for an instant. Otherwise, and after the third refusal, insist returns a
 // *driver.HeldError. Any other result of tryLock is returned at once.
+//
+// If the lock is free and others wait for it, insist pauses and tries again (see yield). Such tries
+// do not count.
 func (s *Store) insist(f *file, tryLock func() error) error {
 	const tries = 3
-	for i := 1; ; i++ {
+	pause := recordPause
+	for i := 1; ; {
 		err := tryLock()
 		no, refused := err.(*refusal)
 		if !refused {
 			return err
 		}
+		if no.queued {
+			if err := s.pauseUnlocked(f, pause); err != nil {
+				return err
+			}
+			pause *= 2
+			continue
+		}
 		if err, isFinal := s.heldError(f, no); isFinal || i == tries {
 			return err
 		}
-		if no.queued {
-			if err := s.pauseUnlocked(f, recordPause); err != nil {
-				return err
-			}
-		}
+		i++
 	}
+}
+
+// manners says how a caller has treated those who wait for the lock.
+type manners struct {
+	queued   bool // the kernel granted the lock after the caller stood in its queue
+	gaveBack int  // how many times the caller gave the lock back because others wait
+}
+
+// maxGaveBack is how many times a caller gives back a free lock that others wait for. If none of
+// them has taken it by then, they are stopped, and the caller keeps it. The pauses of insist take 6
+// ms until then.
+const maxGaveBack = 4
+
+// yield returns a refusal if the caller, who has just got the kernel's lock through c, must let
+// those go first who wait. A reader lets only writers go first, even if other readers have the
+// lock.
+func (s *Store) yield(c *conn, shared bool, m *manners) *refusal {
+	if !s.guarantees.FIFO || m.queued || !c.othersQueue(shared) {
+		return nil
+	}
+	if shared && c.tryLock(false) != nil {
+		return &refusal{behind: true}
+	}
+	if m.gaveBack < maxGaveBack || shared && c.tryLock(true) != nil {
+		m.gaveBack++
+		return &refusal{queued: true}
+	}
+	return nil
 }
 
 // pauseUnlocked sleeps for the given time. The caller holds f.mu, which is unlocked during the

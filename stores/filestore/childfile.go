@@ -57,7 +57,6 @@ func (s *Store) letGoPassed(f *file, h *hold) driver.Outcome {
 		return driver.OutcomeReleased
 	}
 	if f.spare != nil {
-		s.wakeNext(f, f.spare, false) // the first waiter now watches the file, and sees the child close it
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
 		if rec := b.read(f.spare); rec.fence > h.fence || s.hasOtherWriter(f.spare) {
@@ -83,10 +82,7 @@ func (s *Store) letGoPassedShared(f *file, h *hold) driver.Outcome {
 	before, err1 := s.seen.ownLocks(s.dir, h.conn)
 	h.conn.close()
 	after, err2 := s.seen.ownLocks(s.dir, h.conn)
-	f.queue.wake()
-	if s.refresh(f) == nil {
-		s.wakeNext(f, f.spare, false)
-	}
+	f.wake()
 	if err1 == nil && err2 == nil && after < before {
 		return driver.OutcomeReleased
 	}

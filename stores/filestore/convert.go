@@ -24,7 +24,13 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	defer s.endCall(f)
 	switch {
 	case h.shared && !r.Shared:
-		err = s.promote(ctx, f, h, &r)
+		var m manners
+		err = s.insist(f, func() error {
+			if f.find(r.Token) != h {
+				return errNoSuchHold // it ended while insist paused
+			}
+			return s.promote(ctx, f, h, &r, &m)
+		})
 	case !h.shared && r.Shared:
 		err = s.demote(ctx, f, h)
 	case h.intent != 0:
@@ -39,7 +45,10 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 // promote tries once to make the shared lock of h exclusive. First it locks the record, so that no
 // other process changes the record meanwhile (see lockRecord). Then it writes the intent into the
 // record, which keeps other processes from taking the lock.
-func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request) error {
+//
+// A reader that the kernel is waking gets the shared lock without the record lock, so an attempt
+// could fail. promote then returns a refusal, but not for ever: the reader may be stopped.
+func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request, m *manners) error {
 	recordLock, err := s.lockRecord(ctx, f)
 	if err != nil {
 		return err
@@ -59,6 +68,10 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	}
 	if no := coolingFor(rec, wall); no != nil {
 		return keptFrom(no, wall)
+	}
+	if m.gaveBack < maxGaveBack && h.conn.readersQueue() {
+		m.gaveBack++
+		return &refusal{queued: true}
 	}
 	switch n := s.neighbours(h); {
 	case n.writer:
@@ -217,7 +230,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	*h = next
 	b.next.intent, b.next.intentEnd = 0, moment{}
 	_ = b.write(h.conn) // after an error, the intent lapses by itself
-	s.wake(f, h.conn)
+	f.wake()
 	return nil
 }
 
@@ -233,6 +246,6 @@ func (s *Store) withdraw(ctx context.Context, f *file, h *hold) error {
 		return err
 	}
 	h.intent = 0
-	s.wake(f, h.conn)
+	f.wake()
 	return nil
 }

@@ -113,10 +113,16 @@ func TestPromotionLosesToAForeignWriter(t *testing.T) {
 }
 
 // Readers of several stores read, are promoted and are demoted, and other callers take the
-// exclusive lock. No holder ever sees another holder that writes.
+// exclusive lock. No holder ever sees another holder that writes. If the callers wait for their
+// turn, a promotion does not fail because the kernel just wakes another reader.
 func TestConversionsUnderContention(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	for _, waits := range []bool{false, true} {
+		convertMuch(t, t.TempDir(), waits)
+	}
+}
+
+func convertMuch(t *testing.T, dir string, waits bool) {
 	var all sync.WaitGroup
 	var readers, writers, promotions atomic.Int64
 	for i := range 4 {
@@ -125,8 +131,8 @@ func TestConversionsUnderContention(t *testing.T) {
 		all.Go(func() {
 			for range 300 {
 				if i == 0 {
-					writeOnce(t, s, token, &readers, &writers)
-				} else if promoteOnce(t, s, token, &readers, &writers) {
+					writeOnce(t, s, token, waits, &readers, &writers)
+				} else if promoteOnce(t, s, token, waits, &readers, &writers) {
 					promotions.Add(1)
 				}
 			}
@@ -138,8 +144,20 @@ func TestConversionsUnderContention(t *testing.T) {
 	}
 }
 
-func writeOnce(t *testing.T, s *Store, token string, readers, writers *atomic.Int64) {
-	if _, err := s.Acquire(background, request("job", token)); err != nil {
+// get waits for a lock if waits is true, and otherwise tries once.
+func get(t *testing.T, s *Store, r driver.Request, waits bool) bool {
+	if waits {
+		if g, err := s.Wait(background, r, true); err != nil || g.Fence == 0 {
+			t.Error(g, err)
+			return false
+		}
+	}
+	_, err := s.Acquire(background, r)
+	return err == nil
+}
+
+func writeOnce(t *testing.T, s *Store, token string, waits bool, readers, writers *atomic.Int64) {
+	if !get(t, s, request("job", token), waits) {
 		return
 	}
 	write(t, readers, writers, 0)
@@ -157,8 +175,8 @@ func write(t *testing.T, readers, writers *atomic.Int64, own int64) {
 	writers.Add(-1)
 }
 
-func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.Int64) bool {
-	if _, err := s.Acquire(background, shared("job", token)); err != nil {
+func promoteOnce(t *testing.T, s *Store, token string, waits bool, readers, writers *atomic.Int64) bool {
+	if !get(t, s, shared("job", token), waits) {
 		return false
 	}
 	readers.Add(1)
@@ -180,6 +198,40 @@ func promoteOnce(t *testing.T, s *Store, token string, readers, writers *atomic.
 		t.Error(o, err)
 	}
 	return err == nil
+}
+
+// A promotion lets a reader in the kernel's queue finish first, because the kernel may grant it the
+// shared lock at any time. But the reader may be stopped.
+func TestPromotionLetsAReaderFinish(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, shared("job", "us"))
+	reader := reopened(t, s)
+	reader.markQueued(true)
+	f, err := s.enter("job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.endCall(f)
+	r := request("job", "us")
+	var m manners
+	for range maxGaveBack {
+		if no, refused := s.promote(background, f, f.find("us"), &r, &m).(*refusal); !refused || !no.queued {
+			t.Fatalf("it did not let the reader finish: %+v", no)
+		}
+	}
+	lateRequest := shared("job", "late")
+	late := &waiter{f: f, r: &lateRequest}
+	f.drop()
+	f.spare = reopened(t, s)
+	if no, refused := s.standInQueue(background, late).(*refusal); !refused || no.intent == 0 {
+		t.Fatalf("a reader came in the middle of a promotion: %+v", no)
+	}
+	f.spare.unmark()
+	f.spare = nil
+	if err := s.promote(background, f, f.find("us"), &r, &m); err != nil {
+		t.Error(err)
+	}
 }
 
 // A process was stopped while it had the record lock. New readers and promotions get an error that

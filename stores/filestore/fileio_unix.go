@@ -37,14 +37,9 @@ func (c *conn) pwrite(b []byte, offset int64) error {
 	}
 }
 
-func (c *conn) truncate(size int64) error { return syscall.Ftruncate(c.fd, size) }
-
-// fileState has the identity of a file and its size.
-type fileState struct {
-	dev, ino, nlink uint64
-	size            int64
-}
+// fileState has the identity of a file.
+type fileState struct{ dev, ino, nlink uint64 }
 
 func stateOfStat(st *syscall.Stat_t) fileState {
-	return fileState{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink), int64(st.Size)}
+	return fileState{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink)}
 }

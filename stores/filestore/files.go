@@ -12,15 +12,12 @@ import (
 // names no other mutex.
 type file struct {
 	name, path string
-	queue      queue // the waiters; it has its own mutex
+	freed      chan struct{} // has one message if the lock was freed: one waiter that polls looks at once
 
-	mu      sync.Mutex
-	holds   []*hold
-	spare   *conn        // open and unlocked, for the next Acquire
-	tickets *ticketQueue // the queue in the lock file; nil if it is not mapped into memory
-	asking  *waiter      // the waiter that is trying the lock now; nil if no waiter is
-	watched fileWatch    // the file that the notifier watches
-	old     *hold        // a hold that has ended, to be reused for the next grant
+	mu    sync.Mutex
+	holds []*hold
+	spare *conn // open and unlocked, for the next Acquire
+	old   *hold // a hold that has ended, to be reused for the next grant
 
 	pins       int   // how many calls are using the file; guarded by Store.mu
 	prev, next *file // in Store.idle; guarded by Store.mu
@@ -44,7 +41,7 @@ func (s *Store) enter(name string) (*file, error) {
 	}
 	f := s.files[name]
 	if f == nil {
-		f = &file{name: name, path: filepath.Join(s.dir, fileName(name))}
+		f = &file{name: name, path: filepath.Join(s.dir, fileName(name)), freed: make(chan struct{}, 1)}
 		s.files[name] = f
 	}
 	f.pins++
@@ -73,8 +70,6 @@ func (s *Store) endCall(f *file) {
 	case f.pins > 0 || s.closed:
 	case f.spare == nil:
 		s.collect(f)
-	case f.queue.len() > 0:
-		// Closing the descriptor would wake the waiters.
 	case s.config.maxOpen == 0:
 		s.evict(f)
 	default:
@@ -85,12 +80,19 @@ func (s *Store) endCall(f *file) {
 	}
 }
 
-// collect removes f from the store if f has no holds and no waiters. The caller holds s.mu, and
-// makes sure that no call is using f.
+// collect removes f from the store if f has no holds. The caller holds s.mu, and makes sure that no
+// call is using f.
 func (s *Store) collect(f *file) {
-	if len(f.holds) == 0 && f.queue.len() == 0 {
+	if len(f.holds) == 0 {
 		delete(s.files, f.name)
-		f.dropQueue()
+	}
+}
+
+// wake makes one waiter that polls look at the lock now.
+func (f *file) wake() {
+	select {
+	case f.freed <- struct{}{}:
+	default:
 	}
 }
 

@@ -4,7 +4,6 @@ package filestore
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"reflect"
@@ -60,41 +59,12 @@ func TestFormat1OfTheRecord(t *testing.T) {
 	}
 }
 
-// The queue has the byte order of the machine, because all processes that use it run on this
-// machine.
-func TestFormat0OfTheQueue(t *testing.T) {
-	s := open(t, t.TempDir())
-	take(t, s, request("n", "a"))
-	wait(t, s, request("n", "b"))
-	eventually(t, "b has a ticket", func() bool { return inspect(t, s, "n").Waiters == 1 })
-	b, err := os.ReadFile(pathOf(s, "n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := func(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
-	if next, head, format := number(1984), number(1992), number(2008); next != 1 || head != 0 || format != 0 {
-		t.Errorf("next %d, head %d, format %d", next, head, format)
-	}
-	id := number(24576) & (1<<40 - 1)
-	if word := number(24576); word>>60 != 1 || word>>40&(1<<20-1) != 0 {
-		t.Errorf("the first word is %x", word)
-	}
-	if _, err := os.Stat(s.Dir() + "/waiters/" + pipeName(id)); err != nil {
-		t.Errorf("the word names no FIFO: %v", err)
-	}
-}
-
 // writeNewer makes the head of a lock file look as if a newer padlock had written it.
 func writeNewer(t *testing.T, path string) (head []byte) {
 	t.Helper()
 	head = append([]byte("PLK2\x00\x00\x00\x00\x00\x00 what this build cannot know"), make([]byte, 200)...)
 	seal(head)
 	return writeAt(t, path, 0, head)
-}
-
-func writeNewerQueue(t *testing.T, path string) (number []byte) {
-	t.Helper()
-	return writeAt(t, path, 2008, binary.NativeEndian.AppendUint64(nil, queueMagic<<8|1))
 }
 
 func writeAt(t *testing.T, path string, offset int64, b []byte) []byte {
@@ -194,32 +164,4 @@ func TestPassedHoldAfterANewerPadlock(t *testing.T) {
 	take(t, s, request("n", "a"))
 	writeNewer(t, pathOf(s, "n"))
 	lost(t, s, "n", "a")
-}
-
-func TestQueueOfANewerPadlockIsLeftAlone(t *testing.T) {
-	s := open(t, t.TempDir())
-	path := pathOf(s, "n")
-	take(t, s, request("n", "a"))
-	// The ticket is waiting. If this build could read the queue, it would remove the ticket as one
-	// of a dead process.
-	next := writeAt(t, path, 1984, binary.NativeEndian.AppendUint64(nil, 1))
-	word := writeAt(t, path, 24576, binary.NativeEndian.AppendUint64(nil, uint64(newTicketWord(ticketWaits, 0, 77))))
-	format := writeNewerQueue(t, path)
-	_, err := s.Wait(patience(t), request("n", "b"), true)
-	wantNewer(t, "Wait", err)
-	if n := inspect(t, s, "n").Waiters; n != -1 {
-		t.Errorf("%d waiters", n)
-	}
-	release(t, s, "n", "a", driver.OutcomeReleased)
-	for _, r := range []driver.Request{request("n", "c"), shared("n", "c")} {
-		_, err = s.Acquire(patience(t), r)
-		wantNewer(t, "Acquire", err)
-	}
-	if _, err := s.Wait(patience(t), request("n", "d"), false); err != nil {
-		t.Errorf("Wait without a place: %v", err)
-	}
-	wantBytes(t, path, 1984, next)
-	wantBytes(t, path, 2000, make([]byte, 8))
-	wantBytes(t, path, 24576, word)
-	wantBytes(t, path, 2008, format)
 }

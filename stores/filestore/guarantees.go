@@ -9,7 +9,7 @@ import (
 // Guarantees implements driver.Store; docs/stores/file.md explains the promises.
 func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 
-func promise(c *config, dir string) driver.Guarantees {
+func promise(c *config) driver.Guarantees {
 	g := driver.Guarantees{
 		Store:            "file",
 		SurvivesRestart:  driver.PromiseNo,
@@ -22,7 +22,7 @@ func promise(c *config, dir string) driver.Guarantees {
 		SharedFence:      driver.PromisePartly,
 		Shared:           true,
 		Promotion:        driver.PromotionRegrant,
-		FIFO:             inOrder(c, dir),
+		FIFO:             hasKernelQueue && !c.network,
 		CoolDown:         true,
 		Hashed:           true,
 		MaxLabel:         maxLabel,
@@ -38,7 +38,7 @@ func promise(c *config, dir string) driver.Guarantees {
 		},
 	}
 	if g.FIFO {
-		g.Notes = append(g.Notes, "Waiters that use padlock get the lock in the order of their arrival. PHP and flock(1) do not stand in the queue, and take the lock whenever they find it free.")
+		g.Notes = append(g.Notes, "Waiters of padlock, PHP and flock(1) stand in one queue, which the kernel keeps, and get the lock in about the order of their arrival. A newcomer can overtake them in the moment in which the lock is free and the first of them is not yet awake. Those who wait for the end of a lease or a cool-down poll, and the one that looks first gets the lock.")
 	}
 	if runtime.GOOS == "windows" {
 		g.Lacks |= driver.AbilityFileSharer

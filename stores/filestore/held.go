@@ -15,7 +15,9 @@ func (s *Store) heldError(f *file, no *refusal) (err error, isFinal bool) {
 	if f.spare == nil {
 		return held, true
 	}
-	held.Waiters = s.waiting(f.spare)
+	if s.guarantees.FIFO {
+		held.Waiters = f.spare.countMarks()
+	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(f.spare)

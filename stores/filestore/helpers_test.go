@@ -14,10 +14,10 @@ import (
 )
 
 // calm makes a store patient, because a busy machine delays processes and goroutines. Reservations
-// do not lapse, no waiter is passed over, and the record lock may stay taken for long.
+// do not lapse, and the record lock may stay taken for long.
 func calm(c *config) {
 	c.clock = calmClock{driver.SystemClock()}
-	c.headPatience, c.recordLockPatience = time.Hour, time.Minute
+	c.recordLockPatience = time.Minute
 }
 
 type calmClock struct{ driver.Clock }

@@ -118,24 +118,15 @@ func (s *Store) lose(f *file, h *hold) {
 	h.conn.close()
 }
 
-// giveBack unlocks c, keeps it for later and wakes the waiters. It returns false if the path no
-// longer leads to this file, because the file was removed or its directory renamed. In that case
-// another process may hold the name. If the system cannot tell, giveBack assumes that the path
-// still leads to the file.
+// giveBack unlocks c, so that the kernel wakes the first waiter, and keeps c for later. It returns
+// false if the path no longer leads to this file, because the file was removed or its directory
+// renamed. In that case another process may hold the name. If the system cannot tell, giveBack
+// assumes that the path still leads to the file.
 func (s *Store) giveBack(f *file, c *conn) bool {
 	same, err := c.current()
-	if same = same || err != nil; !same {
-		_, c.size = c.state()
-	}
-	size := c.size
-	s.noteFree(f, c, size)
 	c.unlock()
-	f.queue.wake()
-	s.wakeNext(f, c, false)
-	if size == sizeWaited {
-		wakeOthers(c)
-	}
-	if !same {
+	f.wake()
+	if !same && err == nil {
 		c.close()
 		return false
 	}

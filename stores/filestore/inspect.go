@@ -262,7 +262,7 @@ func (s *Store) waitingAt(path string) int {
 		return -1
 	}
 	defer c.close()
-	return s.waiting(c)
+	return c.countMarks()
 }
 
 // compatible reports whether a file can belong to a lock whose name begins with prefix. The

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -123,109 +122,6 @@ func TestList(t *testing.T) {
 			t.Errorf("List(%q) has %v too", prefix, got)
 		}
 	}
-}
-
-// looksShown is how many of 300 looks of waiters may be shown as holds. The kernel may stop a
-// waiter in the middle of its look for longer than Inspect and List look again. On a busy machine
-// it does so more often, so one good round is enough.
-const looksShown = 2
-
-// inOneRound calls round five times and for 20 seconds at most. It fails if round always returns an
-// error.
-func inOneRound(t *testing.T, round func() error) {
-	t.Helper()
-	var err error
-	begun := time.Now()
-	for i := 0; i < 5 || i < 20 && time.Since(begun) < 20*time.Second; i++ {
-		if err = round(); err == nil {
-			return
-		}
-		t.Log(err)
-	}
-	t.Error("all rounds failed, the last one: ", err)
-}
-
-// Waiters that look at the lock have it for a moment. Inspect and List do not show them as holders.
-// The error of a refused try has the holder; it may have a waiter as well, because a try does not
-// look again for long.
-func TestLooksAreNotShown(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	s := open(t, t.TempDir())
-	take(t, s, shared("job", "us"))
-	waitOn(t.Context(), deaf(t, s.Dir()), request("job", "w"), true)
-	waitingIs(t, s, 1)
-	var others []*Store
-	for i := range 5 {
-		other := open(t, s.Dir())
-		other.config.firstLook, other.config.slowLook = time.Millisecond, time.Millisecond
-		waitOn(t.Context(), other, shared("job", "r"), true)
-		waitingIs(t, s, i+2)
-		others = append(others, other)
-	}
-	inOneRound(t, func() error { return looksAreNotShown(t, s) })
-	t.Logf("the waiters looked %d times", lookCount(others))
-}
-
-func looksAreNotShown(t *testing.T, s *Store) error {
-	const looks = 300
-	shown, refusals := 0, 0
-	for range looks {
-		states, err := s.List(patience(t), "job")
-		if err != nil || len(states) != 1 {
-			t.Fatalf("List shows %+v, %v", states, err)
-		}
-		inspected := inspect(t, s, "job").Holds
-		if len(states[0].Holds) != 1 || len(inspected) != 1 {
-			t.Logf("List shows %+v, Inspect shows %+v", states[0].Holds, inspected)
-			shown++
-		}
-		held := refused(t, s, shared("job", "newcomer")).Holds
-		if !slices.ContainsFunc(held, func(h driver.Hold) bool { return h.Label == "us" }) {
-			t.Fatalf("a newcomer sees %+v", held)
-		}
-		if len(held) > 1 {
-			refusals++
-		}
-	}
-	if shown > looksShown {
-		return fmt.Errorf("waiters were shown as holders in %d of %d cases", shown, looks)
-	}
-	if refusals > looks/10 {
-		return fmt.Errorf("%d of %d refused tries show a waiter as a holder", refusals, looks)
-	}
-	return nil
-}
-
-// The last holder waits again, behind a process that is stopped. When it looks at the lock, the
-// file still has its record. Inspect and List do not show it as the holder.
-func TestLooksOfTheLastHolderAreNotShown(t *testing.T) {
-	server.Thorough(t)
-	t.Parallel()
-	s := open(t, t.TempDir())
-	take(t, s, request("job", "us"))
-	c := stopped(t, s)
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	s.config.firstLook, s.config.slowLook = time.Millisecond, time.Millisecond
-	waitOn(t.Context(), s, request("job", "us again"), true)
-	inOneRound(t, func() error {
-		shown := 0
-		for range 300 {
-			states, err := s.List(patience(t), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if holds := inspect(t, s, "job").Holds; len(states) != 0 || len(holds) != 0 {
-				t.Logf("List shows %+v, Inspect shows %+v", states, holds)
-				shown++
-			}
-		}
-		if shown > looksShown {
-			return fmt.Errorf("the waiter was shown as the holder in %d of 300 cases", shown)
-		}
-		return nil
-	})
-	c.kill()
 }
 
 // If the kernel's list does not show the locks of all processes, Inspect and List do not report any

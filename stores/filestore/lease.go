@@ -24,13 +24,14 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 			return s.claimLease(f, h, r, b)
 		}
 	}
+	var m manners
 	lock := s.lockExclusive
 	if r.Replaces != "" {
 		lock = s.lockLease
 	}
 	err = s.insist(f, func() error {
 		c, err := lock(f, func(c *conn) error {
-			g, err = s.grantLease(f, c, r, b)
+			g, err = s.grantLease(f, c, r, b, &m)
 			return err
 		})
 		if err == nil {
@@ -61,9 +62,9 @@ func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driv
 }
 
 // grantLease grants a detached hold if the record allows it. The caller has the kernel's lock.
-func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driver.Grant, error) {
+func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (driver.Grant, error) {
 	rec, wall := b.read(c), s.config.wall()
-	if rec.newer || s.hasNewerQueue(c, b.in[:b.got]) {
+	if rec.newer {
 		return driver.Grant{}, newer(f.path)
 	}
 	if left, ok := rec.hasLease(r.Token, wall); ok && left > 0 {
@@ -77,7 +78,7 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer) (driv
 		if no := admit(rec, wall); no != nil {
 			return driver.Grant{}, no
 		}
-		if no := s.yield(f, c, false, b.in[:b.got]); no != nil {
+		if no := s.yield(c, false, m); no != nil {
 			return driver.Grant{}, no
 		}
 	}

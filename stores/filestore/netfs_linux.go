@@ -22,21 +22,6 @@ var networkKinds = map[uint32]string{
 	0x564C:     "ncp",
 }
 
-// plainKinds are file systems without named FIFOs.
-var plainKinds = map[uint32]bool{
-	0x4d44:     true, // vfat
-	0x2011BAB0: true, // exfat
-	0x5346544e: true, // ntfs
-	0x7366746e: true, // ntfs3
-	0x00004244: true, // hfs
-}
-
-// hasPipes reports whether dir is on a file system that can hold FIFOs.
-func hasPipes(dir string) bool {
-	var st syscall.Statfs_t
-	return syscall.Statfs(dir, &st) == nil && !plainKinds[uint32(st.Type)]
-}
-
 // networkFileSystem returns the kind of network file system that dir is on, or "" for a local one.
 func networkFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t

@@ -17,11 +17,9 @@ type config struct {
 	clock   driver.Clock
 
 	// Tests replace these.
-	wall                func() time.Time
-	firstLook, slowLook time.Duration
-	recordLockPatience  time.Duration
-	headPatience        time.Duration
-	probes              bool // try a lock to find out whether it is held
+	wall               func() time.Time
+	recordLockPatience time.Duration
+	probes             bool // try a lock to find out whether it is held
 }
 
 // access says which other users may use the directory.

@@ -6,45 +6,73 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
+
+func init() {
+	scripts["wait"] = func(dir string) error { return waitFor(dir, nil) }
+	scripts["wait on a full disk"] = func(dir string) error {
+		return waitFor(dir, func() error {
+			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{})
+		})
+	}
+}
+
+// waitFor waits for "job", prints the fence, and releases the lock when the parent closes its
+// input.
+func waitFor(dir string, spoil func() error) error {
+	s, err := Open(dir, calm)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Acquire(background, request("job", "try")); !errors.Is(err, driver.ErrHeld) {
+		return fmt.Errorf("the lock is not held: %w", err)
+	}
+	if spoil != nil {
+		if err := spoil(); err != nil {
+			return err
+		}
+	}
+	fmt.Println("waits")
+	g, err := s.Wait(background, request("job", "child"), true)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Acquire(background, request("job", "child")); err != nil {
+		return err
+	}
+	fmt.Println("fence", g.Fence)
+	pause()
+	if _, err := s.Release(background, "job", "child", 0); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// On a full disk, a waiter gets the lock as well.
+func TestWaitOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	unlockFile(t, foreign(t, s, "job", syscall.LOCK_SH)) // this makes an empty file, without a record
+	take(t, s, request("job", "us"))
+	c := start(t, "wait on a full disk", s.Dir(), nil)
+	c.expect("waits")
+	release(t, s, "job", "us", driver.OutcomeReleased)
+	c.expect("fence")
+	c.end()
+}
 
 // waitingIs returns when n waiters are in the queue for "job".
 func waitingIs(t testing.TB, s *Store, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprint(n, " wait"), func() bool { return s.waitingAt(pathOf(s, "job")) == n })
-}
-
-// deaf opens a store whose waiters look at the lock only when they are woken.
-func deaf(t testing.TB, dir string, opts ...Option) *Store {
-	t.Helper()
-	s := open(t, dir, opts...)
-	s.config.firstLook, s.config.slowLook = time.Hour, time.Hour
-	return s
-}
-
-// watches reports whether the store gets notices about files from the kernel.
-func (s *Store) watches() bool {
-	s.notify.mu.Lock()
-	defer s.notify.mu.Unlock()
-	return s.notify.file != nil
-}
-
-// lookCount counts the looks of all waiters of all stores.
-func lookCount(stores []*Store) (n int) {
-	for _, s := range stores {
-		n += int(s.looks.Load())
-	}
-	return n
 }
 
 // Waiters get their turn in order of arrival over all processes.
@@ -70,55 +98,9 @@ func TestOrderOverProcesses(t *testing.T) {
 		last = fence
 		c.end()
 	}
-	if entries, err := os.ReadDir(filepath.Join(s.Dir(), waitersDir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("left behind: %v, %v", entries, err)
-	}
 }
 
-// A release wakes one waiter, and only the first of all watches the file.
-func TestReleaseWakesOne(t *testing.T) {
-	t.Parallel()
-	const n = 20
-	s := open(t, t.TempDir())
-	take(t, s, request("job", "us"))
-	var stores []*Store
-	var waits []*waiting
-	for i := range n {
-		stores = append(stores, deaf(t, s.Dir()))
-		waits = append(waits, wait(t, stores[i], request("job", "them")))
-		waitingIs(t, s, i+1)
-	}
-	// A waiter is in the queue before it looks at the lock, and the first one watches the file
-	// after its look.
-	eventually(t, "all have looked, and the first watches the file", func() bool {
-		return stores[0].watches() && !slices.ContainsFunc(stores, func(s *Store) bool { return s.looks.Load() == 0 })
-	})
-	watching := 0
-	for _, other := range stores {
-		if other.watches() {
-			watching++
-		}
-	}
-	if watching != 1 {
-		t.Errorf("%d of %d watch the file", watching, n)
-	}
-	looks := lookCount(stores)
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	last := uint64(0)
-	for i, w := range waits {
-		if g := w.get(t); g.Fence <= last {
-			t.Errorf("waiter %d got %d after %d", i, g.Fence, last)
-		} else {
-			last = g.Fence
-		}
-		release(t, stores[i], "job", "them", driver.OutcomeReleased)
-	}
-	if more := lookCount(stores) - looks; more > n+2 { // the first waiter may be woken twice, because it also watches the file
-		t.Errorf("%d hand-overs took %d looks", n, more)
-	}
-}
-
-// A waiter that dies in the queue is skipped at once. Its ticket and its pipe are removed.
+// A waiter that dies in the queue is skipped at once.
 func TestDeadWaiterIsSkipped(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -130,7 +112,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 		dead = append(dead, c)
 		waitingIs(t, s, i+1)
 	}
-	other := deaf(t, s.Dir())
+	other := open(t, s.Dir())
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 4)
 	for _, c := range dead {
@@ -141,13 +123,8 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	w.get(t)
 	release(t, other, "job", "them", driver.OutcomeReleased)
 	other.Close()
-	if entries, err := os.ReadDir(filepath.Join(s.Dir(), waitersDir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("left behind: %v, %v", entries, err)
-	}
 }
 
-// A holder that is killed wakes nobody. The first waiter notices by itself that the lock is free.
-// If the first waiter is killed, too, the second one notices it.
 func TestHolderAndFirstWaiterAreKilled(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -163,8 +140,7 @@ func TestHolderAndFirstWaiterAreKilled(t *testing.T) {
 	w.get(t)
 }
 
-// A child that got the file closes it after the parent's release, and wakes nobody. So the parent's
-// release tells the first waiter to watch the file.
+// A child that got the file closes it after the parent's release.
 func TestWaiterOfAPassedLock(t *testing.T) {
 	t.Parallel()
 	for _, readers := range []bool{false, true} {
@@ -179,14 +155,11 @@ func TestWaiterOfAPassedLock(t *testing.T) {
 		first := start(t, "wait", s.Dir(), nil)
 		first.expect("waits")
 		waitingIs(t, s, 1)
-		second := deaf(t, s.Dir())
+		second := open(t, s.Dir())
 		w := wait(t, second, request("job", "them"))
 		waitingIs(t, s, 2)
 		first.kill()
-		looks := second.looks.Load()
 		release(t, s, "job", "us", driver.OutcomeInherited)
-		eventually(t, "the second looks", func() bool { return second.looks.Load() > looks })
-		second.waits(t, "job") // and watches the file
 		file.Close()
 		w.get(t)
 	}
@@ -229,15 +202,10 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	take(t, s, request("job", "us"))
 	c := stopped(t, s)
 	other := open(t, s.Dir())
-	other.config.headPatience = headPatience
 	w := wait(t, other, request("job", "them"))
 	waitingIs(t, s, 2)
-	before := time.Now()
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	g := w.get(t)
-	if d := time.Since(before); d < headPatience {
-		t.Errorf("the first of the queue was passed over after %v", d)
-	}
 	take(t, other, request("job", "them")) // claims it
 	c.signal(syscall.SIGCONT)
 	waitingIs(t, s, 1)
@@ -248,91 +216,86 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	c.end()
 }
 
-// A newcomer is refused while a waiter is about to get the lock. After headPatience, a waiter that
-// did not take the lock no longer counts.
-func TestNewcomerRespectsTheQueue(t *testing.T) {
-	t.Parallel()
-	for _, readers := range []bool{false, true} {
-		s := open(t, t.TempDir())
-		take(t, s, request("job", "us"))
-		c := stopped(t, s)
-		r := request("job", "newcomer")
-		r.Shared = readers
-		release(t, s, "job", "us", driver.OutcomeReleased)
-		if h := refused(t, s, r); h.Waiters != 1 || len(h.Holds) != 0 {
-			t.Errorf("readers %v: %+v", readers, h)
-		}
-		s.config.headPatience = 0
-		take(t, s, r)
-		release(t, s, "job", "newcomer", driver.OutcomeReleased)
-		c.kill()
+// reopened opens the lock file of "job" once more.
+func reopened(t testing.TB, s *Store) *conn {
+	t.Helper()
+	c, err := s.openPath(pathOf(s, "job"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(c.close)
+	return c
 }
 
-// A newcomer gets the lock only after a waiter that is already in the queue.
-func TestNewcomerAfterAWait(t *testing.T) {
-	t.Parallel()
-	s, other := open(t, t.TempDir()), (*Store)(nil)
-	other = open(t, s.Dir())
-	take(t, s, request("job", "us"))
-	w := wait(t, other, request("job", "them"))
-	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	refused(t, s, request("job", "newcomer")) // "them" still waits, or has a reservation
-	w.get(t)
-	release(t, other, "job", "them", driver.OutcomeReleased)
-	take(t, s, request("job", "newcomer"))
-}
-
-// A reader that gets the lock wakes the next reader in the queue, up to the first writer.
-func TestReadersComeTogether(t *testing.T) {
+// A newcomer gives a free lock back while others stand in the queue, but not for ever: they may be
+// stopped. It does not let those go first that poll, because they do not come at once.
+func TestNewcomerLetsWaitersGoFirst(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	take(t, s, request("job", "us"))
-	var stores []*Store
-	var waits []*waiting
-	for i, r := range []driver.Request{
-		shared("job", "r1"), shared("job", "r2"), shared("job", "r3"), request("job", "w"), shared("job", "r4"), shared("job", "r5"),
+	writer := func(c *conn) { c.markQueued(false) }
+	reader := func(c *conn) { c.markQueued(true) }
+	for i, test := range []struct {
+		waits  func(*conn)
+		reads  bool // the newcomer is a reader
+		yields int
+	}{
+		{writer, false, maxGaveBack}, {reader, false, maxGaveBack}, {writer, true, maxGaveBack}, {reader, true, 0},
+		{(*conn).markPolling, false, 0}, {(*conn).markPolling, true, 0},
 	} {
-		stores = append(stores, deaf(t, s.Dir()))
-		waits = append(waits, wait(t, stores[i], r))
-		waitingIs(t, s, i+1)
-	}
-	claim := func(from, to int, tokens ...string) {
-		t.Helper()
-		for i := from; i < to; i++ {
-			waits[i].get(t)
-			r := request("job", tokens[i-from])
-			r.Shared = tokens[i-from] != "w"
-			take(t, stores[i], r)
+		waiter, c := reopened(t, s), reopened(t, s)
+		test.waits(waiter)
+		var m manners
+		n := 0
+		for ; n < 10; n++ {
+			if err := c.tryLock(test.reads); err != nil {
+				t.Fatal(err)
+			}
+			if no := s.yield(c, test.reads, &m); no == nil {
+				break
+			} else if !no.queued {
+				t.Errorf("row %d: %+v", i, no)
+			}
+			c.unlock()
 		}
-		waitingIs(t, s, len(waits)-to)
+		if n != test.yields {
+			t.Errorf("row %d: it gave the lock back %d times", i, n)
+		}
+		c.unlock()
+		waiter.unmark()
 	}
+	take(t, s, request("job", "us"))
+	c := stopped(t, s)
 	release(t, s, "job", "us", driver.OutcomeReleased)
-	claim(0, 3, "r1", "r2", "r3")
-	h := refused(t, s, shared("job", "newcomer"))
-	labels := map[string]int{}
-	for _, held := range h.Holds {
-		labels[held.Label]++
-	}
-	if want := map[string]int{"r1": 1, "r2": 1, "r3": 1}; h.Waiters != 3 || !maps.Equal(labels, want) {
-		t.Errorf("a newcomer while there are readers and a waiting writer: %+v", h)
-	}
-	for i, token := range []string{"r1", "r2", "r3"} {
-		release(t, stores[i], "job", token, driver.OutcomeReleased)
-	}
-	claim(3, 4, "w")
-	release(t, stores[3], "job", "w", driver.OutcomeReleased)
-	claim(4, 6, "r4", "r5")
+	take(t, s, request("job", "newcomer"))
+	c.kill()
 }
 
-// A wait that is cancelled leaves no ticket and no pipe. If it was the first in the queue, the next
-// waiter is woken, because the lock may be free already.
+// A reader does not join other readers while a writer waits.
+func TestReaderBehindAWriter(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	take(t, s, shared("job", "us"))
+	other := open(t, s.Dir())
+	writer := wait(t, other, request("job", "w"))
+	waitingIs(t, s, 1)
+	if h := refused(t, s, shared("job", "newcomer")); h.Waiters != 1 || len(h.Holds) != 1 || h.Holds[0].Label != "us" {
+		t.Errorf("%+v", h)
+	}
+	reader := wait(t, open(t, s.Dir()), shared("job", "r"))
+	release(t, s, "job", "us", driver.OutcomeReleased)
+	w := writer.get(t)
+	release(t, other, "job", "w", driver.OutcomeReleased)
+	if r := reader.get(t); r.Fence <= w.Fence {
+		t.Errorf("SAFETY: the reader came first: %d, %d", r.Fence, w.Fence)
+	}
+}
+
+// A wait that is cancelled leaves nothing behind.
 func TestCancelledWaitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	file := foreign(t, s, "job", syscall.LOCK_EX)
-	first, second := open(t, s.Dir()), deaf(t, s.Dir())
+	first, second := open(t, s.Dir()), open(t, s.Dir())
 	ctx, cancel := context.WithCancel(patience(t))
 	a := waitOn(ctx, first, request("job", "first"), true)
 	waitingIs(t, s, 1)
@@ -343,7 +306,6 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 		t.Error("the wait ended otherwise")
 	}
 	waitingIs(t, s, 1)
-	eventually(t, "the second watches", second.watches) // it was woken and is now the first in the queue
 	file.Close()
 	b.get(t)
 	release(t, second, "job", "second", driver.OutcomeReleased)
@@ -356,91 +318,7 @@ func TestCancelledWaitLeavesNothing(t *testing.T) {
 	}
 }
 
-// Another program cuts the file short while a process waits. The waiter soon has a place in the
-// queue again.
-func TestQueueIsCutOff(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	take(t, s, request("job", "us"))
-	other := open(t, s.Dir())
-	w := wait(t, other, request("job", "them"))
-	waitingIs(t, s, 1)
-	if err := os.Truncate(pathOf(s, "job"), 0); err != nil {
-		t.Fatal(err)
-	}
-	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	w.get(t)
-}
-
-// In a directory with the sticky bit, the pipe of another user's dead process cannot be removed.
-// Its waiter is skipped.
-func TestDeadWaiterOfAnotherUser(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("to be two users takes root")
-	}
-	dir := worldReadable(t)
-	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir, AllowWorld())
-	take(t, s, request("job", "us"))
-	dead := start(t, "wait in a world", dir, nil)
-	dead.expect("waits")
-	waitingIs(t, s, 1)
-	living := start(t, "wait in a world", dir, asNobody)
-	living.expect("waits")
-	waitingIs(t, s, 2)
-	dead.kill()
-	waitingIs(t, s, 1)
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	living.expect("fence")
-	living.end()
-}
-
-// A waiter with the previous padlock sets the file's size to show that it waits, and watches the
-// file. A holder with the previous padlock touches the file when it releases the lock.
-func TestPreviousPadlockIsWoken(t *testing.T) {
-	t.Parallel()
-	s := open(t, t.TempDir())
-	take(t, s, request("job", "us"))
-	other := open(t, s.Dir()) // the store of a waiter with a ticket
-	w := wait(t, other, request("job", "them"))
-	waitingIs(t, s, 1)
-	c, err := openConn(pathOf(s, "job"), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	var n notifier
-	t.Cleanup(n.close)
-	f := &file{}
-	old := newWaiter(true)
-	f.queue.join(old)
-	if !n.watch(f, c) || !markWaited(c) {
-		t.Fatal("it cannot watch")
-	}
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	w.get(t)
-	eventually(t, "the old one is woken", func() bool { return n.notices.Load() > 0 && len(old.wake) > 0 })
-
-	take(t, other, request("job", "them"))
-	late := deaf(t, s.Dir())
-	w = wait(t, late, request("job", "late"))
-	late.waits(t, "job")
-	f2, err := other.enter("job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f2.holds[0].conn.unlock() // like a padlock that does not know the queue
-	wakeOthers(f2.holds[0].conn)
-	f2.mu.Unlock()
-	w.get(t)
-}
-
-// Open decides whether waiters get the lock in order. That depends on the system and on the file
-// system.
+// Open decides whether waiters stand in the kernel's queue.
 func TestOrderIsDecidedAtOpen(t *testing.T) {
 	t.Parallel()
 	if s := open(t, t.TempDir()); !s.Guarantees().FIFO {
@@ -452,28 +330,63 @@ func TestOrderIsDecidedAtOpen(t *testing.T) {
 	}
 	take(t, s, request("job", "us"))
 	w := wait(t, s, request("job", "them"))
-	s.waits(t, "job")
-	if _, err := os.Stat(filepath.Join(s.Dir(), waitersDir)); err == nil {
-		t.Error("it has tickets all the same")
-	}
+	eventually(t, "it waits", func() bool { return s.waiters("job") == 1 })
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	w.get(t)
 }
 
-// A waiter that only wants to know when to try (reserve is false) does not spin while another
-// waiter is first in the queue.
-func TestAsideBesideAQueue(t *testing.T) {
+// Waiters that gave up do not get the lock any more, not even for an instant. So no try of another
+// program is refused.
+func TestCancelledWaitersRefuseNobody(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	take(t, s, request("job", "us"))
-	c := stopped(t, s)
-	release(t, s, "job", "us", driver.OutcomeReleased)
-	ctx, cancel := context.WithTimeout(patience(t), 100*time.Millisecond)
-	defer cancel()
-	if _, err := s.Wait(ctx, request("job", "aside"), false); err == nil {
-		t.Error("told to try while another is about to get it")
+	file := foreign(t, s, "job", syscall.LOCK_EX)
+	ctx, cancel := context.WithCancel(patience(t))
+	var waits []*waiting
+	for i := range 20 {
+		waits = append(waits, waitOn(ctx, open(t, s.Dir()), request("job", "them"), true))
+		waitingIs(t, s, i+1)
 	}
-	w := waitOn(patience(t), s, request("job", "again"), false)
-	c.kill()
-	w.get(t)
+	cancel()
+	for _, w := range waits {
+		if <-w.grant; !errors.Is(<-w.err, context.Canceled) {
+			t.Error("the wait ended otherwise")
+		}
+	}
+	unlockFile(t, file) // a child that is being started may have a copy of the descriptor
+	for range 1000 {
+		unlockFile(t, foreign(t, s, "job", syscall.LOCK_EX))
+	}
+}
+
+// The kernel grants the lock just before Close. The wait ends with ErrClosed, and no file stays
+// open.
+func TestCloseWhenTheLockIsGranted(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	file := foreign(t, s, "job", syscall.LOCK_EX)
+	w := wait(t, s, request("job", "us"))
+	s.waits(t, "job")
+	f, err := s.enter("job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	eventually(t, "the kernel grants the lock", func() bool { return !inKernelQueue(t, s, "job") })
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	<-s.done
+	s.endCall(f)
+	if <-w.grant; !errors.Is(<-w.err, driver.ErrClosed) || <-closed != nil {
+		t.Error("the wait ended otherwise")
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if target, _ := os.Readlink(fd); target == pathOf(s, "job") {
+			t.Error("the file stays open")
+		}
+	}
 }

@@ -188,15 +188,15 @@ func TestPeersWaitForEachOther(t *testing.T) {
 			if _, err := peer.in.Write([]byte("wait" + theirs + "\n")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the peer waits in the kernel", func() bool { return blocked(t, s, "job") })
+			eventually(t, "the peer waits in the kernel", func() bool { return inKernelQueue(t, s, "job") })
 			release(t, s, "job", "us", driver.OutcomeReleased)
 			peer.expect("got it")
 		})
 	}
 }
 
-// blocked reports whether the kernel lists a process that waits for the lock.
-func blocked(t testing.TB, s *Store, name string) bool {
+// inKernelQueue reports whether the kernel lists a process that waits for the lock.
+func inKernelQueue(t testing.TB, s *Store, name string) bool {
 	t.Helper()
 	st, err := os.Stat(pathOf(s, name))
 	if err != nil {

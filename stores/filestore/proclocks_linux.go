@@ -76,7 +76,7 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	}
 	found, begun := vote{}, time.Now()
 	for i := range maxReadings {
-		text, reads, err := readLocks(i * stride % maxReadings * page / maxReadings)
+		text, reads, err := readLocks(firstSize(i))
 		if err != nil {
 			return nil, false, unreadableList(err)
 		}
@@ -103,6 +103,9 @@ const (
 	// majority is the lead, in readings, that makes the most frequent result certain.
 	majority = 3
 )
+
+// firstSize returns how large the first part of reading i is.
+func firstSize(i int) int { return i * stride % maxReadings * page / maxReadings }
 
 // vote collects what several readings of the kernel's list showed. The key is the inode of a file.
 // The value has every set of locks that a reading showed for the file.
@@ -247,8 +250,8 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if err := c.tryLock(false); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
-	for range 3 { // a long list comes in parts, and a lock may be missed if other locks come and go
-		text, _, err := readLocks(0)
+	for i := range maxReadings { // as in calibration.list
+		text, _, err := readLocks(firstSize(i))
 		if err != nil {
 			return "", unreadableList(err)
 		}

@@ -14,12 +14,7 @@ import (
 // little-endian numbers:
 //
 //	0      the head record, see record
-//	1984   the queue of the waiters, see ticketQueue
 //	4096   records of 640 bytes, one for each shared holder, see readerRecord
-//
-// The file's size is also a signal: sizeWaited means that a process waits. Reading the signal costs
-// no system call of its own: the call that shows whether the file was removed also returns the
-// size.
 //
 // A process writes the head only if it has an exclusive lock, or a shared lock and the record lock
 // (see lockRecord). Nothing is synced to the disk. If the record is missing or damaged, padlock
@@ -32,7 +27,7 @@ import (
 //	0   "PLK"
 //	3   the format, '1' so far
 //	4   CRC-32C of all that follows
-//	8   length of the whole, at most queueOffset
+//	8   length of the whole, at most 4096
 //
 // A newer build may add bytes at the end of the head without a new format. It needs a new format if
 // an older build could damage what it writes into the head or the records of readers.
@@ -41,9 +36,6 @@ const (
 	maxLabel  = 256
 	headFixed = 16 + 8*14 + 16 + 6 // without a lease, which is optional
 	headStart = 10                 // what every format begins with
-
-	sizeCalm   = 1 << 16
-	sizeWaited = sizeCalm + 1
 )
 
 const (
@@ -347,7 +339,7 @@ func (r *record) leaseHold(until time.Time) driver.Hold {
 // buffer has room for the head record that was read from a file (rec), and for the head record that
 // will be written to the file (next).
 type buffer struct {
-	in        [ticketHead]byte // the record, and the header of the queue
+	in        [headMax]byte
 	out       [headMax]byte
 	rec, next record
 	got       int // how many bytes of in were read
@@ -368,9 +360,5 @@ func (b *buffer) read(c *conn) *record {
 func (b *buffer) write(c *conn) error {
 	b.next.boot = machine().boot
 	text := b.next.encode(b.out[:0])
-	err := c.pwrite(text, 0)
-	if err == nil {
-		c.size = max(c.size, int64(len(text)))
-	}
-	return err
+	return c.pwrite(text, 0)
 }

@@ -63,7 +63,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 
 // coolDown writes the cool-down of a Release into the record.
 func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Duration) error {
-	if keep == 0 && h.intent == 0 || !isLinked(h.conn) {
+	if keep == 0 && h.intent == 0 || !h.conn.isLinked() {
 		return nil
 	}
 	wall := s.config.wall()
@@ -92,10 +92,4 @@ func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 		return driver.OutcomeGone
 	}
 	return driver.OutcomeReleased
-}
-
-func isLinked(c *conn) bool {
-	linked, size := c.state()
-	c.size = size
-	return linked
 }

@@ -26,7 +26,7 @@ func Scheme() storeurl.Scheme {
 }
 
 // usualGuarantees returns the promises of a store in a private directory.
-func usualGuarantees() driver.Guarantees { return promise(&config{}, os.TempDir()) }
+func usualGuarantees() driver.Guarantees { return promise(&config{}) }
 
 func openURL(ctx context.Context, u *url.URL, _ storeurl.Opening) (driver.Store, error) {
 	s, err := FromURL(ctx, u)

@@ -107,13 +107,3 @@ func (s *Store) changeRecord(ctx context.Context, f *file, h *hold, edit func(*r
 	}
 	return nil
 }
-
-// wake wakes the waiters of f after the lock of c has become shared, because readers can come in
-// now.
-func (s *Store) wake(f *file, c *conn) {
-	f.queue.wake()
-	s.wakeNext(f, c, true)
-	if _, size := c.state(); size == sizeWaited {
-		wakeOthers(c)
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -19,9 +18,6 @@ type Store struct {
 	config     config
 	guarantees driver.Guarantees
 	seen       calibration
-	notify     notifier
-	order      order
-	looks      atomic.Int64  // how often waiters have looked at locks
 	done       chan struct{} // closed by Close
 
 	mu     sync.Mutex
@@ -51,7 +47,7 @@ var _ interface {
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
 		create: true, probes: !hasList, maxOpen: min(DefaultMaxOpen, descriptorLimit()/8),
-		wall: time.Now, firstLook: firstLook, slowLook: slowLook, recordLockPatience: recordLockPatience, headPatience: headPatience,
+		wall: time.Now, recordLockPatience: recordLockPatience,
 	}
 	for _, o := range opts {
 		if o != nil {
@@ -68,7 +64,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		dir: dir, config: c, guarantees: promise(&c, dir),
+		dir: dir, config: c, guarantees: promise(&c),
 		done: make(chan struct{}), files: map[string]*file{},
 	}
 	s.idle.init()
@@ -123,10 +119,7 @@ func (s *Store) Close() error {
 		}
 		f.holds = nil
 		f.drop()
-		f.dropQueue()
 		f.mu.Unlock()
 	}
-	s.notify.close()
-	s.order.pipe.close()
 	return nil
 }

@@ -19,7 +19,7 @@ func (c *conn) flock(how int) error {
 	return nil
 }
 
-// statx is the result of a request for only the type, the number and the size of a file. The
+// statx is the result of a request for only the type and the number of a file. The
 // request does not ask for the times of the file. Since Linux 6.13, a request for the times slows
 // down the next write to the file: the kernel then stores the times to the nanosecond, which takes
 // longer than the write itself.
@@ -28,15 +28,14 @@ type statx struct {
 	nlink    uint32
 	_        [12]byte
 	ino      uint64
-	size     int64
-	_        [88]byte
+	_        [96]byte
 	devMajor uint32
 	devMinor uint32
 	_        [112]byte
 }
 
 const (
-	statxWants   = 0x1 | 0x4 | 0x100 | 0x200 // type, nlink, ino, size
+	statxWants   = 0x1 | 0x4 | 0x100 // type, nlink, ino
 	atFDCWD      = ^uintptr(99)
 	atNoFollow   = 0x100
 	atEmptyPath  = 0x1000
@@ -81,7 +80,7 @@ func (st *statx) result(errno syscall.Errno) (s fileState, err error, ok bool) {
 	case 0:
 		major, minor := uint64(st.devMajor), uint64(st.devMinor)
 		dev := minor&minorLowBits | major&majorLowBits<<8 | minor&^minorLowBits<<12 | major&^majorLowBits<<32
-		return fileState{dev, st.ino, uint64(st.nlink), st.size}, nil, true
+		return fileState{dev, st.ino, uint64(st.nlink)}, nil, true
 	case syscall.ENOSYS, syscall.EPERM: // EPERM: the filter of an old container
 		noStatx.Store(true)
 		return s, nil, false

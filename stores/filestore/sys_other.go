@@ -13,7 +13,6 @@ type conn struct {
 	dev, ino uint64
 	local    bool
 	stuck    bool
-	size     int64
 }
 
 // descriptorLimit returns how many descriptors this process may have.
@@ -29,7 +28,7 @@ func (*conn) unlock() {}
 
 func (*conn) current() (bool, error) { return false, errors.ErrUnsupported }
 
-func (*conn) state() (bool, int64) { return false, 0 }
+func (*conn) isLinked() bool { return false }
 
 func (*conn) pread([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
 

@@ -18,7 +18,6 @@ type conn struct {
 	local    bool   // the file system is local, so calls are short
 	stuck    bool   // unlock failed, so only close frees the lock
 	path     string // ends with a zero byte
-	size     int64  // the size of the file when its path was last checked
 }
 
 // openConn opens a lock file, and makes it if it does not exist. It tries without O_CREAT first,
@@ -94,12 +93,8 @@ func openForReading(path string) (*conn, error) {
 
 // tryLock takes or converts the lock, or returns errBusy. If a conversion fails, the lock is lost.
 func (c *conn) tryLock(shared bool) error {
-	how := syscall.LOCK_EX | syscall.LOCK_NB
-	if shared {
-		how = syscall.LOCK_SH | syscall.LOCK_NB
-	}
 	for {
-		switch err := c.flock(how); err {
+		switch err := c.flock(howToLock(shared) | syscall.LOCK_NB); err {
 		case syscall.EINTR:
 		case syscall.EWOULDBLOCK:
 			return errBusy
@@ -107,6 +102,13 @@ func (c *conn) tryLock(shared bool) error {
 			return err
 		}
 	}
+}
+
+func howToLock(shared bool) int {
+	if shared {
+		return syscall.LOCK_SH
+	}
+	return syscall.LOCK_EX
 }
 
 // unlock frees the lock. On a network file system that may fail. The lock is then freed by close;
@@ -124,7 +126,6 @@ func (c *conn) unlock() {
 // current reports whether the path still leads to this file.
 func (c *conn) current() (bool, error) {
 	st, err := statPath(c.path)
-	c.size = st.size
 	switch err {
 	case nil:
 		return st.ino == c.ino && st.dev == c.dev, nil
@@ -135,14 +136,11 @@ func (c *conn) current() (bool, error) {
 	}
 }
 
-// state reports whether the file still has a name, and returns its size. If the system reports an
-// error, state assumes that the file has a name.
-func (c *conn) state() (linked bool, size int64) {
+// isLinked reports whether the file still has a name. If the system reports an error, isLinked
+// assumes that it has.
+func (c *conn) isLinked() bool {
 	st, err := statConn(c)
-	if err != nil {
-		return true, 0
-	}
-	return st.nlink > 0, st.size
+	return err != nil || st.nlink > 0
 }
 
 // descriptorLimit returns how many descriptors this process may have.

@@ -165,7 +165,7 @@ func TestReleaseGoesToForeignWaiter(t *testing.T) {
 	take(t, s, request("job", "us"))
 	waiter := start(t, "flock", pathOf(s, "job"), nil)
 	waiter.expect("ready")
-	eventually(t, "the waiter waits in the kernel", func() bool { return blocked(t, s, "job") })
+	eventually(t, "the waiter waits in the kernel", func() bool { return inKernelQueue(t, s, "job") })
 	fileOfChild(t, s, "job", "us").Close()
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	waiter.expect("locked")

@@ -8,41 +8,27 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// The kernel wakes no waiter when a lock is given back. So the waiters have a queue in the lock
-// file (see ticketQueue), and a process that gives the lock back wakes the first of them. No
-// wake-up is lost: a waiter takes its ticket before it tries the lock, and a process that gives the
-// lock back unlocks it before it looks at the queue.
+// A waiter stands in the kernel's queue for the lock (see blocked), together with PHP and flock(1).
+// The kernel wakes the first of the queue when the lock is given back or its holder is killed. The
+// lock is free until that waiter runs. The kernel gives it to any caller that asks in between, and
+// it gives a shared lock to every reader while readers have it. So two rules are added:
 //
-// No process sends a wake-up if the holder is killed, or if the holder is a program other than
-// padlock. To notice that the lock is free, the first waiter watches the lock in three ways:
+//   - A caller that gets the lock without waiting, while others stand in the queue (see
+//     conn.markQueued), gives the lock back and pauses (see yield). Otherwise a process that takes
+//     the lock in a loop would overtake all others.
+//   - A reader does not join other readers while a writer waits.
 //
-//   - It asks the kernel to wake it when the lock file is closed or touched (inotify).
-//   - It sets the file's size to sizeWaited. Then even an older version of padlock touches the file
-//     when it gives the lock back.
-//   - It looks at the lock now and then.
-//
-// The other waiters with tickets only look at the lock now and then, in case the waiters ahead of
-// them are dead or stopped. A waiter without a ticket watches the lock as the first waiter does. So
-// does a waiter that does not take the lock itself, but only wants to know when the lock is free.
-//
-// The first five constants are about the pauses between two looks at the lock.
+// These waiters poll instead: those who wait for the end of a lease, of a cool-down or of an
+// intent, because the file is not locked then; those who only want to know when the lock is free;
+// readers that let a writer go first; and all on systems without hasKernelQueue, on a network file
+// system, and from the 65th waiter of a process on.
 const (
-	// firstLook is the first pause. It is short, because the kernel first reports that a file was
-	// closed, and then unlocks the file. A waiter that is woken by that report may find the lock
-	// held, and must look again soon.
-	firstLook = time.Millisecond
+	firstLook = time.Millisecond      // the first pause of a waiter that polls
+	pollLook  = 50 * time.Millisecond // the longest such pause
 
-	slowLook = 250 * time.Millisecond // the longest pause of a waiter that will be woken
-	pollLook = 50 * time.Millisecond  // the longest pause of a waiter that will not be woken
-	coolLook = 10 * time.Second       // the longest pause while the name cools down
-
-	// If other waiters are ahead of a waiter, it pauses for about slowLook for each of them. The
-	// longest such pause is behindLooks times slowLook.
-	behindLooks = 4
-
-	// headPatience is how long the lock may stay free while its first waiter is alive but does not
-	// take it. After that, the waiter's process counts as stopped and loses all its places.
-	headPatience = 500 * time.Millisecond
+	// pathLook is how often a waiter in the kernel's queue checks that the file was not removed or
+	// replaced.
+	pathLook = time.Second
 
 	promoteLook = 50 * time.Millisecond // the pause of a reader that waits to be promoted, on a system without a list of locks
 
@@ -51,13 +37,27 @@ const (
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
+// waiter is one call of Wait.
+type waiter struct {
+	f       *file
+	r       *driver.Request
+	aside   bool  // the waiter does not take the lock
+	conn    *conn // has the waiter's mark while it pauses; nil during a look, and if aside is true
+	looks   int   // how many times it has looked at the lock
+	manners manners
+	pause   time.Duration // the last pause
+}
+
 // Wait implements driver.Waiter. If reserve is true, Wait takes the lock for the caller, as a
-// reservation. If Guarantees.FIFO is true, waiters of all processes get the lock in the order of
-// their arrival.
+// reservation. If Guarantees.FIFO is true, waiters of all processes get the lock in about the order
+// of their arrival.
 //
 // If reserve is false, Wait only watches the lock. In a container, or on a system without a list of
 // locks, Wait has to try the lock to see whether it is free. If another process tries the lock at
 // the same instant, that process is refused.
+//
+// On Linux, Wait sends signal 63 to its own thread to end a wait. A program should not use that
+// signal for itself. While the program ignores it, waiters poll.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
@@ -66,189 +66,193 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err != nil {
 		return driver.Grant{}, err
 	}
+	defer s.endCall(f)
 	h := f.find(r.Token)
 	if h != nil && (h.reserved != nil || h.shared == r.Shared || r.Shared) {
-		s.endCall(f)
 		return driver.Grant{}, nil // the token already has the hold that it wants
 	}
-	w := newWaiter(!reserve || h != nil)
-	w.shared = r.Shared
-	f.queue.join(w)
-	if s.refresh(f) == nil {
-		_ = s.enlist(f, w) // if this fails, the first look reports the error
-	}
-	s.endCall(f)
-
-	g, err := s.wait(ctx, f, w, &r)
-	f.queue.leaveQueue(w)
-	s.delist(w, err == nil)
-	if f, err := s.enter(r.Name); err == nil {
-		if f.queue.len() == 0 {
-			s.notify.unwatch(f)
-		}
-		s.endCall(f) // this forgets the file if nothing uses it any more
-	}
-	return g, err
-}
-
-func (s *Store) wait(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
-	p := pacer{first: s.config.firstLook, slow: s.config.slowLook}
+	w := &waiter{f: f, r: &r, aside: !reserve || h != nil}
 	for {
-		next := time.Hour
-		if f.queue.mayLook(w) {
-			l, err := s.lookAtLock(ctx, w, r)
-			if l.done || err != nil {
-				return l.grant, err
-			}
-			next = p.nextPause(l)
+		g, no, err := s.look(ctx, w)
+		if no == nil {
+			return g, err
 		}
-		if err := s.pause(ctx, w, next, &p); err != nil {
+		if err := s.pause(ctx, w, no); err != nil {
+			if w.conn != nil {
+				w.conn.close()
+			}
 			return driver.Grant{}, err
 		}
 	}
 }
 
-// pause waits until w is woken, but no longer than d.
-func (s *Store) pause(ctx context.Context, w *waiter, d time.Duration, p *pacer) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.done:
-		return driver.ErrClosed
-	case <-w.wake:
-		p.delay = 0
-	case <-t.C:
+// returnConn makes the waiter's descriptor the spare one of the file.
+func (w *waiter) returnConn() {
+	if w.conn != nil {
+		w.f.drop() // a call in the meantime may have opened another one
+		w.f.spare, w.conn = w.conn, nil
+		w.f.spare.unmark()
 	}
-	return nil
 }
 
-// pacer computes when a waiter looks at the lock again.
-type pacer struct {
-	first, slow time.Duration
-	delay       time.Duration // the last delay
+// pause waits until the next look at the lock. The caller holds f.mu, which is unlocked meanwhile.
+func (s *Store) pause(ctx context.Context, w *waiter, no *refusal) error {
+	freed := w.f.freed
+	if w.aside {
+		freed = nil
+	}
+	w.f.mu.Unlock()
+	t := time.NewTimer(w.nextPause(no))
+	select {
+	case <-ctx.Done():
+	case <-s.done:
+	case <-freed:
+	case <-t.C:
+	}
+	t.Stop()
+	w.f.mu.Lock()
+	return s.waitOver(ctx)
+}
+
+// waitOver returns why a wait is over, or nil.
+func (s *Store) waitOver(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return driver.ErrClosed
+	default:
+		return ctx.Err()
+	}
 }
 
 // nextPause returns the time until the next look. It is short at first and grows with each look. It
 // has a random part, so that two waiters do not look at the same time. If the reason for the
 // refusal has a known end, the next look waits for that end.
-func (p *pacer) nextPause(l lookResult) time.Duration {
-	limit := pollLook
-	if l.ahead > 0 {
-		return p.pauseBehind(l)
+func (w *waiter) nextPause(no *refusal) time.Duration {
+	w.pause = min(max(2*w.pause, firstLook), pollLook)
+	if no.left > 0 {
+		return min(no.left+time.Millisecond, pollLook)
 	}
-	if l.subscribed {
-		limit = p.slow
-	}
-	p.delay = min(max(4*p.delay, p.first), limit)
-	switch no := l.refusal; {
-	case no.cooling:
-		return min(no.left+time.Millisecond, coolLook) // a cool-down rarely ends early
-	case no.left > 0:
-		return min(no.left+time.Millisecond, limit)
-	}
-	return p.delay + rand.N(p.delay/2+1)
+	return w.pause + rand.N(w.pause/2+1)
 }
 
-// pauseBehind does the same as nextPause, but for a waiter that is not the first. Such a waiter is
-// woken when its turn comes. It looks at the lock only in case the processes ahead of it are dead
-// or stopped.
-func (p *pacer) pauseBehind(l lookResult) time.Duration {
-	p.delay = p.slow // used once the waiter is the first
-	d := time.Duration(min(l.ahead, behindLooks)) * p.slow
-	switch no := l.refusal; {
-	case no.cooling:
-		d = min(d+no.left, coolLook)
-	case no.queued && no.left > 0 && l.ahead == 1: // the first waiter may turn out to be stopped
-		d = min(d, no.left+time.Millisecond)
-	}
-	return d + rand.N(d/8+1)
-}
-
-// lookResult is what a waiter found out when it looked at the lock.
-type lookResult struct {
-	done       bool
-	grant      driver.Grant
-	refusal    *refusal // why the lock was refused; nil if done is true
-	subscribed bool     // the kernel will wake the waiter; see subscribe
-	ahead      int      // how many waiters with tickets are ahead of this one
-}
-
-// lookAtLock tries the lock. A waiter that has no ticket, or the first ticket, subscribes to
-// wake-ups before its last try. So it misses no release between that try and its subscription.
-func (s *Store) lookAtLock(ctx context.Context, w *waiter, r *driver.Request) (l lookResult, err error) {
-	f, err := s.beginCall(ctx, r.Name)
-	if err != nil {
-		return l, err
-	}
-	defer s.endCall(f)
+// look tries to get the lock, and waits for it in the kernel's queue if it can. The caller holds
+// f.mu, which is unlocked while the waiter stands in the queue. The refusal says why it did not get
+// the lock.
+func (s *Store) look(ctx context.Context, w *waiter) (g driver.Grant, no *refusal, err error) {
+	f := w.f
 	w.looks++
-	s.looks.Add(1)
-	for {
-		if err := s.refresh(f); err != nil {
-			return l, err
-		}
-		if err := s.enlist(f, w); err != nil {
-			return l, err
-		}
-		if w.ticket.queue == nil || l.subscribed {
-			l.subscribed = s.subscribe(f)
-		}
-		if w.aside {
-			err = s.peek(f, w, r)
-		} else {
-			l.grant, err = s.reserve(ctx, f, w, r)
-		}
-		no, refused := err.(*refusal)
-		if !refused {
-			l.done = true
-			return l, err
-		}
-		l.refusal = no
-		if again := s.triesAgain(f, w, &l); !again {
-			return l, nil
-		}
+	w.returnConn()
+	if err = s.refresh(f); err != nil {
+		return g, nil, err
 	}
+	if w.aside {
+		err = s.peek(f, w, w.r)
+	} else if err = s.peekRecord(f); err == nil {
+		g, err = s.reserve(ctx, w)
+	}
+	no, refused := err.(*refusal)
+	if !refused {
+		return g, nil, err
+	}
+	if !w.aside && s.guarantees.FIFO && f.spare != nil {
+		w.conn, f.spare = f.spare, nil
+		w.conn.markPolling()
+	}
+	return g, no, nil
 }
 
-// triesAgain is called after a try that failed. It reports whether another try should follow at
-// once.
-func (s *Store) triesAgain(f *file, w *waiter, l *lookResult) (again bool) {
-	if w.ticket.queue == nil {
-		return l.subscribed && !s.notify.watches(f) // true if the path leads to another file by now
+// reserve gets the lock for a waiter, or returns a refusal. The hold is a reservation: it ends
+// after driver.MaxReservation unless the caller claims it with Acquire.
+func (s *Store) reserve(ctx context.Context, w *waiter) (driver.Grant, error) {
+	h, err := s.try(ctx, w.f, w.r, &w.manners)
+	if no, refused := err.(*refusal); refused && *no == (refusal{}) && s.guarantees.FIFO {
+		h, err = s.queueAndTry(ctx, w)
 	}
-	if s.stale(f, w) {
-		return true
-	}
-	if !l.refusal.queued {
-		w.noteHeld()
-	}
-	l.ahead = s.position(w)
-	f.queue.setTicket(w, true, l.ahead == 0)
-	switch {
-	case l.ahead > 0:
-		return false
-	case !l.subscribed:
-		l.subscribed = s.subscribe(f)
-		return l.subscribed
-	}
-	return l.refusal.queued || !s.notify.watches(f)
-}
-
-// reserve tries once to get the lock. If the try succeeds, the hold is a reservation: it ends after
-// driver.MaxReservation unless the caller claims it with Acquire.
-func (s *Store) reserve(ctx context.Context, f *file, w *waiter, r *driver.Request) (driver.Grant, error) {
-	f.asking = w
-	h, err := s.try(ctx, f, r)
-	f.asking = nil
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	from := s.config.clock.Now()
+	name, from := w.r.Name, s.config.clock.Now()
 	h.waited = true
-	h.reserved = s.config.clock.AfterFunc(driver.MaxReservation, func() { s.unclaimed(r.Name, h) })
+	h.reserved = s.config.clock.AfterFunc(driver.MaxReservation, func() { s.unclaimed(name, h) })
 	return driver.Grant{Fence: h.fence, From: from, TTL: reservation}, nil
+}
+
+// queueAndTry tries again when the kernel has granted the lock. Until then the waiter has a mark.
+func (s *Store) queueAndTry(ctx context.Context, w *waiter) (h *hold, err error) {
+	f := w.f
+	if err = s.standInQueue(ctx, w); err == nil {
+		h, err = s.try(ctx, f, w.r, &manners{queued: true})
+	}
+	if h != nil {
+		h.conn.unmark()
+	} else if f.spare != nil {
+		f.spare.unlock()
+		f.spare.unmark()
+	}
+	return h, err
+}
+
+// standInQueue returns nil when the spare descriptor of the file has the kernel's lock. It returns
+// a refusal if the waiter must poll, or if the path leads to another file.
+//
+// A reader that stands in the queue gets the kernel's lock without the record lock. So that a
+// promotion does not fail in that instant, the reader first sets its mark and then reads the
+// record, and promote first writes its intent and then looks for marks.
+func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
+	f, c := w.f, w.f.spare
+	if c == nil {
+		return &refusal{}
+	}
+	c.markQueued(w.r.Shared)
+	if err := s.peekRecord(f); err != nil {
+		return err
+	}
+	b := block(c, w.r.Shared)
+	if b == nil {
+		return &refusal{}
+	}
+	f.spare = nil
+	f.mu.Unlock()
+	err := s.await(ctx, f, c, b)
+	f.mu.Lock()
+	if err != nil {
+		return err
+	}
+	if err := s.waitOver(ctx); err != nil { // Close may have dealt with the file already
+		c.unlock()
+		c.close()
+		return err
+	}
+	f.drop() // a call in the meantime may have opened another one
+	f.spare = c
+	return nil
+}
+
+// await waits for the lock that b waits for. After an error, c is closed.
+func (s *Store) await(ctx context.Context, f *file, c *conn, b *blocked) error {
+	t := time.NewTicker(pathLook)
+	defer t.Stop()
+	for {
+		select {
+		case err := <-b.over:
+			if err != nil {
+				c.close()
+				return unavailable(f.path, err)
+			}
+			return nil
+		case <-ctx.Done():
+			b.leave(c)
+			return ctx.Err()
+		case <-s.done:
+			b.leave(c)
+			return driver.ErrClosed
+		case <-t.C:
+			if same, err := c.current(); err == nil && !same {
+				b.leave(c)
+				return &refusal{}
+			}
+		}
+	}
 }
 
 // unclaimed ends a reservation that was not claimed in time.
@@ -268,8 +272,11 @@ func (s *Store) unclaimed(name string, h *hold) {
 // to take the lock.
 func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	own := f.find(r.Token)
-	if no := s.peekRecord(f, r, own != nil); no != nil {
-		return no
+	if own == nil {
+		// The promotion of a reader checks all this itself.
+		if err := s.peekRecord(f); err != nil {
+			return err
+		}
 	}
 	locks, complete, err := s.seen.locksOf(s.dir, f.spare)
 	others := len(locks)
@@ -297,22 +304,13 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	return nil
 }
 
-// peekRecord returns a refusal if the file shows a cool-down, a promotion that is under way, or a
-// waiter that is about to get the lock. If the caller is a reader that waits to be promoted,
-// peekRecord returns nil, because the promotion itself checks all this.
-func (s *Store) peekRecord(f *file, r *driver.Request, promote bool) *refusal {
+// peekRecord returns a refusal if the file shows a cool-down, a lease, or a promotion that is under
+// way. It takes no lock.
+func (s *Store) peekRecord(f *file) error {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	n, _ := f.spare.pread(b.in[:], 0)
-	b.rec.decode(b.in[:n])
-	if promote {
-		return nil
-	}
-	if no := admit(&b.rec, s.config.wall()); no != nil {
+	if no := admit(b.read(f.spare), s.config.wall()); no != nil {
 		return no
-	}
-	if s.someoneWaits(f) {
-		return &refusal{queued: true}
 	}
 	return nil
 }
@@ -334,11 +332,4 @@ func (s *Store) probe(f *file, shared bool) error {
 	c.unlock()
 	f.keepSpare(c)
 	return nil
-}
-
-// subscribe arranges that the waiters of f are woken when something happens to the file. It asks
-// the kernel for notices, and it changes the file's size to tell other processes that a process
-// waits. It returns false if one of these is not possible.
-func (s *Store) subscribe(f *file) bool {
-	return s.notify.watch(f, f.spare) && markWaited(f.spare)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
-	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 // A dialer takes connections from the pool and sets up their sessions. It never gives a connection
@@ -26,44 +25,30 @@ type dialer struct {
 type dialedKey struct{}
 
 // Dialed tells the store about a network connection of the pool. Call Dialed in the dial function
-// of the pool. Pass the context that the dial function gets, and the new connection.
-//
-// The store sets deadlines on conn, and closes conn when the connection's locks are lost. Between
-// statements the store calls the method ResetSession of the driver's connection, to find out
-// whether conn has ended. That method must not send anything.
-//
-// A pool that does not call Dialed works too. A lock then costs more, and the store notices only by
-// a ping that a lock is lost.
+// of the pool. Pass the context that the dial function gets, and the new connection. The store sets
+// deadlines on conn, and closes it. A pool that does not call Dialed works too, but a lock costs
+// more.
 func Dialed(ctx context.Context, conn net.Conn) {
 	if known, ok := ctx.Value(dialedKey{}).(func(net.Conn)); ok {
 		known(conn)
 	}
 }
 
-// Connect implements advisory.Dialect.
-func (d *dialer) Connect(ctx context.Context, others func() []*conn) (*conn, error) {
-	return advisory.Connect(ctx, d.openConn, func(ctx context.Context, c *conn) error { return d.checkProxy(ctx, c, others()) })
-}
-
-// openConn takes a connection from the pool and prepares its session.
-func (d *dialer) openConn(ctx context.Context) (*conn, error) {
+// Connect implements advisory.Dialect. It takes a connection from the pool.
+func (d *dialer) Connect(ctx context.Context) (*conn, error) {
 	var socket net.Conn
 	sc, err := d.db.Conn(context.WithValue(ctx, dialedKey{}, func(c net.Conn) { socket = c }))
-	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("%w: no connection within %v; the server is silent, or the pool has none left", driver.ErrUnavailable, advisory.ConnectLimit)
-		}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%w: no connection in time; the server is silent, or the pool has none left", driver.ErrUnavailable)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	c := newConn(sc, socket, d.cfg)
-	if err := advisory.Within(ctx, c, func() error { return d.setUp(c) }); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return newConn(sc, socket, d.cfg), nil
 }
 
-// setUp sets the session up and checks the server.
-func (d *dialer) setUp(c *conn) error {
+// SetUp implements advisory.Dialect.
+func (d *dialer) SetUp(c *conn) error {
 	r, err := c.queryOne(describe + c.mark + describeRest)
 	if err != nil {
 		return err
@@ -89,7 +74,7 @@ func (d *dialer) setUp(c *conn) error {
 	if len(rows) == 1 && strings.EqualFold(rows[0][1].String, "ON") && !d.cfg.Lenient {
 		return errGalera
 	}
-	if _, err := c.exec(setUp(mariaDB, d.cfg.sessionTimeout, d.cfg.pingEvery())); err != nil {
+	if _, err := c.exec(setUp(mariaDB, d.cfg.SessionTimeout(), d.cfg.LossDelay/5)); err != nil {
 		return err
 	}
 	d.server.Store(&c.server)
@@ -120,74 +105,26 @@ func checkVersion(version string) (mariaDB bool, err error) {
 	return mariaDB, nil
 }
 
-// checkProxy returns an error if a proxy shares sessions between clients. Behind such a proxy, two
-// connections may have the same session. If c is the only connection, checkProxy opens a second one
-// and compares the two. While the proxy is busy, it may give them two sessions, and the check
-// notices nothing. So each new connection is compared with the store's other connections, and every
-// statement that takes a lock checks the session again.
-func (d *dialer) checkProxy(ctx context.Context, c *conn, others []*conn) error {
-	alone := true
-	for _, other := range others {
-		if other == c || !other.alive() {
-			continue
-		}
-		if err := conflict(c, other); err != nil {
-			other.Lose(err)
-			return err
-		}
-		alone = alone && !other.alive()
-	}
-	if !alone {
+// Conflict implements advisory.Dialect. A server that was restarted counts its sessions from the
+// beginning again. So a session with the number of another one must also have its mark.
+func (d *dialer) Conflict(c, other *conn) error {
+	switch {
+	case c.server != other.server:
+		return errTwoServers
+	case c.id != other.id:
 		return nil
 	}
-	second, err := d.openConn(ctx)
-	if err != nil {
-		return err
-	}
-	defer second.Close()
-	if err := compare(c, second); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for range 3 { // a proxy may give each statement another session
-		if err := c.ping(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// conflict compares a new connection with an old one, as compare does. There is no conflict if the
-// old connection has ended unnoticed. Its session may have had the same number as the new session,
-// because a server that was restarted counts its sessions from the beginning again.
-func conflict(c, old *conn) error {
-	err := compare(c, old)
-	if err == nil {
-		return nil
-	}
-	// The session of the old connection is running a statement. The session of the new connection
-	// has just answered, so it is idle. So they are two sessions.
-	if !old.mu.TryLock() {
-		if err == errOtherSession {
-			return nil
-		}
-		return err
-	}
-	defer old.mu.Unlock()
-	if bad := old.ping(); bad != nil && !errors.Is(bad, errOtherSession) {
-		return nil
+	r, err := c.queryOne(ping(other.mark))
+	if err == nil && r.isOne(0) {
+		err = errOtherSession
 	}
 	return err
 }
 
-// compare returns an error if two connections share a session or lead to two servers.
-func compare(a, b *conn) error {
-	switch {
-	case a.server != b.server:
-		return errTwoServers
-	case a.id == b.id:
-		return errOtherSession
+// Probes implements advisory.Dialect.
+func (d *dialer) Probes(_ *conn, alone bool) int {
+	if alone {
+		return 2
 	}
-	return nil
+	return 0
 }

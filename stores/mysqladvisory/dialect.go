@@ -1,9 +1,7 @@
 package mysqladvisory
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -64,18 +62,13 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 	return advisory.Grant{Granted: err == nil, Fence: fence}, err
 }
 
-// Await implements advisory.Dialect. If ctx ends, Await ends the connection, and with it the lock
-// if the server granted it at the last moment. The server notices the end of the connection within
-// a second, or when it grants the lock.
-func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+// Await implements advisory.Dialect. The server notices the end of the connection within a second,
+// or when it grants the lock.
+func (d *dialect) Await(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	if _, err := c.exec(setTimeout(waiterTimeout)); err != nil {
 		return advisory.Grant{}, err
 	}
-	stop := context.AfterFunc(ctx, func() { c.Lose(errCanceled) })
-	row, err := c.queryOneWithin(waitSlice+c.limit, take(l.Key, waitSlice))
-	if !stop() {
-		return advisory.Grant{}, ctx.Err()
-	}
+	row, err := c.queryOneWithin(waitSlice+c.cfg.Limit(), take(l.Key, waitSlice))
 	if err == nil {
 		err = c.judge(row, 1)
 	}
@@ -85,8 +78,6 @@ func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver
 	fence, err := d.mint(c, l, r)
 	return advisory.Grant{Granted: err == nil, Fence: fence}, err
 }
-
-var errCanceled = errors.New("a wait was canceled")
 
 // mint returns a new fence for a lock that the session has. Without fences it returns 0.
 func (d *dialect) mint(c *conn, l advisory.Lock, r *driver.Request) (uint64, error) {
@@ -110,24 +101,22 @@ func (d *dialect) write(c *conn, h driver.Holder, statement func(holder string) 
 		return 0, err
 	}
 	text := statement(string(holder))
-	id, err = c.exec(text)
-	for range 3 { // after a deadlock, the server has undone the statement, and it can be sent again
-		if !hasNumber(err, deadlock) {
-			break
-		}
+	err = advisory.WithTable(d, c, func() (err error) {
 		id, err = c.exec(text)
-	}
-	if hasNumber(err, noTable) { // the server lost its data
-		if err = d.MakeTable(c, false); err == nil {
+		for range 3 { // after a deadlock, the server has undone the statement, and it can be sent again
+			if !hasNumber(err, deadlock) {
+				break
+			}
 			id, err = c.exec(text)
 		}
-	}
+		return err
+	})
 	return id, err
 }
 
 // Claim implements advisory.Dialect.
 func (d *dialect) Claim(c *conn) error {
-	_, err := c.exec(setTimeout(d.cfg.sessionTimeout))
+	_, err := c.exec(setTimeout(d.cfg.SessionTimeout()))
 	return err
 }
 
@@ -138,21 +127,7 @@ func (d *dialect) Unlock(c *conn, l advisory.Lock, _ bool) (bool, error) {
 }
 
 // Verify implements advisory.Dialect.
-func (d *dialect) Verify(c *conn, l advisory.Lock) error {
-	query := ping(c.mark)
-	if l.Key != "" {
-		query = checkMine(c.mark, l.Key)
-	}
-	r, err := c.queryOne(query)
-	if err == nil {
-		err = c.checkSession(r.isOne(0), r[1].String)
-	}
-	if err == nil && l.Key != "" && !r.isOne(2) {
-		err = errors.New("the session did not have the lock")
-		c.Lose(err)
-	}
-	return err
-}
+func (d *dialect) Verify(c *conn, l advisory.Lock) error { return c.verify(l.Key) }
 
 // RaiseFence implements advisory.Dialect.
 func (d *dialect) RaiseFence(c *conn, l advisory.Lock, h driver.Holder, fence uint64) error {
@@ -180,18 +155,21 @@ func (d *dialect) LooksFree(c *conn, l advisory.Lock, _ bool) (bool, error) {
 	return err == nil && r.isOne(0), err
 }
 
-// Version implements advisory.Table.
-func (d *dialect) Version(c *conn) (int, error) {
-	rows, err := c.query(d.sql.fence(versionRow))
-	switch {
-	case hasNumber(err, noTable):
-		return 0, nil
-	case err == nil && len(rows) == 0:
-		return 1, nil
-	case err != nil:
-		return 0, needsTable(err)
+// Fence implements advisory.Table.
+func (d *dialect) Fence(c *conn, key string) (fence uint64, found bool, err error) {
+	rows, err := c.query(d.sql.fence(key))
+	if len(rows) == 0 {
+		return 0, false, err
 	}
-	return int(rows[0].number(0)), nil
+	return rows[0].number(0), true, nil
+}
+
+// VersionKey implements advisory.Table.
+func (d *dialect) VersionKey() string { return versionRow }
+
+// Lacks implements advisory.Table.
+func (d *dialect) Lacks(err error) (table, rights bool) {
+	return hasNumber(err, noTable), hasNumber(err, deniedTable, deniedDatabase, noDatabase)
 }
 
 // MakeTable implements advisory.Table.
@@ -202,7 +180,7 @@ func (d *dialect) MakeTable(c *conn, exists bool) error {
 	}
 	for _, sql := range statements {
 		if _, err := c.exec(sql); err != nil {
-			return needsTable(err)
+			return err
 		}
 	}
 	return nil

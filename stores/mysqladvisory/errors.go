@@ -55,15 +55,3 @@ var (
 	errTwoServers   = fmt.Errorf("%w: the connections lead to two servers, whose locks do not exclude each other; name one server", driver.ErrUnavailable)
 	errNull         = errors.New("the server could not give the lock: GET_LOCK returned NULL")
 )
-
-// needsTable adds advice to an error that says that the table of fences is missing, or that this
-// user may not use it.
-func needsTable(err error) error {
-	switch {
-	case hasNumber(err, noTable):
-		return fmt.Errorf("%w: the table of fences is missing; make it with the SQL of Schema, or leave fences out: %w", driver.ErrUnavailable, err)
-	case hasNumber(err, deniedTable, deniedDatabase, noDatabase):
-		return fmt.Errorf("%w: the table of fences is missing, or this user may not use it: run the SQL of Schema as another user and grant SELECT, INSERT and UPDATE on it, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
-	}
-	return err
-}

@@ -21,7 +21,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			hold, _ := holdOf(c, r)
 			states = append(states, driver.State{Name: r[5].String, Waiters: -1, Fence: r.number(1), Holds: []driver.Hold{hold}})
 		}
-		return states, needsTable(err)
+		return states, err
 	})
 }
 
@@ -43,7 +43,7 @@ func (d *dialect) Holders(c *conn, l advisory.Lock) ([]driver.Hold, uint64, erro
 	for again := false; ; again = true {
 		rows, err := c.query(d.sql.holder(l.Key))
 		if err != nil || len(rows) != 1 {
-			return nil, 0, needsTable(err)
+			return nil, 0, err
 		}
 		fence := rows[0].number(1)
 		if !rows[0][0].Valid {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
@@ -13,13 +12,12 @@ type Option func(*config)
 
 type config struct {
 	advisory.Config
-	schema         string
-	sessionTimeout time.Duration
-	ownsDB         bool
+	schema string
+	ownsDB bool
 }
 
 func defaults() config {
-	return config{Config: advisory.Config{LossDelay: 5 * time.Second, MaxHolds: 2000}, sessionTimeout: 30 * time.Second}
+	return config{Config: advisory.Config{LossDelay: 10 * time.Second}}
 }
 
 // NoFences turns fences off. The store then needs no table and no privileges. But a holder that has
@@ -33,19 +31,10 @@ func NoFences() Option { return func(c *config) { c.NoFences = true } }
 func InSchema(database string) Option { return func(c *config) { c.schema = database } }
 
 // LossDelay sets the longest time until a holder learns that its connection has ended. The default
-// is 5 s. The time is from 2 s to 1 h; otherwise Open returns driver.ErrInvalid. The store pings
-// the server if a connection with holds was silent for a fifth of the LossDelay.
+// is 10 s. The time is from 2 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports the
+// end, the holder learns of it within 0.1 s. The server keeps the locks of a silent process, for
+// example one that was stopped, for twice the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.LossDelay = d } }
-
-// SessionTimeout sets the time after which the server frees the locks of a silent process, for
-// example one that was stopped or whose machine died. The default is 30 s. It is a whole number of
-// seconds, at least twice the LossDelay and at most 24 h; otherwise Open returns driver.ErrInvalid.
-func SessionTimeout(d time.Duration) Option { return func(c *config) { c.sessionTimeout = d } }
-
-// MaxHolds sets how many holds the store may have at once. The default is 2,000. Further calls of
-// Acquire return driver.ErrUnavailable. The store rounds the number down to a multiple of 4, but
-// not below 4. The number is at least 1; otherwise Open returns driver.ErrInvalid.
-func MaxHolds(n int) Option { return func(c *config) { c.MaxHolds = n } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the
 // name's last fence. The default is 24 hours. The time is at least 65 minutes: less counts as 65
@@ -61,24 +50,12 @@ func (c *config) check() error {
 	if err := c.Check(2 * time.Second); err != nil {
 		return err
 	}
-	if c.sessionTimeout < 2*c.LossDelay || c.sessionTimeout > 24*time.Hour || c.sessionTimeout%time.Second != 0 {
-		return storekit.Invalidf("SessionTimeout is %v; it is whole seconds, at least twice the LossDelay (%v) and at most 24 h", c.sessionTimeout, c.LossDelay)
-	}
 	_, err := fenceTable(c.schema)
 	return err
 }
 
-// pingEvery is how long a connection with holds may be silent before the store pings the server.
-func (c *config) pingEvery() time.Duration { return c.LossDelay / 5 }
-
-// limit is how long a statement may take, unless it waits for a lock. When a connection is silent,
-// the store pings the server after at most 0.3 × LossDelay. The ping takes at most 0.6 × LossDelay.
-// So the store knows within the LossDelay that a connection has ended. limit is less than
-// driver.MaxSilence.
-func (c *config) limit() time.Duration { return min(c.LossDelay*3/5, 4*time.Second) }
-
 func (c *config) guarantees() driver.Guarantees {
-	g := c.Promises("mysql-advisory", c.sessionTimeout)
+	g := c.Promises("mysql-advisory")
 	g.DeadWaiter = deadWaiter
 	g.Notes = append(g.Notes,
 		"A lock excludes only the clients of one server: Galera clusters and read-only servers are refused.",

@@ -18,7 +18,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		out := []driver.Finding{version(r[0].String), readOnly(r[1].String)}
 		for _, q := range []func(*conn) (driver.Finding, error){cluster, replica, checkForProxy, connections(r[4].String)} {
 			f, err := q(c)
-			if !c.alive() {
+			if !c.Alive() {
 				return nil, err
 			}
 			out = append(out, f)
@@ -66,7 +66,7 @@ func cluster(c *conn) (driver.Finding, error) {
 func replica(c *conn) (driver.Finding, error) {
 	f := driver.Finding{Name: "replica", Value: "no"}
 	rows, err := c.query("SHOW REPLICA STATUS")
-	if err != nil && c.alive() { // older servers know only the next statement
+	if err != nil && c.Alive() { // older servers know only the next statement
 		rows, err = c.query("SHOW SLAVE STATUS")
 	}
 	switch {
@@ -82,9 +82,7 @@ func replica(c *conn) (driver.Finding, error) {
 // checkForProxy pings the server. If a proxy shares sessions between clients, the ping may show
 // this. In that case the connection ends, and Status returns an error.
 func checkForProxy(c *conn) (driver.Finding, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return driver.Finding{Name: "proxy", Value: "none that shares sessions, as far as can be seen"}, c.ping()
+	return driver.Finding{Name: "proxy", Value: "none that shares sessions, as far as can be seen"}, c.verify("")
 }
 
 // connections tells how many connections the server has.

@@ -41,8 +41,6 @@ type Opener struct {
 //	fences=no                  NoFences
 //	schema=NAME                InSchema
 //	loss-delay=DURATION        LossDelay
-//	session-timeout=DURATION   SessionTimeout
-//	max-holds=N                MaxHolds
 //	lazy=yes                   Lazy
 //	password-file=FILE         the password, read again for each connection
 //
@@ -78,12 +76,10 @@ func (o Opener) form() *storeurl.Form[Option] {
 	return &storeurl.Form[Option]{
 		Schemes: schemes, Example: example, Others: o.Parameters,
 		Params: map[string]storeurl.Param[Option]{
-			"fences":          storeurl.IfNo(NoFences()),
-			"lazy":            storeurl.IfYes(Lazy()),
-			"loss-delay":      storeurl.Duration(LossDelay),
-			"session-timeout": storeurl.Duration(SessionTimeout),
-			"max-holds":       storeurl.Count(MaxHolds),
-			"password-file":   storeurl.PasswordFile[Option],
+			"fences":        storeurl.IfNo(NoFences()),
+			"lazy":          storeurl.IfYes(Lazy()),
+			"loss-delay":    storeurl.Duration(LossDelay),
+			"password-file": storeurl.PasswordFile[Option],
 			"schema": func(r *storeurl.Reading[Option], _, v string) error {
 				r.Add(InSchema(v))
 				_, err := fenceTable(v)

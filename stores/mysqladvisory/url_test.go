@@ -1,6 +1,7 @@
 package mysqladvisory
 
 import (
+	sqldriver "database/sql/driver"
 	"errors"
 	"strings"
 	"testing"
@@ -42,17 +43,15 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// If a statement may have been carried out, no error says that nothing was changed. A missing table
-// is explained.
-func TestFailures(t *testing.T) {
-	lost := &storekit.NoReply{Err: errors.New("reset")}
-	for err, want := range map[error]error{
-		lost: driver.ErrUncertain, errReadOnly: driver.ErrUnavailable, errGalera: driver.ErrInvalid,
-		&refusal{1146}: driver.ErrUnavailable, &refusal{1205}: driver.ErrUnavailable,
+// If a statement may have been carried out, its error is a NoReply. A refusal is known by its number,
+// and so is one that ends the connection.
+func TestStatementErrors(t *testing.T) {
+	for err, is := range map[error]struct{ noReply, unsent bool }{
+		errors.New("reset"): {true, false}, sqldriver.ErrBadConn: {true, true},
+		&refusal{1205}: {false, false}, &refusal{1927}: {true, false},
 	} {
-		got := storekit.Failure(needsTable(err))
-		if !errors.Is(got, want) || strings.Contains(got.Error(), "Schema") != hasNumber(err, noTable) {
-			t.Errorf("%v becomes %v; want %v", err, got, want)
+		if noReply, unsent := storekit.IsNoReply(statementError(err)); noReply != is.noReply || unsent != is.unsent {
+			t.Errorf("%v: no reply %v, unsent %v", err, noReply, unsent)
 		}
 	}
 }

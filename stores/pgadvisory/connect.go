@@ -15,7 +15,6 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/login"
 	"github.com/padlock-go/padlock/storekit"
-	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
 const (
@@ -34,9 +33,6 @@ type dialer struct {
 	// database is the string with the name of the database in the server. Behind a pooler, the URL
 	// may have another name for it.
 	database atomic.Value
-	// second makes another connection. By comparing the two, checkPooler finds out whether a pooler
-	// gives the session of the first connection to other clients too.
-	second func(context.Context) (*conn, error)
 }
 
 // checkTLS rejects settings with which an attacker on the network can switch encryption off.
@@ -58,18 +54,7 @@ func checkTLS(server *pgconn.Config) error {
 }
 
 // Connect implements advisory.Dialect.
-func (d *dialer) Connect(ctx context.Context, others func() []*conn) (*conn, error) {
-	return advisory.Connect(ctx, d.openConn, func(ctx context.Context, c *conn) error {
-		err := d.checkPooler(ctx, c, others())
-		if err == nil && d.system.Load() == nil {
-			d.identify(c)
-		}
-		return err
-	})
-}
-
-// openConn connects and sets the session up.
-func (d *dialer) openConn(ctx context.Context) (*conn, error) {
+func (d *dialer) Connect(ctx context.Context) (*conn, error) {
 	server := d.server.Copy()
 	if d.cfg.password != nil {
 		password, err := d.cfg.password()
@@ -83,11 +68,7 @@ func (d *dialer) openConn(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, login.Explain(reason(err), server.Password, d.server.Password, server.User))
 	}
-	c := newConn(pg, d.cfg)
-	if err := advisory.Within(ctx, c, func() error { return d.setUp(c) }); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return newConn(pg, d.cfg), nil
 }
 
 // reason returns an error of pgconn without its first part, which names the user and the database.
@@ -110,16 +91,16 @@ func applicationName() string {
 	return ownName + pid + " " + host
 }
 
-// setUp sets the session up and checks the server. The settings are sent as statements, because
-// poolers reject them in the startup message.
-func (d *dialer) setUp(c *conn) error {
+// SetUp implements advisory.Dialect. The settings are sent as statements, because poolers reject
+// them in the startup message.
+func (d *dialer) SetUp(c *conn) error {
 	version, _, _ := strings.Cut(c.pg.ParameterStatus("server_version"), ".")
 	if n, err := strconv.Atoi(strings.TrimRight(version, "abcdefghijklmnopqrstuvwxyz ")); err == nil && n < minVersion {
 		return storekit.Invalidf("the server is PostgreSQL %d; advisory locks need %d or newer: use a lease table (package sqlstore)", n, minVersion)
 	}
 	seconds := func(t time.Duration) string { return strconv.Itoa(max(1, int(t.Round(time.Second)/time.Second))) }
 	settings := [][2]string{
-		{"idle_session_timeout", ms(d.cfg.sessionTimeout())}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
+		{"idle_session_timeout", ms(d.cfg.SessionTimeout())}, {"statement_timeout", "0"}, {"idle_in_transaction_session_timeout", "0"},
 		{"lock_timeout", ms(d.cfg.LossDelay / 5)}, // limits the wait for a row of the table of fences
 		{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"},
 		{"plan_cache_mode", "force_generic_plan"}, // the statements are simple and run often
@@ -127,7 +108,7 @@ func (d *dialer) setUp(c *conn) error {
 		// These settings are about the server's own connection, which behind a proxy or a pooler is
 		// not the client's. They end the session of a client that waits in the queue.
 		{"tcp_keepalives_idle", seconds(d.cfg.LossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.LossDelay / 3)}, {"tcp_keepalives_count", "3"},
-		{"tcp_user_timeout", ms(d.cfg.sessionTimeout())},
+		{"tcp_user_timeout", ms(d.cfg.SessionTimeout())},
 	}
 	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery(), current_database()"
 	for _, s := range settings {
@@ -145,6 +126,9 @@ func (d *dialer) setUp(c *conn) error {
 	c.pid, c.start = uint32(pid), string(row[1])
 	d.database.Store(string(row[3]))
 	c.pooled = c.pid != c.pg.PID() // a pooler does not give its clients the process id of the server's process
+	if d.system.Load() == nil {
+		d.identify(c)
+	}
 	return nil
 }
 
@@ -159,36 +143,18 @@ func (d *dialer) identify(c *conn) {
 	}
 }
 
-// checkPooler returns an error for a pooler in transaction mode. Such a pooler lets two connections
-// share one session of the server. So checkPooler compares the session of c with those of other
-// connections of the store.
-//
-// A busy pooler may give two connections different sessions, and then checkPooler finds nothing. So
-// behind a pooler, checkPooler makes three more connections, one after the other. Each later
-// connection of the store is checked, too.
-func (d *dialer) checkPooler(ctx context.Context, c *conn, others []*conn) error {
-	for _, other := range others {
-		if other != c && other.pid == c.pid && other.start == c.start && other.alive() {
-			other.Lose(errTransactionMode)
-			return errTransactionMode
-		}
-	}
-	if !c.pooled {
-		return nil
-	}
-	for range 3 {
-		if _, err := c.exec(&ping); err != nil {
-			return err
-		}
-		second, err := d.second(ctx)
-		if err != nil {
-			return err
-		}
-		same := second.pid == c.pid && second.start == c.start
-		second.Close()
-		if same {
-			return errTransactionMode
-		}
+// Conflict implements advisory.Dialect.
+func (d *dialer) Conflict(c, other *conn) error {
+	if other.pid == c.pid && other.start == c.start {
+		return errTransactionMode
 	}
 	return nil
+}
+
+// Probes implements advisory.Dialect. Only a pooler can share a session.
+func (d *dialer) Probes(c *conn, _ bool) int {
+	if c.pooled {
+		return 3
+	}
+	return 0
 }

@@ -68,14 +68,10 @@ func (d *dialect) Promote(c *conn, l advisory.Lock, r *driver.Request) (g adviso
 		return g, release(c, key, err)
 	}
 	rows, err := c.exec(&promoted, key, d.intent(l))
-	refused := err != nil && c.alive()
-	if refused { // the server may have released one or both before it refused the rest
-		rows, err = c.exec(&promoted, key, d.intent(l))
-	}
 	switch {
 	case err != nil:
 		c.Lose(err)
-	case !refused && (string(rows[0][0]) != "t" || string(rows[0][1]) != "t"):
+	case string(rows[0][0]) != "t" || string(rows[0][1]) != "t":
 		c.Lose(errors.New("the session did not have the shared lock"))
 	}
 	g.Granted = err == nil
@@ -100,33 +96,15 @@ func (d *dialect) Demote(c *conn, l advisory.Lock) error {
 	if !d.cfg.NoFences {
 		// Readers that join from now on get the same fence.
 		if _, err := c.exec(&d.sql.toShared, key); err != nil {
-			return needsTable(err)
+			return err
 		}
 	}
 	rows, err := c.exec(&demote, key)
-	if err != nil {
-		return d.finishDemotion(c, l, err)
-	}
-	if string(rows[0][2]) != "t" {
-		c.Lose(errors.New("the session did not have the lock"))
-		return driver.ErrLost
-	}
-	return nil
-}
-
-// finishDemotion is called after the server has refused a demotion. If the server had demoted the
-// lock before, finishDemotion returns nil. Otherwise it gives up the shared lock, and returns the
-// error that it was given.
-func (d *dialect) finishDemotion(c *conn, l advisory.Lock, why error) error {
-	mine, _, err := exclusive(c, []byte(l.Key))
-	if err == nil && mine == 0 {
-		return nil
-	}
-	if err == nil {
-		_, err = d.Unlock(c, l, true)
+	if err == nil && string(rows[0][2]) != "t" {
+		err = errors.New("the session did not have the lock")
 	}
 	if err != nil {
 		c.Lose(err)
 	}
-	return why
+	return err
 }

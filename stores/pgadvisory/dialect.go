@@ -1,11 +1,8 @@
 package pgadvisory
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -41,18 +38,6 @@ func index(shared bool) int {
 	return 0
 }
 
-// withTable calls f, which runs a statement. If the server has lost the table of fences, withTable
-// makes it again and repeats the call.
-func (d *dialect) withTable(c *conn, f func() error) error {
-	err := f()
-	if hasCode(err, undefinedTable) {
-		if err = d.MakeTable(c, false); err == nil {
-			err = f()
-		}
-	}
-	return needsTable(err)
-}
-
 // Try implements advisory.Dialect.
 func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	params := [][]byte{[]byte(l.Key)}
@@ -63,7 +48,7 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 		params = append(params, d.intent(l))
 	}
 	var rows [][][]byte
-	err := d.withTable(c, func() (err error) {
+	err := advisory.WithTable(d, c, func() (err error) {
 		rows, err = c.exec(&d.sql.take[index(r.Shared)], params...)
 		return err
 	})
@@ -78,24 +63,10 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 	return advisory.Grant{Granted: true, Fence: parse(rows[0][1])}, nil
 }
 
-// Await implements advisory.Dialect. If ctx ends, the server may still have granted the lock at the
-// last moment. A reader that gets the lock gives it up if another reader wants to be promoted.
-func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
-	done := make(chan struct{})
-	var canceling sync.WaitGroup
-	canceling.Go(func() {
-		select {
-		case <-done:
-		case <-ctx.Done():
-			c.cancel(done)
-		}
-	})
+// Await implements advisory.Dialect. A reader that gets the lock gives it up if another reader wants
+// to be promoted.
+func (d *dialect) Await(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	_, err := c.execWithin(0, &awaitLock[index(r.Shared)], []byte(l.Key))
-	close(done)
-	canceling.Wait()
-	if err == nil {
-		err = ctx.Err()
-	}
 	if err == nil && r.Shared {
 		var rows [][][]byte
 		rows, err = c.exec(&noIntent, d.intent(l))
@@ -113,7 +84,7 @@ func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver
 // mint returns a new fence for a lock that the session has.
 func (d *dialect) mint(c *conn, l advisory.Lock, shared bool, r *driver.Request) (uint64, error) {
 	var rows [][][]byte
-	err := d.withTable(c, func() (err error) {
+	err := advisory.WithTable(d, c, func() (err error) {
 		rows, err = c.exec(&d.sql.mint[index(shared)], []byte(l.Key), number(int64(r.FenceAbove)), bytea(r.Name))
 		return err
 	})
@@ -128,7 +99,7 @@ func (d *dialect) mint(c *conn, l advisory.Lock, shared bool, r *driver.Request)
 
 // Claim implements advisory.Dialect.
 func (d *dialect) Claim(c *conn) error {
-	_, err := c.exec(&claimed, []byte(ms(d.cfg.sessionTimeout())))
+	_, err := c.exec(&claimed, []byte(ms(d.cfg.SessionTimeout())))
 	return err
 }
 
@@ -153,7 +124,7 @@ func (d *dialect) Verify(c *conn, l advisory.Lock) error {
 
 // RaiseFence implements advisory.Dialect.
 func (d *dialect) RaiseFence(c *conn, l advisory.Lock, _ driver.Holder, fence uint64) error {
-	return d.withTable(c, func() error {
+	return advisory.WithTable(d, c, func() error {
 		_, err := c.exec(&d.sql.raise, []byte(l.Key), number(int64(fence)), bytea(l.Name))
 		return err
 	})
@@ -185,11 +156,8 @@ func (d *dialect) Holders(c *conn, l advisory.Lock) (holds []driver.Hold, fence 
 	if err != nil || d.cfg.NoFences {
 		return holds, 0, err
 	}
-	rows, err = c.exec(&d.sql.fence, []byte(l.Key))
-	if len(rows) > 0 {
-		fence = min(parse(rows[0][0]), driver.MaxFence-1) // maxFence says that no fence is left
-	}
-	return holds, fence, needsTable(err)
+	fence, _, err = d.Fence(c, l.Key)
+	return holds, min(fence, driver.MaxFence-1), err // maxFence says that no fence is left
 }
 
 // LooksFree implements advisory.Dialect.
@@ -197,18 +165,21 @@ func (d *dialect) LooksFree(c *conn, l advisory.Lock, shared bool) (bool, error)
 	return c.isTrue(&looksFree[index(shared)], []byte(l.Key))
 }
 
-// Version implements advisory.Table.
-func (d *dialect) Version(c *conn) (int, error) {
-	rows, err := c.exec(&d.sql.fence, number(versionKey))
-	switch {
-	case hasCode(err, undefinedTable):
-		return 0, nil
-	case err == nil && len(rows) == 0:
-		return 1, nil
-	case err != nil:
-		return 0, err
+// Fence implements advisory.Table.
+func (d *dialect) Fence(c *conn, key string) (fence uint64, found bool, err error) {
+	rows, err := c.exec(&d.sql.fence, []byte(key))
+	if len(rows) == 0 {
+		return 0, false, err
 	}
-	return int(parse(rows[0][0])), nil
+	return parse(rows[0][0]), true, nil
+}
+
+// VersionKey implements advisory.Table.
+func (d *dialect) VersionKey() string { return string(number(versionKey)) }
+
+// Lacks implements advisory.Table.
+func (d *dialect) Lacks(err error) (table, rights bool) {
+	return hasCode(err, undefinedTable), hasCode(err, notPrivileged)
 }
 
 // MakeTable implements advisory.Table.
@@ -219,10 +190,7 @@ func (d *dialect) MakeTable(c *conn, exists bool) error {
 	}
 	for _, sql := range statements {
 		_, err := c.exec(&statement{"padlock_make" + sql[:6], sql})
-		switch {
-		case hasCode(err, notPrivileged):
-			return fmt.Errorf("%w: the table of fences is missing, and this user may not make it: run the SQL of Schema as another user, or leave fences out (fences=no): %w", driver.ErrUnavailable, err)
-		case err != nil && !hasCode(err, uniqueViolation, duplicateTable): // another process makes it too
+		if err != nil && !hasCode(err, uniqueViolation, duplicateTable) { // another process makes it too
 			return err
 		}
 	}

@@ -37,11 +37,3 @@ func hasCode(err error, codes ...string) bool {
 }
 
 var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)
-
-// needsTable adds advice to an error that says that the table of fences is missing.
-func needsTable(err error) error {
-	if hasCode(err, undefinedTable) {
-		return fmt.Errorf("%w: the table of fences is missing; make it with the SQL of Schema, or leave fences out: %w", driver.ErrUnavailable, err)
-	}
-	return err
-}

@@ -24,7 +24,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 			last := &states[len(states)-1]
 			last.Holds = append(last.Holds, holder(row[1:4]))
 		}
-		return states, needsTable(err)
+		return states, err
 	})
 }
 

@@ -19,7 +19,7 @@ type config struct {
 }
 
 func defaults() config {
-	return config{Config: advisory.Config{LossDelay: 10 * time.Second, MaxHolds: 2000}, schema: "public"}
+	return config{Config: advisory.Config{LossDelay: 10 * time.Second}, schema: "public"}
 }
 
 // NoFences turns fences off, so that the store needs no table and no privileges. A holder that has
@@ -51,15 +51,9 @@ func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 // LossDelay sets how long it may take until a holder notices that the server or the network no
 // longer answers. The connection then counts as ended, and the holder loses its locks. The default
 // is 10 s. The time is from 1 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports
-// the end, the holder learns of it at once. The server keeps the locks of a silent process, for
+// the end, the holder learns of it within 0.1 s. The server keeps the locks of a silent process, for
 // example one that was stopped, for twice the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.LossDelay = d } }
-
-// MaxHolds sets how many holds the store may have at once. The default is 2,000. Further calls of
-// Acquire return driver.ErrUnavailable. The store rounds the number down to a multiple of 4, but
-// not below 4. The number is at least 1; otherwise Open returns driver.ErrInvalid. A server with
-// default settings has room for about 6,400 locks, over all kinds and sessions.
-func MaxHolds(n int) Option { return func(c *config) { c.MaxHolds = n } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the
 // name's last fence. The default is 24 hours. The time is at least 65 minutes: less counts as 65
@@ -82,20 +76,8 @@ func (c *config) check() error {
 	return err
 }
 
-// pingEvery is how long a connection may be silent before the store asks the server whether it is
-// still there.
-func (c *config) pingEvery() time.Duration { return c.LossDelay / 3 }
-
-// sessionTimeout is how long a session may be silent before the server ends it and frees its locks.
-// By then, the client has given its locks up, unless it was stopped.
-func (c *config) sessionTimeout() time.Duration { return 2 * c.LossDelay }
-
-// limit is how long a statement may take, unless it waits for a lock. It is less than
-// driver.MaxSilence.
-func (c *config) limit() time.Duration { return min(c.LossDelay/2, 4*time.Second) }
-
 func (c *config) guarantees() driver.Guarantees {
-	g := c.Promises("postgres-advisory", c.sessionTimeout())
+	g := c.Promises("postgres-advisory")
 	g.Hashed = c.keys.layout != numberLayout
 	g.Shared, g.Promotion = true, driver.PromotionAtomic
 	g.SharedFence = driver.PromiseYes

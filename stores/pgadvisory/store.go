@@ -48,7 +48,6 @@ func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, 
 		return nil, err
 	}
 	d := &dialect{dialer: dialer{server: &config.Copy().Config, cfg: &cfg}, sql: newStatements(&cfg)}
-	d.second = d.openConn
 	cfg.Guarantees, cfg.CheckName = cfg.guarantees(), cfg.keys.check
 	inner, err := advisory.Open(ctx, d, cfg.Config)
 	if err != nil {

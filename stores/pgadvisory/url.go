@@ -33,7 +33,6 @@ var libpqParams = []string{
 //	namespace=TEXT       Namespace
 //	schema=NAME          InSchema
 //	loss-delay=DURATION  LossDelay
-//	max-holds=N          MaxHolds
 //	lazy=yes             Lazy
 //	password-file=FILE   the password, read again for each connection
 //
@@ -65,7 +64,6 @@ var form = storeurl.Form[Option]{
 		"lazy":          storeurl.IfYes(Lazy()),
 		"namespace":     storeurl.Text(Namespace),
 		"loss-delay":    storeurl.Duration(LossDelay),
-		"max-holds":     storeurl.Count(MaxHolds),
 		"password-file": storeurl.PasswordFile[Option],
 		"schema": func(r *storeurl.Reading[Option], _, v string) error {
 			r.Add(InSchema(v))

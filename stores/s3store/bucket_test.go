@@ -38,15 +38,15 @@ func allBytes() string {
 func TestNames(t *testing.T) {
 	names := []string{".", "..", ".padlock", "a", "a.", "A", "a/b", "a%2Fb", "a b", "ä", "report.sh", allBytes()}
 	inMemory(t, func(t *testing.T, s *service) {
-		honest := s.objects
-		s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		honest := s.Handler()
+		s.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.kind != s3store.ServiceGoogle {
 				checkSignature(t, r)
 			} else if r.Header.Get("Authorization") != "Bearer the-token" {
 				t.Errorf("%s %s: the token is %q", r.Method, r.URL, r.Header.Get("Authorization"))
 			}
 			honest.ServeHTTP(w, r)
-		})
+		}))
 		store, _ := s.open(t)
 		defer store.Close()
 		for _, name := range names {
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
-		s.objects = honest
+		s.SetHandler(honest)
 		s.putForeign(t, "a%252fb", "x")
 		s.putForeign(t, "index.html", "<html></html>")
 		s.putForeign(t, "index", "<html></html>")
@@ -87,7 +87,7 @@ func (s *service) putForeign(t *testing.T, key, text string) {
 	put := httptest.NewRequest("PUT", "http://memory/"+theBucket+"/locks/"+key, strings.NewReader(text))
 	put.Header.Set("Content-Length", strconv.Itoa(len(text)))
 	out := httptest.NewRecorder()
-	if s.objects.ServeHTTP(out, put); out.Code != http.StatusOK {
+	if s.Handler().ServeHTTP(out, put); out.Code != http.StatusOK {
 		t.Fatal(out.Code, out.Body)
 	}
 }
@@ -122,11 +122,11 @@ func TestManyNames(t *testing.T) {
 		for i := range 1005 {
 			s.putForeign(t, fmt.Sprintf("n%04d", i), record)
 		}
-		s.requests()
+		s.Counts()
 		if _, err := store.List(t.Context(), "n"); err != nil {
 			t.Fatal(err)
 		}
-		if n := s.requests()["GET"]; n != 1005+2 {
+		if n := s.Counts()["GET"]; n != 1005+2 {
 			t.Errorf("%d requests for a list of 1005 names in two pages", n)
 		}
 	})
@@ -170,8 +170,8 @@ func TestStatus(t *testing.T) {
 		{name: "clock", ahead: time.Hour, advice: "set this machine's clock"},
 	} {
 		inMemory(t, func(t *testing.T, s *service) {
-			honest := s.objects
-			s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			honest := s.Handler()
+			s.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if _, asked := r.URL.Query()[c.query]; !asked {
 					honest.ServeHTTP(w, r)
 					return
@@ -180,10 +180,10 @@ func TestStatus(t *testing.T) {
 					w.WriteHeader(c.status)
 				}
 				w.Write([]byte(c.answer))
-			})
+			}))
 			store, f := s.open(t)
 			defer store.Close()
-			f.ahead = c.ahead
+			f.Ahead = c.ahead
 			found := finding(t, store, c.name)
 			if !strings.Contains(found.Value, c.value) || !strings.Contains(found.Advice, c.advice) || (c.advice == "") != (found.Advice == "") {
 				t.Errorf("%+v: %+v", c, found)

@@ -12,6 +12,6 @@ func TestCost(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
 		one, _ := s.open(t)
 		two, _ := s.open(t)
-		overhttptest.CheckCosts(t, "../../docs/stores/s3.md", []string{"GET", "PUT"}, s.requests, [2]driver.Store{one, two})
+		overhttptest.CheckCosts(t, "../../docs/stores/s3.md", []string{"GET", "PUT"}, s.Counts, [2]driver.Store{one, two})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
 )
@@ -23,7 +25,7 @@ func inMemory(t *testing.T, f func(t *testing.T, s *service)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newService(s3store.Service(kind))
-				defer s.stop()
+				defer s.Stop()
 				f(t, s)
 			})
 		})
@@ -50,7 +52,7 @@ type answering = func(http.ResponseWriter, func() *httptest.ResponseRecorder)
 func disturbances() map[string]answering {
 	all := map[string]answering{}
 	for _, effect := range []bool{true, false} {
-		all[fmt.Sprint("lost, effect=", effect)] = lose(effect)
+		all[fmt.Sprint("lost, effect=", effect)] = overhttptest.Lose(effect)
 		all[fmt.Sprint("503, effect=", effect)] = say(503, "SlowDown", effect)
 		all[fmt.Sprint("429, effect=", effect)] = say(429, "TooManyRequests", effect)
 		all[fmt.Sprint("500, effect=", effect)] = say(500, "InternalError", effect)
@@ -69,8 +71,8 @@ func TestDisturbances(t *testing.T) {
 				defer store.Close()
 				r := request("job")
 				disturb := func() {
-					f.next("GET", 3, say(503, "SlowDown", false))
-					f.next("PUT", 1, answer)
+					f.Next("GET", 3, say(503, "SlowDown", false))
+					f.Next("PUT", 1, answer)
 				}
 				disturb()
 				g, err := store.Acquire(t.Context(), r)
@@ -99,12 +101,12 @@ func TestLongThrottling(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
 		store, f := s.open(t)
 		defer store.Close()
-		f.next("GET", 1000, say(503, "SlowDown", false))
+		f.Next("GET", 1000, say(503, "SlowDown", false))
 		if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
 			t.Errorf("without a PUT: %v", err)
 		}
-		f.next("GET", 0, nil)
-		f.next("PUT", 1000, say(503, "SlowDown", false))
+		f.Next("GET", 0, nil)
+		f.Next("PUT", 1000, say(503, "SlowDown", false))
 		start := time.Now()
 		if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrHeld) {
 			t.Errorf("with a PUT: %v", err)
@@ -126,16 +128,16 @@ func TestRefusals(t *testing.T) {
 			inMemory(t, func(t *testing.T, s *service) {
 				store, f := s.open(t)
 				defer store.Close()
-				s.requests()
-				f.next("PUT", 2, say(refusal.status, refusal.code, false))
+				s.Counts()
+				f.Next("PUT", 2, say(refusal.status, refusal.code, false))
 				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
 					t.Errorf("Acquire: %v", err)
 				}
-				if n := s.requests()["PUT"]; n != 1 {
+				if n := s.Counts()["PUT"]; n != 1 {
 					t.Errorf("%d PUTs", n)
 				}
-				f.next("PUT", 0, nil)
-				f.next("GET", 1, say(refusal.status, refusal.code, false))
+				f.Next("PUT", 0, nil)
+				f.Next("GET", 1, say(refusal.status, refusal.code, false))
 				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
 					t.Errorf("Acquire whose GET is refused: %v", err)
 				}
@@ -152,7 +154,7 @@ func TestLateEffect(t *testing.T) {
 		other, _ := s.open(t)
 		defer other.Close()
 		sent := make(chan func() *httptest.ResponseRecorder, 1)
-		f.next("PUT", 1, func(_ http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
+		f.Next("PUT", 1, func(_ http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
 			sent <- apply
 			<-time.After(driver.MaxSilence)
 			panic(http.ErrAbortHandler)
@@ -186,7 +188,7 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 			next, there := s.open(t)
 			defer next.Close()
 			for _, ahead := range [][2]time.Duration{{0, 0}, {0, skew}, {skew, 0}} {
-				at.ahead, there.ahead = wrong+ahead[0], wrong+ahead[1]
+				at.Ahead, there.Ahead = wrong+ahead[0], wrong+ahead[1]
 				for range 4 { // at four moments of a second
 					<-time.After(730 * time.Millisecond)
 					r := request(rand.Text())
@@ -220,14 +222,14 @@ func TestLeasesAreNotCutShort(t *testing.T) {
 func TestServiceWithoutConditions(t *testing.T) {
 	for _, header := range []string{"If-Match", "If-None-Match"} {
 		inMemory(t, func(t *testing.T, s *service) {
-			honest := s.objects
-			s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			honest := s.Handler()
+			s.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				r.Header.Del(header)
 				if absent := r.Header.Get("X-Goog-If-Generation-Match") == "0"; absent == (header == "If-None-Match") {
 					r.Header.Del("X-Goog-If-Generation-Match")
 				}
 				honest.ServeHTTP(w, r)
-			})
+			}))
 			if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrInvalid) {
 				t.Errorf("Open without %s: %v", header, err)
 			}
@@ -244,8 +246,8 @@ func TestServiceWithoutConditions(t *testing.T) {
 // opened lazily, padlock doctor finds it. The check of gofakes3 holds no lock either.
 func TestServiceThatChecksFirst(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
-		honest := s.objects
-		s.objects = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		honest := s.Handler()
+		s.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPut {
 				honest.ServeHTTP(w, r)
 				return
@@ -269,7 +271,7 @@ func TestServiceThatChecksFirst(t *testing.T) {
 				r.Header.Del(header)
 			}
 			honest.ServeHTTP(w, r)
-		})
+		}))
 		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("Open: %v", err)
 		}
@@ -304,9 +306,12 @@ func TestOpenWhileBusy(t *testing.T) {
 			for n := range 3 {
 				s.disturb = func(f *front) {
 					left := n // of the PUTs that are answered well
-					f.next("PUT", n+3, func(w http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
+					f.Next("PUT", n+3, func(w http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
 						if left--; left >= 0 {
-							f.pass(w, apply())
+							out := apply()
+							maps.Copy(w.Header(), out.Header())
+							w.WriteHeader(out.Code)
+							w.Write(out.Body.Bytes())
 							return
 						}
 						answer(w, apply)
@@ -319,14 +324,14 @@ func TestOpenWhileBusy(t *testing.T) {
 				}
 			}
 		}
-		s.disturb = func(f *front) { f.next("PUT", 1000, say(503, "SlowDown", false)) }
+		s.disturb = func(f *front) { f.Next("PUT", 1000, say(503, "SlowDown", false)) }
 		start := time.Now()
 		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) || time.Since(start) > driver.MaxSilence {
 			t.Errorf("busy for long: %v after %v", err, time.Since(start))
 		}
-		s.disturb = func(f *front) { f.next("PUT", 1000, say(403, "AccessDenied", false)) }
-		s.requests()
-		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) || s.requests()["PUT"] != 4 {
+		s.disturb = func(f *front) { f.Next("PUT", 1000, say(403, "AccessDenied", false)) }
+		s.Counts()
+		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) || s.Counts()["PUT"] != 4 {
 			t.Errorf("without the right: %v", err)
 		}
 	})
@@ -335,7 +340,7 @@ func TestOpenWhileBusy(t *testing.T) {
 // Open reports a service that is down or silent, and ends with its context.
 func TestOpenWithoutService(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
-		goOn, _ := s.pause()
+		goOn, _ := s.Pause()
 		if _, _, err := s.openOn(t.Context(), 0); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("silent: %v", err)
 		}

@@ -48,8 +48,8 @@ func TestPortal(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				f.next("GET", 1000, answer)
-				f.next("PUT", 1000, answer)
+				f.Next("GET", 1000, answer)
+				f.Next("PUT", 1000, answer)
 				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
 					t.Errorf("Acquire: %v", err)
 				}
@@ -63,7 +63,7 @@ func TestPortal(t *testing.T) {
 					t.Errorf("List: %v", err)
 				}
 
-				f.next("GET", 0, nil) // it takes only writes
+				f.Next("GET", 0, nil) // it takes only writes
 				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
 					t.Errorf("Acquire whose PUT it takes: %v", err)
 				}
@@ -71,7 +71,7 @@ func TestPortal(t *testing.T) {
 					t.Errorf("nothing was written: %+v, %v", st, err)
 				}
 
-				f.next("PUT", 1, answer)
+				f.Next("PUT", 1, answer)
 				if _, err := store.Acquire(t.Context(), request("job")); err != nil {
 					t.Errorf("Acquire when it is gone: %v", err)
 				}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,19 +87,6 @@ func TestHolderStopped(t *testing.T) {
 		eventually(t, s, job)
 		noError(t, holder.process.Signal(syscall.SIGCONT))
 		holder.says("lost")
-	})
-}
-
-// A store has as many holds as MaxHolds says, and not more.
-func TestMaxHolds(t *testing.T) {
-	each(t, func(t *testing.T, sys *system) {
-		s := sys.mustOpen(t, sys.shared(t).URL(), "max-holds=4")
-		for i := range 4 {
-			take(t, s, request(t.Name()+strconv.Itoa(i)))
-		}
-		if _, err := s.Acquire(t.Context(), request(t.Name())); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "MaxHolds") {
-			t.Errorf("one hold more than MaxHolds: %v", err)
-		}
 	})
 }
 

@@ -70,8 +70,8 @@ var mariadb = &system{
 	own:     func(t testing.TB) *server.Server { return server.MariaDB(t) },
 	shared:  server.SharedMariaDB,
 	url:     mariaURL,
-	patient: "loss-delay=20s&session-timeout=40s",
-	short:   "loss-delay=5s&session-timeout=10s",
+	patient: "loss-delay=20s",
+	short:   "loss-delay=5s",
 
 	waiting: "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock' AND db = DATABASE()",
 	locks:   "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock' AND db = DATABASE()",
@@ -82,7 +82,7 @@ var mariadb = &system{
 	user: "CREATE USER %s",
 }
 
-// pool is mariadb with a pool that does not give the store its sockets.
+// pool is mariadb with a pool of the program.
 var pool = func() *system {
 	p := *mariadb
 	p.name = "pool"

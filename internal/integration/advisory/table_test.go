@@ -86,10 +86,7 @@ func TestPruneUnderLoad(t *testing.T) { each(t, pruneUnderLoad) }
 
 func pruneUnderLoad(t *testing.T, sys *system) {
 	at := sys.shared(t).URL()
-	query := "loss-delay=60s" // a store waits for a row for a fifth of that
-	if sys == mariadb {
-		query += "&session-timeout=120s"
-	}
+	const query = "loss-delay=60s" // a store waits for a row for a fifth of that
 	stores := []store{sys.mustOpen(t, at, query), sys.mustOpen(t, at, query)}
 	db := sys.db(t, at)
 	var working, pruning sync.WaitGroup

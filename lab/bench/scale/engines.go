@@ -87,7 +87,7 @@ var engines = []engine{
 		// PostgreSQL has room for max_locks_per_transaction × max_connections locks. Here
 		// max_connections is 1,000.
 		each := strconv.Itoa(holds/500 + 64)
-		return startPostgres(h, "postgres+advisory", fmt.Sprintf("?sslmode=disable&max-holds=%d", holds+1000), "padlock_fences",
+		return startPostgres(h, "postgres+advisory", "?sslmode=disable", "padlock_fences",
 			"-c", "max_locks_per_transaction="+each)
 	}},
 	{etcdRow, 10, true, startEtcd},

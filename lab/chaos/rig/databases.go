@@ -61,7 +61,7 @@ var (
 	named = database{
 		start: mariaServer, admin: mariaURL, open: mysql.Open, killQuery: killMaria,
 		url: func(at string) string {
-			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s&session-timeout=4s"
+			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s"
 		},
 		table: "padlock_fences",
 		lock:  []string{"LOCK TABLES padlock_fences WRITE"}, unlock: []string{"UNLOCK TABLES"},

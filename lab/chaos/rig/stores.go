@@ -55,7 +55,6 @@ func Rows() []Row {
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
-		{"file, older and newer padlock", "all but removing the lock files", []string{"remove lock file"}, rolling(files)},
 		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, semaphores},
 		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
 		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},

@@ -1,0 +1,13 @@
+//go:build !linux || mips || mipsle || mips64 || mips64le
+
+package filestore
+
+// hasKernelQueue is false: on this system, the store cannot end a system call that waits for a lock.
+// So waiters poll.
+const hasKernelQueue = false
+
+type blocked struct{ over chan error }
+
+func block(*conn, bool) *blocked { return nil }
+
+func (*blocked) leave(*conn) {}
