@@ -75,6 +75,30 @@ func waitingIs(t testing.TB, s *Store, n int) {
 	eventually(t, fmt.Sprint(n, " wait"), func() bool { return s.waitingAt(pathOf(s, "job")) == n })
 }
 
+// standsAt returns when n waiters for "job" stand in the kernel's queue. Each sets its mark a moment
+// before that, and another one may overtake it then.
+func standsAt(t testing.TB, s *Store, n int) {
+	t.Helper()
+	info, err := os.Stat(pathOf(s, "job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := fmt.Sprintf(":%d 0 EOF", info.Sys().(*syscall.Stat_t).Ino)
+	eventually(t, fmt.Sprint(n, " stand in the queue"), func() bool {
+		text, _, err := readLocks(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "-> FLOCK ") && strings.HasSuffix(strings.TrimSpace(line), file) {
+				count++
+			}
+		}
+		return count == n
+	})
+}
+
 // Waiters get their turn in order of arrival over all processes.
 func TestOrderOverProcesses(t *testing.T) {
 	t.Parallel()
@@ -86,7 +110,7 @@ func TestOrderOverProcesses(t *testing.T) {
 		c := start(t, "wait", s.Dir(), nil)
 		c.expect("waits")
 		children = append(children, c)
-		waitingIs(t, s, i+1)
+		standsAt(t, s, i+1)
 	}
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	last := uint64(0)
