@@ -47,19 +47,15 @@ bench: ## The core compared with gofrs/flock and channels, with targets; BENCHFL
 	@.ci/steps bench
 
 .PHONY: bench-redis
-bench-redis: ## Redis compared with redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
+bench-redis: ## One Redis and a quorum of three compared with redsync, redislock and rueidislock, with targets; BENCHFLAGS as above
 	@.ci/steps bench_redis
 
 .PHONY: bench-sql
 bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, with targets; BENCHFLAGS as above
 	@.ci/steps bench_sql
 
-.PHONY: bench-zookeeper
-bench-zookeeper: ## Locks in ZooKeeper compared with go-zookeeper's Lock and the bare hop, with targets; BENCHFLAGS as above
-	@.ci/steps bench_zookeeper
-
 .PHONY: bench-coord
-bench-coord: ## bench-zookeeper, and locks in etcd compared with bare requests and with the locks of its client; BENCHFLAGS as above
+bench-coord: ## Locks in etcd and ZooKeeper compared with bare requests and with the locks of their clients; BENCHFLAGS="-only etcd"
 	@.ci/steps bench_coord
 
 .PHONY: bench-session
@@ -73,10 +69,6 @@ bench-stampede: ## Four processes and a stale value, compared with singleflight,
 .PHONY: bench-http
 bench-http: ## Locks over HTTP: a pair compared with its parts, with targets, and 1,000 waiters at one server; BENCHFLAGS as above
 	@.ci/steps bench_http
-
-.PHONY: bench-quorum
-bench-quorum: ## Three Redis servers, compared with redsync, 1 to 50 callers; BENCHFLAGS as above
-	@.ci/steps bench_quorum
 
 .PHONY: bench-command
 bench-command: ## Start, memory and size of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it

@@ -1,13 +1,11 @@
 // Package bench is the parent of the benchmarks that compare padlock with other libraries:
 //
-//	make bench           the core: files, package padlock, memory, idle holds (package core)
-//	make bench-redis     Redis: redsync, redislock and rueidislock (package redis)
+//	make bench           the core: files, package padlock, memory (package core)
+//	make bench-redis     Redis, one and three: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
-//	make bench-quorum    three Redis: redsync (package quorum)
 //	make bench-command   the command: flock(1), consul lock, an empty program (package command)
 //	make bench-http      locks over HTTP: bare requests and the store (package overhttp)
-//	make bench-coord     etcd: the Mutex of its client, bare requests (package coord)
-//	make bench-zookeeper ZooKeeper: the Lock of go-zookeeper, plain watches (package zookeeper)
+//	make bench-coord     etcd and ZooKeeper: the locks of their clients, bare requests (package coord)
 //	make bench-scale     a million holds, waiting processes, a cluster of three (package scale)
 //	make bench-session   web sessions: scs, gorilla and PHP (package session)
 //	make bench-stampede  caches: singleflight, go-redis/cache, rueidisaside (package stampede)

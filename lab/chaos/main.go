@@ -19,9 +19,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // settings are the flags.
@@ -42,7 +42,7 @@ type settings struct {
 }
 
 func main() {
-	soak.PlayWorker(rig.Open, rig.Encoding)
+	soak.PlayWorker(rig.Open)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := parse().run(ctx); err != nil {
@@ -160,7 +160,7 @@ func (s *settings) judgeKept() error {
 	}
 	out := &soak.Outcome{Events: events, From: events[0].At, To: events[len(events)-1].At}
 	p := soak.NewReport(&soak.Run{Name: s.replay}, out)
-	v, err := judge.Check(events, filepath.Dir(s.replay), time.Minute)
+	v, err := linear.Check(events, filepath.Dir(s.replay), time.Minute)
 	p.Verdict = v.String()
 	p.Write(os.Stdout)
 	fmt.Println("  illegal:", v.Names)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/internal/soak/linear"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // TestPublish adds lines to a copy of the file of runs. The runs then count as done.

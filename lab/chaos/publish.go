@@ -4,15 +4,13 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/internal/soak/linear"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // publish adds a line to the file of runs that -append names, which must exist.
@@ -64,7 +62,7 @@ func record(row rig.Row, all bool, p *soak.Report, v linear.Verdict) []string {
 	return []string{
 		lane(all), p.Name, promise, time.Now().Format(time.DateOnly), fmt.Sprint(p.Seed), p.For.Round(time.Second).String(),
 		fmt.Sprint(p.Grants), fmt.Sprintf("%.0f", p.PerSecond), short(p.P50), short(p.P99),
-		fmt.Sprintf("%d: %s", p.FaultSum(), kinds(p.Faults)), fmt.Sprint(p.Ambiguous), p.Measured(),
+		fmt.Sprintf("%d: %s", p.FaultSum(), soak.Counts(p.Faults)), fmt.Sprint(p.Ambiguous), p.Measured(),
 		fmt.Sprintf("%d ok, %d illegal, %d unknown", v.OK, v.Illegal, v.Unknown),
 		p.Harm, short(p.Late), short(p.Recovery),
 	}
@@ -78,12 +76,4 @@ func short(d time.Duration) string {
 		return fmt.Sprintf("%.0f ms", float64(d)/1e6)
 	}
 	return fmt.Sprintf("%.2f ms", float64(d)/1e6)
-}
-
-func kinds(m map[string]int) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%s %d", k, m[k]))
-	}
-	return strings.Join(parts, ", ")
 }

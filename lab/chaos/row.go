@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/internal/soak/linear"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // run is one line of the table: a row with the covered faults, or with all faults.
@@ -62,24 +61,14 @@ func (s *settings) runRow(ctx context.Context, r *run) error {
 	}
 	p := soak.NewReport(ran, out)
 	dir := s.dir(row, all)
-	if p.Sum() > 0 {
-		if err := keepHistory(dir, out); err != nil {
-			return err
-		}
+	v, err := linear.Check(out.Events, "", time.Minute)
+	if p.Sum() > 0 || v.Illegal > 0 {
+		err = errors.Join(err, linear.Keep(dir, out.Events, v))
 	}
-	v, err := judge.Check(out.Events, "", time.Minute)
 	if err != nil {
 		return err
 	}
 	p.Verdict = v.String()
-	if v.Illegal > 0 {
-		if err := keepHistory(dir, out); err != nil {
-			return err
-		}
-		if _, err := judge.Check(soak.FilterHistory(out.Events, v.Names), dir, time.Minute); err != nil {
-			return err
-		}
-	}
 	s.tell(p, v, dir, row.Name, all)
 	r.report, r.result = p, ok
 	if p.Sum() > 0 || v.Illegal+v.Unknown > 0 {
@@ -130,18 +119,6 @@ func (s *settings) tell(p *soak.Report, v linear.Verdict, dir, row string, all b
 func (s *settings) dir(row rig.Row, all bool) string {
 	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(row.Name), "-")
 	return filepath.Join(s.keep, fmt.Sprintf("%s-%v-%d", name, all, s.Seed))
-}
-
-func keepHistory(dir string, out *soak.Outcome) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.Create(filepath.Join(dir, "history.jsonl"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return soak.WriteHistory(f, out.Events)
 }
 
 // crash describes a worker that failed.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // makeRuns makes all runs. A run that fails because of its servers or faults does not stop the

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -72,7 +72,7 @@ const (
 var release = "of a source tree"
 
 func main() {
-	soak.PlayWorker(openInWorker, soak.JSON)
+	soak.PlayWorker(openInWorker)
 	v := &verification{}
 	if err := v.execute(context.Background(), os.Args[1:]); err != nil {
 		v.fail(err)

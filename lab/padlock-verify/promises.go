@@ -4,15 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/internal/soak/linear"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // measured is the result of a verification.
@@ -107,7 +105,7 @@ func (f *measured) json() verified {
 func (f *measured) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %v, seed %d\n", f.url, f.For.Round(time.Second), f.Seed)
 	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", f.Grants, f.PerSecond, f.P50.Round(10*time.Microsecond), f.P99.Round(10*time.Microsecond), f.Ambiguous)
-	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", f.FaultSum(), faultList(f.Faults), f.Recovery.Round(time.Millisecond))
+	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", f.FaultSum(), soak.Counts(f.Faults), f.Recovery.Round(time.Millisecond))
 	for _, store := range f.unproxied {
 		fmt.Fprintf(w, "%s was used without a proxy: no requests or replies were lost\n", store)
 	}
@@ -155,14 +153,6 @@ func (f *measured) writeViolations(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s", b.String())
 	return err
-}
-
-func faultList(m map[string]int) string {
-	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%s %d", kind, m[kind]))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // folded breaks a text into lines of roughly the given width.

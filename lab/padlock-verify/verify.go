@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
 )
@@ -102,9 +102,9 @@ func (v *verification) prepare(ctx context.Context) error {
 		Name: v.place(), Seed: v.seed, For: v.span - tail, Tail: tail,
 		Workers: processes, Goroutines: goroutines, Load: load,
 		Voting: strings.HasPrefix(v.url, "quorum:"),
-		Stages: [][]string{config}, Encoding: soak.JSON,
-		Open:  func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
-		Every: 150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
+		Stages: [][]string{config},
+		Open:   func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
+		Every:  150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
 		Say: func(text string) { v.say(note{Event: "progress", Message: text}) },
 	}
 	workers := append(v.run.StopWorker(), v.run.KillWorker())
@@ -122,7 +122,7 @@ func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured,
 	}
 	f := &measured{Report: soak.NewReport(v.run, out), url: v.place(), unproxied: v.wires.unproxied}
 	var err error
-	if f.verdict, err = judge.Check(out.Events, "", time.Minute); err != nil {
+	if f.verdict, err = linear.Check(out.Events, "", time.Minute); err != nil {
 		return nil, err
 	}
 	f.Verdict = f.verdict.String()
@@ -151,30 +151,14 @@ func (v *verification) reachable(ctx context.Context) error {
 	return nil
 }
 
-// keepHistory writes the history, the report and the pictures into a directory.
-func (v *verification) keepHistory(f *measured, out *soak.Outcome) error {
-	f.kept = v.keep
-	var err error
-	if f.kept == "" {
-		f.kept, err = os.MkdirTemp("", "padlock-verify-")
-	} else {
-		err = os.MkdirAll(f.kept, 0o700)
+// keepHistory writes the history and the pictures into a directory.
+func (v *verification) keepHistory(f *measured, out *soak.Outcome) (err error) {
+	if f.kept = v.keep; f.kept == "" {
+		if f.kept, err = os.MkdirTemp("", "padlock-verify-"); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(filepath.Join(f.kept, "history.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(soak.WriteHistory(file, out.Events), file.Close()); err != nil {
-		return err
-	}
-	if f.verdict.Illegal == 0 {
-		return nil
-	}
-	_, err = judge.Check(soak.FilterHistory(out.Events, f.verdict.Names), f.kept, time.Minute)
-	return err
+	return linear.Keep(f.kept, out.Events, f.verdict)
 }
 
 // sweep removes the lock files that padlock-verify has made for its own names. A file that cannot

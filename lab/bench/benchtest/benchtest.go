@@ -15,15 +15,15 @@ import (
 
 var noFigure = regexp.MustCompile("– [≤≥×]") // of a target
 
-// Figures runs a bench. It fails if the output has fewer than n rows with the given name, or a
+// Figures runs the experiments of a bench whose names match only. It fails if the output has fewer than n rows with the given name, or a
 // target without a figure. On a busy machine, a row may get no figure in so short a time; then the bench
 // runs again, at most three times in all.
-func Figures[P any](t *testing.T, b *measure.Bench[P], p P, name string, n int) {
+func Figures[P any](t *testing.T, b *measure.Bench[P], p P, only, name string, n int) {
 	t.Setenv("TMPDIR", t.TempDir())
 	text := ""
 	for range 3 {
 		var err error
-		if text, err = Output(b, p, measure.Run{Rounds: 1}); err != nil {
+		if text, err = Output(b, p, measure.Run{Rounds: 1, Only: only}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Count(text, "| "+name) >= n && !noFigure.MatchString(text) {

@@ -12,5 +12,5 @@ import (
 // TestFigures: every experiment runs and has its figures, which mean nothing in so short a time.
 func TestFigures(t *testing.T) {
 	server.Needs(t, "redis")
-	benchtest.Figures(t, &bench, plan{1, false}, small, 8)
+	benchtest.Figures(t, &bench, plan{1, false}, "", small, 8)
 }

@@ -6,18 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
+	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
 
-// etcd is a running etcd server, the only member of its cluster. The server does not wait for its
-// disk.
-type etcd struct{ addr string }
+// etcd is a server, the only member of its cluster, which starts when it is asked for its address.
+// It does not wait for its disk.
+type etcd struct{ addr func() (string, error) }
 
 const (
 	bare  = "Txn + Delete"
@@ -25,12 +27,6 @@ const (
 	hop   = "etcd-watch (no lock)"
 	ours  = "etcdstore"
 	aged  = "etcdstore, after many locks of the name"
-)
-
-const (
-	pairs  trial.Tables = 1 << iota // a lock that nobody else wants
-	drains                          // a queue of clients
-	crowds                          // many goroutines of one process
 )
 
 func (e *etcd) peers(p *plan) []trial.Peer {
@@ -50,8 +46,23 @@ func (e *etcd) peers(p *plan) []trial.Peer {
 	}
 }
 
+// experiments returns those of etcd.
+func (e *etcd) experiments(p *plan) []*measure.Experiment {
+	s := service{name: "etcd", plan: p, peers: e.peers(p), hop: hop, queued: time.Duration(p.waiters) * 30 * time.Millisecond}
+	return []*measure.Experiment{
+		s.pairs(1, bare, "p50 us", measure.Target{Row: ours, Base: bare, AtMost: 1.15},
+			measure.Target{Row: ours, Base: mutex, AtMost: 1}, measure.Target{Row: aged, Base: ours, AtMost: 1.1}),
+		s.drains("hop us", measure.Target{Row: ours, Base: hop, AtMost: 1.6}, measure.Target{Row: ours, Base: mutex, AtMost: 1}),
+		s.crowds(mutex, measure.Target{Row: ours, Base: mutex, AtMost: 0.7}),
+	}
+}
+
 func (e *etcd) store() (*etcdstore.Store, error) {
-	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{e.addr}})
+	addr, err := e.addr()
+	if err != nil {
+		return nil, err
+	}
+	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{addr}})
 }
 
 func (e *etcd) ours(*trial.Counter) (*trial.Client, error) {
@@ -81,7 +92,11 @@ func (e *etcd) age(name string, n int) (err error) {
 // client connects etcd's own client for a peer.
 func (e *etcd) client(open func(*clientv3.Client) *trial.Client) func(*trial.Counter) (*trial.Client, error) {
 	return func(*trial.Counter) (*trial.Client, error) {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{e.addr}, Logger: zap.NewNop()})
+		addr, err := e.addr()
+		if err != nil {
+			return nil, err
+		}
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 		if err != nil {
 			return nil, err
 		}

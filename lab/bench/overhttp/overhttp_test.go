@@ -15,7 +15,7 @@ import (
 func TestFigures(t *testing.T) {
 	server.Needs(t, "redis")
 	server.Needs(t, "postgres")
-	benchtest.Figures(t, &bench, plan{50 * time.Millisecond, []int{5}}, ours, 3)
+	benchtest.Figures(t, &bench, plan{50 * time.Millisecond, []int{5}}, "", ours, 3)
 }
 
 // The clients of a crowd note their times in any order.

@@ -7,6 +7,7 @@ package main
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,10 +21,10 @@ var benchmark = measure.Bench[plan]{
 		trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 		blocked: 10 * time.Second, settle: 2 * time.Second,
 		goroutines: []int{16, 64, 256}, waiters: []int{16, 64, 256}, processes: []int{16},
-		blockers: 50, holds: 10_000, ttl: 30 * time.Second, watched: 30 * time.Second,
+		quorum: 6 * time.Second, contenders: []int{1, 2, 8, 20, 50}, blockers: 50, holds: 10_000, ttl: 30 * time.Second, watched: 30 * time.Second,
 	},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
-		b := &bench{plan: *p}
+		b := &bench{plan: *p, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
 		var failed error
 		if err := r.Try(func(t testing.TB) { b.rig, failed = newRig(t) }); err != nil || failed != nil {
 			return nil, errors.Join(err, failed)
@@ -57,6 +58,9 @@ func (b *bench) experiments() (all []*measure.Experiment) {
 	}
 	for _, n := range b.plan.processes {
 		all = append(all, b.procs(n))
+	}
+	for _, n := range b.plan.contenders {
+		all = append(all, b.quorum(n))
 	}
 	return append(all, b.permits(), b.blockedProcs(b.plan.blockers), b.renewals(b.plan.holds, b.plan.ttl, b.plan.watched))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -54,17 +55,26 @@ func (s site) goRedis() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.addr, Dialer: s.dial})
 }
 
-func openRedsync(s site) (*trial.Client, error) {
+func openRedsync(s site) (*trial.Client, error) { return redsyncOn(s.goRedis()), nil }
+
+// redsyncOn opens redsync on one server or on several.
+func redsyncOn(clients ...*redis.Client) *trial.Client {
 	const forever = 1 << 30 // number of tries; the context bounds the wait
-	c := s.goRedis()
-	rs := redsync.New(goredis.NewPool(c))
-	return trial.NewClient(c.Close, func(ctx context.Context, name string) (func() error, error) {
+	var pools []redsyncredis.Pool
+	for _, c := range clients {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	rs := redsync.New(pools...)
+	end := func() error {
+		return trial.Together(len(clients), func(i int) error { return clients[i].Close() })
+	}
+	return trial.NewClient(end, func(ctx context.Context, name string) (func() error, error) {
 		m := rs.NewMutex(name, redsync.WithExpiry(trial.TTL), redsync.WithTries(forever))
 		if err := m.LockContext(ctx); err != nil {
 			return nil, err
 		}
 		return func() error { _, err := m.UnlockContext(context.Background()); return err }, nil
-	}), nil
+	})
 }
 
 func openRedislock(s site) (*trial.Client, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 var tiny = plan{
 	trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 10 * time.Second,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
-	goroutines: []int{4}, waiters: []int{3}, processes: []int{3}, blockers: 3,
+	goroutines: []int{4}, waiters: []int{3}, processes: []int{3}, quorum: 100 * time.Millisecond, contenders: []int{3}, blockers: 3,
 	holds: 50, ttl: 3 * time.Second, watched: 2500 * time.Millisecond,
 }
 
@@ -38,7 +39,9 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{plan: tiny, rig: rig}
+	r := &measure.Run{}
+	t.Cleanup(r.End)
+	return &bench{plan: tiny, rig: rig, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
 }
 
 // These figures may be zero or missing in such short trials: a poller may never hand over, and the
@@ -117,7 +120,7 @@ func checkRow(t *testing.T, r *measure.Record, row string) {
 			t.Errorf("%s: %v %s", row, v, c)
 		}
 	}
-	if v := r.Median(row, "cmds"); v == 0 {
+	if v := r.Median(row, "cmds"); v == 0 { // NaN where commands are not counted
 		t.Errorf("%s: no command was counted", row)
 	}
 }

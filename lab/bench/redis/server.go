@@ -24,7 +24,11 @@ type rig struct {
 
 // newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
 func newRig(t testing.TB) (*rig, error) {
-	return connect(server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr())
+	return connect(startRedis(t))
+}
+
+func startRedis(t testing.TB) string {
+	return server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
 }
 
 func connect(addr string) (*rig, error) {

@@ -18,11 +18,13 @@ type plan struct {
 	steady  time.Duration // for procs
 	grace   time.Duration // how long after the end of a trial a worker may still wait before it counts as stranded
 	blocked time.Duration
+	quorum  time.Duration
 	settle  time.Duration // how long blocked processes wait before they are measured
 
 	goroutines []int // for uncontended
 	waiters    []int // for drain
 	processes  []int // for procs
+	contenders []int // for quorum
 	blockers   int
 
 	holds   int
@@ -32,8 +34,9 @@ type plan struct {
 
 // bench is one run of the benchmark.
 type bench struct {
-	plan plan
-	rig  *rig
+	plan  plan
+	rig   *rig
+	three func() ([]string, error) // the addresses of three more servers, for quorum
 }
 
 // peers returns the rows of all tables: padlock, other libraries, and limits.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
@@ -49,36 +48,5 @@ func (b *bench) renew(n int, alone bool) (f measure.Figures, err error) {
 		locker = padlock.New(struct{ driver.Store }{p.store}) // a store without ExtendBatch
 		defer func() { err = errors.Join(err, locker.Close(context.Background())) }()
 	}
-	if err := b.take(locker, n); err != nil {
-		return nil, err
-	}
-	calls, err := b.calls()
-	if err != nil {
-		return nil, err
-	}
-	before, cpu := locker.Stats(), measure.Used().CPU
-	time.Sleep(b.plan.lease * 2 / 3)
-	after, cpuAfter := locker.Stats(), measure.Used().CPU
-	callsAfter, err := b.calls()
-	if err == nil && (after.Lost > 0 || after.RenewalErrors > 0) {
-		err = fmt.Errorf("%d locks were lost, and %d renewals failed", after.Lost, after.RenewalErrors)
-	}
-	count := float64(after.Renewals - before.Renewals)
-	return measure.Figures{
-		"statements": (callsAfter - calls) / count,
-		"client us":  float64((cpuAfter - cpu).Microseconds()) / count,
-		"renewals":   count,
-	}, err
-}
-
-// take acquires n names. Four goroutines share the work to save time.
-func (b *bench) take(locker *padlock.Locker, n int) error {
-	const callers = 4
-	name := trial.NewName()
-	return trial.Together(callers, func(g int) (err error) {
-		for i := g; i < n && err == nil; i += callers {
-			_, err = locker.TryAcquire(context.Background(), fmt.Sprint(name, ":", i), padlock.TTL(b.plan.lease))
-		}
-		return err
-	})
+	return trial.Renewals(locker, n, b.plan.lease, b.plan.lease*2/3, b.statements(sqlstore.PostgreSQL))
 }

@@ -14,5 +14,5 @@ import (
 func TestFigures(t *testing.T) {
 	server.Needs(t, "postgres")
 	tiny := plan{20 * time.Millisecond, 4, 100 * time.Millisecond, []int{10}, 6 * time.Second}
-	benchtest.Figures(t, &benchmark, tiny, "processes: ", 4)
+	benchtest.Figures(t, &benchmark, tiny, "", "processes: ", 4)
 }

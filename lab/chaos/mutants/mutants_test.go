@@ -16,9 +16,9 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
 	"github.com/padlock-go/padlock/lab/chaos/rig"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -301,7 +301,7 @@ func (m *mutant) mustPass(t *testing.T, at place) {
 		if p == nil {
 			return
 		}
-		v, err := judge.Check(o.Events, "", 5*time.Minute) // a busy machine needs more than 10 s at times
+		v, err := linear.Check(o.Events, "", 5*time.Minute) // a busy machine needs more than 10 s at times
 		if err != nil {
 			t.Error(err)
 		}

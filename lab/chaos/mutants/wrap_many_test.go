@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // many contains broken stores. Only work with more than one lock can show their bugs.

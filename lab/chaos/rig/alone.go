@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // alone prepares a test of how many connections a process opens. Each process has only one

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // bank returns the setup of a row in which each process also writes invoices, in transactions of

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // openInTest is like Open, and also knows the workers of TestBankFindsTwoHolders, which do not call

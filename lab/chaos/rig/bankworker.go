@@ -15,7 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 func bucket() (http.Handler, error) {

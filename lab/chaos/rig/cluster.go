@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // cluster returns a row whose locks are in a Redis Cluster of three primaries. The workers connect

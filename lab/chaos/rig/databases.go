@@ -14,7 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // Every fault of a database can be caused and ended, and locks are granted afterwards. On a full

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // etcdMembers starts a cluster of three members of etcd, in which the workers of a row take their

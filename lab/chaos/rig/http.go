@@ -1,12 +1,9 @@
 package rig
 
 import (
-	"bufio"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // workerPy is the program of a worker that uses the client for Python or that for shells, and
@@ -90,7 +87,7 @@ func overHTTP(kinds []string, serve func(*Site) (*serving, error)) func(*Site) (
 			}
 		}
 		return &setup{
-			stages: [][]string{configs}, programs: [][]string{programs}, encoding: eitherEncoding, open: openSoon,
+			stages: [][]string{configs}, programs: [][]string{programs}, foreign: true, open: openSoon,
 			faults: append(renamed(networkFaults(ways), clientsWay), behind.faults...),
 			check:  func(out *soak.Outcome) (string, error) { return "", allMet(out, 30*time.Second, s.say) }, log: behind.log,
 			goroutines: 1, load: overHTTPLoad,
@@ -129,44 +126,6 @@ func (s *Site) foreignPrograms() (python, node string, err error) {
 	}
 	return python, node, err
 }
-
-// eitherEncoding lets Go workers speak gob and others JSON, whose first byte is that of an object.
-func eitherEncoding(conn net.Conn) (soak.Encoder, soak.Decoder) {
-	e := &either{in: bufio.NewReader(conn), conn: conn}
-	return e, e
-}
-
-type either struct {
-	conn net.Conn
-	in   *bufio.Reader
-	out  soak.Encoder
-	from soak.Decoder
-}
-
-func (e *either) Encode(v any) error { return e.out.Encode(v) } // the engine only answers
-
-func (e *either) Decode(v any) error {
-	if e.from == nil {
-		first, err := e.in.Peek(1)
-		if err != nil {
-			return err
-		}
-		e.out, _ = Encoding(e.conn)
-		_, e.from = Encoding(readFrom{e.conn, e.in})
-		if first[0] == '{' {
-			e.out, e.from = json.NewEncoder(e.conn), json.NewDecoder(e.in)
-		}
-	}
-	return e.from.Decode(v)
-}
-
-// readFrom is a connection whose first bytes have been read.
-type readFrom struct {
-	net.Conn
-	in *bufio.Reader
-}
-
-func (r readFrom) Read(b []byte) (int, error) { return r.in.Read(b) }
 
 // openSoon opens the store of the engine. The store over HTTP may notice the death of a client only
 // after the longest lease that it grants; in this soak no lease is longer than that of padlock.sh.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -102,7 +102,7 @@ func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, e
 	}
 	missing := allMet(out, 0, func(text string) { t.Log(text) })
 	p := soak.NewReport(r, out)
-	v, err := judge.Check(out.Events, "", 20*time.Second)
+	v, err := linear.Check(out.Events, "", 20*time.Second)
 	p.Verdict = v.String()
 	var text strings.Builder
 	p.Write(&text)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // servedTTL is the max-ttl of the servers of padlock. After a restart of Redis, their restart guard

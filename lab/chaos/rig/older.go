@@ -3,10 +3,8 @@ package rig
 import (
 	"cmp"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/soak"
 	"github.com/padlock-go/padlock/stores/filestore"
 )
 
@@ -24,12 +21,6 @@ import (
 // raise it to the first commit with the new format, and say in docs/compatibility.md what users have
 // to do. The commit has to stay in the history of the main branch.
 const olderCommit = "4170ebd84525c897f2f582a0b510184ef54befb0"
-
-// Encoding is the encoding between the engine and the workers, for [soak.PlayWorker]. Workers of an
-// older build know only this encoding.
-func Encoding(conn net.Conn) (soak.Encoder, soak.Decoder) {
-	return gob.NewEncoder(conn), gob.NewDecoder(conn)
-}
 
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
 // source comes from the git history of the clone in which the soak runs. Sites with the same

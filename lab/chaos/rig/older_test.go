@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // A commit that the clone lacks ends the row with an error; it is never left out.
@@ -53,7 +53,7 @@ func TestVersionsMet(t *testing.T) {
 		{setup{programs: programs}, []soak.Event{other, grant(0), grant(1)}, true},
 		{setup{programs: programs}, []soak.Event{other, grant(1)}, false},
 		{setup{programs: programs}, []soak.Event{other, grant(0)}, false},
-		{setup{programs: programs, encoding: eitherEncoding}, []soak.Event{other, grant(1)}, true},
+		{setup{programs: programs, foreign: true}, []soak.Event{other, grant(1)}, true},
 	} {
 		if err := c.set.versionsMet(&soak.Outcome{Events: c.events}); (err == nil) != c.met {
 			t.Errorf("%d programs, events %v: %v", len(c.set.programs), c.events, err)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // proxy starts a proxy to a server. It ends with the site.

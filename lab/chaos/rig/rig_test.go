@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
-	"github.com/padlock-go/padlock/lab/chaos/judge"
+	"github.com/padlock-go/padlock/lab/soak"
+	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 func TestMain(m *testing.M) {
-	soak.PlayWorker(openInTest, Encoding)
+	soak.PlayWorker(openInTest)
 	os.Exit(m.Run())
 }
 
@@ -39,7 +39,7 @@ func short(t *testing.T, row Row) {
 		t.Fatal(err)
 	}
 	p := soak.NewReport(r, out)
-	v, err := judge.Check(out.Events, t.TempDir(), 20*time.Second)
+	v, err := linear.Check(out.Events, t.TempDir(), 20*time.Second)
 	p.Verdict = v.String()
 	var text strings.Builder
 	p.Write(&text)

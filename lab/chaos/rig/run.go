@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // Options say how to run a row.
@@ -39,7 +39,7 @@ var classes = map[string]string{
 
 // immortal lists functions. The goroutines that these functions have started go on after a run,
 // because they start child processes.
-var immortal = []string{"internal/soak.init", "internal/server.init"}
+var immortal = []string{"lab/soak.init", "internal/server.init"}
 
 // Run runs the soak once, with workers that use the Row's store while faults happen.
 func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {
@@ -96,10 +96,9 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 }
 
 // versionsMet returns an error if the two versions of padlock in a row did not both get locks. The
-// other programs of rows over HTTP are no older padlock: they speak another encoding, and the row's
-// own check looks at them.
+// other programs of rows over HTTP are no older padlock, and the row's own check looks at them.
 func (set *setup) versionsMet(out *soak.Outcome) error {
-	if len(set.programs) == 0 || set.encoding != nil {
+	if len(set.programs) == 0 || set.foreign {
 		return nil
 	}
 	if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {
@@ -112,10 +111,7 @@ func (set *setup) versionsMet(out *soak.Outcome) error {
 func (o *Options) run(row *Row, set *setup) *soak.Run {
 	r := &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),
-		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Encoding: Encoding, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
-	}
-	if set.encoding != nil {
-		r.Encoding = set.encoding
+		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load

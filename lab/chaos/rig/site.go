@@ -14,7 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open/all"
 	"github.com/padlock-go/padlock/stores/quorum"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // takeover is a PostgreSQL server with a synchronous standby. Its fault stops the replication for a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -30,8 +30,8 @@ type Row struct {
 // running.
 type setup struct {
 	stages   [][]string
-	programs [][]string    // by stage and worker, as in soak.Run
-	encoding soak.Encoding // nil: Encoding
+	programs [][]string // by stage and worker, as in soak.Run
+	foreign  bool       // the other programs are no older padlock, but in other languages
 	open     soak.Opener
 	faults   []soak.Fault
 	voting   bool // a majority of servers decides

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // zooKeepers is an ensemble of three. Each worker reaches each server through its own proxy.

@@ -1,6 +1,6 @@
 // A worker of the soak that takes its locks over HTTP, with the client for Node.
 //
-// The engine of the soak starts it; see internal/soak/wire.go for the messages. The configuration
+// The engine of the soak starts it; see lab/soak/wire.go for the messages. The configuration
 // has the kind of the client, the directory of the client and the URLs of the servers. Numbers that
 // can be above 2^53 are BigInts.
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const [, client, ...urls] = order.Config.split(" ");
 const { Client, HeldError, LostError, UnavailableError } = await import(`${client}/index.js`);
 
 const ms = 1_000_000;
-const slotCount = 2; // as in internal/soak/slots.go
+const slotCount = 2; // as in lab/soak/slots.go
 const tick = 20;
 const stall = 35n * BigInt(ms); // a worker that did not run for longer says so
 const secondTry = 100n * BigInt(ms); // the client pauses for so long before it repeats a release

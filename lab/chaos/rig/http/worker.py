@@ -1,7 +1,7 @@
 """A worker of the soak that takes its locks over HTTP: with the client for Python, or with that for
 shells, which it runs for each lock.
 
-The engine of the soak starts it; see internal/soak/wire.go for the messages. The configuration has
+The engine of the soak starts it; see lab/soak/wire.go for the messages. The configuration has
 the kind of the client, the directory of the client and the URLs of the servers.
 """
 
@@ -20,7 +20,7 @@ ORDER = json.loads(os.environ["PADLOCK_SOAK_WORKER"])
 LOAD = ORDER["Load"]
 KIND, CLIENT, *URLS = ORDER["Config"].split()
 SECOND = 1_000_000_000
-SLOTS = 2  # as in internal/soak/slots.go
+SLOTS = 2  # as in lab/soak/slots.go
 TICK, STALL = 0.02, 35_000_000  # a worker that did not run for longer says so
 OUTER = 9 * SECOND  # a lock of padlock.sh is for 10 s, and the script does not say until when
 

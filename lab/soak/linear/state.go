@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// State is the state of a name in the model. In the zero State nobody has ever held the name.
-type State struct {
+// state is the state of a name in the model. In the zero state nobody has ever held the name.
+type state struct {
 	writer  int64  // 0 means no writer
 	readers string // sorted ids, eight bytes each
 	fence   uint64 // the greatest fence that was reported so far
@@ -29,11 +29,11 @@ func packed(list []int64) string {
 	return string(b)
 }
 
-func (s State) reads(id int64) bool { return slices.Contains(ids(s.readers), id) }
+func (s state) reads(id int64) bool { return slices.Contains(ids(s.readers), id) }
 
-func (s State) holds(id int64) bool { return s.writer == id || s.reads(id) }
+func (s state) holds(id int64) bool { return s.writer == id || s.reads(id) }
 
-func (s State) without(id int64) State {
+func (s state) without(id int64) state {
 	if s.writer == id {
 		s.writer = 0
 	}
@@ -41,7 +41,7 @@ func (s State) without(id int64) State {
 	return s
 }
 
-func (s State) with(id int64, shared bool) State {
+func (s state) with(id int64, shared bool) state {
 	if !shared {
 		s.writer = id
 		return s
@@ -52,7 +52,7 @@ func (s State) with(id int64, shared bool) State {
 	return s
 }
 
-func (s State) String() string {
+func (s state) String() string {
 	return fmt.Sprintf("writer %x, readers %x, fence %d", s.writer, ids(s.readers), s.fence)
 }
 
@@ -72,8 +72,8 @@ const (
 
 var actionNames = [...]string{"grant", "adopt", "promote", "demote", "verify", "release", "expire", "weaken"}
 
-// Op is an operation on a name for one hold.
-type Op struct {
+// op is an operation on a name for one hold.
+type op struct {
 	action    action
 	hold      int64
 	other     int64 // for adopt: the hold that is replaced
@@ -83,7 +83,7 @@ type Op struct {
 	regrant   bool   // other holders may get the lock during the conversion
 }
 
-func (o Op) String() string {
+func (o op) String() string {
 	mode := "exclusive"
 	if o.shared {
 		mode = "shared"
@@ -93,13 +93,13 @@ func (o Op) String() string {
 
 // minted reports whether a store in state s may grant o with the fence of o. Fences ascend, and the
 // latest one is s.fence. So s.fence must be o.prevFence. A shared grant may also repeat s.fence.
-func (o Op) minted(s State) bool {
+func (o op) minted(s state) bool {
 	return o.fence == 0 || s.fence == o.prevFence || o.shared && o.action == grant && s.fence == o.fence
 }
 
-// Step is the model of a lock. It reports whether o may happen in state s, and returns the next
+// step is the model of a lock. It reports whether o may happen in state s, and returns the next
 // state.
-func (o Op) Step(s State) (ok bool, next State) {
+func (o op) step(s state) (ok bool, next state) {
 	switch o.action {
 	case grant:
 		if ok = s.writer == 0 && (o.shared || s.readers == "") && o.minted(s); ok {
@@ -134,7 +134,7 @@ func (o Op) Step(s State) (ok bool, next State) {
 	return ok, s
 }
 
-func (s State) raised(o Op) State {
+func (s state) raised(o op) state {
 	s.fence = max(s.fence, o.fence)
 	return s
 }

@@ -1,10 +1,10 @@
-package judge
+package linear
 
 import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 const second = int64(time.Second)

@@ -1,7 +1,7 @@
 // Package linear checks whether the history of each name is correct. A history is correct if its
 // operations could also have run one after the other, in some order, with the same results. The
-// package cuts histories into pieces and defines what a lock may do. A [Judge], such as porcupine,
-// looks for an order of the operations.
+// package cuts histories into pieces and defines what a lock may do. The library porcupine looks for
+// an order of the operations.
 //
 // The model has no time, but leases expire. So the package adds one operation to every hold whose
 // release was not confirmed: the end of the hold. No caller makes this operation. It may happen at
@@ -10,14 +10,18 @@
 package linear
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"sort"
 	"time"
 
-	"github.com/padlock-go/padlock/internal/soak"
+	"github.com/anishathalye/porcupine"
+
+	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // Verdict is the result of [Check]. The histories were cut into pieces, and OK, Illegal and Unknown
@@ -36,33 +40,20 @@ func (v Verdict) String() string {
 // maxPieceTime is the time limit for one piece.
 const maxPieceTime = 5 * time.Second
 
-// Operation is an [Op] that took effect at some moment between Call and Return.
-type Operation struct {
-	Worker       int
-	Op           Op
-	Call, Return int64
+var model = porcupine.Model{
+	Init: func() any { return state{} },
+	Step: func(s, input, _ any) (bool, any) {
+		ok, next := input.(op).step(s.(state))
+		return ok, next
+	},
+	DescribeOperation: func(input, _ any) string { return input.(op).String() },
+	DescribeState:     func(s any) string { return s.(state).String() },
 }
 
-// Result is the verdict on one piece of a history.
-type Result int
-
-// These are the results for a piece of a history. OK means that a lock can produce this piece.
-// Illegal means that no lock can produce it. Unknown means that the Judge gave up.
-const (
-	OK Result = iota
-	Illegal
-	Unknown
-)
-
-// A Judge looks for an order in which [Op.Step] allows all operations, beginning with the zero
-// State. If there is no such order, the Judge draws the operations into the picture file. It draws
-// nothing if the file's name is empty. After the time limit, the Judge returns Unknown.
-type Judge func(piece []Operation, limit time.Duration, pictureFile string) (Result, error)
-
-// Check cuts the history of each name into pieces, and lets the Judge examine the pieces. Pictures
-// of up to three Illegal pieces are written to the directory dir, unless dir is empty. When the
-// time limit has passed, Check stops, and the pieces that remain are Unknown.
-func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
+// Check cuts the history of each name into pieces, and examines the pieces. Pictures
+// of up to three illegal pieces are written to the directory dir, unless dir is empty. When the
+// time limit has passed, Check stops, and the pieces that remain are unknown.
+func Check(events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
 	regrant := slices.ContainsFunc(events, func(e soak.Event) bool { return e.Op == soak.Regrants })
@@ -78,7 +69,7 @@ func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (V
 				v.Unknown++
 				continue
 			}
-			if err := v.add(judge, name, piece, dir, rest); err != nil {
+			if err := v.add(name, piece, dir, rest); err != nil {
 				return v, err
 			}
 		}
@@ -86,33 +77,54 @@ func Check(judge Judge, events []soak.Event, dir string, limit time.Duration) (V
 	return v, nil
 }
 
-func (v *Verdict) add(judge Judge, name string, piece []Operation, dir string, rest time.Duration) error {
-	picture := ""
-	if dir != "" && v.Illegal < 3 {
-		picture = filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal+1))
-	}
-	result, err := judge(piece, rest, picture)
-	switch result {
-	case OK:
+func (v *Verdict) add(name string, piece []porcupine.Operation, dir string, rest time.Duration) error {
+	switch porcupine.CheckOperationsTimeout(model, piece, rest) {
+	case porcupine.Ok:
 		v.OK++
-	case Unknown:
+		return nil
+	case porcupine.Unknown:
 		v.Unknown++
-	default:
-		v.Illegal++
-		v.Names = append(v.Names, name)
+		return nil
+	}
+	v.Illegal++
+	v.Names = append(v.Names, name)
+	if dir == "" || v.Illegal > 3 {
+		return nil
+	}
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal)))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, info := porcupine.CheckOperationsVerbose(model, piece, rest)
+	return porcupine.Visualize(model, info, f)
+}
+
+// Keep writes a history into a directory, and pictures of up to three pieces that no lock could have.
+func Keep(dir string, events []soak.Event, v Verdict) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "history.jsonl"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(soak.WriteHistory(f, events), f.Close())
+	if err == nil && v.Illegal > 0 {
+		_, err = Check(soak.FilterHistory(events, v.Names), dir, time.Minute)
 	}
 	return err
 }
 
 // cutPieces turns the holds on one name into operations. It cuts the list of operations into
 // pieces, at times at which the name is certainly free.
-func cutPieces(holds []*soak.Hold, regrant bool) [][]Operation {
-	var all []Operation
+func cutPieces(holds []*soak.Hold, regrant bool) [][]porcupine.Operation {
+	var all []porcupine.Operation
 	for _, h := range holds {
 		all = append(all, operations(h, regrant)...)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Call < all[j].Call })
-	var cut [][]Operation
+	var cut [][]porcupine.Operation
 	var c cutter
 	c.reset()
 	for _, o := range all {
@@ -127,7 +139,7 @@ func cutPieces(holds []*soak.Hold, regrant bool) [][]Operation {
 
 // cutter records whether a call or a hold is under way.
 type cutter struct {
-	piece []Operation
+	piece []porcupine.Operation
 	busy  int64           // a call is under way until this time
 	live  map[int64]int64 // time of grant, by hold
 }
@@ -141,9 +153,9 @@ func (c *cutter) isFree(at int64) bool {
 	return len(c.piece) >= minPiece && c.busy < at && len(c.live) == 0
 }
 
-func (c *cutter) add(o Operation) {
+func (c *cutter) add(o porcupine.Operation) {
 	c.piece = append(c.piece, o)
-	in := o.Op
+	in := o.Input.(op)
 	if o.Return != math.MaxInt64 {
 		c.busy = max(c.busy, o.Return)
 	}
@@ -163,32 +175,32 @@ func (c *cutter) add(o Operation) {
 	}
 }
 
-// setPrevFences sets Op.prevFence in all operations of the piece that have a fence.
-func setPrevFences(piece []Operation) []Operation {
+// setPrevFences sets op.prevFence in all operations of the piece that have a fence.
+func setPrevFences(piece []porcupine.Operation) []porcupine.Operation {
 	var fences []uint64
 	for _, o := range piece {
-		if f := o.Op.fence; f != 0 {
+		if f := o.Input.(op).fence; f != 0 {
 			fences = append(fences, f)
 		}
 	}
 	slices.Sort(fences)
 	fences = slices.Compact(fences)
 	for i := range piece {
-		in := piece[i].Op
+		in := piece[i].Input.(op)
 		if n, _ := slices.BinarySearch(fences, in.fence); in.fence != 0 && n > 0 {
 			in.prevFence = fences[n-1]
-			piece[i].Op = in
+			piece[i].Input = in
 		}
 	}
 	return piece
 }
 
 // operations returns the operations of a hold.
-func operations(h *soak.Hold, regrant bool) []Operation {
-	var out []Operation
-	add := func(o Op, call, ret int64) {
+func operations(h *soak.Hold, regrant bool) []porcupine.Operation {
+	var out []porcupine.Operation
+	add := func(o op, call, ret int64) {
 		o.hold, o.regrant = h.ID, regrant
-		out = append(out, Operation{h.Worker, o, call, ret})
+		out = append(out, porcupine.Operation{ClientId: h.Worker, Input: o, Call: call, Return: ret})
 	}
 	// The store may end a hold when the holder no longer relies on it. The history gets an
 	// operation for this. The time of that operation must be later than the beginning of the
@@ -201,34 +213,34 @@ func operations(h *soak.Hold, regrant bool) []Operation {
 	for _, e := range h.Events {
 		switch {
 		case e.Op == soak.Acquired:
-			add(Op{action: grant, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
+			add(op{action: grant, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Adopted:
-			add(Op{action: adopt, other: e.Other, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
+			add(op{action: adopt, other: e.Other, shared: e.Shared, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Demoted && e.Err != "":
-			add(Op{action: weaken}, e.Call, math.MaxInt64)
+			add(op{action: weaken}, e.Call, math.MaxInt64)
 		case e.Err != "":
 		case e.Op == soak.Verified:
-			add(Op{action: verify}, e.Call, e.At)
+			add(op{action: verify}, e.Call, e.At)
 		case e.Op == soak.Promoted:
-			add(Op{action: promote, fence: e.Fence}, e.Call, e.At)
+			add(op{action: promote, fence: e.Fence}, e.Call, e.At)
 		case e.Op == soak.Demoted:
-			add(Op{action: demote, shared: true}, e.Call, e.At)
+			add(op{action: demote, shared: true}, e.Call, e.At)
 		case e.Op == soak.Evicted:
 			evicted = true
-			add(Op{action: release}, e.Call, e.At)
+			add(op{action: release}, e.Call, e.At)
 		case e.Op == soak.Released && !evicted: // after Break, the hold cannot end again
-			add(Op{action: release}, e.Call, e.At)
+			add(op{action: release}, e.Call, e.At)
 		}
 		if converted := e.Op == soak.Promoted || e.Op == soak.Demoted; converted && regrant {
 			end = min(end, e.Call)
-			add(Op{action: expire}, e.Call, math.MaxInt64)
+			add(op{action: expire}, e.Call, math.MaxInt64)
 		}
 	}
 	if h.BegunOp == soak.Demoted {
-		add(Op{action: weaken}, h.Begun, math.MaxInt64)
+		add(op{action: weaken}, h.Begun, math.MaxInt64)
 	}
 	if h.Ends == 0 {
-		add(Op{action: expire}, end, math.MaxInt64)
+		add(op{action: expire}, end, math.MaxInt64)
 	}
 	return out
 }

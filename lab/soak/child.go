@@ -35,7 +35,7 @@ var exit = os.Exit
 
 // PlayWorker must be the first call of a program that runs a soak. Such a program starts itself
 // again for each worker. In a worker's process PlayWorker does the work and never returns.
-func PlayWorker(open Opener, encoding Encoding) {
+func PlayWorker(open Opener) {
 	text := os.Getenv(childVariable)
 	if text == "" {
 		return
@@ -43,7 +43,7 @@ func PlayWorker(open Opener, encoding Encoding) {
 	var o order
 	err := json.Unmarshal([]byte(text), &o)
 	if err == nil {
-		err = o.play(open, encoding)
+		err = o.play(open)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak: worker:", err)
@@ -53,12 +53,12 @@ func PlayWorker(open Opener, encoding Encoding) {
 }
 
 // play works until the run is over or SIGTERM arrives.
-func (o *order) play(open Opener, encoding Encoding) error {
+func (o *order) play(open Opener) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	monitors := make([]monitorAPI, o.Goroutines+1)
 	for i := range monitors {
-		l, err := dial(o.Socket, encoding)
+		l, err := dial(o.Socket)
 		if err != nil {
 			return err
 		}

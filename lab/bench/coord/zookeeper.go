@@ -19,28 +19,26 @@ import (
 )
 
 const (
-	peer    = "go-zookeeper Lock"
-	ours    = "zkstore"
-	noFence = "zkstore, fences=no"
-	hop     = "zk-watch"
-)
-
-const (
-	pairs  trial.Tables = 1 << iota // locks that nobody else wants
-	drains                          // a queue of clients
-	crowds                          // many goroutines of one process
+	zkLock    = "go-zookeeper Lock"
+	zkOurs    = "zkstore"
+	zkNoFence = "zkstore, fences=no"
+	zkHop     = "zk-watch"
 )
 
 // sessionTimeout is the session timeout of all peers.
 const sessionTimeout = 20 * time.Second
 
-// zooKeeper is a running server.
-type zooKeeper struct{ addr string }
+// zooKeeper is a server, which starts when it is asked for its address.
+type zooKeeper struct{ addr func() (string, error) }
 
 func (z *zooKeeper) peers() []trial.Peer {
 	store := func(client func(*zkstore.Store) *trial.Client, opts ...zkstore.Option) func(*trial.Counter) (*trial.Client, error) {
 		return func(*trial.Counter) (*trial.Client, error) {
-			s, err := zkstore.Open(context.Background(), zkstore.Config{Servers: []string{z.addr}}, append(opts, zkstore.SessionTimeout(sessionTimeout))...)
+			addr, err := z.addr()
+			if err != nil {
+				return nil, err
+			}
+			s, err := zkstore.Open(context.Background(), zkstore.Config{Servers: []string{addr}}, append(opts, zkstore.SessionTimeout(sessionTimeout))...)
 			if err != nil {
 				return nil, err
 			}
@@ -50,17 +48,21 @@ func (z *zooKeeper) peers() []trial.Peer {
 	driver := func(s *zkstore.Store) *trial.Client { return trial.Driver(s) }
 	face := func(s *zkstore.Store) *trial.Client { return trial.Face(s) }
 	return []trial.Peer{
-		{Name: hop, In: drains, Open: z.watches},
-		{Name: peer, In: pairs | drains | crowds, Open: z.lock},
-		{Name: noFence, In: pairs | drains, Open: store(driver, zkstore.NoFences())},
-		{Name: ours, In: pairs | drains, Open: store(driver)},
-		{Name: noFence, In: crowds, Open: store(face, zkstore.NoFences())},
-		{Name: ours, In: crowds, Open: store(face)},
+		{Name: zkHop, In: drains, Open: z.watches},
+		{Name: zkLock, In: pairs | drains | crowds, Open: z.lock},
+		{Name: zkNoFence, In: pairs | drains, Open: store(driver, zkstore.NoFences())},
+		{Name: zkOurs, In: pairs | drains, Open: store(driver)},
+		{Name: zkNoFence, In: crowds, Open: store(face, zkstore.NoFences())},
+		{Name: zkOurs, In: crowds, Open: store(face)},
 	}
 }
 
 func (z *zooKeeper) connect() (*zk.Conn, error) {
-	conn, events, err := zk.Connect([]string{z.addr}, sessionTimeout, zk.WithLogInfo(false))
+	addr, err := z.addr()
+	if err != nil {
+		return nil, err
+	}
+	conn, events, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +121,30 @@ func (z *zooKeeper) watches(*trial.Counter) (*trial.Client, error) {
 
 var received = regexp.MustCompile(`Received: (\d+)`)
 
+// experiments returns those of ZooKeeper. In a drain each waiter has a session of its own.
+func (z *zooKeeper) experiments(p *plan) []*measure.Experiment {
+	s := service{name: "ZooKeeper", plan: p, peers: z.peers(), hop: zkHop, queued: 250 * time.Millisecond, meter: z.packets}
+	pair := func(n int) *measure.Experiment {
+		e := s.pairs(n, zkLock, "us",
+			measure.Target{Row: zkNoFence, Base: zkLock, AtMost: 1.05}, measure.Target{Row: zkOurs, Base: zkLock, AtMost: 1.25})
+		e.Name += fmt.Sprintf(", %d goroutines", n)
+		return e
+	}
+	return []*measure.Experiment{
+		pair(1), pair(16),
+		s.drains("total_ms", measure.Target{Row: zkOurs, Base: zkHop, AtMost: 1.6}, measure.Target{Row: zkNoFence, Base: zkHop, AtMost: 1.6}),
+		s.crowds(zkLock, measure.Target{Row: zkOurs, Base: zkLock, AtMost: 1}),
+	}
+}
+
 // packets is a meter of the requests that the server has received.
 func (z *zooKeeper) packets(*trial.Page) trial.Meter {
 	count := func() (int, error) {
-		said, err := server.ZooKeeperSays(context.Background(), z.addr, "srvr")
+		addr, err := z.addr()
+		if err != nil {
+			return 0, err
+		}
+		said, err := server.ZooKeeperSays(context.Background(), addr, "srvr")
 		m := received.FindStringSubmatch(said)
 		if m == nil {
 			return 0, errors.Join(err, fmt.Errorf("srvr says %q", said))

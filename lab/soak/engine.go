@@ -34,8 +34,6 @@ type Run struct {
 	// workers. Another program must call [PlayWorker] and use the same wire format as this program;
 	// see wire.go.
 	Programs [][]string
-	// Encoding is the Encoding that the programs pass to [PlayWorker].
-	Encoding Encoding
 	// Open opens a store in this process, for the check at the end. If Stages is empty, all workers
 	// run in this process, as groups of goroutines, and Open also opens their stores.
 	Open Opener
@@ -228,6 +226,6 @@ func (r *Run) accept() {
 		if err != nil {
 			return
 		}
-		r.serving.Go(func() { r.monitor.serve(conn, r.Encoding) })
+		r.serving.Go(func() { r.monitor.serve(conn) })
 	}
 }

@@ -112,11 +112,12 @@ func (p *Report) Measured() string {
 	if p.Sum() == 0 {
 		return fmt.Sprintf("0 in %d grants (95 %%: below 1 in %d)", p.Grants, p.Grants/3)
 	}
-	parts := counts(p.Violations)
+	parts := Counts(p.Violations)
 	return fmt.Sprintf("%s: %.1f per 1,000 grants, %.2f per fault", parts, 1000*float64(p.Sum())/float64(max(1, p.Grants)), float64(p.Sum())/float64(max(1, p.FaultSum())))
 }
 
-func counts(m map[string]int) string {
+// Counts writes a map as "cut 3, reset 1".
+func Counts(m map[string]int) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		parts = append(parts, fmt.Sprintf("%s %d", k, m[k]))
@@ -128,8 +129,8 @@ func counts(m map[string]int) string {
 func (p *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "%s (seed %d, %v)\n", p.Name, p.Seed, p.For.Round(time.Second))
 	fmt.Fprintf(w, "  %d grants, %.0f/s, acquire p50 %v p99 %v\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(100*time.Microsecond))
-	fmt.Fprintf(w, "  refused: %s; ambiguous %d\n", counts(p.Refused), p.Ambiguous)
-	fmt.Fprintf(w, "  %d faults: %s\n", p.FaultSum(), counts(p.Faults))
+	fmt.Fprintf(w, "  refused: %s; ambiguous %d\n", Counts(p.Refused), p.Ambiguous)
+	fmt.Fprintf(w, "  %d faults: %s\n", p.FaultSum(), Counts(p.Faults))
 	fmt.Fprintf(w, "  %s\n", p.Harm)
 	fmt.Fprintf(w, "  worst loss signal %v late, worst recovery %v\n", p.Late.Round(time.Millisecond), p.Recovery.Round(time.Millisecond))
 	fmt.Fprintf(w, "  porcupine: %s\n  violations: %s\n", p.Verdict, p.Measured())

@@ -1,30 +1,19 @@
 package soak
 
 import (
+	"bufio"
+	"encoding/gob"
 	"encoding/json"
 	"net"
 	"sync"
 )
 
 // The engine gives the process of a worker its instructions as JSON in the environment. After that,
-// the two processes exchange calls and replies over a socket, in the encoding of Run.Encoding.
+// the two processes exchange calls and replies over a socket, in gob.
+// Workers in other languages use JSON, whose first byte is that of an object.
 // Workers of an older build use the same format. So fields may be added but never renamed or
 // removed. The zero value of a new field must mean the behaviour from before the field existed.
 // TestWire checks this.
-
-// Encoding returns the encoder and the decoder of a connection between the engine and the process
-// of a worker. Both programs have to use the same Encoding.
-type Encoding func(net.Conn) (Encoder, Decoder)
-
-// An Encoder sends values. *json.Encoder and *gob.Encoder are examples.
-type Encoder interface{ Encode(v any) error }
-
-// A Decoder receives what an Encoder sends.
-type Decoder interface{ Decode(v any) error }
-
-// JSON is the encoding that padlock-verify uses. The soak uses another encoding, gob, because
-// workers of an older build know only that.
-func JSON(conn net.Conn) (Encoder, Decoder) { return json.NewEncoder(conn), json.NewDecoder(conn) }
 
 // A call is a request from a worker's process to the Monitor. The Monitor sends a reply, unless Do
 // is "log".
@@ -44,12 +33,16 @@ type reply struct {
 }
 
 // serve handles the calls of one connection until the connection ends.
-func (c *Monitor) serve(conn net.Conn, encoding Encoding) {
+func (c *Monitor) serve(conn net.Conn) {
 	defer conn.Close()
-	out, in := encoding(conn)
+	from := bufio.NewReader(conn)
+	decode, encode := gob.NewDecoder(from).Decode, gob.NewEncoder(conn).Encode
+	if first, err := from.Peek(1); err == nil && first[0] == '{' {
+		decode, encode = json.NewDecoder(from).Decode, json.NewEncoder(conn).Encode
+	}
 	for {
 		var q call
-		if in.Decode(&q) != nil {
+		if decode(&q) != nil {
 			return // the worker has ended or was killed
 		}
 		var r reply
@@ -70,7 +63,7 @@ func (c *Monitor) serve(conn net.Conn, encoding Encoding) {
 		case "resting":
 			r.OK = c.Resting()
 		}
-		if out.Encode(&r) != nil {
+		if encode(&r) != nil {
 			return
 		}
 	}
@@ -80,17 +73,16 @@ func (c *Monitor) serve(conn net.Conn, encoding Encoding) {
 type link struct {
 	mu   sync.Mutex
 	conn net.Conn
-	in   Decoder
-	out  Encoder
+	in   *gob.Decoder
+	out  *gob.Encoder
 }
 
-func dial(socket string, encoding Encoding) (*link, error) {
+func dial(socket string) (*link, error) {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	out, in := encoding(conn)
-	return &link{conn: conn, in: in, out: out}, nil
+	return &link{conn: conn, in: gob.NewDecoder(conn), out: gob.NewEncoder(conn)}, nil
 }
 
 // askMonitor calls the Monitor. If the engine is gone, this process is no longer needed, so

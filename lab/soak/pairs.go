@@ -40,9 +40,10 @@ const (
 )
 
 var (
-	// Features are all features of the table of pairs, and Classes all classes of faults.
+	// Features are all features of the table of pairs.
 	Features = []string{plain, slots, several, sharedLock, conversion, atLeast, coolDown, maxHold, handOff, detached, leading, observed, CheckTx, LockTx}
-	Classes  = []string{LostRequest, LostReply, Silence, Kill, Stop, Restart, ClockStep, ShortWaits}
+	// Classes are all classes of faults.
+	Classes = []string{LostRequest, LostReply, Silence, Kill, Stop, Restart, ClockStep, ShortWaits}
 )
 
 // Pair is a feature that was in use while a fault of the class was at work.

@@ -18,17 +18,18 @@ import (
 type Op string
 
 const (
-	// Acquired is a grant. Adopted is the grant of a hold that replaces another hold; see
-	// Event.Other.
+	// Acquired is a grant.
 	Acquired Op = "acquired"
-	Adopted  Op = "adopted"
+	// Adopted is the grant of a hold that replaces another hold; see Event.Other.
+	Adopted Op = "adopted"
 	// Refused is an acquire that failed. Err is the class of its error.
 	Refused Op = "refused"
 	// Verified is a call of Check or Extend.
 	Verified Op = "verified"
-	// Promoted and Demoted are conversions. Err is empty if they succeeded.
+	// Promoted is a conversion. Err is empty if it succeeded.
 	Promoted Op = "promoted"
-	Demoted  Op = "demoted"
+	// Demoted is the other conversion.
+	Demoted Op = "demoted"
 	// Exported: the holder stopped working and offered its key.
 	Exported Op = "exported"
 	// Released: Release was called.
@@ -51,11 +52,11 @@ const (
 	Killed Op = "killed"
 	// Faulted is a fault that lasted from Call to At. The field Err contains the kind of the fault.
 	Faulted Op = "fault"
-	// Started and Ended are the beginning and the end of a worker's process. In these events, the
-	// field Fence contains the number of open descriptors, and Until contains the number of
-	// goroutines.
+	// Started is the beginning of a worker's process. The field Fence contains the number of open
+	// descriptors, and Until contains the number of goroutines.
 	Started Op = "started"
-	Ended   Op = "ended"
+	// Ended is the end of a worker's process, with the same fields.
+	Ended Op = "ended"
 	// Led says that a candidate of an election was the leader, at least by its own clock. The field
 	// Call is the beginning of that time, and At is the end. The events of one leadership have the
 	// same Hold. If Err is "confirmed", the store has confirmed that the candidate was the leader.
