@@ -102,7 +102,8 @@ func (c *crowd) takeInTurn(t *testing.T, takes int, lasts time.Duration) (longes
 }
 
 // In a queue, a grant costs four requests however many processes wait: a try, a place, the claim
-// and the release. First come, first served: a process waits until each other has had the lock once.
+// and the release. First come, first served: a process waits until each other has had the lock
+// once.
 func TestCrowdInAQueue(t *testing.T) {
 	withCrowd(t, false, func(t *testing.T, c *crowd) {
 		const takes = 10

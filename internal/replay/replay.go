@@ -1,6 +1,6 @@
-// Package replay records what a service over HTTP answers to a store, and plays the answers again in
-// a test that has no account. So the store meets the words of the true service in every run of the
-// tests: the headers, the bodies of errors, the spelling of versions.
+// Package replay records what a service over HTTP answers to a store, and plays the answers again
+// in a test that has no account. So the store meets the words of the true service in every run of
+// the tests: the headers, the bodies of errors, the spelling of versions.
 //
 // A recording is a file in testdata, made by a run of the store's TestRecorded with the variable
 // PADLOCK_RECORD. Its value is the URL of an empty place in the true service, to which the

@@ -25,8 +25,8 @@ type Test struct {
 	Open func(ctx context.Context, place *url.URL, account bool, transport http.RoundTripper) (driver.Store, error)
 }
 
-// Run uses a store as programs do, and checks what it returns. The service is a recording, or a true
-// one of which Run makes a recording.
+// Run uses a store as programs do, and checks what it returns. The service is a recording, or a
+// true one of which Run makes a recording.
 func Run(t *testing.T, test Test) {
 	where, err := url.Parse(os.Getenv(variable))
 	if err != nil {

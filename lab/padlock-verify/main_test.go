@@ -86,8 +86,8 @@ func prints(t *testing.T, text string, patterns ...string) {
 var everyPromise = []string{"^[1-9][0-9]* grants ", `^I1 +no two holders, .* 0 in \d+ grants `, `^I8 .* 0 in \d+ grants `,
 	"^linear .* pieces do, 0 do not, 0 took too long", "not: BROKEN"}
 
-// holdDeploy takes the lock "deploy" until the test ends, and then checks that it was still held. No
-// renewal changes its record meanwhile.
+// holdDeploy takes the lock "deploy" until the test ends, and then checks that it was still held.
+// No renewal changes its record meanwhile.
 func holdDeploy(t *testing.T, url string) *padlock.Locker {
 	t.Helper()
 	store, err := open.Store(t.Context(), url, schemes)

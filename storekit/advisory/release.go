@@ -45,8 +45,8 @@ func (s *Store[C]) reachServer() error {
 }
 
 // letGo releases the lock of h. If the server refuses that, letGo ends the connection. If the
-// connection has ended, the session may still exist and have the lock. So h gets the state "unsure",
-// and its next Release makes sure that the session is gone.
+// connection has ended, the session may still exist and have the lock. So h gets the state
+// "unsure", and its next Release makes sure that the session is gone.
 func (s *Store[C]) letGo(h *hold[C]) (driver.Outcome, error) {
 	c, out, had := h.c, driver.OutcomeReleased, true
 	var err error

@@ -2,8 +2,8 @@
 
 package filestore
 
-// hasKernelQueue is false: on this system, the store cannot end a system call that waits for a lock.
-// So waiters poll.
+// hasKernelQueue is false: on this system, the store cannot end a system call that waits for a
+// lock. So waiters poll.
 const hasKernelQueue = false
 
 type blocked struct{ over chan error }

@@ -75,8 +75,8 @@ func waitingIs(t testing.TB, s *Store, n int) {
 	eventually(t, fmt.Sprint(n, " wait"), func() bool { return s.waitingAt(pathOf(s, "job")) == n })
 }
 
-// standsAt returns when n waiters for "job" stand in the kernel's queue. Each sets its mark a moment
-// before that, and another one may overtake it then.
+// standsAt returns when n waiters for "job" stand in the kernel's queue. Each sets its mark a
+// moment before that, and another one may overtake it then.
 func standsAt(t testing.TB, s *Store, n int) {
 	t.Helper()
 	info, err := os.Stat(pathOf(s, "job"))

@@ -156,8 +156,8 @@ func (c *conn) checkSession(same bool, readOnly string) error {
 	return nil
 }
 
-// verify checks that the session answers and has a lock, or with "", only that it answers. Otherwise
-// it ends the connection.
+// verify checks that the session answers and has a lock, or with "", only that it answers.
+// Otherwise it ends the connection.
 func (c *conn) verify(key string) error {
 	query := ping(c.mark)
 	if key != "" {

@@ -31,9 +31,9 @@ func NoFences() Option { return func(c *config) { c.NoFences = true } }
 func InSchema(database string) Option { return func(c *config) { c.schema = database } }
 
 // LossDelay sets the longest time until a holder learns that its connection has ended. The default
-// is 10 s. The time is from 2 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports the
-// end, the holder learns of it within 0.1 s. The server keeps the locks of a silent process, for
-// example one that was stopped, for twice the LossDelay.
+// is 10 s. The time is from 2 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports
+// the end, the holder learns of it within 0.1 s. The server keeps the locks of a silent process,
+// for example one that was stopped, for twice the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.LossDelay = d } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the

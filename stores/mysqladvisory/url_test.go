@@ -43,8 +43,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// If a statement may have been carried out, its error is a NoReply. A refusal is known by its number,
-// and so is one that ends the connection.
+// If a statement may have been carried out, its error is a NoReply. A refusal is known by its
+// number, and so is one that ends the connection.
 func TestStatementErrors(t *testing.T) {
 	for err, is := range map[error]struct{ noReply, unsent bool }{
 		errors.New("reset"): {true, false}, sqldriver.ErrBadConn: {true, true},

@@ -63,8 +63,8 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 	return advisory.Grant{Granted: true, Fence: parse(rows[0][1])}, nil
 }
 
-// Await implements advisory.Dialect. A reader that gets the lock gives it up if another reader wants
-// to be promoted.
+// Await implements advisory.Dialect. A reader that gets the lock gives it up if another reader
+// wants to be promoted.
 func (d *dialect) Await(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	_, err := c.execWithin(0, &awaitLock[index(r.Shared)], []byte(l.Key))
 	if err == nil && r.Shared {

@@ -51,8 +51,8 @@ func InSchema(name string) Option { return func(c *config) { c.schema = name } }
 // LossDelay sets how long it may take until a holder notices that the server or the network no
 // longer answers. The connection then counts as ended, and the holder loses its locks. The default
 // is 10 s. The time is from 1 s to 1 h; otherwise Open returns driver.ErrInvalid. If TCP reports
-// the end, the holder learns of it within 0.1 s. The server keeps the locks of a silent process, for
-// example one that was stopped, for twice the LossDelay.
+// the end, the holder learns of it within 0.1 s. The server keeps the locks of a silent process,
+// for example one that was stopped, for twice the LossDelay.
 func LossDelay(d time.Duration) Option { return func(c *config) { c.LossDelay = d } }
 
 // Keep sets how long the row of a name stays in the table of fences. The time counts from the

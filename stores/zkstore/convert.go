@@ -135,6 +135,7 @@ func (ss *session) swap(h *hold, newNode node, fence uint64, extraOps ...zk.Dele
 	}
 	path := join(h.dir, newNode.String())
 	ops := []any{
+		&zk.SetDataRequest{Path: h.path(), Version: -1}, // tells the next waiter; see place
 		&zk.DeleteRequest{Path: h.path(), Version: -1},
 		&zk.CreateRequest{Path: path, Data: info.encode(), Acl: ss.cfg.acl(), Flags: zk.FlagEphemeral},
 	}

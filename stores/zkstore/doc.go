@@ -8,5 +8,6 @@
 //	store, err := zkstore.Open(ctx, zkstore.Config{Servers: []string{"zk1:2181", "zk2:2181", "zk3:2181"}})
 //
 // All holds of a store share one session and one connection. Waiters queue in ZooKeeper: each of
-// them watches only the node before its own, so a release wakes one waiter.
+// them watches only the two nodes before its own, so a release wakes the next two waiters. The
+// first of them has the lock, and the second one prepares itself.
 package zkstore

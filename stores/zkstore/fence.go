@@ -148,9 +148,14 @@ func (ss *session) lookWithMapping(dir string) (*queue, error) {
 
 // raiseMapping changes the mapping of a lock, so that the node ownNode, which belongs to h, has a
 // fence of at least minFence. It returns ErrLost if ownNode does not exist. The transaction that
-// writes the mapping also carries out extraOps.
+// writes the mapping also carries out extraOps. If ownNode is exclusive, the transaction first
+// writes the data of ownNode anew, which tells the next waiter that the fences have changed.
 func (ss *session) raiseMapping(h *hold, ownNode node, minFence, floor uint64, extraOps ...any) (mapping, error) {
 	dir, number := h.dir, ownNode.number
+	var first any = &zk.SetDataRequest{Path: join(dir, ownNode.String()), Data: h.info.encode(), Version: -1}
+	if ownNode.kind.shared() { // keep the data: another reader may write a fence into this node
+		first = &zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1}
+	}
 	for {
 		m, err := ss.readMapping(dir)
 		if err != nil {
@@ -164,7 +169,7 @@ func (ss *session) raiseMapping(h *hold, ownNode node, minFence, floor uint64, e
 		}
 		next := mapping{Fence: minFence, Number: number, Floor: max(floor, m.Floor)}
 		ops := append([]any{
-			&zk.CheckVersionRequest{Path: join(dir, ownNode.String()), Version: -1},
+			first,
 			&zk.SetDataRequest{Path: dir, Data: next.encode(), Version: m.version},
 		}, extraOps...)
 		switch err := ss.transact(ops); {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strings"
 	"sync"
 	"testing"
 
@@ -57,8 +58,11 @@ type waiter struct {
 	lists  int // how often it had read the queue when it began to wait
 }
 
-// reads is how many nodes a waiter reads first: the mapping, and the node before its own.
-const reads = 2
+// A waiter first reads the mapping and its own node, and one or two nodes before its own.
+const (
+	readsOfNext  = 3
+	readsOfLater = 4
+)
 
 // waits starts a call of Wait, and returns when it has read and watches this number of nodes.
 func waits(t testing.TB, srv *server.Server, name string, reads int, opts ...zkstore.Option) *waiter {
@@ -116,25 +120,41 @@ func (w *waiter) looksAgain(t testing.TB) {
 	})
 }
 
-// A release wakes one waiter, which reads the queue.
-func handOver(t *testing.T, srv *server.Server) {
+// A hand-over needs no list: the second waiter reads the queue while the first one has the lock. A
+// release wakes these two and nobody else.
+func handOverWithoutList(t *testing.T, srv *server.Server) {
 	opts := []zkstore.Option{zkstore.NoFences(), zkstore.SessionTimeout(patient)}
-	s, r := mustOpen(t, srv.Addr(), opts...), request("handOver")
+	s, r := mustOpen(t, srv.Addr(), opts...), request("handOverWithoutList")
 	take(t, s, r)
-	var line []*waiter
-	for range 4 {
-		line = append(line, waits(t, srv, r.Name, reads-1, opts...)) // without the mapping
+	line := []*waiter{waits(t, srv, r.Name, readsOfNext-1, opts...)} // without the mapping
+	for range 3 {
+		line = append(line, waits(t, srv, r.Name, readsOfLater-1, opts...))
 	}
 	release(t, s, r)
 	for i, w := range line {
 		w.granted(t)
-		for _, other := range line[i+1:] {
-			before := other.lists
-			if other.settle(t); other.lists != before+1 { // that of settle
-				t.Errorf("%d lists instead of 1", other.lists-before)
-			}
+		for k, other := range line[i:] {
+			other.settleAt(t, k == 1)
 		}
 		release(t, w, w.r)
+	}
+}
+
+// settleAt checks whether the waiter has read the queue since the last call. The number of its
+// lists may grow by the one of its Inspect.
+func (w *waiter) settleAt(t testing.TB, looks bool) {
+	t.Helper()
+	before := w.lists
+	if looks {
+		waitUntil(t, "the second waiter reads the queue", func() bool { return w.sent(children) > before })
+	}
+	w.settle(t)
+	want := 1
+	if looks {
+		want = 2
+	}
+	if n := w.lists - before; n != want {
+		t.Errorf("%d lists instead of %d", n, want)
 	}
 }
 
@@ -192,7 +212,7 @@ func holderChanges(t *testing.T, srv *server.Server) {
 				t.Parallel()
 				s, r := mustOpen(t, srv.Addr()), request(fmt.Sprint("holderChanges ", what, isNew))
 				takeAgain(t, s, r, isNew)
-				w, behind := waits(t, srv, r.Name, reads), waits(t, srv, r.Name, reads)
+				w, behind := waits(t, srv, r.Name, readsOfNext), waits(t, srv, r.Name, readsOfLater)
 				least := change(t, s, r, w)
 				s.Release(t.Context(), r.Name, r.Token, 0)
 				g := w.granted(t)
@@ -237,7 +257,7 @@ func nodeBeforeIsGone(t *testing.T, srv *server.Server) {
 		t.Parallel()
 		s, r := mustOpen(t, srv.Addr()), request("a waiter gives up")
 		takeAgain(t, s, r, false)
-		first, second := waits(t, srv, r.Name, reads), waits(t, srv, r.Name, reads)
+		first, second := waits(t, srv, r.Name, readsOfNext), waits(t, srv, r.Name, readsOfLater)
 		first.cancel()
 		second.looksAgain(t)
 		second.settle(t)
@@ -249,7 +269,7 @@ func nodeBeforeIsGone(t *testing.T, srv *server.Server) {
 		s, conn, r := mustOpen(t, srv.Addr()), rawConn(t, srv.Addr()), request("twoNodesAreDeleted")
 		takeAgain(t, s, r, false)
 		holder := queueOf(t, conn, r.Name)[0]
-		w := waits(t, srv, r.Name, reads)
+		w := waits(t, srv, r.Name, readsOfNext)
 		var ops []any
 		for _, own := range []bool{true, false} {
 			for _, node := range queueOf(t, conn, r.Name) {
@@ -267,6 +287,29 @@ func nodeBeforeIsGone(t *testing.T, srv *server.Server) {
 	})
 }
 
+// An older padlock demotes its hold without changing the data of its node first.
+func olderHolder(t *testing.T, srv *server.Server) {
+	s, conn, r := mustOpen(t, srv.Addr()), rawConn(t, srv.Addr()), request("olderHolder")
+	take(t, s, r)
+	release(t, s, r)
+	guid := strings.Repeat("0f", 16)
+	made, err := conn.Create(fmt.Sprintf("/padlock/%s/_c_%s-x-", r.Name, guid), []byte("{}"), zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := waits(t, srv, r.Name, readsOfNext)
+	shared := strings.Replace(made, "-x-", "-s-", 1)
+	if _, err = conn.Multi(&zk.DeleteRequest{Path: made, Version: -1},
+		&zk.CreateRequest{Path: shared, Data: []byte("{}"), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral}); err != nil {
+		t.Fatal(err)
+	}
+	w.looksAgain(t)
+	if err := conn.Delete(shared, -1); err != nil {
+		t.Fatal(err)
+	}
+	w.granted(t)
+}
+
 // The holder raises its fence after the waiter has read the queue, and before the waiter watches
 // the holder's node.
 func raisedBeforeTheWatch(t *testing.T, srv *server.Server) {
@@ -275,7 +318,7 @@ func raisedBeforeTheWatch(t *testing.T, srv *server.Server) {
 	c := openCounted(t, srv)
 	fence := uint64(0)
 	c.onGet = func() { fence = raised(t, s, r) }
-	w := c.waits(t, r.Name, reads)
+	w := c.waits(t, r.Name, readsOfNext)
 	release(t, s, r)
 	if g := w.granted(t); g.Fence <= fence {
 		t.Errorf("after fence %d comes %d", fence, g.Fence)

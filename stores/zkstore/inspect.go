@@ -167,7 +167,9 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 	var ops []any
 	holders := q.holders()
 	for _, n := range q.inTheWay() {
-		ops = append(ops, &zk.DeleteRequest{Path: join(dir, n.String()), Version: -1})
+		path := join(dir, n.String())
+		ops = append(ops, &zk.SetDataRequest{Path: path, Version: -1}, // tells the next waiter; see place
+			&zk.DeleteRequest{Path: path, Version: -1})
 	}
 	fence := uint64(0)
 	if !s.cfg.noFences && q.stat.Czxid != 0 {

@@ -229,10 +229,15 @@ type data struct {
 	Plan  time.Duration `json:"plan,omitempty"`
 	Trace string        `json:"trace,omitempty"`
 	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see writeFence
+
+	// Announces means that the store follows a rule: in a transaction that changes the fences or
+	// the kind of the node, it first writes this data. A waiter that watches the node gets an event
+	// for this write; see place. The nodes of older padlocks do not have this field.
+	Announces bool `json:"announces,omitempty"`
 }
 
 func dataOf(h driver.Holder) data {
-	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan, Trace: h.Trace}
+	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan, Trace: h.Trace, Announces: true}
 }
 
 func (d data) encode() []byte {

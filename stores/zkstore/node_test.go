@@ -86,7 +86,7 @@ func TestForeignNodes(t *testing.T) {
 			if numbered && mine.number < numbers[0] {
 				waiters = 0 // it had the lock before the other program came
 			}
-			if all := q.inTheWay(); len(all) != 2-waiters || all[len(all)-1].String() != foreigner || q.waiters(node{}) != waiters {
+			if all := q.inTheWay(); len(all) != 2-waiters || all[len(all)-1].String() != foreigner || q.waiters(node{}) != waiters || q.followsHolder(mine) {
 				t.Errorf("%q behind %v: %v in the way, %d waiters", foreigner, mine, all, q.waiters(node{}))
 			}
 		}

@@ -139,7 +139,7 @@ func (ss *session) dial(network, addr string) (net.Conn, error) {
 func (ss *session) event(e zk.Event) {
 	switch {
 	case e.Type == zk.EventNodeDeleted || e.Type == zk.EventNodeDataChanged:
-		ss.fire(e.Path)
+		ss.fire(e.Path, e.Type == zk.EventNodeDeleted)
 	case e.Type != zk.EventSession:
 	case e.State == zk.StateHasSession:
 		ss.connected()

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Wait implements driver.Waiter. If reserve is true, the waiter joins the queue and watches the last
-// node that blocks its own. Otherwise it stays outside of the queue and watches the first node that
+// Wait implements driver.Waiter. If reserve is true, the waiter joins the queue and watches the one
+// or two nodes before its own. Otherwise it stays outside the queue and watches the first node that
 // keeps it from getting the lock.
 func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	if err := s.check(&r); err != nil {

@@ -25,7 +25,7 @@ func (s *Store) watchHolds(ss *session) {
 	s.holds.mu.Unlock()
 	_ = forEach(len(fresh), func(i int) error {
 		if _, _, _, err := ss.conn.GetW(paths[i]); err == zk.ErrNoNode {
-			ss.fire(paths[i])
+			ss.fire(paths[i], false)
 		} else if err != nil { // the next call of watchHolds tries again
 			s.holds.mu.Lock()
 			fresh[i].watched = false

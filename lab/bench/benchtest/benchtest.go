@@ -15,9 +15,9 @@ import (
 
 var noFigure = regexp.MustCompile("– [≤≥×]") // of a target
 
-// Figures runs the experiments of a bench whose names match only. It fails if the output has fewer than n rows with the given name, or a
-// target without a figure. On a busy machine, a row may get no figure in so short a time; then the bench
-// runs again, at most three times in all.
+// Figures runs the experiments of a bench whose names match only. It fails if the output has fewer
+// than n rows with the given name, or a target without a figure. On a busy machine, a row may get
+// no figure in so short a time; then the bench runs again, at most three times in all.
 func Figures[P any](t *testing.T, b *measure.Bench[P], p P, only, name string, n int) {
 	t.Setenv("TMPDIR", t.TempDir())
 	text := ""

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command coord measures padlock's locks in etcd and ZooKeeper. For comparison, it also measures the
-// locks of their own clients, and the bare requests or watches that any such lock needs. It starts
-// the servers itself. Package bench describes the method; `make bench-coord` runs the command.
+// Command coord measures padlock's locks in etcd and ZooKeeper. For comparison, it also measures
+// the locks of their own clients, and the bare requests or watches that any such lock needs. It
+// starts the servers itself. Package bench describes the method; `make bench-coord` runs the
+// command.
 package main
 
 import (

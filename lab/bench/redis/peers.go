@@ -108,8 +108,8 @@ func openRueidislock(majority int32, noLoop bool) open {
 var compareAndDelete = rueidis.NewLuaScript(
 	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
-// openRueidis opens the simplest correct lock: SET NX PX, and compare-and-delete, over one pipelined
-// connection. It does not wait.
+// openRueidis opens the simplest correct lock: SET NX PX, and compare-and-delete, over one
+// pipelined connection. It does not wait.
 func openRueidis(s site) (*trial.Client, error) {
 	option := s.rueidis()
 	option.PipelineMultiplex = -1

@@ -78,9 +78,9 @@ var CompeteColumns = []string{
 	"hand p50 us", "hand p99 us", "violations", "stranded",
 }
 
-// Compete makes n goroutines lock and unlock one name repeatedly, each with a client of its own, and
-// keep it for the time hold. After length, nobody locks any more, and a worker that still waits then
-// gets the time grace.
+// Compete makes n goroutines lock and unlock one name repeatedly, each with a client of its own,
+// and keep it for the time hold. After length, nobody locks any more, and a worker that still waits
+// then gets the time grace.
 func (p *Peer) Compete(n int, length, grace, hold time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
 	page := &Page{Hold: hold}
 	all, err := p.gather(page, n)

@@ -11,8 +11,8 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/measure"
 )
 
-// Renewals holds n names and measures what a renewal costs. The time watched must be long enough for
-// several renewals of each lock. A shorter one would see too few requests, because one request
+// Renewals holds n names and measures what a renewal costs. The time watched must be long enough
+// for several renewals of each lock. A shorter one would see too few requests, because one request
 // renews many locks. The names are taken evenly over the time until the first renewal, so that the
 // renewals are spread too.
 func Renewals(l *padlock.Locker, n int, ttl, watched time.Duration, m Meter) (measure.Figures, error) {

@@ -52,7 +52,8 @@ func Obey(peers func(at string) ([]Peer, error)) func(Order) error {
 	}
 }
 
-// obey opens a client. Then it says so, and does its task. It ends when the parent closes its stdin.
+// obey opens a client. Then it says so, and does its task. It ends when the parent closes its
+// stdin.
 func (o *Order) obey(p *Page, peer *Peer) error {
 	c, locks, err := peer.Start(&p.Sent[o.Party], o.Name)
 	if err != nil {

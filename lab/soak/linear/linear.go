@@ -1,7 +1,7 @@
 // Package linear checks whether the history of each name is correct. A history is correct if its
 // operations could also have run one after the other, in some order, with the same results. The
-// package cuts histories into pieces and defines what a lock may do. The library porcupine looks for
-// an order of the operations.
+// package cuts histories into pieces and defines what a lock may do. The library porcupine looks
+// for an order of the operations.
 //
 // The model has no time, but leases expire. So the package adds one operation to every hold whose
 // release was not confirmed: the end of the hold. No caller makes this operation. It may happen at
@@ -100,7 +100,8 @@ func (v *Verdict) add(name string, piece []porcupine.Operation, dir string, rest
 	return porcupine.Visualize(model, info, f)
 }
 
-// Keep writes a history into a directory, and pictures of up to three pieces that no lock could have.
+// Keep writes a history into a directory, and pictures of up to three pieces that no lock could
+// have.
 func Keep(dir string, events []soak.Event, v Verdict) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
