@@ -74,14 +74,15 @@ func (c *crowd) requests(span time.Duration, from, to time.Time) (n, releases, b
 }
 
 // takeInTurn lets each process take one lock over and over, until the time is over or it has had it
-// often enough. It returns the longest wait.
-func (c *crowd) takeInTurn(t *testing.T, takes int, lasts time.Duration) (longest time.Duration) {
+// often enough. The processes begin one after the other, all within spread. It returns the longest
+// wait.
+func (c *crowd) takeInTurn(t *testing.T, takes int, spread, lasts time.Duration) (longest time.Duration) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	end := time.Now().Add(lasts)
 	for n, l := range c.lockers {
 		all.Go(func() {
-			<-time.After(time.Second * time.Duration(n) / crowdOf)
+			<-time.After(spread * time.Duration(n) / crowdOf)
 			for i := 0; i < takes && time.Now().Before(end); i++ {
 				begun := time.Now()
 				err := l.Do(context.Background(), "job", func(ctx context.Context) error { return sleep(ctx, 100*time.Microsecond) }, padlock.Wait(time.Minute))
@@ -108,7 +109,7 @@ func TestCrowdInAQueue(t *testing.T) {
 	withCrowd(t, false, func(t *testing.T, c *crowd) {
 		const takes = 10
 		start := time.Now()
-		longest := c.takeInTurn(t, takes, time.Minute)
+		longest := c.takeInTurn(t, takes, time.Millisecond, time.Minute)
 		took := time.Since(start)
 		n, _, _ := c.requests(time.Second, start, time.Now())
 		if grant := float64(n) / (crowdOf * takes); grant > 4.2 {
@@ -126,7 +127,7 @@ func TestCrowdThatPolls(t *testing.T) {
 	withCrowd(t, true, func(t *testing.T, c *crowd) {
 		start := time.Now()
 		c.down, c.up = start.Add(3*time.Second), start.Add(6*time.Second)
-		c.takeInTurn(t, 1<<30, 20*time.Second)
+		c.takeInTurn(t, 1<<30, time.Second, 20*time.Second)
 		n, releases, before := c.requests(time.Second, start.Add(time.Second), c.down) // all have come by then
 		_, _, after := c.requests(time.Second, c.up, time.Now())
 		_, _, meanwhile := c.requests(time.Second, c.down, c.up)
