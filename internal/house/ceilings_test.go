@@ -22,7 +22,7 @@ import (
 //	words PACKAGE    words of go doc -all
 //	clocks PACKAGE   places where its tests wait by the clock, or ask how long something took
 //
-// Whoever needs more raises the row in the same commit, and says in its message why. A row of
+// A change that needs more raises the row in the same commit, and its message says why. A row of
 // clocks only sinks. `make golden` lowers the rows to what is there.
 const ceilings = "internal/house/testdata/ceilings.tsv"
 

@@ -12,8 +12,8 @@ type refusal struct {
 	cooling bool          // the name cools down
 	intent  uint64        // the id of the reader that is being promoted, or 0
 	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
-	queued  bool          // the lock is free, and others wait, who may go first
-	behind  bool          // readers have the lock, and a writer waits, who goes first
+	queued  bool          // the lock is free, but waiters may go first
+	behind  bool          // readers have the lock, but a waiting writer goes first
 }
 
 func (*refusal) Error() string { return "refused" }
@@ -68,7 +68,7 @@ func (s *Store) insist(f *file, tryLock func() error) error {
 	}
 }
 
-// manners says how a caller has treated those who wait for the lock.
+// manners says how a caller has treated the waiters for the lock.
 type manners struct {
 	queued   bool // the kernel granted the lock after the caller stood in its queue
 	gaveBack int  // how many times the caller gave the lock back because others wait
@@ -79,9 +79,8 @@ type manners struct {
 // ms until then.
 const maxGaveBack = 4
 
-// yield returns a refusal if the caller, who has just got the kernel's lock through c, must let
-// those go first who wait. A reader lets only writers go first, even if other readers have the
-// lock.
+// yield returns a refusal if the caller has just got the kernel's lock through c, but must let the
+// waiters go first. A reader lets only writers go first, even if other readers have the lock.
 func (s *Store) yield(c *conn, shared bool, m *manners) *refusal {
 	if !s.guarantees.FIFO || m.queued || !c.othersQueue(shared) {
 		return nil

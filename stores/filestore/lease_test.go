@@ -35,7 +35,7 @@ func (d detached) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 func (d detached) Guarantees() driver.Guarantees {
 	g := d.Store.Guarantees()
 	g.Bound, g.Detached, g.Lease, g.Shared, g.SharedFence, g.Promotion = driver.BoundToNothing, false, true, false, driver.PromiseNo, driver.PromotionNone
-	g.FIFO = false // the file is not locked, so those who wait for the end of a lease poll
+	g.FIFO = false // the file is not locked, so waiters for the end of a lease poll
 	return g
 }
 

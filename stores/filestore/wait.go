@@ -18,10 +18,10 @@ import (
 //     the lock in a loop would overtake all others.
 //   - A reader does not join other readers while a writer waits.
 //
-// These waiters poll instead: those who wait for the end of a lease, of a cool-down or of an
-// intent, because the file is not locked then; those who only want to know when the lock is free;
-// readers that let a writer go first; and all on systems without hasKernelQueue, on a network file
-// system, and from the 65th waiter of a process on.
+// These waiters poll instead: waiters for the end of a lease, of a cool-down or of an intent,
+// because the file is not locked then; waiters that only want to know when the lock is free;
+// readers that let a writer go first; and all waiters on systems without hasKernelQueue, on a
+// network file system, and from the 65th waiter of a process on.
 const (
 	firstLook = time.Millisecond      // the first pause of a waiter that polls
 	pollLook  = 50 * time.Millisecond // the longest such pause

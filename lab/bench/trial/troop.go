@@ -28,7 +28,7 @@ type task string
 const (
 	compete task = "compete" // locks and unlocks until the trial ends
 	take    task = "take"    // takes the lock once
-	stay    task = "stay"    // waits in vain
+	stay    task = "stay"    // waits until the trial ends, and never gets the lock
 )
 
 // Obey is the function of [PlayChild] for the processes of Contest, Queue and Troop. It knows the
