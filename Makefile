@@ -74,10 +74,6 @@ bench-http: ## Locks over HTTP: a pair compared with its parts, with targets, an
 bench-command: ## Start, memory and size of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
 	@.ci/steps bench_command
 
-.PHONY: bench-scale
-bench-scale: ## A million holds on Redis, a tenth on other servers: memory, renewals, a restart; BENCHFLAGS="-holds 10000 -ttl 10s"
-	@.ci/steps bench_scale
-
 .PHONY: bench-go
 bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go

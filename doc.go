@@ -7,7 +7,7 @@
 //
 // It is made for work of ten milliseconds and more, some hundreds of waiters for a name, and some
 // thousands of locks held by a process. Beyond that it stays correct, but it is not tuned for it;
-// docs/scale.md says up to which figures it was measured.
+// docs/scale.md says what one server carries.
 //
 //	store, err := filestore.Open("/var/lib/shop/locks") // or redisstore, quorum, memstore, …
 //	locker := padlock.New(store)

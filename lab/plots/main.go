@@ -64,7 +64,7 @@ func publish(added string, keepRows bool) error {
 
 // pages have tables between two marks. A mark names a summary, or the experiments whose names match
 // a regular expression.
-var pages = []string{"performance.md", "scale.md", "internals/performance-rows.md", "internals/scale.md"}
+var pages = []string{"performance.md", "internals/performance-rows.md"}
 
 var marks = regexp.MustCompile(`(?s)(<!-- make plots writes this table: (.*?) -->\n).*?(<!-- end of the table -->\n)`)
 

@@ -10,16 +10,11 @@ import (
 
 // The experiments of several summaries.
 const (
-	aloneName      = "one caller, on processors of their own"
-	scaleMemory    = "bytes of a hold, and of a name that was given back"
-	scaleTimes     = "taking, renewing and giving back"
-	scaleRestart   = "a restart of the server"
-	scaleWaiting   = "100 processes wait for one name"
-	scaleHandOvers = "8 processes hand 48 names over"
-	zkAlone        = "pair, ZooKeeper, 1 goroutines"
-	zkCrowd        = "pair, ZooKeeper, 16 goroutines"
-	zkDrain        = "drain, ZooKeeper, 64 waiters"
-	zkPeer         = "go-zookeeper Lock"
+	aloneName = "one caller, on processors of their own"
+	zkAlone   = "pair, ZooKeeper, 1 goroutines"
+	zkCrowd   = "pair, ZooKeeper, 16 goroutines"
+	zkDrain   = "drain, ZooKeeper, 64 waiters"
+	zkPeer    = "go-zookeeper Lock"
 )
 
 // A summary is a table for users: few rows of many experiments, without targets.
@@ -84,33 +79,6 @@ func (r summaryRow) times(factor float64) summaryRow {
 	return r
 }
 
-// carries returns the row of a store in the table of docs/scale.md.
-func carries(store string) summaryRow {
-	r := summaryRow{label: store}
-	for _, c := range []cell{
-		{experiment: scaleMemory, column: "hold: server data"},
-		{experiment: scaleMemory, column: "hold: client RSS"},
-		{experiment: scaleMemory, column: "free: server data"},
-		{experiment: scaleTimes, column: "server carries"},
-		{experiment: scaleTimes, column: "client carries"},
-		{experiment: scaleHandOvers, column: "server us"},
-		{experiment: scaleWaiting, column: "server KiB each"},
-	} {
-		c.row = store
-		r.cells = append(r.cells, c)
-	}
-	return r
-}
-
-// restarted returns the row of a store in the table of docs/scale.md about a restart.
-func restarted(store string) summaryRow {
-	r := summaryRow{label: store}
-	for _, column := range []string{"away s", "kept", "lost by it", "settled after s"} {
-		r.cells = append(r.cells, cell{experiment: scaleRestart, row: store, column: column})
-	}
-	return r
-}
-
 var againstPeers = []string{"padlock", "the next library", "bare limit"}
 
 // redisRow compares the libraries on Redis. The row of the limit is "" where there is none.
@@ -118,7 +86,7 @@ func redisRow(label, experiment, column, limit string) summaryRow {
 	return across(label, experiment, column, "padlock", "rueidislock-1key", "redislock-lin10", "redsync", limit)
 }
 
-// summaries are the tables of docs/performance.md and docs/scale.md, by their marks.
+// summaries are the tables of docs/performance.md, by their marks.
 var summaries = map[string]summary{
 	"without-a-server": {againstPeers, []summaryRow{
 		across("lock and unlock a file (gofrs/flock)", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock", "").times(1e-3),
@@ -156,13 +124,5 @@ var summaries = map[string]summary{
 		across("a free lock", zkAlone, "us", "zkstore", zkPeer, ""),
 		across("a free lock, 16 callers", zkCrowd, "us", "zkstore", zkPeer, ""),
 		across("a hand-over, 64 waiters", zkDrain, "total_ms", "zkstore", zkPeer, "zk-watch").times(1e3 / 64),
-	}},
-	"scale": {[]string{
-		"bytes of a hold", "in its process", "bytes of a free name", "holds that a processor renews", "in their process",
-		"µs for a hand-over", "KiB for a waiting process",
-	}, []summaryRow{carries("Redis"), carries("PostgreSQL"), carries("etcd")}},
-	"restart": {[]string{"away, s", "kept", "lost", "all renewed or lost after, s"}, []summaryRow{
-		restarted("Redis"), restarted("Redis, nothing on disk"), restarted("PostgreSQL"),
-		restarted("PostgreSQL, advisory locks"), restarted("etcd"),
 	}},
 }
