@@ -20,7 +20,7 @@ var benchmark = measure.Bench[plan]{
 	Plan: plan{
 		trial: 500 * time.Millisecond, queued: 120 * time.Millisecond, steady: time.Second, grace: 5 * time.Second,
 		blocked: 10 * time.Second, settle: 2 * time.Second,
-		goroutines: []int{16, 64, 256}, waiters: []int{16, 64, 256}, processes: []int{16},
+		goroutines: 64, waiters: 64, processes: 16,
 		quorum: 6 * time.Second, contenders: []int{1, 2, 8, 20, 50}, blockers: 50, holds: 10_000, ttl: 30 * time.Second, watched: 30 * time.Second,
 	},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
@@ -45,22 +45,10 @@ var obey = trial.Obey(func(addr string) ([]trial.Peer, error) {
 })
 
 func (b *bench) experiments() (all []*measure.Experiment) {
-	for _, awake := range []bool{false, true} {
-		all = append(all, b.pinned(awake))
-	}
-	for _, n := range b.plan.goroutines {
-		all = append(all, b.uncontended(n))
-	}
-	for _, ownClients := range []bool{true, false} {
-		for _, n := range b.plan.waiters {
-			all = append(all, b.drain(n, ownClients))
-		}
-	}
-	for _, n := range b.plan.processes {
-		all = append(all, b.procs(n))
-	}
-	for _, n := range b.plan.contenders {
+	p := &b.plan
+	all = append(all, b.pinned(), b.uncontended(p.goroutines), b.drain(p.waiters, true), b.drain(p.waiters, false), b.procs(p.processes))
+	for _, n := range p.contenders {
 		all = append(all, b.quorum(n))
 	}
-	return append(all, b.permits(), b.blockedProcs(b.plan.blockers), b.renewals(b.plan.holds, b.plan.ttl, b.plan.watched))
+	return append(all, b.permits(), b.blockedProcs(p.blockers), b.renewals(p.holds, p.ttl, p.watched))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -18,21 +17,17 @@ import (
 
 // pinned repeats the experiment with an uncontended lock, with one goroutine. The server has one
 // processor for itself, and the client has another one. So the figures depend neither on the
-// kernel's choice of a processor nor on that processor's clock speed. If awake is true, neither
-// processor can sleep: on each of them, another process runs whenever nothing else does.
-func (b *bench) pinned(awake bool) *measure.Experiment {
+// kernel's choice of a processor nor on that processor's clock speed.
+func (b *bench) pinned() *measure.Experiment {
 	e := b.uncontended(1)
 	e.Name = "one caller, on processors of their own"
-	if awake {
-		e.Name += ", kept awake"
-	}
 	e.Base = pinnedBase
 	e.Targets = []measure.Target{
 		{Row: oursString, Column: "ops/s", Base: pinnedBase, AtLeast: 0.8},
 		{Row: ours, Column: "ops/s", Base: pinnedBase, AtLeast: 0.6},
 	}
 	e.Rows = b.rows(alone, func(p *trial.Peer) (f measure.Figures, err error) {
-		undo, err := b.rig.pin(awake)
+		undo, err := b.rig.pin()
 		defer func() { err = errors.Join(err, undo()) }()
 		if err != nil {
 			return nil, err
@@ -48,7 +43,7 @@ const pinnedBase = "redislock-lin10"
 
 // pin gives the server the first processor and this process the second one. The returned function
 // lets both use all processors again.
-func (r *rig) pin(awake bool) (undo func() error, err error) {
+func (r *rig) pin() (undo func() error, err error) {
 	info, err := r.info("server")
 	if err != nil {
 		return func() error { return nil }, err
@@ -58,29 +53,11 @@ func (r *rig) pin(awake bool) (undo func() error, err error) {
 		return func() error { return nil }, err
 	}
 	threads := runtime.GOMAXPROCS(1)
-	var spinners []*exec.Cmd
-	undo = func() (err error) {
-		for _, s := range spinners {
-			err = errors.Join(err, s.Process.Kill())
-			_ = s.Wait() // it was killed
-		}
+	undo = func() error {
 		runtime.GOMAXPROCS(threads)
-		return errors.Join(err, bind(served, ^uintptr(0)), bind(os.Getpid(), ^uintptr(0)))
+		return errors.Join(bind(served, ^uintptr(0)), bind(os.Getpid(), ^uintptr(0)))
 	}
-	if err := errors.Join(bind(served, 1<<0), bind(os.Getpid(), 1<<1)); err != nil {
-		return undo, err
-	}
-	for processor := uintptr(0); awake && processor < 2; processor++ {
-		s := exec.Command("sh", "-c", "while :; do :; done")
-		if err := s.Start(); err != nil {
-			return undo, err
-		}
-		spinners = append(spinners, s)
-		if err := errors.Join(bind(s.Process.Pid, 1<<processor), setIdle(s.Process.Pid)); err != nil {
-			return undo, err
-		}
-	}
-	return undo, nil
+	return undo, errors.Join(bind(served, 1<<0), bind(os.Getpid(), 1<<1))
 }
 
 // bind lets all threads of a process run on the processors in mask only.
@@ -98,18 +75,6 @@ func bind(pid int, mask uintptr) error {
 		if errno != 0 && errno != syscall.ESRCH { // a thread may have ended meanwhile
 			return fmt.Errorf("sched_setaffinity: %w", errno)
 		}
-	}
-	return nil
-}
-
-// setIdle gives a process the scheduling class SCHED_IDLE. From then on, the process runs only
-// while no other process wants to run.
-func setIdle(pid int) error {
-	const schedIdle = 5
-	var priority int32
-	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, uintptr(pid), schedIdle, uintptr(unsafe.Pointer(&priority)))
-	if errno != 0 {
-		return fmt.Errorf("sched_setscheduler: %w", errno)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 var tiny = plan{
 	trial: 10 * time.Millisecond, queued: 20 * time.Millisecond, steady: 30 * time.Millisecond, grace: 10 * time.Second,
 	blocked: 50 * time.Millisecond, settle: 100 * time.Millisecond,
-	goroutines: []int{4}, waiters: []int{3}, processes: []int{3}, quorum: 100 * time.Millisecond, contenders: []int{3}, blockers: 3,
+	goroutines: 4, waiters: 3, processes: 3, quorum: 100 * time.Millisecond, contenders: []int{3}, blockers: 3,
 	holds: 50, ttl: 3 * time.Second, watched: 2500 * time.Millisecond,
 }
 
