@@ -38,7 +38,7 @@ func TestSymfonyDSN(t *testing.T) {
 		"pgsql://u:p%40@h/d?serverVersion=15&layout=symfony73":            "postgres://h/d?layout=symfony73",
 		"postgresql://u@h:5/d?layout=symfony":                             "postgres://h:5/d?layout=symfony",
 		"mysql:host=h;dbname=d?layout=symfony&db_table=l":                 "mysql://h/d?db_table=l&layout=symfony",
-		"mysql2://u:p@h:33/d?charset=utf8mb4&layout=symfony73":            "mysql://h:33/d?layout=symfony73",
+		"mysql2://u@h:3/d?serverVersion=8&charset=utf8&layout=symfony73":  "mysql://h:3/d?layout=symfony73",
 		"pdo-mysql://h/d?layout=symfony":                                  "mysql://h/d?layout=symfony",
 		"sqlite:/var/lib/shop.db?layout=symfony73":                        "sqlite:///var/lib/shop.db?layout=symfony73",
 		"sqlite:////var/lib/shop.db?layout=symfony73":                     "sqlite:///var/lib/shop.db?layout=symfony73",

@@ -18,9 +18,8 @@ from padlock_client import Client, HeldError, LostError, RefusedError, WaitTimeo
 URL = os.environ["URL"]
 
 
-def add(name: str, path: str, times: int) -> None:
+def add(client: Client, name: str, path: str, times: int) -> None:
     """Read, add one and write, under the lock. Without it, additions would be lost."""
-    client = Client(URL)
     for _ in range(times):
         with client.lock(name, wait=100):
             file = pathlib.Path(path)
@@ -64,10 +63,13 @@ class LockTest(unittest.TestCase):
         self.client.post("release", lock._hold, 5)
 
     def test_one_at_a_time(self) -> None:
+        """The workers were forked after their client was made and used."""
+        self.client.status(self.name)
+        fork = multiprocessing.get_context("fork")
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "n")
             path.write_text("0")
-            workers = [multiprocessing.Process(target=add, args=(self.name, str(path), 5)) for _ in range(4)]
+            workers = [fork.Process(target=add, args=(self.client, self.name, str(path), 5)) for _ in range(4)]
             for worker in workers:
                 worker.start()
             for worker in workers:

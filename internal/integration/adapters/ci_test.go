@@ -61,14 +61,12 @@ func jobs(t *testing.T) map[string]job {
 	return all
 }
 
-// goInstall stands in for go: it installs only the programs of the tree that its argument names.
-const goInstall = `test $# = 2 && test "$1" = install || exit 1
-case $2 in
-  github.com/padlock-go/padlock/cmd/padlock@latest) ln "$BUILT/padlock" "$GOBIN" ;;
-  github.com/padlock-go/padlock/cmd/padlock/...@latest) ln "$BUILT/padlock" "$BUILT/padlock-all" "$GOBIN" ;;
-  *) exit 1 ;;
-esac
-`
+// gitClone and goInstall stand in for git and go: a clone is a link to this tree, and what is
+// installed are the programs that were built of it.
+const (
+	gitClone  = `test "$*" = "clone --depth 1 https://github.com/padlock-go/padlock $CLONE" && test ! -e "$CLONE" && ln -s "$TREE" "$CLONE"`
+	goInstall = `test "$1 $2 $3" = "-C $CLONE install" && cd "$CLONE" && test -d "${4%/...}/padlock-all" && ln "$BUILT/padlock" "$BUILT/padlock-all" "$GOBIN"`
+)
 
 // The jobs of the page are of YAML that the services read. Their lines run with the command of the
 // tree, one deployment at a time, and exit with 75 while somebody else deploys for too long.
@@ -80,15 +78,21 @@ func deployJobs(t *testing.T, command, url string) {
 			t.Fatal(err)
 		}
 	}
+	write(filepath.Join(bin, "git"), gitClone)
 	write(filepath.Join(bin, "go"), goInstall)
+	tree, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	write(filepath.Join(dir, "deploy.sh"), "echo begin >>notes; ls >/dev/null; echo end >>notes\n")
 	run := func(j job, change *strings.Replacer) (string, error) {
 		// As the services do: the script stops at the first line that fails.
-		cmd := exec.Command("sh", "-ec", change.Replace(strings.Join(j.script, "\n")))
+		installed, clone := t.TempDir(), filepath.Join(t.TempDir(), "clone")
+		script := change.Replace(strings.Join(j.script, "\n"))
+		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(script, "/tmp/padlock", clone))
 		cmd.Dir = dir
-		installed := t.TempDir()
 		cmd.Env = append(os.Environ(), "PATH="+bin+":"+installed+":"+os.Getenv("PATH"),
-			"PADLOCK_STORE="+url, "BUILT="+command, "GOBIN="+installed)
+			"PADLOCK_STORE="+url, "BUILT="+command, "GOBIN="+installed, "CLONE="+clone, "TREE="+tree)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

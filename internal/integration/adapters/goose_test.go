@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/padlocktest"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/pressly/goose/v3"
@@ -133,6 +134,30 @@ func TestGooseAndTheLocksShareAPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := migrateUp(t.Context(), l, m); err != nil {
+		t.Error(err)
+	}
+}
+
+// The locks are in the database of the migrations, by connections of their own. PostgreSQL takes the
+// parameter that the page adds to the migrations' URL.
+func TestGooseAndLocksInOneDatabase(t *testing.T) {
+	t.Parallel()
+	url := server.Postgres(t, server.PostgresOptions{}).URL()
+	db, err := sql.Open("pgx", url+"&client_connection_check_interval=1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l, err := openLocks(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	m, err := goose.NewProvider(goose.DialectPostgres, db, migrations)
+	if err == nil {
+		err = migrateUp(t.Context(), l, m)
+	}
+	if err != nil {
 		t.Error(err)
 	}
 }

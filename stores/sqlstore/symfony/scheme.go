@@ -14,7 +14,8 @@ var parameters = []string{"layout", "db_table", "db_id_col", "db_token_col", "db
 
 // Scheme returns the storeurl.Scheme for the URLs of an engine. A URL belongs to this store if it
 // has the parameter "layout", or if it is a DSN of PHP's Symfony with "symfony+" in front. Every
-// other URL belongs to package sqlstore.
+// other URL belongs to package sqlstore. In a DSN, charset, persistent and serverVersion are
+// ignored, and others that [FromURL] lacks are driver.ErrInvalid.
 func Scheme(o sqlstore.Opener) storeurl.Scheme {
 	s := o.Scheme()
 	own := s

@@ -195,13 +195,13 @@ func otherProgram() string {
 	return "This program is padlock. padlock-all also has " + listOfOthers + ";\n" + where + "\n"
 }
 
-// installLine returns the command that installs padlock-all in the version of this program.
+// installLine returns the command that installs padlock-all: in the version of this program, or
+// from the source if this program is no release.
 func installLine() string {
-	version := build().Version
-	if !releaseVersion(version) {
-		version = "latest"
+	if version := build().Version; releaseVersion(version) {
+		return "go install github.com/padlock-go/padlock/cmd/padlock/padlock-all@" + version
 	}
-	return "go install github.com/padlock-go/padlock/cmd/padlock/padlock-all@" + version
+	return "git clone https://github.com/padlock-go/padlock && cd padlock && go install ./cmd/padlock/padlock-all"
 }
 
 // releaseVersion reports whether the text is the version of a tag, such as v1.2.0.

@@ -61,8 +61,9 @@ func TestForeignScheme(t *testing.T) {
 func TestInstallLine(t *testing.T) {
 	before := release
 	t.Cleanup(func() { release = before })
-	for version, want := range map[string]string{"v1.2.0": "@v1.2.0", "v1.2.0-3-gabc": "@latest", "": "@latest", "unknown": "@latest"} {
-		if release = version; !strings.HasSuffix(installLine(), "/cmd/padlock/padlock-all"+want) {
+	for version, want := range map[string]string{"v1.2.0": "@v1.2.0", "v1.2.0-3-gabc": "", "": "", "unknown": ""} {
+		release = version
+		if !strings.HasSuffix(installLine(), "/cmd/padlock/padlock-all"+want) || strings.HasPrefix(installLine(), "git clone ") != (want == "") {
 			t.Errorf("%s: %s", version, installLine())
 		}
 	}
