@@ -53,6 +53,16 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
+// Enter is like Begin, with a context that the function limit has bounded in time. The caller must
+// call done at the end.
+func (c *Calls) Enter(ctx context.Context, limit func(context.Context) (context.Context, context.CancelFunc)) (bounded context.Context, done func(), err error) {
+	if err := c.Begin(ctx); err != nil {
+		return nil, nil, err
+	}
+	bounded, cancel := limit(ctx)
+	return bounded, func() { cancel(); c.Work.Done() }, nil
+}
+
 // End makes Begin refuse new calls, and cancels the context Closing, so that running calls can end
 // early. It reports whether this was the first call of End.
 //
@@ -65,6 +75,15 @@ func (c *Calls) End() (isFirst bool) {
 	c.mu.Unlock()
 	c.end()
 	return isFirst
+}
+
+// Go runs f in the background, and Work counts it. After End, Go does nothing.
+func (c *Calls) Go(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.Work.Go(f)
+	}
 }
 
 // AfterClose returns err, wrapped in driver.ErrClosed if End was called. If err is nil, AfterClose

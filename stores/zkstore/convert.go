@@ -186,11 +186,11 @@ func (s *Store) intend(h *hold) error {
 
 // lapse withdraws an intent that was not renewed in time.
 func (s *Store) lapse(name, token string) {
-	if s.beginCall(s.closing) != nil {
+	if s.calls.Begin(s.calls.Closing) != nil {
 		return
 	}
-	defer s.work.Done()
-	h, err := s.holds.enterHeld(s.closing, name, token)
+	defer s.calls.Work.Done()
+	h, err := s.holds.enterHeld(s.calls.Closing, name, token)
 	if err != nil {
 		return
 	}
