@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,11 @@ import (
 
 // Status implements driver.Reporter. It asks every member that the store was given.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return nil, err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 }
 
 func memberFindings(name func(string) string, reply *clientv3.StatusResponse) []driver.Finding {
-	version := driver.Finding{Name: name("version"), Value: orUnknown(reply.Version)}
+	version := driver.Finding{Name: name("version"), Value: cmp.Or(reply.Version, driver.Unknown)}
 	if olderVersion(reply.Version, 3, 6, 5) {
 		version.Advice = "before 3.6.5 a renewal may succeed though the lease has just ended; upgrade the cluster"
 	}
@@ -113,13 +113,6 @@ func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", ttl+time.Second)
 	}
 	return f
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return driver.Unknown
-	}
-	return text
 }
 
 // olderVersion reports whether a version such as "3.6.4" is older than limit, such as 3, 6, 5. It
