@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -82,17 +83,17 @@ func parseURL(u *url.URL) (*target, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	switch {
 	case err != nil:
-		return nil, invalid("the parameters of the URL cannot be read")
+		return nil, storekit.Invalidf("the parameters of the URL cannot be read")
 	case !slices.Contains(schemes, u.Scheme):
-		return nil, invalid("the URL begins with mongodb: or mongodb+srv:, not with %s:", u.Scheme)
+		return nil, storekit.Invalidf("the URL begins with mongodb: or mongodb+srv:, not with %s:", u.Scheme)
 	case u.Opaque != "" || u.Fragment != "" || u.Host == "" || strings.Contains(u.Path+u.RawQuery, "@"):
-		return nil, invalid("the URL has the form %s; in a password, # / ? and @ are written %%23 %%2F %%3F %%40", example)
+		return nil, storekit.Invalidf("the URL has the form %s; in a password, # / ? and @ are written %%23 %%2F %%3F %%40", example)
 	case slices.ContainsFunc(strings.Split(u.Host, ","), func(host string) bool { return host == "" || host[0] == ':' }):
-		return nil, invalid("the URL has an empty host")
+		return nil, storekit.Invalidf("the URL has an empty host")
 	}
 	database := strings.Trim(u.Path, "/")
 	if database == "" || strings.ContainsAny(database, "/\\. \"$\x00") {
-		return nil, invalid("the URL names no database, or one that cannot exist; write %s", example)
+		return nil, storekit.Invalidf("the URL names no database, or one that cannot exist; write %s", example)
 	}
 	t := &target{config: Config{Database: database, Collection: defaultCollection}}
 	if err := t.read(query); err != nil {
@@ -101,13 +102,13 @@ func parseURL(u *url.URL) (*target, error) {
 	_, both := u.User.Password()
 	switch {
 	case both && t.file != "":
-		return nil, invalid("the password is in the URL and in a file; leave one of them out")
+		return nil, storekit.Invalidf("the password is in the URL and in a file; leave one of them out")
 	case u.User.Username() == "" && (both || t.file != ""):
-		return nil, invalid("there is a password without a user; write USER:PASSWORD@ or USER@")
+		return nil, storekit.Invalidf("there is a password without a user; write USER:PASSWORD@ or USER@")
 	case t.file != "":
 		t.config.User = u.User.Username()
 	case u.User.Username() != "" && !both && !hasMechanism(query):
-		return nil, invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+		return nil, storekit.Invalidf("the user has no password; write USER:PASSWORD@ or password-file=FILE")
 	}
 	rest := *u
 	if t.file != "" {
@@ -137,25 +138,25 @@ func (t *target) read(query url.Values) error {
 		value := values[0]
 		switch {
 		case len(values) > 1:
-			return invalid("the parameter %s is given more than once", name)
+			return storekit.Invalidf("the parameter %s is given more than once", name)
 		case value == "":
-			return invalid("the parameter %s needs a value", name)
+			return storekit.Invalidf("the parameter %s needs a value", name)
 		case name == "collection":
 			t.config.Collection = value
 		case name == "layout" && value == "symfony":
 			t.opts = append(t.opts, SymfonyLayout())
 		case name == "layout" && value != "padlock":
-			return invalid("layout: it is padlock or symfony")
+			return storekit.Invalidf("layout: it is padlock or symfony")
 		case name == "lazy" && value == "yes":
 			t.opts = append(t.opts, Lazy())
 		case name == "lazy" && value != "no":
-			return invalid("lazy: it is yes or no")
+			return storekit.Invalidf("lazy: it is yes or no")
 		case name == "password-file":
 			t.file = value
 		case slices.Contains(storeOptions, strings.ToLower(name)):
-			return invalid("%s: the store decides this itself: it writes with majority and journal, reads from the primary, and waits for a silent server for 4.5 s", name)
+			return storekit.Invalidf("%s: the store decides this itself: it writes with majority and journal, reads from the primary, and waits for a silent server for 4.5 s", name)
 		case !slices.Contains(ownParams, name) && !slices.Contains(connectOptions, strings.ToLower(name)):
-			return invalid("there is no parameter %q; there are %s, and MongoDB's options of the connection", name, strings.Join(ownParams, ", "))
+			return storekit.Invalidf("there is no parameter %q; there are %s, and MongoDB's options of the connection", name, strings.Join(ownParams, ", "))
 		}
 	}
 	return nil
