@@ -47,28 +47,26 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	switch {
-	case u.Scheme != "semaphore":
-		return nil, storekit.Invalidf("the scheme of a semaphore store's URL is semaphore, as in semaphore:?hash=xxh128")
 	case u.Host != "":
 		return nil, storekit.Invalidf(noProjects)
-	case u.Opaque != "" || u.Path != "" || u.User != nil || u.Fragment != "":
+	case u.Path != "" || u.User != nil:
 		return nil, storekit.Invalidf("a semaphore store's URL has only the parameter hash, as in semaphore:?hash=xxh128")
 	}
-	query, err := url.ParseQuery(u.RawQuery)
+	r, err := form.Read(u)
 	if err != nil {
-		return nil, storekit.Invalidf("the query of the URL cannot be read")
-	}
-	for name := range query {
-		if name != "hash" {
-			return nil, storekit.Invalidf("unknown parameter %q: there is only hash", name)
-		}
+		return nil, err
 	}
 	for h, text := range hashes {
-		if values := query["hash"]; len(values) == 1 && values[0] == text {
+		if r.Values["hash"] == text {
 			return Open(h, opts...)
 		}
 	}
 	return nil, storekit.Invalidf(whichHash + orNoHash)
+}
+
+var form = storeurl.Form[Option]{
+	Schemes: []string{"semaphore"}, Example: "semaphore:?hash=xxh128",
+	Params: map[string]storeurl.Param[Option]{"hash": storeurl.Keep[Option]},
 }
 
 // fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. The result and the
