@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Status implements driver.Reporter. It asks every member that the store was given.
@@ -65,7 +65,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 
 func memberFindings(name func(string) string, reply *clientv3.StatusResponse) []driver.Finding {
 	version := driver.Finding{Name: name("version"), Value: cmp.Or(reply.Version, driver.Unknown)}
-	if olderVersion(reply.Version, 3, 6, 5) {
+	if storekit.OlderVersion(reply.Version, 3, 6, 5) {
 		version.Advice = "before 3.6.5 a renewal may succeed though the lease has just ended; upgrade the cluster"
 	}
 	size := driver.Finding{Name: name("db-size"), Value: fmt.Sprintf("%d of %d bytes", reply.DbSize, reply.DbSizeQuota)}
@@ -113,19 +113,4 @@ func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", ttl+time.Second)
 	}
 	return f
-}
-
-// olderVersion reports whether a version such as "3.6.4" is older than limit, such as 3, 6, 5. It
-// returns false if it cannot read the version.
-func olderVersion(version string, limit ...int) bool {
-	core, _, _ := strings.Cut(version, "-")
-	var parts []int
-	for part := range strings.SplitSeq(core, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return false
-		}
-		parts = append(parts, n)
-	}
-	return len(parts) > 0 && slices.Compare(parts, limit) < 0
 }

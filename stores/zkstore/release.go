@@ -92,8 +92,8 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	return driver.OutcomeGone, err
 }
 
-// notClaimed ends a reservation that was not claimed in time.
-func (s *Store) notClaimed(name, token string) {
+// later runs f, which a timer has started, as an operation on a hold.
+func (s *Store) later(name, token string, f func(h *hold)) {
 	if s.calls.Begin(s.calls.Closing) != nil {
 		return
 	}
@@ -103,9 +103,7 @@ func (s *Store) notClaimed(name, token string) {
 		return
 	}
 	defer s.holds.leave(h)
-	if h.state == reserved {
-		_, _ = s.letGo(h)
-	}
+	f(h)
 }
 
 // settle deletes the node of an earlier try whose reply was lost, if that node exists.

@@ -123,7 +123,13 @@ func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r 
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
 	name, token := r.Name, r.Token
-	h.timer = time.AfterFunc(s.cfg.reserveFor, func() { s.notClaimed(name, token) })
+	h.timer = time.AfterFunc(s.cfg.reserveFor, func() {
+		s.later(name, token, func(h *hold) {
+			if h.state == reserved { // nobody has claimed it in time
+				_, _ = s.letGo(h)
+			}
+		})
+	})
 	return driver.Grant{Fence: fence, TTL: s.cfg.reserveFor}, nil
 }
 
