@@ -137,7 +137,7 @@ func CheckExtend(name, token string, ttl time.Duration, g *Guarantees) error {
 	return err
 }
 
-// CheckRelease checks the arguments of Release.
+// CheckRelease checks those of Release.
 func CheckRelease(name, token string, keep time.Duration, g *Guarantees) error {
 	return cmp.Or(CheckHold(name, token, g), CheckKeep("cool-down", keep, g))
 }

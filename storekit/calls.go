@@ -18,6 +18,7 @@ const Patience = driver.MaxSilence - 500*time.Millisecond
 // store calls End, ends what its calls wait for, and then calls Work.Wait:
 //
 //	Acquire, Extend, …   Do(ctx, &calls, func() …)     bounded in time, even if ctx is not
+//	a client obeys ctx   Enter(ctx, limit) … done()    bounded by limit
 //	Wait                 Begin(ctx) … Work.Done()      waits for as long as ctx allows
 //	a goroutine          Work.Go(func() …)             ends when Closing is canceled
 type Calls struct {
@@ -49,8 +50,7 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Enter is like Begin, with a context that the function limit has bounded in time. The caller must
-// call done at the end.
+// Enter is like Begin. It returns a context that limit has bounded. The call must end with done.
 func (c *Calls) Enter(ctx context.Context, limit func(context.Context) (context.Context, context.CancelFunc)) (bounded context.Context, done func(), err error) {
 	if err := c.Begin(ctx); err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func (c *Calls) End() (isFirst bool) {
 	return isFirst
 }
 
-// Go runs f in the background, and Work counts it. After End, Go does nothing.
+// Go runs f in the background. After End it does nothing.
 func (c *Calls) Go(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
