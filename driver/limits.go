@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -125,6 +126,20 @@ func CheckHold(name, token string, g *Guarantees) error {
 		return err
 	}
 	return CheckToken(token)
+}
+
+// CheckExtend checks the arguments of Extend.
+func CheckExtend(name, token string, ttl time.Duration, g *Guarantees) error {
+	err := CheckHold(name, token, g)
+	if err == nil && ttl != 0 {
+		err = CheckTTL("TTL", ttl, g)
+	}
+	return err
+}
+
+// CheckRelease checks those of Release.
+func CheckRelease(name, token string, keep time.Duration, g *Guarantees) error {
+	return cmp.Or(CheckHold(name, token, g), CheckKeep("cool-down", keep, g))
 }
 
 // CheckToken checks the length of a token, and refuses tokens that other programs or padlock itself

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -19,6 +18,7 @@ const Patience = driver.MaxSilence - 500*time.Millisecond
 // store calls End, ends what its calls wait for, and then calls Work.Wait:
 //
 //	Acquire, Extend, …   Do(ctx, &calls, func() …)     bounded in time, even if ctx is not
+//	a client obeys ctx   Enter(ctx, limit) … done()    bounded by limit
 //	Wait                 Begin(ctx) … Work.Done()      waits for as long as ctx allows
 //	a goroutine          Work.Go(func() …)             ends when Closing is canceled
 type Calls struct {
@@ -26,15 +26,12 @@ type Calls struct {
 	Closing context.Context // canceled by End
 
 	end    context.CancelFunc
-	jobs   chan func()  // without a buffer; goroutines that have nothing to do receive from it
-	idle   atomic.Int32 // how many goroutines receive from jobs, or are about to
-	mu     sync.Mutex   // guards closed, and additions to Work
+	mu     sync.Mutex // guards closed, and additions to Work
 	closed bool
 }
 
 // Open makes c ready for calls.
 func (c *Calls) Open() {
-	c.jobs = make(chan func())
 	c.Closing, c.end = context.WithCancel(context.Background())
 }
 
@@ -53,6 +50,15 @@ func (c *Calls) Begin(ctx context.Context) error {
 	return nil
 }
 
+// Enter is like Begin. It returns a context that limit has bounded. The call must end with done.
+func (c *Calls) Enter(ctx context.Context, limit func(context.Context) (context.Context, context.CancelFunc)) (bounded context.Context, done func(), err error) {
+	if err := c.Begin(ctx); err != nil {
+		return nil, nil, err
+	}
+	bounded, cancel := limit(ctx)
+	return bounded, func() { cancel(); c.Work.Done() }, nil
+}
+
 // End makes Begin refuse new calls, and cancels the context Closing, so that running calls can end
 // early. It reports whether this was the first call of End.
 //
@@ -65,6 +71,15 @@ func (c *Calls) End() (isFirst bool) {
 	c.mu.Unlock()
 	c.end()
 	return isFirst
+}
+
+// Go runs f in the background. After End it does nothing.
+func (c *Calls) Go(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.Work.Go(f)
+	}
 }
 
 // AfterClose returns err, wrapped in driver.ErrClosed if End was called. If err is nil, AfterClose
@@ -89,11 +104,11 @@ func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 		err   error
 	}
 	done := make(chan result, 1)
-	c.run(func() {
+	go func() {
 		defer c.Work.Done()
 		v, err := op()
 		done <- result{v, err}
-	})
+	}()
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
 	select {
@@ -103,37 +118,6 @@ func Do[T any](ctx context.Context, c *Calls, op func() (T, error)) (T, error) {
 		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
 	case <-timer.C:
 		return zero, fmt.Errorf("%w: the server is silent", driver.ErrUncertain)
-	}
-}
-
-// maxIdle is how many goroutines wait for the next job.
-const maxIdle = 8
-
-// run runs a job in a goroutine. It prefers a goroutine that has run a job before, because the
-// stack of a new one has to grow first.
-func (c *Calls) run(job func()) {
-	select {
-	case c.jobs <- job:
-	default:
-		c.Work.Go(func() { c.runJobs(job) })
-	}
-}
-
-// runJobs runs a job, and then waits for others until End is called. If enough goroutines wait
-// already, it returns.
-func (c *Calls) runJobs(job func()) {
-	for {
-		job()
-		if c.idle.Add(1) > maxIdle {
-			c.idle.Add(-1)
-			return
-		}
-		select {
-		case job = <-c.jobs:
-			c.idle.Add(-1)
-		case <-c.Closing.Done():
-			return
-		}
 	}
 }
 

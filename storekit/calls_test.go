@@ -44,28 +44,6 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// Goroutines run one job after the other, and only a few of them stay without one.
-func TestGoroutinesAreReused(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Calls) {
-		for range 100 {
-			if _, err := Do(t.Context(), c, func() (int, error) { return 0, nil }); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		if n := c.idle.Load(); n != 1 {
-			t.Errorf("after calls one by one, %d goroutines wait for a job, want 1", n)
-		}
-		for range 3 * maxIdle {
-			go Do(t.Context(), c, func() (int, error) { <-time.After(time.Second); return 0, nil })
-		}
-		<-time.After(time.Minute)
-		if n := c.idle.Load(); n != maxIdle {
-			t.Errorf("after many calls at once, %d goroutines wait for a job, want %d", n, maxIdle)
-		}
-	})
-}
-
 func TestEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Calls) {
 		lost := errors.New("the connection is lost")

@@ -14,6 +14,9 @@
 package storekit
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -27,4 +30,19 @@ func HoldOf(h driver.Holder, shared bool, since time.Time) driver.Hold {
 		out.PlannedEnd = since.Add(h.Plan)
 	}
 	return out
+}
+
+// OlderVersion reports whether a version, such as "3.6.4-rc1", is older than limit, such as 3, 6, 5.
+// It returns false if it cannot read the version.
+func OlderVersion(version string, limit ...int) bool {
+	core, _, _ := strings.Cut(version, "-")
+	var parts []int
+	for part := range strings.SplitSeq(core, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return false
+		}
+		parts = append(parts, n)
+	}
+	return slices.Compare(parts, limit) < 0
 }

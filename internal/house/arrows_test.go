@@ -98,7 +98,6 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "storekit/aws"}, // the signature of AWS
 		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest"}}, // front ends that misbehave
 		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                 // the URLs of the stores
-		arrowRow{dir: "internal/calls", code: []string{"storekit"}},                                  // storekit's functions for sqlstore, until sqlstore imports storekit
 		arrowRow{dir: "internal/login"},                                                              // hides users and passwords in errors, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},           // the URLs and connections of redisstore and redissession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
@@ -189,9 +188,9 @@ func storeRows() []arrowRow {
 		case "stores/s3store", "stores/dynamostore":
 			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":
-			code = append(code, "internal/calls", "storekit/decide")
+			code = append(code, "storekit/decide")
 		case "stores/sqlstore/symfony": // another table in the same databases
-			code = append(code, "internal/calls", "stores/sqlstore", "stores/sqlstore/internal/dbms")
+			code = append(code, "stores/sqlstore", "stores/sqlstore/internal/dbms")
 		}
 		rows = append(rows, arrowRow{dir: store, code: code, tests: tests})
 	}

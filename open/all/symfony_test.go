@@ -67,7 +67,7 @@ func TestSymfonyErrors(t *testing.T) {
 		"mysql://h/d?layout=symfony&db_table=x;y":    "cannot be read",
 		"mysql://h/d?layout=symfony&db_table=x-y":    "cannot be the name of a table",
 		"mysql://h/d?layout=symfony&colour=red":      `there is no parameter "colour"`,
-		"mysql://h/d?layout=symfony&schema=x":        "schema does not go with this layout",
+		"mysql://h/d?layout=symfony&schema=x":        `there is no parameter "schema"`,
 		"oci8://h/d":                                 "in Oracle",
 		"in-memory":                                  "no other process sees",
 		"flock://locks":                              "begin at the root",

@@ -76,8 +76,7 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 }
 
 // intend records in the server that h wants to be promoted. If h has the intent already, intend
-// renews it. An intent that is not renewed in time ends after nine tenths of MaxIntent; see the
-// method lapse. Of the readers of this process only one asks the server, because the server would
+// renews it. An intent that is not renewed in time ends after nine tenths of MaxIntent. Of the readers of this process only one asks the server, because the server would
 // grant the intent twice to one session.
 func (s SharedStore[C]) intend(h *hold[C]) error {
 	lapse := driver.MaxIntent * 9 / 10
@@ -102,25 +101,14 @@ func (s SharedStore[C]) intend(h *hold[C]) error {
 		return s.heldBy(h.c, h.lock())
 	}
 	name, token := h.name, h.token
-	h.timer = time.AfterFunc(lapse, func() { s.lapse(name, token) })
+	h.timer = time.AfterFunc(lapse, func() {
+		s.later(name, token, func(h *hold[C]) { // it may have been renewed meanwhile
+			if h.intent && h.c.alive() && !time.Now().Before(h.lapses) {
+				_ = s.withdraw(h)
+			}
+		})
+	})
 	return nil
-}
-
-// lapse withdraws an intent that was not renewed in time. While lapse waits for its turn, the
-// reader may renew it.
-func (s SharedStore[C]) lapse(name, token string) {
-	if s.calls.Begin(s.calls.Closing) != nil {
-		return
-	}
-	defer s.calls.Work.Done()
-	h, err := s.enterHeld(s.calls.Closing, name, token)
-	if err != nil {
-		return
-	}
-	defer s.holds.leave(h)
-	if h.intent && !time.Now().Before(h.lapses) {
-		_ = s.withdraw(h)
-	}
 }
 
 // demote turns an exclusive hold into a shared one.

@@ -112,11 +112,7 @@ func (s *Store[C]) askServer(c *conn[C], h *hold[C], r *driver.Request) (fence u
 // Extend implements driver.Store. It asks the server, to make sure that the session still has the
 // lock.
 func (s *Store[C]) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	err := driver.CheckHold(name, token, &s.cfg.Guarantees)
-	if err == nil && ttl != 0 {
-		err = driver.CheckTTL("TTL", ttl, &s.cfg.Guarantees)
-	}
-	if err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.cfg.Guarantees); err != nil {
 		return driver.Grant{}, err
 	}
 	return storekit.Do(ctx, &s.calls, func() (driver.Grant, error) {

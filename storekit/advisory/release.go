@@ -1,7 +1,6 @@
 package advisory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,8 +11,7 @@ import (
 
 // Release implements driver.Store.
 func (s *Store[C]) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := cmp.Or(driver.CheckHold(name, token, &s.cfg.Guarantees), driver.CheckKeep("cool-down", keep, &s.cfg.Guarantees))
-	if err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.cfg.Guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	return storekit.Do(ctx, &s.calls, func() (driver.Outcome, error) {

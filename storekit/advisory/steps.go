@@ -43,6 +43,20 @@ func (s *Store[C]) enterHeld(ctx context.Context, name, token string) (*hold[C],
 	return h, nil
 }
 
+// later runs f, which a timer has started, as an operation on a hold.
+func (s *Store[C]) later(name, token string, f func(h *hold[C])) {
+	if s.calls.Begin(s.calls.Closing) != nil {
+		return
+	}
+	defer s.calls.Work.Done()
+	h, err := s.holds.enter(s.calls.Closing, name, token)
+	if err != nil {
+		return
+	}
+	defer s.holds.leave(h)
+	f(h)
+}
+
 // heldBy returns the error that names the holders of a lock.
 func (s *Store[C]) heldBy(c *conn[C], l Lock) error {
 	holds, _, _ := s.dialect.Holders(c.s, l) // the error is right without the holders

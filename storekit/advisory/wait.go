@@ -181,22 +181,12 @@ func (s *Store[C]) handedOver(ctx context.Context, entry *poolEntry[C], c *conn[
 	s.pool.handOver(c, l.Key, !r.Shared)
 	s.holds.noteGrant(h, reserved, c, fence, r)
 	name, token := r.Name, r.Token
-	h.timer = time.AfterFunc(reservation, func() { s.notClaimed(name, token) })
+	h.timer = time.AfterFunc(reservation, func() {
+		s.later(name, token, func(h *hold[C]) {
+			if h.state == reserved { // nobody has claimed it in time
+				_, _ = s.letGo(h)
+			}
+		})
+	})
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
-}
-
-// notClaimed ends a reservation that was not claimed in time.
-func (s *Store[C]) notClaimed(name, token string) {
-	if s.calls.Begin(s.calls.Closing) != nil {
-		return
-	}
-	defer s.calls.Work.Done()
-	h, err := s.holds.enter(s.calls.Closing, name, token)
-	if err != nil {
-		return
-	}
-	defer s.holds.leave(h)
-	if h.state == reserved {
-		_, _ = s.letGo(h)
-	}
 }

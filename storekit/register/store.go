@@ -105,11 +105,7 @@ func hashed(r driver.Request) driver.Request {
 
 // Extend moves the end of a lease; see driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	err := driver.CheckHold(name, token, &s.g)
-	if err == nil && ttl != 0 {
-		err = driver.CheckTTL("TTL", ttl, &s.g)
-	}
-	if err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.g); err != nil {
 		return driver.Grant{}, err
 	}
 	c, err := s.begin(ctx, name)
@@ -129,11 +125,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release ends a hold; see driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := driver.CheckHold(name, token, &s.g)
-	if err == nil {
-		err = driver.CheckKeep("cool-down", keep, &s.g)
-	}
-	if err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.g); err != nil {
 		return driver.OutcomeGone, err
 	}
 	c, err := s.begin(ctx, name)

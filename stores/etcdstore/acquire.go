@@ -35,12 +35,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	return s.withLeases(ctx, &r, func(a *attempt) error {
 		if r.Replaces == "" {
 			return a.takeFree(ctx)
@@ -95,7 +94,7 @@ func (a *attempt) dropLease() {
 		return
 	}
 	s, id := a.s, a.lease.id
-	s.work.Go(func() {
+	s.calls.Work.Go(func() {
 		ctx, cancel := s.conn.limits.limit(context.WithoutCancel(s.conn.ctx))
 		defer cancel()
 		s.conn.revoke(ctx, id)

@@ -20,12 +20,11 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	if h := s.holds.find(r.Name, idOf(r.Token)); h != nil {
 		if left := h.endsAt().Sub(s.cfg.clock.Now()); left > r.TTL && left <= driver.MaxTTL {
 			r.TTL = left // the new lease lasts as long as the old one

@@ -94,8 +94,8 @@ func changes(ops []*pb.RequestOp) bool {
 	return slices.ContainsFunc(ops, func(op *pb.RequestOp) bool { return op.GetRequestRange() == nil })
 }
 
-// awaitDeadline waits for the end of ctx if err says that the deadline of ctx has passed. The
-// client may end a request a moment before ctx ends.
+// awaitDeadline waits for the end of ctx if err says that the deadline of ctx has passed. The client,
+// or the server, which knows the deadline, may end a request a moment before ctx ends.
 func awaitDeadline(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); ok && isDeadline(err) && time.Until(deadline) < 50*time.Millisecond {
 		<-ctx.Done()
@@ -118,7 +118,7 @@ func ownError(err error) error {
 
 func isDeadline(err error) bool {
 	code := status.Code(err)
-	return code == codes.DeadlineExceeded || code == codes.Canceled ||
+	return code == codes.DeadlineExceeded || code == codes.Canceled || isRefusal(err, rpctypes.ErrTimeout) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 

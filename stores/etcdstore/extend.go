@@ -14,20 +14,14 @@ import (
 // grant, every call does so. Later, a call does so if a third of the TTL has passed since the last
 // check.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &guarantees); err != nil {
-			return driver.Grant{}, err
-		}
-	}
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	h := s.holds.find(name, idOf(token))
 	if h == nil {
 		var err error

@@ -240,22 +240,13 @@ func (g *group) setLease(l lease, onLease, candidates []*hold) {
 	g.mu.Lock()
 	g.lease = l
 	g.mu.Unlock()
-	for _, h := range candidates {
-		h.mu.Lock()
-		h.gone = true
-		h.mu.Unlock()
-	}
+	has := make(map[*hold]bool, len(onLease))
 	for _, h := range onLease {
-		h.mu.Lock()
-		h.gone = false
-		h.mu.Unlock()
+		has[h] = true
 		h.setLease(&l)
 	}
 	for _, h := range candidates {
-		h.mu.Lock()
-		gone := h.gone
-		h.mu.Unlock()
-		if gone {
+		if !has[h] {
 			h.leaveGroup()
 		}
 	}

@@ -34,7 +34,6 @@ type hold struct {
 	seen     driver.Instant // when the key was last known to exist
 	renewed  driver.Instant // when the last renewal of its lease was sent
 	group    *group
-	gone     bool // used only by group.setLease
 }
 
 // A keyVersion is a key and the revision of its last write. The zero value stands for no key.

@@ -19,12 +19,11 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &guarantees); err != nil {
 		return driver.State{}, err
 	}
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return driver.State{}, err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	st, err := s.conn.readState(ctx, s.cfg.keysOf(name), name)
 	if err != nil {
 		return driver.State{}, err
@@ -53,10 +52,10 @@ const listPage = 1000
 
 // List implements driver.Admin.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	if err := s.beginCall(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	states, err := s.list(ctx, s.cfg.prefix+"l/"+keyNames.Escape(prefix))
 	if err != nil {
 		return nil, err
@@ -183,12 +182,11 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 // edit is like applyChange, for changes that may write a fence. All stored fences have the same
 // lease. edit passes this lease to makeChange, together with the state.
 func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, clientv3.LeaseID) (*change, error)) error {
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	for tries := 0; ; tries++ {
 		keeper, err := s.leases.forFence(ctx)
 		if err != nil {
@@ -208,12 +206,11 @@ func (s *Store) edit(ctx context.Context, name string, makeChange func(*state, c
 
 // StoreID implements driver.Places.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return "", err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	key, id := s.cfg.prefix+"id", rand.Text()
 	reply, err := s.conn.commit(ctx, []*pb.Compare{noKeys(key, "")}, []*pb.RequestOp{putKey(key, id, 0)}, []*pb.RequestOp{getKeys(key, "")})
 	if err != nil {

@@ -13,14 +13,12 @@ const maxCallTime = 4 * time.Second
 // slowAfter is how long a call may last before limits reports that it is slow.
 const slowAfter = time.Second
 
-// limits cancels method calls that take too long. All calls of a store share one timer. With a
-// timer for each call, a pair of Acquire and Release took 10 to 15 µs longer.
+// limits cancels method calls that take too long.
 type limits struct {
-	slow func() // called from time to time while a call is slow
+	slow func() // called when a call is slow
 
 	mu    sync.Mutex
 	calls map[*call]bool
-	armed bool // the timer runs
 }
 
 type call struct {
@@ -37,11 +35,11 @@ func (l *limits) limit(ctx context.Context) (context.Context, context.CancelFunc
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls[c] = true
-	if !l.armed {
-		l.armed = true
-		time.AfterFunc(slowAfter, l.check)
-	}
+	slow := time.AfterFunc(slowAfter, l.slow)
+	late := time.AfterFunc(maxCallTime, func() { cancel(errSilent) })
 	return ctx, func() {
+		slow.Stop()
+		late.Stop()
 		l.mu.Lock()
 		delete(l.calls, c)
 		l.mu.Unlock()
@@ -57,39 +55,6 @@ func (l *limits) cancelSlow() {
 	for c := range l.calls {
 		if time.Since(c.begun) >= slowAfter {
 			c.cancel(errSilent)
-			delete(l.calls, c)
 		}
 	}
-}
-
-// check cancels the calls that have taken too long. The timer calls check, and check starts the
-// timer again as long as calls are running.
-func (l *limits) check() {
-	if l.cancelLate() {
-		l.slow()
-	}
-}
-
-// cancelLate reports whether a call is slow.
-func (l *limits) cancelLate() (anySlow bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next := slowAfter
-	for c := range l.calls {
-		switch age := time.Since(c.begun); {
-		case age >= maxCallTime:
-			c.cancel(errSilent)
-			delete(l.calls, c)
-			anySlow = true
-		case age >= slowAfter:
-			anySlow = true
-			next = min(next, maxCallTime-age)
-		default:
-			next = min(next, slowAfter-age)
-		}
-	}
-	if l.armed = len(l.calls) > 0; l.armed {
-		time.AfterFunc(next, l.check)
-	}
-	return anySlow
 }

@@ -16,9 +16,7 @@ import (
 // ends and the server deletes the places.
 type queueLease struct {
 	leases *leases
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	calls  *storekit.Calls
 	turn   chan struct{} // held while the lease is made, or its barrier is written
 
 	mu      sync.Mutex
@@ -47,27 +45,15 @@ const (
 	deadWaiter = 3 * time.Second
 )
 
-func newQueueLease(l *leases) *queueLease {
-	n := &queueLease{leases: l, turn: make(chan struct{}, 1)}
-	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(l.conn.ctx))
-	return n
-}
-
-// close ends all calls of Wait, and returns when the lease is not renewed any more.
-func (n *queueLease) close() {
-	n.cancel()
-	n.done.Wait()
-}
-
 // enter records that a call of Wait has begun. While at least one call of Wait runs, a goroutine
 // renews the lease. The caller must call the returned function at the end of Wait.
 func (n *queueLease) enter() (leave func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.waits++; n.waits == 1 && n.ctx.Err() == nil {
-		ctx, cancel := context.WithCancel(n.ctx)
+	if n.waits++; n.waits == 1 && n.calls.Closing.Err() == nil {
+		ctx, cancel := context.WithCancel(n.calls.Closing)
 		n.stop = cancel
-		n.done.Go(func() { n.keepRenewing(ctx) })
+		n.calls.Work.Go(func() { n.keepRenewing(ctx) })
 	}
 	return func() {
 		n.mu.Lock()
@@ -199,7 +185,7 @@ func (n *queueLease) barrierKey(t ticket) string { return n.leases.prefix + "b/"
 // have this lease end by themselves.
 func (n *queueLease) renews(t ticket) bool {
 	l := n.lease()
-	return l != nil && l.id == t.lease && n.ctx.Err() == nil
+	return l != nil && l.id == t.lease && n.calls.Closing.Err() == nil
 }
 
 // lease returns the lease of the places, or nil. The lease may have ended.

@@ -12,18 +12,14 @@ import (
 // Release implements driver.Store. If the hold was granted to this store and Release leaves no
 // cool-down, Release usually sends one request.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
-	if err := driver.CheckKeep("cool-down", keep, &guarantees); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return driver.OutcomeGone, err
 	}
-	if err := s.beginCall(ctx); err != nil {
-		return driver.OutcomeGone, err
-	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	return s.release(ctx, name, idOf(token), keep)
 }
 

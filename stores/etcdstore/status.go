@@ -1,10 +1,10 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,16 +13,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Status implements driver.Reporter. It asks every member that the store was given.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.beginCall(ctx); err != nil {
+	ctx, done, err := s.calls.Enter(ctx, s.conn.limits.limit)
+	if err != nil {
 		return nil, err
 	}
-	defer s.work.Done()
-	ctx, cancel := s.conn.limits.limit(ctx)
-	defer cancel()
+	defer done()
 	client, err := s.conn.getClient(ctx)
 	if err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 }
 
 func memberFindings(name func(string) string, reply *clientv3.StatusResponse) []driver.Finding {
-	version := driver.Finding{Name: name("version"), Value: orUnknown(reply.Version)}
-	if olderVersion(reply.Version, 3, 6, 5) {
+	version := driver.Finding{Name: name("version"), Value: cmp.Or(reply.Version, driver.Unknown)}
+	if storekit.OlderVersion(reply.Version, 3, 6, 5) {
 		version.Advice = "before 3.6.5 a renewal may succeed though the lease has just ended; upgrade the cluster"
 	}
 	size := driver.Finding{Name: name("db-size"), Value: fmt.Sprintf("%d of %d bytes", reply.DbSize, reply.DbSizeQuota)}
@@ -113,26 +113,4 @@ func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
 		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", ttl+time.Second)
 	}
 	return f
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return driver.Unknown
-	}
-	return text
-}
-
-// olderVersion reports whether a version such as "3.6.4" is older than limit, such as 3, 6, 5. It
-// returns false if it cannot read the version.
-func olderVersion(version string, limit ...int) bool {
-	core, _, _ := strings.Cut(version, "-")
-	var parts []int
-	for part := range strings.SplitSeq(core, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return false
-		}
-		parts = append(parts, n)
-	}
-	return len(parts) > 0 && slices.Compare(parts, limit) < 0
 }

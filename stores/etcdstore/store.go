@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"slices"
 	"strings"
-	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -22,10 +21,7 @@ type Store struct {
 	holds      *holds
 	groups     *groups
 	queueLease *queueLease
-
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup // calls and clean-ups that use the connection
+	calls      storekit.Calls // and clean-ups that use the connection
 }
 
 var _ interface {
@@ -59,7 +55,8 @@ func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	conn.ctx, conn.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s := &Store{cfg: cfg, id: rand.Text()[:16], conn: conn, leases: newLeases(conn, &cfg), holds: newHolds(cfg.clock)}
 	s.groups = newGroups(s.leases)
-	s.queueLease = newQueueLease(s.leases)
+	s.calls.Open()
+	s.queueLease = &queueLease{leases: s.leases, calls: &s.calls, turn: make(chan struct{}, 1)}
 	if cfg.lazy {
 		return s, nil
 	}
@@ -95,28 +92,9 @@ func (s *Store) Guarantees() driver.Guarantees {
 
 // Close implements driver.Store.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.queueLease.close()
-	s.work.Wait()
+	s.calls.End()
+	s.calls.Work.Wait()
 	s.conn.close()
-	return nil
-}
-
-// beginCall registers a call, so that Close waits for it. The caller must call s.work.Done when the
-// call ends. If the store is closed or ctx has ended, beginCall registers nothing and returns an
-// error.
-func (s *Store) beginCall(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return driver.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.work.Add(1)
 	return nil
 }
 

@@ -46,13 +46,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := r.Validate(&guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.beginCall(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	ends, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.queueLease.ctx, func() { cancel(driver.ErrClosed) })()
+	defer context.AfterFunc(s.calls.Closing, func() { cancel(driver.ErrClosed) })()
 	w := &wait{s: s, r: &r, keys: s.cfg.keysOf(r.Name), id: idOf(r.Token)}
 	var g driver.Grant
 	var err error
@@ -63,7 +63,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		err = w.waitOutside(ends)
 	}
 	if w.sent && g.TTL == 0 {
-		s.work.Go(w.leaveQueue)
+		s.calls.Work.Go(w.leaveQueue)
 	}
 	if err != nil && ends.Err() != nil {
 		err = context.Cause(ends)

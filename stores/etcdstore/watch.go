@@ -27,7 +27,7 @@ func (s *Store) watch(ctx context.Context, most time.Duration, key string, revis
 		storekit.Sleep(ctx, 50*time.Millisecond)
 		return
 	}
-	open, end := context.WithTimeout(s.queueLease.ctx, most+rand.N(most/4))
+	open, end := context.WithTimeout(s.calls.Closing, most+rand.N(most/4))
 	stop := context.AfterFunc(ctx, end)
 	defer func() {
 		// Closing a watch sends a request to the server. Close the watch a little later, so that

@@ -32,10 +32,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // Release implements driver.Store. If a cool-down cannot be written into the file, Release returns
 // driver.ErrUnavailable, and the hold stays.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	f, err := s.beginCall(ctx, name)

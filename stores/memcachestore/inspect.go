@@ -1,6 +1,7 @@
 package memcachestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -84,10 +85,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 }
 
 func finding(name, value string) driver.Finding {
-	if value == "" {
-		value = driver.Unknown
-	}
-	return driver.Finding{Name: name, Value: value}
+	return driver.Finding{Name: name, Value: cmp.Or(value, driver.Unknown)}
 }
 
 func (s *Store) stats(ctx context.Context, request string) (map[string]string, error) {

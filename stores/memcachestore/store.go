@@ -170,13 +170,8 @@ func (i *item) renewedNote(life int) *note {
 
 // Extend implements driver.Store. Its requests never change the hold of another token.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.guarantees); err != nil {
 		return driver.Grant{}, err
-	}
-	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
-			return driver.Grant{}, err
-		}
 	}
 	if err := s.beginCall(ctx); err != nil {
 		return driver.Grant{}, err
@@ -203,10 +198,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store. It removes the value that it has read and no other one.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	if err := s.beginCall(ctx); err != nil {

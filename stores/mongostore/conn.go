@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -14,11 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
-
-// patience is the longest time that a request waits for a silent server.
-const patience = driver.MaxSilence - 500*time.Millisecond
 
 // searchTimeout is how long a request looks for a primary before it fails. A caller that waits for
 // a lock then tries again.
@@ -29,10 +25,7 @@ type conn struct {
 	client *mongo.Client
 	locks  *mongo.Collection
 	hosts  []string
-
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup // calls that use the client
+	calls  storekit.Calls // that use the client
 }
 
 // connect makes the client. It sends no request, except to the name server for mongodb+srv:.
@@ -63,7 +56,9 @@ func connect(c *Config) (*conn, error) {
 	if err != nil {
 		return nil, badURI(uri, err)
 	}
-	return &conn{client: client, locks: client.Database(c.Database).Collection(c.Collection), hosts: o.Hosts}, nil
+	own := &conn{client: client, locks: client.Database(c.Database).Collection(c.Collection), hosts: o.Hosts}
+	own.calls.Open()
+	return own, nil
 }
 
 // withLogin puts a user and a password into a connection string. The client then finds the database
@@ -89,27 +84,19 @@ func withLogin(uri, user, password string) string {
 // begin registers a call, so that close waits for it, and limits how long the call takes. The
 // caller must call end when the call is over.
 func (c *conn) begin(ctx context.Context) (limited context.Context, end func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, nil, driver.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	c.work.Add(1)
-	limited, cancel := context.WithTimeout(ctx, patience)
-	return limited, func() { cancel(); c.work.Done() }, nil
+	return c.calls.Enter(ctx, bounded)
+}
+
+// bounded ends a context that waits too long for a silent server.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, storekit.Patience)
 }
 
 func (c *conn) close() {
-	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
-	c.mu.Unlock()
-	c.work.Wait()
+	first := c.calls.End()
+	c.calls.Work.Wait()
 	if first {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := bounded(context.Background())
 		defer cancel()
 		_ = c.client.Disconnect(ctx) // the connections are closed in any case
 	}
@@ -128,7 +115,7 @@ func (d dialer) DialContext(ctx context.Context, network, addr string) (net.Conn
 // client's error.
 func badURI(uri string, err error) error {
 	if strings.Contains(uri, "@") {
-		return invalid("MongoDB's client refuses the connection string; check the hosts and the options")
+		return storekit.Invalidf("MongoDB's client refuses the connection string; check the hosts and the options")
 	}
-	return invalid("MongoDB's client refuses the connection string: %s", plain(err))
+	return storekit.Invalidf("MongoDB's client refuses the connection string: %s", plain(err))
 }

@@ -14,10 +14,6 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
-}
-
 // Codes of the server's errors.
 var (
 	// doubtful are errors after which the request may have been carried out: the server stopped,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Config says where MongoDB is. URI, Database and Collection are required. Open returns
@@ -30,11 +31,11 @@ type Config struct {
 func (c *Config) check() error {
 	switch {
 	case c.URI == "":
-		return invalid("the URI is empty")
+		return storekit.Invalidf("the URI is empty")
 	case c.Database == "" || strings.ContainsAny(c.Database, "/\\. \"$\x00"):
-		return invalid("the database: name one, as in %s", example)
+		return storekit.Invalidf("the database: name one, as in %s", example)
 	case c.Collection == "" || strings.ContainsAny(c.Collection, "$\x00") || strings.HasPrefix(c.Collection, "system."):
-		return invalid("the collection: it cannot have this name")
+		return storekit.Invalidf("the collection: it cannot have this name")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -31,14 +32,14 @@ func Scheme() storeurl.Scheme {
 func fromSymfony(dsn string) (*url.URL, error) {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Host == "" || u.Opaque != "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") {
-		return nil, invalid("the DSN cannot be read; it is mongodb://HOST/DATABASE?collection=NAME, and in a password, # / ? and @ are written %%23 %%2F %%3F %%40")
+		return nil, storekit.Invalidf("the DSN cannot be read; it is mongodb://HOST/DATABASE?collection=NAME, and in a password, # / ? and @ are written %%23 %%2F %%3F %%40")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	switch {
 	case err != nil:
-		return nil, invalid("the parameters of the DSN cannot be read")
+		return nil, storekit.Invalidf("the parameters of the DSN cannot be read")
 	case strings.Trim(u.Path, "/") == "" || query.Get("collection") == "":
-		return nil, invalid("the DSN names the database and the collection: mongodb://HOST/DATABASE?collection=NAME")
+		return nil, storekit.Invalidf("the DSN names the database and the collection: mongodb://HOST/DATABASE?collection=NAME")
 	}
 	for name := range query {
 		if slices.Contains(storeOptions, strings.ToLower(name)) {

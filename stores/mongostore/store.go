@@ -195,13 +195,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // Extend implements driver.Store with one request.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.guarantees); err != nil {
 		return driver.Grant{}, err
-	}
-	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
-			return driver.Grant{}, err
-		}
 	}
 	if s.symfony != nil {
 		return s.symfony.extend(ctx, name, token, ttl)
@@ -221,10 +216,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store with one request.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := driver.CheckKeep("keep", keep, &s.guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	if s.symfony != nil {

@@ -1,6 +1,7 @@
 package mongostore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -34,8 +36,8 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.file != "" {
-		if t.config.Password, err = storeurl.ReadPassword("password-file", t.file); err != nil {
+	if t.password != nil {
+		if t.config.Password, err = t.password(); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 		}
 	}
@@ -50,8 +52,13 @@ const (
 
 var schemes = []string{"mongodb", "mongodb+srv"}
 
-// ownParams has the names of padlock's parameters. MongoDB's client does not get them.
-var ownParams = []string{"collection", "layout", "lazy", "password-file"}
+// params are padlock's own parameters. MongoDB's client does not get them.
+var params = map[string]storeurl.Param[Option]{
+	"collection":    storeurl.Keep[Option],
+	"layout":        storeurl.Symfony("padlock", SymfonyLayout()),
+	"lazy":          storeurl.IfYes(Lazy()),
+	"password-file": storeurl.PasswordFile[Option],
+}
 
 // connectOptions has the options of MongoDB's connection string that a URL may have, in lower case.
 // It does not have the options that decide when a read or a write counts as done, because the store
@@ -72,91 +79,49 @@ var storeOptions = []string{
 
 // A target is a URL that parseURL has read.
 type target struct {
-	config Config
-	opts   []Option
-	file   string // with the password
+	config   Config
+	opts     []Option
+	password func() (string, error) // reads the password file; nil without one
 }
 
 // parseURL reads a URL. It contacts no server.
 func parseURL(u *url.URL) (*target, error) {
-	query, err := url.ParseQuery(u.RawQuery)
-	switch {
-	case err != nil:
-		return nil, invalid("the parameters of the URL cannot be read")
-	case !slices.Contains(schemes, u.Scheme):
-		return nil, invalid("the URL begins with mongodb: or mongodb+srv:, not with %s:", u.Scheme)
-	case u.Opaque != "" || u.Fragment != "" || u.Host == "" || strings.Contains(u.Path+u.RawQuery, "@"):
-		return nil, invalid("the URL has the form %s; in a password, # / ? and @ are written %%23 %%2F %%3F %%40", example)
-	case slices.ContainsFunc(strings.Split(u.Host, ","), func(host string) bool { return host == "" || host[0] == ':' }):
-		return nil, invalid("the URL has an empty host")
+	if strings.Contains(u.Path+u.RawQuery, "@") { // a part of a password
+		return nil, storekit.Invalidf("the URL has the form %s; in a password, # / ? and @ are written %%23 %%2F %%3F %%40", example)
+	}
+	form := storeurl.Form[Option]{Schemes: schemes, Example: example, Params: params, Hosts: true}
+	mechanism := false // some mechanisms need no password
+	for name, values := range u.Query() {
+		switch known := strings.ToLower(name); {
+		case slices.Contains(storeOptions, known):
+			return nil, storekit.Invalidf("%s: the store decides this itself: it writes with majority and journal, reads from the primary, and waits for a silent server for 4.5 s", name)
+		case slices.Contains(connectOptions, known) && values[0] != "":
+			form.Others = append(form.Others, name)
+			mechanism = mechanism || known == "authmechanism"
+		}
+	}
+	r, err := form.Read(u)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(strings.Split(u.Host, ","), func(host string) bool { return host == "" || host[0] == ':' }) {
+		return nil, storekit.Invalidf("the URL has an empty host")
 	}
 	database := strings.Trim(u.Path, "/")
 	if database == "" || strings.ContainsAny(database, "/\\. \"$\x00") {
-		return nil, invalid("the URL names no database, or one that cannot exist; write %s", example)
+		return nil, storekit.Invalidf("the URL names no database, or one that cannot exist; write %s", example)
 	}
-	t := &target{config: Config{Database: database, Collection: defaultCollection}}
-	if err := t.read(query); err != nil {
+	user, password, err := r.Login()
+	if err != nil {
 		return nil, err
 	}
-	_, both := u.User.Password()
+	t := &target{config: Config{Database: database, Collection: cmp.Or(r.Values["collection"], defaultCollection)}, opts: r.Opts, password: r.Password}
 	switch {
-	case both && t.file != "":
-		return nil, invalid("the password is in the URL and in a file; leave one of them out")
-	case u.User.Username() == "" && (both || t.file != ""):
-		return nil, invalid("there is a password without a user; write USER:PASSWORD@ or USER@")
-	case t.file != "":
-		t.config.User = u.User.Username()
-	case u.User.Username() != "" && !both && !hasMechanism(query):
-		return nil, invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+	case r.Password != nil:
+		t.config.User, r.URL.User = user, nil
+	case user != "" && password == "" && !mechanism:
+		return nil, storekit.Invalidf("the user has no password; write USER:PASSWORD@ or password-file=FILE")
 	}
-	rest := *u
-	if t.file != "" {
-		rest.User = nil
-	}
-	for _, name := range ownParams {
-		query.Del(name)
-	}
-	rest.RawQuery = query.Encode()
-	t.config.URI = rest.String()
+	t.config.URI = r.URL.String()
 	return t, nil
-}
-
-// hasMechanism reports whether the URL names an authentication mechanism. Some mechanisms need no
-// password.
-func hasMechanism(query url.Values) bool {
-	for name := range query {
-		if strings.EqualFold(name, "authMechanism") {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *target) read(query url.Values) error {
-	for name, values := range query {
-		value := values[0]
-		switch {
-		case len(values) > 1:
-			return invalid("the parameter %s is given more than once", name)
-		case value == "":
-			return invalid("the parameter %s needs a value", name)
-		case name == "collection":
-			t.config.Collection = value
-		case name == "layout" && value == "symfony":
-			t.opts = append(t.opts, SymfonyLayout())
-		case name == "layout" && value != "padlock":
-			return invalid("layout: it is padlock or symfony")
-		case name == "lazy" && value == "yes":
-			t.opts = append(t.opts, Lazy())
-		case name == "lazy" && value != "no":
-			return invalid("lazy: it is yes or no")
-		case name == "password-file":
-			t.file = value
-		case slices.Contains(storeOptions, strings.ToLower(name)):
-			return invalid("%s: the store decides this itself: it writes with majority and journal, reads from the primary, and waits for a silent server for 4.5 s", name)
-		case !slices.Contains(ownParams, name) && !slices.Contains(connectOptions, strings.ToLower(name)):
-			return invalid("there is no parameter %q; there are %s, and MongoDB's options of the connection", name, strings.Join(ownParams, ", "))
-		}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -86,21 +85,12 @@ func (d *dialer) SetUp(c *conn) error {
 // second lock, the server releases the first one without an error. The next few versions lack the
 // setting that limits the time of a statement.
 func checkVersion(version string) (mariaDB bool, err error) {
-	least := [3]int{5, 7, 8}
-	text := version
+	least := []int{5, 7, 8}
 	if mariaDB = strings.Contains(version, "MariaDB"); mariaDB {
-		least = [3]int{10, 1, 2}
-		text = strings.TrimPrefix(text, "5.5.5-") // a prefix that replication needs
+		least = []int{10, 1, 2}
 	}
-	text, _, _ = strings.Cut(text, "-")
-	for i, part := range strings.SplitN(text, ".", 3) {
-		n, err := strconv.Atoi(part)
-		switch {
-		case err != nil || n > least[i]:
-			return mariaDB, nil
-		case n < least[i]:
-			return mariaDB, storekit.Invalidf("the server is version %s; named locks need MySQL 5.7.8 or MariaDB 10.1.2: use a lease table (package sqlstore, mysql://)", version)
-		}
+	if storekit.OlderVersion(strings.TrimPrefix(version, "5.5.5-"), least...) { // MariaDB has this prefix for replication
+		return mariaDB, storekit.Invalidf("the server is version %s; named locks need MySQL 5.7.8 or MariaDB 10.1.2: use a lease table (package sqlstore, mysql://)", version)
 	}
 	return mariaDB, nil
 }

@@ -17,13 +17,8 @@ import (
 // A member that lost all its data in a restart denies the hold, too. If a quorum of other members
 // confirms the hold in the same round, that member gets the hold back.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.guarantees); err != nil {
 		return driver.Grant{}, err
-	}
-	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
-			return driver.Grant{}, err
-		}
 	}
 	h, err := s.beginCall(ctx, name, token, 1)
 	if err != nil {

@@ -11,10 +11,7 @@ import (
 // that no quorum can have the hold. Members that have not answered by then are asked again in the
 // background until they answer or the lease is over.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	h, err := s.beginCall(ctx, name, token, 2)

@@ -26,13 +26,8 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	}
 	for i := range holds {
 		h := &holds[i]
-		if err := driver.CheckHold(h.Name, h.Token, &s.guarantees); err != nil {
+		if err := driver.CheckExtend(h.Name, h.Token, h.TTL, &s.guarantees); err != nil {
 			return nil, err
-		}
-		if h.TTL != 0 {
-			if err := driver.CheckTTL("TTL", h.TTL, &s.guarantees); err != nil {
-				return nil, err
-			}
 		}
 	}
 	c, err := s.ready(ctx, false)

@@ -78,13 +78,8 @@ func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request)
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.guarantees); err != nil {
 		return driver.Grant{}, err
-	}
-	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &s.guarantees); err != nil {
-			return driver.Grant{}, err
-		}
 	}
 	c, err := s.ready(ctx, false)
 	if err != nil {
@@ -100,10 +95,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &s.guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := driver.CheckKeep("cool-down", keep, &s.guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	c, err := s.ready(ctx, false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // The sum of these two times is less than driver.MaxSilence.
@@ -59,9 +60,9 @@ func (s *Store) keyOf(name string) (int32, error) {
 	key := s.config.key(name)
 	switch {
 	case key == 0 && s.hash == NoHash:
-		return 0, invalid("the name %q is not a whole number of 32 bits such as 1 (0 is the key of no semaphore), and hash=none takes the number for the key", name)
+		return 0, storekit.Invalidf("the name %q is not a whole number of 32 bits such as 1 (0 is the key of no semaphore), and hash=none takes the number for the key", name)
 	case key == 0:
-		return 0, invalid("name: the %v of %q begins with four zero bytes, which are the key of no semaphore; rename the lock", s.hash, name)
+		return 0, storekit.Invalidf("name: the %v of %q begins with four zero bytes, which are the key of no semaphore; rename the lock", s.hash, name)
 	}
 	return key, nil
 }
@@ -142,11 +143,7 @@ func (s *Store) occupant(set int) (h driver.Hold, name string) {
 	if mine == nil { // another store of this process has the lock
 		return driver.Hold{Holder: driver.Holder{PID: pid}}, ""
 	}
-	h = driver.Hold{Holder: mine.holder, Since: mine.since}
-	if plan := mine.holder.Plan; plan > 0 {
-		h.PlannedEnd = mine.since.Add(plan)
-	}
-	return h, mine.name
+	return storekit.HoldOf(mine.holder, false, mine.since), mine.name
 }
 
 // countWaiters returns how many waiters, of all programs, wait in the kernel. It returns -1 if the

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // Hash chooses how the key of a semaphore is made from the name of a lock. Programs that use
@@ -73,7 +71,3 @@ const DefaultMaxThreads = 256
 // ms. The number is 0 or more; a negative n counts as 0, and there is no error. With 0, all calls
 // check every 25 ms.
 func MaxThreads(n int) Option { return func(c *config) { c.threads = max(n, 0) } }
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
-}

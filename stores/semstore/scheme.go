@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -46,28 +47,26 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	switch {
-	case u.Scheme != "semaphore":
-		return nil, invalid("the scheme of a semaphore store's URL is semaphore, as in semaphore:?hash=xxh128")
 	case u.Host != "":
-		return nil, invalid(noProjects)
-	case u.Opaque != "" || u.Path != "" || u.User != nil || u.Fragment != "":
-		return nil, invalid("a semaphore store's URL has only the parameter hash, as in semaphore:?hash=xxh128")
+		return nil, storekit.Invalidf(noProjects)
+	case u.Path != "" || u.User != nil:
+		return nil, storekit.Invalidf("a semaphore store's URL has only the parameter hash, as in semaphore:?hash=xxh128")
 	}
-	query, err := url.ParseQuery(u.RawQuery)
+	r, err := form.Read(u)
 	if err != nil {
-		return nil, invalid("the query of the URL cannot be read")
-	}
-	for name := range query {
-		if name != "hash" {
-			return nil, invalid("unknown parameter %q: there is only hash", name)
-		}
+		return nil, err
 	}
 	for h, text := range hashes {
-		if values := query["hash"]; len(values) == 1 && values[0] == text {
+		if r.Values["hash"] == text {
 			return Open(h, opts...)
 		}
 	}
-	return nil, invalid(whichHash + orNoHash)
+	return nil, storekit.Invalidf(whichHash + orNoHash)
+}
+
+var form = storeurl.Form[Option]{
+	Schemes: []string{"semaphore"}, Example: "semaphore:?hash=xxh128",
+	Params: map[string]storeurl.Param[Option]{"hash": storeurl.Keep[Option]},
 }
 
 // fromSymfony reads a DSN of PHP with the hash appended: semaphore:?hash=md5. The result and the
@@ -80,9 +79,9 @@ func fromSymfony(dsn string) (*url.URL, error) {
 		}
 	}
 	if strings.HasPrefix(rest, "://") {
-		return nil, invalid(noProjects)
+		return nil, storekit.Invalidf(noProjects)
 	}
-	return nil, invalid(strings.Replace(whichHash, "in semaphore:", "in symfony+semaphore:", 1))
+	return nil, storekit.Invalidf(strings.Replace(whichHash, "in semaphore:", "in symfony+semaphore:", 1))
 }
 
 // urlForDSN returns text for a message. If the argument is the DSN of PHP's Symfony, the text lists

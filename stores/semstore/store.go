@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in the semaphores of this machine or, in a container, of its IPC namespace. It
@@ -17,15 +20,13 @@ import (
 type Store struct {
 	hash    Hash
 	config  config
-	done    chan struct{}  // closed by Close
-	threads chan struct{}  // one element for each wait in the kernel
-	calls   sync.WaitGroup // calls that Close waits for
+	threads chan struct{} // one element for each wait in the kernel
+	calls   storekit.Calls
 
-	mu     sync.Mutex
-	closed bool
-	inUse  map[id]chan struct{} // closed when the call for the hold ends
-	holds  map[id]*hold
-	bySet  map[int]*hold
+	mu    sync.Mutex
+	inUse map[id]chan struct{} // closed when the call for the hold ends
+	holds map[id]*hold
+	bySet map[int]*hold
 }
 
 // id identifies a hold.
@@ -57,7 +58,7 @@ var _ interface {
 // other than 64-bit Linux.
 func Open(hash Hash, opts ...Option) (*Store, error) {
 	if _, ok := hashes[hash]; !ok {
-		return nil, invalid("%v: the hash is semstore.MD5, semstore.XXH128 or semstore.NoHash", hash)
+		return nil, storekit.Invalidf("%v: the hash is semstore.MD5, semstore.XXH128 or semstore.NoHash", hash)
 	}
 	if !supported {
 		return nil, fmt.Errorf("semaphores are kept on Linux only: %w", errors.ErrUnsupported)
@@ -68,10 +69,12 @@ func Open(hash Hash, opts ...Option) (*Store, error) {
 			o(&c)
 		}
 	}
-	return &Store{
-		hash: hash, config: c, done: make(chan struct{}), threads: make(chan struct{}, c.threads),
+	s := &Store{
+		hash: hash, config: c, threads: make(chan struct{}, c.threads),
 		inUse: map[id]chan struct{}{}, holds: map[id]*hold{}, bySet: map[int]*hold{},
-	}, nil
+	}
+	s.calls.Open()
+	return s, nil
 }
 
 // Guarantees implements driver.Store; docs/stores/semaphore.md explains the promises.
@@ -109,50 +112,47 @@ func (s *Store) SamePlace(other driver.Store) bool {
 // call uses, or the zero id. If another call uses the same hold, beginCall waits until that call
 // has ended.
 func (s *Store) beginCall(ctx context.Context, holdID id) (end func(), err error) {
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return nil, driver.ErrClosed
-		}
-		other := s.inUse[holdID]
-		if other == nil || holdID == (id{}) {
-			break
-		}
-		s.mu.Unlock()
+	if err := s.calls.Begin(ctx); err != nil {
+		return nil, err
+	}
+	if holdID == (id{}) {
+		return s.calls.Work.Done, nil
+	}
+	used := make(chan struct{})
+	for other := s.use(holdID, used); other != nil; other = s.use(holdID, used) {
 		select {
 		case <-other:
 		case <-ctx.Done():
+			s.calls.Work.Done()
+			return nil, ctx.Err()
 		}
 	}
-	defer s.mu.Unlock()
-	s.calls.Add(1)
-	if holdID == (id{}) {
-		return s.calls.Done, nil
-	}
-	used := make(chan struct{})
-	s.inUse[holdID] = used
 	return func() {
 		s.mu.Lock()
 		delete(s.inUse, holdID)
 		s.mu.Unlock()
 		close(used)
-		s.calls.Done()
+		s.calls.Work.Done()
 	}, nil
+}
+
+// use returns nil if no other call uses the hold. Otherwise it returns the channel of that call.
+func (s *Store) use(of id, used chan struct{}) (other chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other = s.inUse[of]; other == nil {
+		s.inUse[of] = used
+	}
+	return other
 }
 
 // endedEarly returns an error if a call must end early, because ctx has ended or the store was
 // closed. Otherwise it returns nil.
 func (s *Store) endedEarly(ctx context.Context) error {
-	select {
-	case <-s.done:
+	if s.calls.Closing.Err() != nil {
 		return driver.ErrClosed
-	default:
-		return ctx.Err()
 	}
+	return ctx.Err()
 }
 
 func (s *Store) find(of id) *hold {
@@ -211,13 +211,8 @@ func (s *Store) freeLock(h *hold) (driver.Outcome, error) {
 // Extend implements driver.Store. Since holds have no leases, it only checks that the hold still
 // exists.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &guarantees); err != nil {
 		return driver.Grant{}, err
-	}
-	if ttl != 0 {
-		if err := driver.CheckTTL("TTL", ttl, &guarantees); err != nil {
-			return driver.Grant{}, err
-		}
 	}
 	end, err := s.beginCall(ctx, id{name, token})
 	if err != nil {
@@ -234,10 +229,7 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // has to open a new one. With NoHash the semaphore stays. For a hold that was lost, Release returns
 // OutcomeGone.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	if err := driver.CheckHold(name, token, &guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := driver.CheckKeep("keep", keep, &guarantees); err != nil {
+	if err := driver.CheckRelease(name, token, keep, &guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
 	end, err := s.beginCall(ctx, id{name, token})
@@ -255,20 +247,12 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 // Close frees every hold of this store. Calls of Wait return driver.ErrClosed. A second Close does
 // nothing.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if !s.calls.End() {
 		return nil
 	}
-	s.closed = true
-	close(s.done)
-	s.mu.Unlock()
-	s.calls.Wait()
+	s.calls.Work.Wait()
 	s.mu.Lock()
-	var left []*hold
-	for _, h := range s.holds {
-		left = append(left, h)
-	}
+	left := slices.Collect(maps.Values(s.holds))
 	s.mu.Unlock()
 	var failed error
 	for _, h := range left {

@@ -65,25 +65,25 @@ func (s *Store) reserve(h *hold) {
 	defer s.mu.Unlock()
 	s.holds[h.id], s.bySet[h.set] = h, h
 	h.reserved = time.AfterFunc(driver.MaxReservation, func() {
+		if s.calls.Begin(context.Background()) != nil {
+			return // Close releases it
+		}
+		defer s.calls.Work.Done()
 		if s.unreserve(h) {
 			_, _ = s.freeLock(h)
-			s.calls.Done()
 		}
 	})
 }
 
-// unreserve drops a reservation, unless the reservation was claimed or Close releases it. If
-// unreserve returns true, the caller must release the lock and then call s.calls.Done, because
-// Close waits for s.calls.
+// unreserve drops a reservation. It returns false if the reservation was claimed or released.
 func (s *Store) unreserve(h *hold) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.holds[h.id] != h || h.reserved == nil {
+	if s.holds[h.id] != h || h.reserved == nil {
 		return false
 	}
 	delete(s.holds, h.id)
 	delete(s.bySet, h.set)
-	s.calls.Add(1)
 	return true
 }
 
@@ -137,7 +137,7 @@ func (s *Store) interrupt(ctx context.Context, thread int) (stop func()) {
 		defer close(ended)
 		select {
 		case <-ctx.Done():
-		case <-s.done:
+		case <-s.calls.Closing.Done():
 		case <-awake:
 			return
 		}
@@ -177,7 +177,7 @@ func (s *Store) watch(ctx context.Context, key int32) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.done:
+		case <-s.calls.Closing.Done():
 			return driver.ErrClosed
 		case <-each.C:
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 var _ interface {
@@ -27,7 +28,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -51,7 +52,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if err := checkNext(token, &next); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}
@@ -114,7 +115,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 	if err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckFence(fence)); err != nil {
 		return err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return 0, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return 0, err
 	}
@@ -153,7 +154,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return driver.State{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -170,12 +171,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err == nil && len(out.Holds) == 0 && known {
 		out.Holds = s.keptHold(ctx, name)
 	}
-	return out, failure(ctx, err, false)
+	return out, dbms.Failure(ctx, err, false)
 }
 
 // List implements driver.Admin.
 func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, err error) {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return nil, err
 	}
@@ -185,13 +186,7 @@ func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, er
 		out, err = s.list(ctx, from, to)
 		return err
 	})
-	if err != nil {
-		return nil, failure(ctx, err, false)
-	}
-	if kept, err := s.keptNames(ctx, from, to); err == nil {
-		out = addKept(out, kept)
-	}
-	return out, nil
+	return out, dbms.Failure(ctx, err, false)
 }
 
 // list reads the rows of the names from one to another, without the name "to".
@@ -222,7 +217,7 @@ const maxReads = 20
 func (s *Store) reread(ctx context.Context, f func() error) error {
 	for try := 1; ; try++ {
 		err := f()
-		if err == nil || judge(err) != again || try == maxReads || !s.retryPause(ctx, try) {
+		if err == nil || dbms.Judge(err) != dbms.Again || try == maxReads || !dbms.Pause(ctx, try) {
 			return err
 		}
 	}
@@ -230,7 +225,7 @@ func (s *Store) reread(ctx context.Context, f func() error) error {
 
 // StoreID implements driver.Places. The id is kept in the table of padlock's own settings.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return "", err
 	}
@@ -255,14 +250,14 @@ func (s *Store) Prune(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	_, done, err := s.begin(ctx)
+	_, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return 0, err
 	}
 	defer done()
 	n, err := s.sweep(ctx, 0)
-	if problem := s.pruneRecords(ctx); err == nil && judge(problem) != noTable {
+	if problem := s.pruneRecords(ctx); err == nil && dbms.Judge(problem) != dbms.NoTable {
 		err = problem
 	}
-	return n, failure(ctx, err, false)
+	return n, dbms.Failure(ctx, err, false)
 }

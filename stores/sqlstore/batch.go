@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 const (
@@ -30,15 +31,11 @@ const (
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
-		err := driver.CheckHold(h.Name, h.Token, &s.promises)
-		if err == nil && h.TTL != 0 {
-			err = driver.CheckTTL("TTL", h.TTL, &s.promises)
-		}
-		if err != nil {
+		if err := driver.CheckExtend(h.Name, h.Token, h.TTL, &s.promises); err != nil {
 			return nil, err
 		}
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +64,17 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, in
 		some[i] = holds[at]
 	}
 	left, err := s.rows.prolongMany(ctx, some)
-	for try := 0; judge(err) == again && try < 3 && s.retryPause(ctx, try); try++ {
+	for try := 0; dbms.Judge(err) == dbms.Again && try < 3 && dbms.Pause(ctx, try); try++ {
 		left, err = s.rows.prolongMany(ctx, some)
 	}
-	if err != nil && judge(err) != unknown {
+	if err != nil && dbms.Judge(err) != dbms.Unknown {
 		return indexes // nothing was changed
 	}
 	for _, at := range indexes {
 		ttl, ok := left[keyOf(&holds[at])]
 		switch {
 		case err != nil:
-			out[at].Err = failure(ctx, err, true)
+			out[at].Err = dbms.Failure(ctx, err, true)
 		case ok:
 			out[at].Grant = driver.Grant{TTL: ttl}
 		default:
@@ -103,14 +100,6 @@ func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, index
 	all.Wait()
 }
 
-// batchStatements are the statements that extend the exclusive holds in a list. Such a statement
-// skips the rows that somebody else has locked at that moment. So it waits for nobody, and two such
-// statements cannot block each other.
-type batchStatements struct {
-	extend string // SQLite: the part before the list
-	check  string // MySQL only: reads the leases of the holds in the list
-}
-
 // A jsonHold is the entry of one hold in a list in JSON. The statement that extends many holds gets
 // this list as its only parameter.
 type jsonHold struct {
@@ -119,30 +108,31 @@ type jsonHold struct {
 	TTL   int64  `json:"d"` // in microseconds
 }
 
-func newBatchStatements(d *dialect, t tables) (st batchStatements) {
+// newBatchStatement returns the statement that extends the exclusive holds in a list; for SQLite, the
+// part behind the list. The statement skips the rows that somebody else has locked at that moment.
+// So it waits for nobody, and two such statements cannot block each other.
+func newBatchStatement(d *dialect, t tables) string {
 	live := "reserved = 0 AND until > " + d.now
 	switch d {
 	case dialects[PostgreSQL]:
 		// Like the other statements, this one reads the clock after it has locked the row.
-		st.extend = d.bind("WITH h AS MATERIALIZED (SELECT decode(n, 'hex') AS n, decode(t, 'hex') AS t, d FROM jsonb_to_recordset(?::jsonb) AS x(n text, t text, d bigint)), " +
+		return d.bind("WITH h AS MATERIALIZED (SELECT decode(n, 'hex') AS n, decode(t, 'hex') AS t, d FROM jsonb_to_recordset(?::jsonb) AS x(n text, t text, d bigint)), " +
 			"g AS MATERIALIZED (SELECT name FROM " + t.locks + " WHERE name IN (SELECT n FROM h) ORDER BY name FOR NO KEY UPDATE SKIP LOCKED) " +
 			"UPDATE " + t.locks + " AS l SET version = version + 1, until = " + d.max("until", d.now+" + d") +
 			" FROM g, h WHERE l.name = g.name AND n = g.name AND token = t AND " + live + " RETURNING l.name, token")
 	case dialects[MySQL]:
 		list := "JSON_TABLE(?, '$[*]' COLUMNS (n varchar(2048) PATH '$.n', t varchar(512) PATH '$.t', d bigint PATH '$.d')) AS h STRAIGHT_JOIN " +
 			t.locks + " AS l ON l.name = UNHEX(h.n) WHERE l.token = UNHEX(h.t) AND l." + strings.Replace(live, " until", " l.until", 1)
-		st.extend = "UPDATE (SELECT l.name AS n, h.d AS d FROM " + list + " FOR UPDATE SKIP LOCKED) AS g STRAIGHT_JOIN " + t.locks + " AS l ON l.name = g.n" +
+		return "UPDATE (SELECT l.name AS n, h.d AS d FROM " + list + " FOR UPDATE SKIP LOCKED) AS g STRAIGHT_JOIN " + t.locks + " AS l ON l.name = g.n" +
 			" SET l.version = l.version + 1, l.until = " + d.max("l.until", d.now+" + g.d")
-		st.check = "SELECT l.name, l.token, l.until - " + d.now + " FROM " + list
-	case dialects[SQLite]:
-		st.extend = "UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + d") +
-			" FROM h WHERE name = n AND token = t AND " + live + " RETURNING name, token"
 	}
-	return st
+	return "UPDATE " + t.locks + " SET version = version + 1, until = " + d.max("until", d.now+" + d") +
+		" FROM h WHERE name = n AND token = t AND " + live + " RETURNING name, token"
 }
 
 // prolongMany extends live exclusive holds. For each lease that it has extended, it returns how
-// long the lease still lasts.
+// long the lease still lasts. MySQL tells only how many rows the statement has changed. If it was
+// not all of them, no lease counts as extended.
 func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left leases, err error) {
 	if t.dialect == dialects[SQLite] {
 		text, args := t.listOfRows(holds)
@@ -157,14 +147,14 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 		return nil, err
 	}
 	if t.dialect == dialects[PostgreSQL] {
-		return t.runExtend(ctx, holds, t.sql.batch.extend, string(text))
+		return t.runExtend(ctx, holds, t.sql.batch, string(text))
 	}
-	res, err := t.exec(ctx, t.sql.batch.extend, string(text))
+	res, err := t.exec(ctx, t.sql.batch, string(text))
 	if err != nil {
 		return nil, err
 	}
 	if n, err := res.RowsAffected(); err != nil || n != int64(len(holds)) {
-		return t.checkMany(ctx, holds, string(text)), nil
+		return nil, nil
 	}
 	return allOf(holds), nil
 }
@@ -213,32 +203,6 @@ func (t *table) runExtend(ctx context.Context, holds []driver.Extension, text st
 	return left, rows.Err()
 }
 
-// checkMany finds out which leases were extended. It is for MySQL, where an UPDATE tells only how
-// many rows it has changed. A lease that now lasts for nearly its whole TTL was extended. A lease
-// that cannot be read counts as not extended.
-func (t *table) checkMany(ctx context.Context, holds []driver.Extension, list string) (left leases) {
-	rows, err := t.query(ctx, t.sql.batch.check, list)
-	if err != nil {
-		return nil
-	}
-	defer rows.Close()
-	all := allOf(holds)
-	left = make(leases, len(holds))
-	for rows.Next() {
-		var name, token []byte
-		var rest int64
-		if err := rows.Scan(&name, &token, &rest); err != nil {
-			break
-		}
-		key := holdKey{string(name), string(token)}
-		ttl := all[key]
-		if lasts := min(ttl, time.Duration(rest)*time.Microsecond); lasts >= ttl-ttl/20 {
-			left[key] = lasts
-		}
-	}
-	return left
-}
-
 // listOfRows makes the statement for SQLite. The text of the statement contains one row for each
 // hold. To keep the number of different texts small, listOfRows adds empty rows until the number of
 // rows is a power of two. An empty row matches no hold.
@@ -253,5 +217,5 @@ func (t *table) listOfRows(holds []driver.Extension) (text string, args []any) {
 	for range n - len(holds) {
 		args = append(args, []byte{}, []byte{}, 0)
 	}
-	return "WITH h (n, t, d) AS (VALUES " + strings.Repeat("(?, ?, ?), ", n-1) + "(?, ?, ?)) " + t.sql.batch.extend, args
+	return "WITH h (n, t, d) AS (VALUES " + strings.Repeat("(?, ?, ?), ", n-1) + "(?, ?, ?)) " + t.sql.batch, args
 }

@@ -9,24 +9,11 @@ import (
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
-// begin starts a call. The caller must call done when the call ends.
-func (s *Store) begin(ctx context.Context) (bounded context.Context, done func(), err error) {
-	bounded, done, err = s.enter(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.check(bounded); err != nil {
-		done()
-		return nil, nil, err
-	}
-	return bounded, done, nil
-}
-
 // check checks the server and makes the tables. After the first success it does nothing. It tries
 // again if another process writes at the same time, as in a busy SQLite file.
 func (s *Store) check(ctx context.Context) error {
 	for try := 0; !s.checked.Load(); try++ {
-		if err := s.checkOnce(ctx); err != nil && (judge(err) != again || !s.retryPause(ctx, try)) {
+		if err := s.checkOnce(ctx); err != nil && (dbms.Judge(err) != dbms.Again || !dbms.Pause(ctx, try)) {
 			return err
 		}
 	}
@@ -45,7 +32,7 @@ func (s *Store) checkOnce(ctx context.Context) error {
 	if s.engine == MySQL {
 		version, err := dbms.Ask(ctx, s.rows.db, "SELECT version()")
 		if err != nil {
-			return failure(ctx, err, false)
+			return dbms.Failure(ctx, err, false)
 		}
 		s.rows.mariaDB.Store(strings.Contains(version, "MariaDB"))
 		if f := s.tableEngine(ctx); f.Advice != "" && !s.cfg.lenient {
@@ -53,7 +40,7 @@ func (s *Store) checkOnce(ctx context.Context) error {
 		}
 	}
 	if !s.checked.Swap(true) && !s.cfg.lenient && s.cfg.keepFor() > 0 {
-		s.work.Go(s.pruneInBackground)
+		s.calls.Work.Go(s.pruneInBackground)
 	}
 	return nil
 }

@@ -4,27 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
-
-// enter starts a call as begin does. But it does not make sure that the server has been checked.
-func (s *Store) enter(ctx context.Context) (bounded context.Context, done func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil, driver.ErrClosed
-	}
-	s.work.Add(1)
-	bounded, cancel := bound(ctx)
-	return bounded, func() { cancel(); s.work.Done() }, nil
-}
 
 // A result says what an operation decided to write and to return.
 type result struct {
@@ -58,10 +42,10 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		st, now, err := s.read(ctx, name, read)
 		read = nil
 		if err != nil {
-			if judge(err) == again && s.retryPause(ctx, try) {
+			if dbms.Judge(err) == dbms.Again && dbms.Pause(ctx, try) {
 				continue
 			}
-			return nil, result{}, 0, failure(ctx, err, false)
+			return nil, result{}, 0, dbms.Failure(ctx, err, false)
 		}
 		st.trim(now)
 		cool := st.Cool
@@ -79,7 +63,7 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		}
 		saved, err := s.rows.saveState(ctx, name, st, res.grant)
 		switch {
-		case errors.Is(err, errRowLocked) && locked < 3 && s.retryPause(ctx, locked+2):
+		case errors.Is(err, errRowLocked) && locked < 3 && dbms.Pause(ctx, locked+2):
 			// Either a transaction or another grant has locked the row. A grant is done in a
 			// moment, so try again. The grant may be an earlier statement of this call whose reply
 			// was lost.
@@ -91,21 +75,21 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 			continue
 		case errors.Is(err, errRowLocked):
 			return st, res, now, err
-		case judge(err) == noTable && try < 3:
+		case dbms.Judge(err) == dbms.NoTable && try < 3:
 			if err := s.rows.make(ctx); err != nil {
 				return nil, result{}, 0, err
 			}
-		case err != nil && judge(err) != again:
-			if judge(err) == unknown {
+		case err != nil && dbms.Judge(err) != dbms.Again:
+			if dbms.Judge(err) == dbms.Unknown {
 				s.askToLook(ctx, messages)
 			}
-			return nil, result{}, 0, failure(ctx, err, true)
+			return nil, result{}, 0, dbms.Failure(ctx, err, true)
 		case saved:
 			s.tellWaiters(ctx, name, st, append(messages, st.wakeForCoolDown(cool, now)...), res.quiet)
 			return st, res, now, res.err
 		}
-		if !s.retryPause(ctx, try) {
-			return nil, result{}, 0, failure(ctx, cmp.Or(err, errBusy), false)
+		if !dbms.Pause(ctx, try) {
+			return nil, result{}, 0, dbms.Failure(ctx, cmp.Or(err, errBusy), false)
 		}
 	}
 }
@@ -118,17 +102,6 @@ func (s *Store) read(ctx context.Context, name string, read *loadedState) (*stat
 }
 
 var errBusy = errors.New("others changed the row of the name again and again")
-
-// retryPause waits a little before the next try, longer each time. It returns false when ctx ends.
-func (s *Store) retryPause(ctx context.Context, try int) bool {
-	d := time.Duration(rand.Int64N(int64(time.Millisecond)<<min(try, 5))) + 50*time.Microsecond
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // answer returns the Grant of the hold in r.
 func (r *result) answer(now decide.Time) driver.Grant {

@@ -73,6 +73,15 @@ func (d *dialect) max(a, b string) string {
 	return "GREATEST(" + a + ", " + b + ")"
 }
 
+// unlessThere returns the end of an INSERT that does nothing if there is a row with the same value
+// of the column.
+func (d *dialect) unlessThere(column string) string {
+	if d == dialects[MySQL] {
+		return " ON DUPLICATE KEY UPDATE " + column + " = " + column
+	}
+	return " ON CONFLICT (" + column + ") DO NOTHING"
+}
+
 // bind replaces each ? by the placeholder of the engine.
 func (d *dialect) bind(query string) string {
 	if !d.numbers {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // A loadedState is a state that the caller has already read, so the next step need not load it
@@ -52,21 +53,25 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 	} else {
 		err = t.queryRow(ctx, text, append(args, []byte(fromToken), []byte(r.Name))...).Scan(&g.Fence)
 	}
+	return granted(ctx, r, g.Fence, err)
+}
+
+// granted returns the result of a statement that grants a hold to r, if there is no error.
+func granted(ctx context.Context, r *driver.Request, fence uint64, err error) (g driver.Grant, ok bool, failed error) {
 	switch {
 	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
-		return driver.Grant{}, false, nil
+		return g, false, nil
 	case err != nil:
-		return driver.Grant{}, false, failure(ctx, err, true)
+		return g, false, dbms.Failure(ctx, err, true)
 	}
-	g.TTL = r.TTL
-	return g, true, nil
+	return driver.Grant{Fence: fence, TTL: r.TTL}, true, nil
 }
 
 // takeBoth runs the statement that writes to both tables. It gets the fence through LAST_INSERT_ID,
 // because an UPDATE on MariaDB returns no rows.
 func (t *table) takeBoth(ctx context.Context, text string, args []any) (fence uint64, err error) {
 	res, err := t.exec(ctx, text, args...)
-	if ok, err := changed(res, err); err != nil {
+	if ok, err := dbms.Changed(res, err); err != nil {
 		return 0, err
 	} else if !ok {
 		return 0, sql.ErrNoRows
@@ -86,38 +91,31 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 		return g, false, err
 	}
 	err = t.queryRow(ctx, t.sql.claim, r.TTL.Microseconds(), string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence)
-	switch {
-	case errors.Is(err, sql.ErrNoRows), changedNothing(err):
-		return driver.Grant{}, false, nil
-	case err != nil:
-		return driver.Grant{}, false, failure(ctx, err, true)
-	}
-	g.TTL = r.TTL
-	return g, true, nil
+	return granted(ctx, r, g.Fence, err)
 }
 
 // changedNothing reports whether err means that a one-statement shortcut changed nothing. The
 // caller then loads and saves the state instead.
 func changedNothing(err error) bool {
-	v := judge(err)
-	return err != nil && (v == again || v == noTable || v == rowLocked)
+	v := dbms.Judge(err)
+	return err != nil && (v == dbms.Again || v == dbms.NoTable || v == dbms.RowLocked)
 }
 
 // prolong extends a live exclusive hold in one statement. ok is false if there is no such hold.
 func (t *table) prolong(ctx context.Context, name, token string, micros int64) (ok bool, err error) {
-	ok, err = changed(t.exec(ctx, t.sql.extend, micros, []byte(name), []byte(token)))
+	ok, err = dbms.Changed(t.exec(ctx, t.sql.extend, micros, []byte(name), []byte(token)))
 	if changedNothing(err) {
 		return false, nil
 	}
-	return ok, failure(ctx, err, true)
+	return ok, dbms.Failure(ctx, err, true)
 }
 
 // dropHold releases a live exclusive hold, or a reservation, in one statement. ok is false if there
 // is no such hold or if somebody waits for the name.
 func (t *table) dropHold(ctx context.Context, name, token string) (ok bool, err error) {
-	ok, err = changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
+	ok, err = dbms.Changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
 	if changedNothing(err) {
 		return false, nil
 	}
-	return ok, failure(ctx, err, true)
+	return ok, dbms.Failure(ctx, err, true)
 }

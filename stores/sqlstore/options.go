@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
@@ -81,11 +83,9 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 			o(&s.cfg)
 		}
 	}
-	if s.clock = s.cfg.clock; s.clock == nil {
-		s.clock = driver.SystemClock()
-	}
+	s.clock = cmp.Or(s.cfg.clock, driver.SystemClock())
 	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
-		return nil, invalid("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)
+		return nil, storekit.Invalidf("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)
 	}
 	t, err := tablesIn(e, s.cfg.schema)
 	if err != nil {
@@ -98,14 +98,14 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	case canWatch(e, db):
 		s.cfg.listener = fileWatch{s}
 	}
-	s.closing, s.end = context.WithCancel(context.Background())
+	s.calls.Open()
 	if s.cfg.lazy {
 		return s, nil
 	}
 	ctx, cancel := dbms.BoundOpening(ctx)
 	defer cancel()
 	if err := s.check(ctx); err != nil {
-		s.end()
+		s.calls.End()
 		return nil, err
 	}
 	return s, nil

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // A row remembers the last fence of its name, so that the next fence is higher. The row stays in
@@ -49,10 +50,10 @@ func (c *config) keepFor() time.Duration {
 
 // pruneInBackground prunes from time to time, until Close.
 func (s *Store) pruneInBackground() {
-	calls.Regularly(s.closing, pruneEvery, func() {
-		if mine, err := s.pruneIsDue(s.closing); mine && err == nil {
-			_, _ = s.sweep(s.closing, prunePause) // the next sweep tries again
-			_ = s.pruneRecords(s.closing)         // there may be no such table
+	storekit.Regularly(s.calls.Closing, pruneEvery, func() {
+		if mine, err := s.pruneIsDue(s.calls.Closing); mine && err == nil {
+			_, _ = s.sweep(s.calls.Closing, prunePause) // the next sweep tries again
+			_ = s.pruneRecords(s.calls.Closing)         // there may be no such table
 		}
 	})
 }
@@ -60,13 +61,13 @@ func (s *Store) pruneInBackground() {
 // pruneIsDue returns true if this process must sweep the table now: the last sweep was long ago,
 // and no other process has started one.
 func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
 	t := &s.rows
 	const setting = "swept"
 	text, err := s.setting(ctx, setting)
 	if errors.Is(err, sql.ErrNoRows) {
-		return changed(t.db.ExecContext(ctx, t.sql.prune.begin, setting, strconv.FormatInt(time.Now().UnixMicro(), 10)))
+		return dbms.Changed(t.db.ExecContext(ctx, t.sql.prune.begin, setting, strconv.FormatInt(time.Now().UnixMicro(), 10)))
 	}
 	if err != nil {
 		return false, err
@@ -76,7 +77,7 @@ func (s *Store) pruneIsDue(ctx context.Context) (bool, error) {
 	if err == nil && now.Sub(time.UnixMicro(last)).Abs() < pruneEvery {
 		return false, nil
 	}
-	return changed(t.db.ExecContext(ctx, t.sql.prune.again, strconv.FormatInt(now.UnixMicro(), 10), setting, text))
+	return dbms.Changed(t.db.ExecContext(ctx, t.sql.prune.again, strconv.FormatInt(now.UnixMicro(), 10), setting, text))
 }
 
 // sweep goes through the table in the order of the names and removes old rows.
@@ -96,7 +97,7 @@ func (s *Store) sweep(ctx context.Context, pause time.Duration) (removed int, er
 		if err != nil {
 			return removed, err
 		}
-		if len(list) < pruneRows || pause > 0 && !calls.Sleep(s.closing, pause) {
+		if len(list) < pruneRows || pause > 0 && !storekit.Sleep(s.calls.Closing, pause) {
 			return removed, nil
 		}
 		after = list[len(list)-1].name
@@ -110,7 +111,7 @@ type oldRow struct {
 }
 
 func (s *Store) pruneList(ctx context.Context, after []byte, keep time.Duration) (list []oldRow, err error) {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
 	rows, err := s.rows.db.QueryContext(ctx, s.rows.sql.prune.list, append([]any{after}, isOld(keep)...)...)
 	if err != nil {
@@ -143,13 +144,13 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 			if ok {
 				n++
 			}
-			if v := judge(err); err != nil && v != rowLocked && v != again {
+			if v := dbms.Judge(err); err != nil && v != dbms.RowLocked && v != dbms.Again {
 				return n, err
 			}
 		}
 		return n, nil
 	}
-	ctx, cancel := bound(ctx)
+	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
 	args := make([]any, 0, pruneRows+5)
 	for i := range pruneRows {
@@ -172,18 +173,18 @@ func (s *Store) remove(ctx context.Context, list []oldRow, keep time.Duration) (
 // locks only these rows, and not the gaps between keys, where other processes insert rows. On
 // MariaDB the statement does not wait for locked rows.
 func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
 	text := t.sql.prune.remove
 	if t.mariaDB.Load() {
 		text = noLockWait + text
 	}
-	return changed(t.db.ExecContext(ctx, text, r.name, r.version))
+	return dbms.Changed(t.db.ExecContext(ctx, text, r.name, r.version))
 }
 
 // pruneRecords removes the records of names that nobody has used for a long time.
 func (s *Store) pruneRecords(ctx context.Context) error {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
 	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.prune, driver.RecordKeep.Microseconds())
 	return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // Record implements driver.Recorder. If the table of records does not exist, Record makes it. If
@@ -16,7 +17,7 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 	if err := cmp.Or(driver.CheckName(name, &s.promises), driver.CheckRecords(records)); err != nil {
 		return err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return err
 	}
@@ -42,16 +43,16 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 func (s *Store) execRecord(ctx context.Context, text string, args ...any) error {
 	for try := 0; ; try++ {
 		_, err := s.rows.db.ExecContext(ctx, text, args...)
-		verdict := judge(err)
+		verdict := dbms.Judge(err)
 		switch {
 		case err == nil:
 			return nil
-		case verdict == noTable && try < 3:
+		case verdict == dbms.NoTable && try < 3:
 			if err := s.makeRecords(ctx); err != nil {
 				return err
 			}
-		case verdict != again || !s.retryPause(ctx, try):
-			return failure(ctx, err, true)
+		case verdict != dbms.Again || !dbms.Pause(ctx, try):
+			return dbms.Failure(ctx, err, true)
 		}
 	}
 }
@@ -60,7 +61,7 @@ func (s *Store) execRecord(ctx context.Context, text string, args ...any) error 
 // may have made the table.
 func (s *Store) makeRecords(ctx context.Context) error {
 	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.create)
-	if err != nil && !madeMeanwhile(err) && judge(err) != again {
+	if err != nil && !madeMeanwhile(err) && dbms.Judge(err) != dbms.Again {
 		return fmt.Errorf("%w: the table %s cannot be made; make it with the statements of `padlock schema`: %w", driver.ErrUnavailable, s.rows.tables.runs, err)
 	}
 	return nil
@@ -98,23 +99,23 @@ func (s *Store) RecordedNames(ctx context.Context, prefix string) (names []strin
 // readRecords runs a query that has one argument, and calls the function row for each row of the
 // result. If the table of records is missing, the result has no rows.
 func (s *Store) readRecords(ctx context.Context, text, arg string, row func(scan func(...any) error) error) error {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return err
 	}
 	defer done()
 	rows, err := s.rows.db.QueryContext(ctx, text, []byte(arg))
-	if judge(err) == noTable {
+	if dbms.Judge(err) == dbms.NoTable {
 		return nil
 	}
 	if err != nil {
-		return failure(ctx, err, false)
+		return dbms.Failure(ctx, err, false)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil {
-			return failure(ctx, err, false)
+			return dbms.Failure(ctx, err, false)
 		}
 	}
-	return failure(ctx, rows.Err(), false)
+	return dbms.Failure(ctx, rows.Err(), false)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // moreColumn is the content of the column "more".
@@ -194,7 +195,7 @@ func (t *table) loadState(ctx context.Context, name string) (*state, decide.Time
 		switch {
 		case err == nil:
 			return st, now, nil
-		case judge(err) == noTable:
+		case dbms.Judge(err) == dbms.NoTable:
 			err = t.make(ctx)
 		case errors.Is(err, sql.ErrNoRows):
 			err = t.makeRows(ctx, name)
@@ -211,7 +212,7 @@ var errRemoved = errors.New("the row of the name is removed again and again")
 // peekState reads the state of a name. It creates neither a row nor a table.
 func (t *table) peekState(ctx context.Context, name string) (*state, decide.Time, error) {
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
-	if errors.Is(err, sql.ErrNoRows) || judge(err) == noTable {
+	if errors.Is(err, sql.ErrNoRows) || dbms.Judge(err) == dbms.NoTable {
 		return &state{}, 0, nil
 	}
 	return st, now, err
@@ -247,7 +248,7 @@ func (t *table) makeRows(ctx context.Context, name string) error {
 // It may also be another call of isKept, or a grant on MySQL, which lock the row for a moment.
 func (t *table) isKept(ctx context.Context, name string) (bool, error) {
 	var fence int64
-	err := t.queryRow(ctx, t.sql.kept.try, []byte(name)).Scan(&fence)
+	err := t.queryRow(ctx, t.sql.tryKept, []byte(name)).Scan(&fence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}
@@ -267,7 +268,7 @@ func (t *table) saveState(ctx context.Context, name string, st *state, grant boo
 		return false, err
 	}
 	if !grant || !t.dialect.grants {
-		return changed(t.exec(ctx, t.sql.save, append(values, []byte(name), st.version)...))
+		return dbms.Changed(t.exec(ctx, t.sql.save, append(values, []byte(name), st.version)...))
 	}
 	if t.mariaDB.Load() {
 		return t.saveInOne(ctx, name, st, values)
@@ -314,8 +315,8 @@ func (t *table) hasGrant(ctx context.Context, name string) (bool, error) {
 // saveInOne does the work of saveState for a grant on MariaDB, in one statement. Only on MariaDB
 // can one statement write to both tables without waiting for a locked row.
 func (t *table) saveInOne(ctx context.Context, name string, st *state, values []any) (bool, error) {
-	ok, err := changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.Fence), []byte(name), st.version)...))
-	if err != nil && judge(err) == rowLocked {
+	ok, err := dbms.Changed(t.exec(ctx, noLockWait+t.sql.saveBoth, append(values, int64(st.Fence), []byte(name), st.version)...))
+	if err != nil && dbms.Judge(err) == dbms.RowLocked {
 		return false, t.awaitWriter(ctx, name)
 	}
 	if ok || err != nil {
@@ -339,13 +340,13 @@ func (t *table) saveBoth(ctx context.Context, name string, st *state, values []a
 	switch err := t.queryRow(ctx, t.sql.lockGrant, []byte(name)).Scan(&fence); {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, t.makeRows(ctx, name)
-	case err != nil && judge(err) == rowLocked:
+	case err != nil && dbms.Judge(err) == dbms.RowLocked:
 		return false, t.awaitWriter(ctx, name)
 	case err != nil:
 		return false, err
 	}
-	ok, err := changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.Fence), []byte(name), st.version)...))
-	if err != nil && judge(err) == rowLocked {
+	ok, err := dbms.Changed(t.exec(ctx, t.sql.saveBoth, append(values, int64(st.Fence), []byte(name), st.version)...))
+	if err != nil && dbms.Judge(err) == dbms.RowLocked {
 		return false, t.awaitWriter(ctx, name)
 	}
 	return ok, err
@@ -366,13 +367,4 @@ func (t *table) awaitWriter(ctx context.Context, name string) error {
 		return err
 	}
 	return errRowLocked
-}
-
-// changed reports whether a statement changed a row.
-func changed(res sql.Result, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
 }

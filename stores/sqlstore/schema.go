@@ -40,15 +40,8 @@ func Schema(e Engine, schema string) ([]string, error) {
 	if d.grants {
 		out = append(out, "CREATE TABLE IF NOT EXISTS "+t.grants+" (name "+d.binary+" NOT NULL PRIMARY KEY, fence bigint NOT NULL, locked bigint NOT NULL)"+d.suffix)
 	}
-	out = append(out, newRecordStatements(d, t).create)
-	for _, setting := range []string{"'schema', '" + strconv.Itoa(schemaVersion) + "'"} {
-		if e == MySQL {
-			out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON DUPLICATE KEY UPDATE setting = setting")
-			continue
-		}
-		out = append(out, "INSERT INTO "+t.meta+" (setting, value) VALUES ("+setting+") ON CONFLICT (setting) DO NOTHING")
-	}
-	return out, nil
+	return append(out, newRecordStatements(d, t).create,
+		"INSERT INTO "+t.meta+" (setting, value) VALUES ('schema', '"+strconv.Itoa(schemaVersion)+"')"+d.unlessThere("setting")), nil
 }
 
 func shortBinary(e Engine) string {
@@ -116,11 +109,11 @@ func (s *Store) tableMissing(ctx context.Context) (bool, error) {
 	for _, t := range list {
 		var fence int64
 		err := s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT fence FROM "+t+" WHERE name = ?"), []byte{}).Scan(&fence)
-		if judge(err) == noTable {
+		if dbms.Judge(err) == dbms.NoTable {
 			return true, nil
 		}
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return false, failure(ctx, err, false)
+			return false, dbms.Failure(ctx, err, false)
 		}
 	}
 	return false, nil
@@ -135,11 +128,11 @@ func (s *Store) newerError(version int) error {
 // version returns the version of the tables, or 0 if there are none.
 func (s *Store) version(ctx context.Context) (int, error) {
 	text, err := s.setting(ctx, "schema")
-	if judge(err) == noTable || errors.Is(err, sql.ErrNoRows) {
+	if dbms.Judge(err) == dbms.NoTable || errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, failure(ctx, err, false)
+		return 0, dbms.Failure(ctx, err, false)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -180,17 +173,14 @@ func madeMeanwhile(err error) bool {
 func (s *Store) readID(ctx context.Context) (string, error) {
 	id, err := s.setting(ctx, "id")
 	if errors.Is(err, sql.ErrNoRows) {
-		insert := "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON CONFLICT (setting) DO NOTHING"
-		if s.engine == MySQL {
-			insert = "INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?) ON DUPLICATE KEY UPDATE setting = setting"
-		}
-		if _, err := s.rows.db.ExecContext(ctx, s.rows.dialect.bind(insert), rand.Text()); err != nil {
-			return "", failure(ctx, err, false)
+		insert := s.rows.dialect.bind("INSERT INTO " + s.rows.tables.meta + " (setting, value) VALUES ('id', ?)" + s.rows.dialect.unlessThere("setting"))
+		if _, err := s.rows.db.ExecContext(ctx, insert, rand.Text()); err != nil {
+			return "", dbms.Failure(ctx, err, false)
 		}
 		id, err = s.setting(ctx, "id")
 	}
 	if err != nil {
-		return "", failure(ctx, err, false)
+		return "", dbms.Failure(ctx, err, false)
 	}
 	s.id.Store(&id)
 	return id, nil

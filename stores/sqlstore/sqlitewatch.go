@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A fileWatch wakes waiters on SQLite, which has no notifications. PRAGMA data_version tells
@@ -60,10 +62,7 @@ func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(st
 	}
 	if mode != "wal" {
 		conn.Close()
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryWatch):
-		}
+		storekit.Sleep(ctx, retryWatch)
 		return errNoLog
 	}
 	look, err := conn.PrepareContext(ctx, "PRAGMA data_version")
@@ -81,10 +80,8 @@ func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(st
 		}
 		ahead := f.s.local.stir(version != last)
 		last = version
-		select {
-		case <-ctx.Done():
+		if !storekit.Sleep(ctx, min(time.Duration(max(ahead, 1))*nearPause, farPause)) {
 			return ctx.Err()
-		case <-time.After(min(time.Duration(max(ahead, 1))*nearPause, farPause)):
 		}
 	}
 }

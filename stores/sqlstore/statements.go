@@ -67,11 +67,11 @@ type statements struct {
 	acquire, acquireBoth                                 string // saveBoth and acquireBoth write to both tables
 	claim, pass, extend, release                         string
 	notify                                               [3]string // by the number of notifications
-	batch                                                batchStatements
+	batch                                                string    // extends the holds in a list
 	prune                                                pruneStatements
 	records                                              recordStatements
 	tx                                                   txStatements
-	kept                                                 keptStatements
+	tryKept                                              string // reads the row of the last grant, unless it is locked
 }
 
 // noLockWait makes a MariaDB statement fail instead of waiting for a row that is locked.
@@ -90,10 +90,7 @@ func newStatements(d *dialect, t tables) statements {
 		save: b("UPDATE " + t.locks + " SET " + setClause + " WHERE name = ? AND version = ?"),
 	}
 	insert := func(table, cols, values string) string {
-		if d == dialects[MySQL] {
-			return "INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON DUPLICATE KEY UPDATE name = name"
-		}
-		return "INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ") ON CONFLICT (name) DO NOTHING"
+		return "INSERT INTO " + table + " (" + cols + ") VALUES (" + values + ")" + d.unlessThere("name")
 	}
 	ensure, ensureGrant := insert(t.locks, columns+", least", "?, 1, 0, ?, 0, "+d.now+", 0, '', 0, '', 0"), insert(t.grants, "name, fence, locked", "?, 0, 0")
 	switch d {
@@ -107,6 +104,7 @@ func newStatements(d *dialect, t tables) statements {
 	if d.grants {
 		st.loadBoth = b("SELECT EXISTS (SELECT 1 FROM " + t.grants + " AS g WHERE g.name = l.name), " + columns + ", " + d.now + " FROM " + t.locks + " AS l WHERE name = ?")
 		st.lockGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?" + d.nowait)
+		st.tryKept = b("SELECT fence FROM " + t.grants + " WHERE name = ? FOR UPDATE SKIP LOCKED")
 		st.readGrant = b("SELECT fence FROM " + t.grants + " WHERE name = ?")
 	}
 	if d == dialects[MySQL] {
@@ -121,9 +119,8 @@ func newStatements(d *dialect, t tables) statements {
 			"SELECT (SELECT count(*) FROM g), (SELECT count(*) FROM l)")
 	}
 	st.fast(d, t)
-	st.batch = newBatchStatements(d, t)
+	st.batch = newBatchStatement(d, t)
 	st.tx = newTxStatements(d, t)
-	st.kept = newKeptStatements(d, t)
 	st.prune = newPruneStatements(d, t)
 	st.records = newRecordStatements(d, t)
 	return st

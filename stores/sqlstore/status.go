@@ -11,7 +11,7 @@ import (
 
 // Status implements driver.Reporter: it asks the server for the settings that matter for locks.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	ctx, done, err := s.enter(ctx)
+	ctx, done, err := s.calls.Enter(ctx, dbms.Bound)
 	if err != nil {
 		return nil, err
 	}

@@ -1,16 +1,15 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
-
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // Store keeps locks in a table. It is safe for concurrent use.
@@ -21,12 +20,7 @@ type Store struct {
 	clock    driver.Clock
 	promises driver.Guarantees
 
-	closing context.Context // canceled by Close
-	end     context.CancelFunc
-	work    sync.WaitGroup // calls that are running
-	mu      sync.Mutex     // protects the next field, and must be locked to call work.Add
-	closed  bool
-
+	calls   storekit.Calls
 	checked atomic.Bool            // check has succeeded
 	id      atomic.Pointer[string] // the store's id, as it was last read
 	local   localWaiters           // the waiters of this process
@@ -35,12 +29,8 @@ type Store struct {
 // Close ends all waits, and returns when every call has ended. It leaves the *sql.DB open, unless
 // FromURL opened it. Locks stay held until their leases end.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	s.end()
-	s.work.Wait()
+	first := s.calls.End()
+	s.calls.Work.Wait()
 	s.rows.kept.closeAll()
 	if first && s.cfg.ownsDB {
 		return s.rows.db.Close()
@@ -59,16 +49,11 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	defer done()
-	if s.local.takeClaim(r.Token) {
-		if g, ok, err := s.rows.claimHold(ctx, &r); ok || err != nil {
-			return g, err
-		}
-	}
 	if g, ok, err := s.rows.takeFree(ctx, &r); ok || err != nil {
 		return g, err
 	}
@@ -85,14 +70,10 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	err := driver.CheckHold(name, token, &s.promises)
-	if err == nil && ttl != 0 {
-		err = driver.CheckTTL("TTL", ttl, &s.promises)
-	}
-	if err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.promises); err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -119,16 +100,14 @@ func (s *Store) extendOne(ctx context.Context, name, token string, ttl time.Dura
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
-	if err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.promises); err != nil {
 		return driver.OutcomeGone, err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.OutcomeGone, err
 	}
 	defer done()
-	s.local.takeClaim(token)
 	if keep == 0 {
 		if ok, err := s.rows.dropHold(ctx, name, token); ok || err != nil {
 			s.local.wakeFirst(name, "")

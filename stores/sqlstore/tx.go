@@ -10,6 +10,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // Granted is what CheckTx needs to know about a lock. *padlock.Lock implements it. The permit of a
@@ -50,7 +51,7 @@ func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
 	if fence == 0 {
 		return fmt.Errorf("check in a transaction: %w", driver.ErrLost)
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
@@ -64,9 +65,9 @@ func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
 		// Another transaction has called LockTx. If it has got the name, the lock of this caller is
 		// over. If it is refused, it ends soon.
 		if st, now, err = s.rows.peekState(ctx, name); err != nil {
-			err = failure(ctx, err, false)
+			err = dbms.Failure(ctx, err, false)
 		} else if st.checkFence(fence, now) == nil {
-			if !s.retryPause(ctx, try) {
+			if !dbms.Pause(ctx, try) {
 				return st.lockedByTx()
 			}
 			st, now, err = s.pinShared(ctx, own, name)
@@ -117,7 +118,7 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err
 	}
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return fmt.Errorf("lock in a transaction: %w", err)
 	}
@@ -144,10 +145,10 @@ func (s *Store) lockRow(ctx context.Context, tx Tx, name string) error {
 		return err
 	}
 	st, now, err := s.pinAlone(ctx, tx, name)
-	for try := 2; err == errSkipped && try < 5 && s.retryPause(ctx, try); try++ { // Inspect locks the row too, for a moment
+	for try := 2; err == errSkipped && try < 5 && dbms.Pause(ctx, try); try++ { // Inspect locks the row too, for a moment
 		kept, failed := s.rows.isKept(ctx, name)
 		if failed != nil {
-			return failure(ctx, failed, false)
+			return dbms.Failure(ctx, failed, false)
 		}
 		if !kept {
 			st, now, err = s.pinAlone(ctx, tx, name)
@@ -179,7 +180,7 @@ func (s *Store) clearName(ctx context.Context, name string) error {
 	for try := 0; ; try++ {
 		st, now, err := s.peekForTx(ctx, name)
 		if err != nil {
-			return failure(ctx, err, false)
+			return dbms.Failure(ctx, err, false)
 		}
 		st.trim(now)
 		switch {
@@ -196,11 +197,11 @@ func (s *Store) clearName(ctx context.Context, name string) error {
 			return nil
 		case errors.Is(err, errRowLocked) && try >= 3:
 			return st.lockedByTx()
-		case err != nil && !errors.Is(err, errRowLocked) && judge(err) != again:
-			return failure(ctx, err, false)
+		case err != nil && !errors.Is(err, errRowLocked) && dbms.Judge(err) != dbms.Again:
+			return dbms.Failure(ctx, err, false)
 		}
-		if !s.retryPause(ctx, try+2) {
-			return failure(ctx, cmp.Or(err, errBusy), false)
+		if !dbms.Pause(ctx, try+2) {
+			return dbms.Failure(ctx, cmp.Or(err, errBusy), false)
 		}
 	}
 }
@@ -208,7 +209,7 @@ func (s *Store) clearName(ctx context.Context, name string) error {
 // lockFile does the work of LockTx on SQLite, which has only one writer.
 func (s *Store) lockFile(ctx context.Context, tx Tx, name string) error {
 	if _, err := tx.Exec(ctx, s.rows.sql.ensure, []byte(name), []byte{}); err != nil {
-		return failure(ctx, err, false)
+		return dbms.Failure(ctx, err, false)
 	}
 	st, now, err := s.pinFile(ctx, tx, name)
 	if err != nil {
@@ -228,7 +229,7 @@ func (s *Store) lockFile(ctx context.Context, tx Tx, name string) error {
 		return err
 	}
 	_, err = tx.Exec(ctx, s.rows.sql.save, append(values, []byte(name), st.version)...)
-	return failure(ctx, err, false)
+	return dbms.Failure(ctx, err, false)
 }
 
 // lapse returns a time just before the first of the leases and reservations ended that have ended.

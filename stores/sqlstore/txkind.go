@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Tx is a transaction of a library other than database/sql, for [Store.CheckTx], [Store.LockTx] and
@@ -25,13 +27,13 @@ func txOf(tx any) (Tx, error) {
 	switch tx := tx.(type) {
 	case *sql.Tx:
 		if tx == nil {
-			return nil, invalid("tx is nil")
+			return nil, storekit.Invalidf("tx is nil")
 		}
 		return sqlTx{tx}, nil
 	case Tx:
 		return tx, nil
 	}
-	return nil, invalid("tx is a %T; it must be a *sql.Tx, or postgres.Tx(tx) of a pgx.Tx", tx)
+	return nil, storekit.Invalidf("tx is a %T; it must be a *sql.Tx, or postgres.Tx(tx) of a pgx.Tx", tx)
 }
 
 // sqlTx is a transaction of database/sql.

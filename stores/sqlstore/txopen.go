@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
@@ -25,7 +26,7 @@ import (
 // ConfirmTx returns driver.ErrLost if tx has ended in such a way, and another error if the database
 // cannot tell. It does not notice a rollback to a savepoint.
 func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
-	ctx, done, err := s.begin(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return fmt.Errorf("confirm a transaction: %w", err)
 	}
@@ -55,14 +56,14 @@ func (s *Store) checkOpen(ctx context.Context, tx Tx, kind error) (err error) {
 	if err == nil && !open {
 		return fmt.Errorf("%w: %w", kind, errTxEnded)
 	}
-	return failure(ctx, err, false)
+	return dbms.Failure(ctx, err, false)
 }
 
 // checkTxID returns an error if the transaction is in another database than the store.
 func (s *Store) checkTxID(ctx context.Context, tx Tx) error {
 	var id sql.NullString
 	if err := tx.QueryRow(ctx, s.rows.sql.tx.id).Scan(&id); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return failure(ctx, err, false)
+		return dbms.Failure(ctx, err, false)
 	}
 	return s.checkID(ctx, id)
 }
@@ -76,7 +77,7 @@ func (s *Store) checkID(ctx context.Context, id sql.NullString) error {
 	case err != nil:
 		return err
 	case is != id.String:
-		return invalid("tx is in another database than the store")
+		return storekit.Invalidf("tx is in another database than the store")
 	}
 	return nil
 }

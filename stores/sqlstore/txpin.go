@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // txStatements are the statements that run in the caller's transactions, on a row of one name. See
@@ -78,7 +79,7 @@ func (s *Store) pinShared(ctx context.Context, tx Tx, name string) (st *state, n
 			// On another connection, because a SERIALIZABLE transaction would lock the row of the
 			// lock too.
 			st, now, err = s.rows.peekState(ctx, name)
-			err = failure(ctx, err, false)
+			err = dbms.Failure(ctx, err, false)
 		}
 	default:
 		st, now, err = s.pinFile(ctx, tx, name)
@@ -112,7 +113,7 @@ func (s *Store) pinAlone(ctx context.Context, tx Tx, name string) (st *state, no
 			return nil, 0, errStale
 		}
 	}
-	return st, now, failure(ctx, err, false)
+	return st, now, dbms.Failure(ctx, err, false)
 }
 
 // pinBoth locks the two rows of a name on PostgreSQL and returns the state in them.
@@ -140,7 +141,7 @@ func (s *Store) pinFile(ctx context.Context, tx Tx, name string) (*state, decide
 	var id sql.NullString
 	_, st, now, err := scan(tx.QueryRow(ctx, s.rows.sql.tx.load, []byte(name)), &id)
 	if err != nil {
-		return nil, 0, failure(ctx, err, false)
+		return nil, 0, dbms.Failure(ctx, err, false)
 	}
 	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx, driver.ErrUnavailable))
 }
@@ -167,7 +168,7 @@ func (s *Store) pinGrant(ctx context.Context, tx Tx, name, lockText string) erro
 	case errors.Is(err, sql.ErrNoRows):
 		return errStale
 	case err != nil:
-		return failure(ctx, err, false)
+		return dbms.Failure(ctx, err, false)
 	}
 	if err := s.checkID(ctx, id); err != nil {
 		return err
@@ -201,7 +202,7 @@ func (s *Store) whyNoRow(ctx context.Context, tx Tx, name string) error {
 		}
 	}
 	if err != nil {
-		return failure(ctx, err, false)
+		return dbms.Failure(ctx, err, false)
 	}
 	return errPinned
 }
@@ -210,10 +211,10 @@ func (s *Store) whyNoRow(ctx context.Context, tx Tx, name string) error {
 // refuses such a statement, for instance, if the row has changed since the transaction took its
 // snapshot. staleError then returns errStale, which tells the caller what to do.
 func (s *Store) staleError(ctx context.Context, err error) error {
-	if err != nil && judge(err) == again {
+	if err != nil && dbms.Judge(err) == dbms.Again {
 		return fmt.Errorf("%w: %w", errStale, err)
 	}
-	return failure(ctx, err, false)
+	return dbms.Failure(ctx, err, false)
 }
 
 // peekForTx reads the state of a name on a connection of the store, before a transaction locks its
@@ -224,7 +225,7 @@ func (s *Store) peekForTx(ctx context.Context, name string) (*state, decide.Time
 	for range 3 {
 		st, now, both, err := s.rows.peekBoth(ctx, name)
 		switch {
-		case judge(err) == noTable:
+		case dbms.Judge(err) == dbms.NoTable:
 			err = s.rows.make(ctx)
 		case err == nil && both:
 			return st, now, nil

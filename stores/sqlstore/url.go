@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -69,15 +70,10 @@ func FromURL(ctx context.Context, u *url.URL, o Opener, opts ...Option) (*Store,
 	return s, nil
 }
 
-// Pool opens the pool that a URL names, for a store that has tables of its own. It accepts the
-// parameters "pool" and "password-file", and those of the driver. Any other parameter is an error.
-// Pool need not contact the server.
+// Pool opens the pool that a URL names, for a store that has tables of its own. Of the parameters
+// of FromURL, only "pool", "password-file" and those of the driver have an effect. Pool need not
+// contact the server.
 func (o Opener) Pool(u *url.URL) (*sql.DB, error) {
-	for _, name := range []string{"schema", "notify", "lazy"} {
-		if u.Query().Has(name) {
-			return nil, invalid("the parameter %s does not go with this layout", name)
-		}
-	}
 	p, err := parse(u, o)
 	if err != nil {
 		return nil, err
@@ -120,7 +116,7 @@ func (o Opener) form(t *target) *storeurl.Form[Option] {
 		"lazy": storeurl.IfYes(Lazy()),
 		"pool": func(_ *storeurl.Reading[Option], name, v string) (err error) {
 			if t.pool, err = strconv.Atoi(v); err != nil || t.pool < 1 {
-				return invalid("%s: it is a number from 1", name)
+				return storekit.Invalidf("%s: it is a number from 1", name)
 			}
 			return nil
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // Wait implements driver.Waiter. If reserve is true, the waiter gets a place in the queue of the
@@ -15,19 +16,19 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
 	}
-	_, done, err := s.begin(ctx)
+	_, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	defer done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.closing, cancel)()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
 	w := &waitCall{s: s, r: &r, reserve: reserve}
 	g, err := w.run(ctx)
 	if err != nil {
 		w.leaveQueue(ctx)
-		if s.closing.Err() != nil {
+		if s.calls.Closing.Err() != nil {
 			err = driver.ErrClosed
 		}
 	}
@@ -43,11 +44,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //	placed    a release hands the name over to the waiter       reserved
 //	placed    the waiter looks, and it is its turn              held
 //	placed    the waiter has not renewed its place in time      gone
+//	reserved  the waiter claims the name                        held
 //	reserved  MaxReservation passes before the waiter looks     gone
 //
-// A placed waiter has a place in the queue, which it renews from time to time. In the state
-// "reserved", Wait returns the reservation, and the caller claims it with Acquire. In the state
-// "held", Wait returns the hold. In the state "gone", it returns the zero Grant.
+// A placed waiter has a place in the queue, which it renews from time to time. In the state "held",
+// Wait returns the hold. If a reserved waiter cannot claim the name in one statement, Wait returns
+// the reservation, and the caller claims it with Acquire. In the state "gone", Wait returns the zero
+// Grant.
 //
 // A placed waiter sleeps between two looks, until its pause has ended. If a notification is lost,
 // the waiter notices the change at the end of the pause. These events end the pause early:
@@ -72,7 +75,6 @@ type waitCall struct {
 	lastPos int           // how many waiters were ahead of this one at the last look
 	moved   time.Time     // when lastPos last changed
 	step    time.Duration // how long the queue took to move by one waiter
-	pace    pace
 }
 
 // silence is how long a wait continues without any reply from the database.
@@ -118,8 +120,7 @@ func (w *waitCall) sleepUntilLook(ctx context.Context, pause time.Duration) (g d
 		case <-ctx.Done():
 			return g, false, ctx.Err()
 		case fence := <-w.to:
-			w.s.local.noteReserved(w.r.Token)
-			return driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}, true, nil
+			return w.claim(ctx, driver.Grant{Fence: fence, TTL: driver.MaxReservation, Shared: w.r.Shared}), true, nil
 		case <-w.next: // the waiter before this one may be dead
 			timer.Reset(driver.MaxReservation + 20*time.Millisecond)
 		case <-w.localWaiter.look:
@@ -130,17 +131,31 @@ func (w *waitCall) sleepUntilLook(ctx context.Context, pause time.Duration) (g d
 	}
 }
 
+// claim claims a reservation in one statement, and returns the hold. If that is not possible, it
+// returns the reservation, which the caller of Wait claims with Acquire.
+func (w *waitCall) claim(ctx context.Context, reserved driver.Grant) driver.Grant {
+	ctx, cancel := dbms.Bound(ctx)
+	defer cancel()
+	sent := w.s.clock.Now()
+	g, ok, err := w.s.rows.claimHold(ctx, w.r)
+	if !ok || err != nil {
+		return reserved
+	}
+	g.From = sent
+	return g
+}
+
 // lookOnce looks at the name once. finished is true if Wait has to return g now. Otherwise the
 // waiter sleeps for the pause.
 func (w *waitCall) lookOnce(ctx context.Context) (g driver.Grant, finished bool, pause time.Duration, err error) {
-	ctx, cancel := bound(ctx)
+	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
 	if !w.joined && w.reserve {
 		return w.joinQueue(ctx, nil)
 	}
 	st, now, err := w.s.rows.peekState(ctx, w.r.Name)
 	if err != nil {
-		return g, false, 0, failure(ctx, err, false)
+		return g, false, 0, dbms.Failure(ctx, err, false)
 	}
 	st.trim(now)
 	var read *loadedState
@@ -193,8 +208,7 @@ func (w *waitCall) joinQueue(ctx context.Context, known *loadedState) (g driver.
 	case gone:
 		return g, true, 0, nil
 	case res.hold != nil && res.hold.Reserved:
-		w.s.local.noteReserved(w.r.Token)
-		return driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.Sub(now), driver.MaxReservation), Shared: res.hold.Shared}, true, 0, nil
+		return w.claim(ctx, driver.Grant{Fence: res.hold.Fence, TTL: min(res.hold.Until.Sub(now), driver.MaxReservation), Shared: res.hold.Shared}), true, 0, nil
 	case res.hold != nil:
 		return driver.Grant{Fence: res.hold.Fence, From: sent, TTL: res.hold.Until.Sub(now), Shared: res.hold.Shared}, true, 0, nil
 	}
@@ -210,6 +224,7 @@ func (w *waitCall) notePlaced(st *state, position int, push string, now decide.T
 }
 
 const (
+	headPause = 70 * time.Millisecond // longest pause of the first waiter, if nothing wakes it
 	// nextPause is the longest pause of the second waiter. It is also the longest pause of a reader
 	// that has only readers before it.
 	nextPause = 300 * time.Millisecond
@@ -229,7 +244,6 @@ func (w *waitCall) pauseAt(st *state, position int, now decide.Time) time.Durati
 		w.lastPos, w.moved = position, time.Now()
 	}
 	w.s.local.noteAhead(w.localWaiter, position)
-	w.pace.noteLook(st, position, now)
 	switch {
 	case w.push != "":
 		return max(w.wokenPause(st, position, now), headPause)
@@ -237,7 +251,7 @@ func (w *waitCall) pauseAt(st *state, position int, now decide.Time) time.Durati
 		return max(w.wokenPause(st, position, now), time.Millisecond)
 	}
 	if position == 0 {
-		d := w.pace.firstPause(now)
+		d := headPause
 		if end := st.NextEnd(at(now)); end != 0 {
 			d = min(d, end.Sub(now)+time.Millisecond)
 		}
@@ -283,14 +297,14 @@ func (w *waitCall) leaveQueue(ctx context.Context) {
 	if !w.reserve {
 		return
 	}
-	ctx, cancel := bound(context.WithoutCancel(ctx))
+	ctx, cancel := dbms.Bound(context.WithoutCancel(ctx))
 	defer cancel()
 	for try := 0; ; try++ {
 		_, _, _, err := w.s.changeRow(ctx, w.r.Name, func(st *state, now decide.Time) result {
 			st.release(w.r.Token, 0, now)
 			return result{write: true}
 		})
-		if err == nil || !w.s.retryPause(ctx, try) {
+		if err == nil || !dbms.Pause(ctx, try) {
 			return
 		}
 	}

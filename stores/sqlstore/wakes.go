@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"crypto/rand"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A Listener receives PostgreSQL's notifications.
@@ -78,7 +78,7 @@ func (s *Store) askToLook(ctx context.Context, messages []reservation) {
 	for i := range messages {
 		messages[i].fence = 0
 	}
-	s.work.Go(func() {
+	s.calls.Work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
 		defer cancel()
 		s.wakeReserved(ctx, messages)
@@ -96,7 +96,7 @@ func (s *Store) notify(ctx context.Context, args []any) {
 	if _, err := s.rows.db.ExecContext(ctx, text, args...); err == nil {
 		return
 	}
-	s.work.Go(func() {
+	s.calls.Work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
 		defer cancel()
 		_, _ = s.rows.db.ExecContext(ctx, text, args...)
@@ -109,7 +109,6 @@ type localWaiters struct {
 	mu      sync.Mutex
 	byName  map[string][]*localWaiter
 	byToken map[string]*localWaiter // by the hash of the token: waiters that want a place in the queue
-	claims  map[string]time.Time    // by token: when an unclaimed reservation arrived
 
 	conn    *notifyConn // nil if nobody has waited for a while
 	users   int         // calls of Wait that want notifications
@@ -134,7 +133,7 @@ func (w *localWaiters) add(name string, token opaque) (one *localWaiter, remove 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byName == nil {
-		w.byName, w.byToken, w.claims = map[string][]*localWaiter{}, map[string]*localWaiter{}, map[string]time.Time{}
+		w.byName, w.byToken = map[string][]*localWaiter{}, map[string]*localWaiter{}
 	}
 	one = &localWaiter{token: token, look: make(chan struct{}, 1), to: make(chan uint64, 1), next: make(chan struct{}, 1)}
 	w.byName[name] = append(w.byName[name], one)
@@ -233,29 +232,6 @@ func (w *localWaiters) handlePayload(payload string) {
 	}
 }
 
-// noteReserved records that the name was reserved for a token, so that Acquire can claim the
-// reservation in one statement.
-func (w *localWaiters) noteReserved(token string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
-	// Remove reservations that nobody has claimed in time.
-	if len(w.claims) >= 64 {
-		maps.DeleteFunc(w.claims, func(_ string, since time.Time) bool { return now.Sub(since) > driver.MaxReservation })
-	}
-	w.claims[token] = now
-}
-
-// takeClaim reports whether a reservation for the token is known (see noteReserved). It returns
-// true only once for each reservation.
-func (w *localWaiters) takeClaim(token string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, yes := w.claims[token]
-	delete(w.claims, token)
-	return yes
-}
-
 // idleListen is how long the connection for notifications stays open when nobody waits.
 const idleListen = 10 * time.Second
 
@@ -278,10 +254,10 @@ func (s *Store) wantNotifications() (done func()) {
 	defer w.mu.Unlock()
 	w.users++
 	if w.conn == nil {
-		ctx, stop := context.WithCancel(s.closing)
+		ctx, stop := context.WithCancel(s.calls.Closing)
 		c := &notifyConn{stop: stop}
 		w.conn = c
-		s.work.Go(func() { s.keepConn(ctx, c) })
+		s.calls.Work.Go(func() { s.keepConn(ctx, c) })
 	}
 	return func() {
 		w.mu.Lock()
@@ -302,10 +278,7 @@ func (s *Store) keepConn(ctx context.Context, c *notifyConn) {
 		for pause := 10 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 			_ = s.cfg.listener.Listen(ctx, s.local.channel, func() { s.noteConn(c, true); pause = 10 * time.Millisecond }, s.local.handlePayload)
 			s.noteConn(c, false)
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
+			storekit.Sleep(ctx, pause)
 		}
 	}()
 	for {

@@ -5,13 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // A scripted Listener has one connection at a time. The test says when notifications arrive on it
@@ -170,25 +167,6 @@ func TestNotifications(t *testing.T) {
 			if got := state(); got != want {
 				t.Errorf("%q: %q, want %q", payload, got, want)
 			}
-		}
-	})
-}
-
-// Callers that never claim their reservations leave nothing behind for long.
-func TestClaimsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var w localWaiters
-		_, remove := w.add("name", "token")
-		defer remove()
-		for i := range 1000 {
-			w.noteReserved(strconv.Itoa(i))
-			passTime(driver.MaxReservation / 50)
-		}
-		if n := len(w.claims); n > 2*64 {
-			t.Errorf("%d tokens are kept", n)
-		}
-		if !w.takeClaim("999") || w.takeClaim("999") || w.takeClaim("0") {
-			t.Error("want that the last token is kept until it is claimed, and the first is forgotten")
 		}
 	})
 }

@@ -16,39 +16,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if s.isReserved(&r) {
-		if err := s.beginCall(ctx); err != nil {
-			return driver.Grant{}, err
-		}
-		defer s.work.Done()
-		g, err := s.acquireReserved(ctx, &r)
-		if g.Bound != nil || err != nil {
-			return g, err
-		}
-	}
 	return runOp(ctx, s, func() (driver.Grant, error) { return s.acquire(ctx, &r) })
-}
-
-// isReserved reports whether the token has a reservation, which can be claimed without a request.
-func (s *Store) isReserved(r *driver.Request) bool {
-	s.holds.mu.Lock()
-	defer s.holds.mu.Unlock()
-	h := s.holds.byID[id{r.Name, r.Token}]
-	return h != nil && h.state == reserved
-}
-
-// acquireReserved claims the reservation of the token. If the reservation has ended meanwhile, the
-// Grant is empty.
-func (s *Store) acquireReserved(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	h, err := s.holds.enter(ctx, r.Name, r.Token)
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	defer s.holds.leave(h)
-	if h.state == reserved && h.ss.alive() {
-		return s.claim(h), nil
-	}
-	return driver.Grant{}, nil
 }
 
 // check rejects requests that are invalid or that the store cannot carry out.
@@ -161,11 +129,7 @@ func (s *Store) refusal(ss *session, dir string, q *queue, n node) error {
 
 // Extend implements driver.Store. It asks whether the node of the hold is still there.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	err := driver.CheckHold(name, token, &s.promises)
-	if err == nil && ttl != 0 {
-		err = driver.CheckTTL("TTL", ttl, &s.promises)
-	}
-	if err != nil {
+	if err := driver.CheckExtend(name, token, ttl, &s.promises); err != nil {
 		return driver.Grant{}, err
 	}
 	return runOp(ctx, s, func() (driver.Grant, error) {

@@ -180,22 +180,14 @@ func (s *Store) intend(h *hold) error {
 	}
 	h.intent = &n
 	name, token := h.name, h.token
-	h.timer = time.AfterFunc(lapse, func() { s.lapse(name, token) })
+	h.timer = time.AfterFunc(lapse, func() {
+		s.later(name, token, func(h *hold) {
+			if h.state == held && h.ss.alive() {
+				s.withdraw(h)
+			}
+		})
+	})
 	return nil
-}
-
-// lapse withdraws an intent that was not renewed in time.
-func (s *Store) lapse(name, token string) {
-	if s.beginCall(s.closing) != nil {
-		return
-	}
-	defer s.work.Done()
-	h, err := s.holds.enterHeld(s.closing, name, token)
-	if err != nil {
-		return
-	}
-	defer s.holds.leave(h)
-	s.withdraw(h)
 }
 
 // withdraw deletes the intent of h, if there is one.

@@ -3,15 +3,11 @@ package zkstore
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// patience is how long the store waits for servers that do not answer.
-const patience = driver.MaxSilence - 500*time.Millisecond
 
 // cutOff reports whether err means that the connection was lost, so that it is not known whether
 // the request was carried out.
@@ -36,8 +32,4 @@ func failure(err error) error {
 		return fmt.Errorf("%w: the nodes belong to another user (ACL): %w", driver.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

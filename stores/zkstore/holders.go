@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // maxParallel is how many calls forEach runs at the same time.
@@ -68,12 +69,8 @@ func describe(n node, d data, stat *zk.Stat) driver.Hold {
 	if n.kind == foreign {
 		return driver.Hold{Foreign: true, Since: time.UnixMilli(stat.Ctime)}
 	}
-	h := driver.Hold{Holder: driver.Holder{Host: d.Host, PID: d.PID, Label: d.Label, Plan: d.Plan, Trace: d.Trace}, Shared: n.kind.shared()}
-	if !n.kind.waits() {
-		h.Since = time.UnixMilli(stat.Ctime)
-		if d.Plan > 0 {
-			h.PlannedEnd = h.Since.Add(d.Plan)
-		}
+	if n.kind.waits() {
+		return driver.Hold{Holder: d.Holder, Shared: n.kind.shared()}
 	}
-	return h
+	return storekit.HoldOf(d.Holder, n.kind.shared(), time.UnixMilli(stat.Ctime))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 type id struct{ name, token string }
@@ -128,23 +129,11 @@ func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	}
 	h.refs++
 	hs.mu.Unlock()
-	select {
-	case h.turn <- struct{}{}:
-		return h, nil
-	default:
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case h.turn <- struct{}{}:
-		return h, nil
-	case <-ctx.Done():
+	if err := storekit.Await(ctx, h.turn); err != nil {
 		hs.forget(h)
-		return nil, ctx.Err()
-	case <-timer.C:
-		hs.forget(h)
-		return nil, fmt.Errorf("%w: another operation on this hold has not ended", driver.ErrUnavailable)
+		return nil, err
 	}
+	return h, nil
 }
 
 func (hs *holds) leave(h *hold) {

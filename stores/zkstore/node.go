@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -223,12 +222,8 @@ func (q *queue) find(guid string) (node, bool) {
 
 // data is the content of a node. It describes the holder.
 type data struct {
-	Host  string        `json:"host,omitempty"`
-	PID   int           `json:"pid,omitempty"`
-	Label string        `json:"label,omitempty"`
-	Plan  time.Duration `json:"plan,omitempty"`
-	Trace string        `json:"trace,omitempty"`
-	Fence uint64        `json:"fence,omitempty"` // of a shared hold; see writeFence
+	driver.Holder
+	Fence uint64 `json:"fence,omitempty"` // of a shared hold; see writeFence
 
 	// Announces means that the store follows a rule: in a transaction that changes the fences or
 	// the kind of the node, it first writes this data. A waiter that watches the node gets an event
@@ -236,9 +231,7 @@ type data struct {
 	Announces bool `json:"announces,omitempty"`
 }
 
-func dataOf(h driver.Holder) data {
-	return data{Host: h.Host, PID: h.PID, Label: h.Label, Plan: h.Plan, Trace: h.Trace, Announces: true}
-}
+func dataOf(h driver.Holder) data { return data{Holder: h, Announces: true} }
 
 func (d data) encode() []byte {
 	text, _ := json.Marshal(d) // JSON can encode every value of it

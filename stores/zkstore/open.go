@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -28,14 +29,11 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	if err := s.cfg.check(); err != nil {
 		return nil, err
 	}
-	if s.clock = s.cfg.clock; s.clock == nil {
-		s.clock = driver.SystemClock()
-	}
+	s.clock = cmp.Or(s.cfg.clock, driver.SystemClock())
 	s.promises = s.cfg.guarantees()
 	s.holds.byID, s.holds.live, s.fences.known = map[id]*hold{}, map[string]*presence{}, map[string]mapping{}
-	s.host = storeParts{&s.cfg, s.clock, &s.fences, s.spawn, s.watchHolds, s.nodeGone}
-	s.closing, s.end = context.WithCancel(context.Background())
-	s.work.Add(1)
+	s.host = storeParts{&s.cfg, s.clock, &s.fences, s.calls.Go, s.watchHolds, s.nodeGone}
+	s.calls.Open()
 	if s.cfg.lazy {
 		return s, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Config says where ZooKeeper is and how to log in. Only Servers is required. Every other field may
@@ -101,21 +102,21 @@ func (c *config) check() error {
 	}
 	switch {
 	case len(c.servers) == 0:
-		return invalid("no server is named")
+		return storekit.Invalidf("no server is named")
 	case c.timeout < 200*time.Millisecond || c.timeout > 10*time.Minute || c.timeout%time.Millisecond != 0:
-		return invalid("the session timeout is %v; it is 200ms to 10m", c.timeout)
+		return storekit.Invalidf("the session timeout is %v; it is 200ms to 10m", c.timeout)
 	case c.user == "" && c.password != "":
-		return invalid("there is a password without a user")
+		return storekit.Invalidf("there is a password without a user")
 	case strings.Contains(c.user, ":"):
-		return invalid("a user's name has no colon")
+		return storekit.Invalidf("a user's name has no colon")
 	case c.symfony && c.noFences:
-		return invalid("fences: Symfony's layout has none; leave the option out")
+		return storekit.Invalidf("fences: Symfony's layout has none; leave the option out")
 	case !c.symfony && c.root == "/":
-		return invalid("the locks cannot be in the root of the tree, where ZooKeeper has nodes of its own; name a node, as in /padlock")
+		return storekit.Invalidf("the locks cannot be in the root of the tree, where ZooKeeper has nodes of its own; name a node, as in /padlock")
 	}
 	for _, s := range c.servers {
 		if _, _, err := net.SplitHostPort(s); err != nil {
-			return invalid("the server %q is not HOST:PORT", s)
+			return storekit.Invalidf("the server %q is not HOST:PORT", s)
 		}
 	}
 	return checkRoot(c.root)
@@ -125,11 +126,11 @@ func (c *config) check() error {
 func checkRoot(root string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(root, "/"), "/") {
 		if root != "/" && nodeNames.Escape(part) != part || part == "" && root != "/" {
-			return invalid("the root %q: it is a path such as /shop/locks, of letters, digits and the characters - _ . : @ + , = ~", root)
+			return storekit.Invalidf("the root %q: it is a path such as /shop/locks, of letters, digits and the characters - _ . : @ + , = ~", root)
 		}
 	}
 	if path.Clean(root) != root || root[0] != '/' || root == "/zookeeper" || strings.HasPrefix(root, "/zookeeper/") {
-		return invalid("the root %q: it is a path such as /shop/locks, and not below /zookeeper", root)
+		return storekit.Invalidf("the root %q: it is a path such as /shop/locks, and not below /zookeeper", root)
 	}
 	return nil
 }

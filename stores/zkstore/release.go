@@ -1,7 +1,6 @@
 package zkstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,7 @@ const reservationTTL = 400 * time.Millisecond
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := cmp.Or(driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
-	if err != nil {
+	if err := driver.CheckRelease(name, token, keep, &s.promises); err != nil {
 		return driver.OutcomeGone, err
 	}
 	return runOp(ctx, s, func() (driver.Outcome, error) {
@@ -61,7 +59,7 @@ func (s *Store) tidy(h *hold) {
 	ss := s.live
 	s.mu.Unlock()
 	if ss != nil && ss.alive() {
-		s.spawn(func() { _ = ss.conn.Delete(path, -1) })
+		s.calls.Go(func() { _ = ss.conn.Delete(path, -1) })
 	}
 }
 
@@ -94,20 +92,18 @@ func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	return driver.OutcomeGone, err
 }
 
-// notClaimed ends a reservation that was not claimed in time.
-func (s *Store) notClaimed(name, token string) {
-	if s.beginCall(s.closing) != nil {
+// later runs f, which a timer has started, as an operation on a hold.
+func (s *Store) later(name, token string, f func(h *hold)) {
+	if s.calls.Begin(s.calls.Closing) != nil {
 		return
 	}
-	defer s.work.Done()
-	h, err := s.holds.enter(s.closing, name, token)
+	defer s.calls.Work.Done()
+	h, err := s.holds.enter(s.calls.Closing, name, token)
 	if err != nil {
 		return
 	}
 	defer s.holds.leave(h)
-	if h.state == reserved {
-		_, _ = s.letGo(h)
-	}
+	f(h)
 }
 
 // settle deletes the node of an earlier try whose reply was lost, if that node exists.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // firstConnect waits until the session is connected. It returns early, with an error, if no server
@@ -43,7 +44,7 @@ type noContext struct{ error }
 // waitConnected waits until the session is connected. It returns an error if that takes too long,
 // or if the session is lost.
 func (ss *session) waitConnected(ctx context.Context) error {
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(storekit.Patience)
 	defer timer.Stop()
 	for {
 		select {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -43,16 +44,16 @@ func defaultGuarantees() driver.Guarantees {
 func fromSymfony(dsn string) (*url.URL, error) {
 	_, rest, slashes := strings.Cut(dsn, "://")
 	if !slashes {
-		return nil, invalid("the DSN has two slashes after the colon: zookeeper://HOST")
+		return nil, storekit.Invalidf("the DSN has two slashes after the colon: zookeeper://HOST")
 	}
 	u, err := url.Parse("zookeeper://" + rest)
 	switch {
 	case err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@"): // a part of a password
-		return nil, invalid("the DSN cannot be read; it is zookeeper://HOST:PORT,HOST:PORT")
+		return nil, storekit.Invalidf("the DSN cannot be read; it is zookeeper://HOST:PORT,HOST:PORT")
 	case u.Host == "":
-		return nil, invalid("the DSN names no host")
+		return nil, storekit.Invalidf("the DSN names no host")
 	case strings.Trim(u.Path, "/") != "":
-		return nil, invalid("PHP keeps its locks in the root of the tree; leave the path out of the DSN")
+		return nil, storekit.Invalidf("PHP keeps its locks in the root of the tree; leave the path out of the DSN")
 	}
 	return storeurl.InSymfonyLayout(u, u.Query())
 }

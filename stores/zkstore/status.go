@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Status implements driver.Reporter. It asks every server for its version and mode. It asks one
@@ -55,7 +56,7 @@ func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	for i, text := range answers {
 		version, _, _ := strings.Cut(field(text, "Zookeeper version: "), "-")
 		v := driver.Finding{Name: servers[i] + " version", Value: cmp.Or(version, driver.Unknown)}
-		if older(version) {
+		if storekit.OlderVersion(version, 3, 5) {
 			v.Advice = "versions before 3.5 are not tested with padlock; upgrade"
 		}
 		m := driver.Finding{Name: servers[i] + " member", Value: field(text, "Mode: ")}
@@ -103,14 +104,6 @@ func field(text, name string) string {
 		}
 	}
 	return ""
-}
-
-func older(version string) bool {
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	a, errA := strconv.Atoi(major)
-	b, errB := strconv.Atoi(minor)
-	return errA == nil && errB == nil && (a < 3 || a == 3 && b < 5)
 }
 
 // connectionFinding reads how many connections a server allows from each address.

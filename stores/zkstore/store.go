@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in ZooKeeper. It is safe for concurrent use.
@@ -21,15 +21,7 @@ type Store struct {
 	holds    holds
 	fences   mappingCache
 
-	// work counts the operations and clean-ups that are running. The store itself counts as one of
-	// them until Close is called.
-	work sync.WaitGroup
-	// ending protects the next two fields. It must also be locked to call work.Add.
-	ending  sync.Mutex
-	closed  bool
-	drained bool
-	closing context.Context
-	end     context.CancelFunc
+	calls storekit.Calls
 
 	rootID atomic.Value // the string that identifies the root, once it is known
 
@@ -65,7 +57,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 		}
 	}
 	if got := ss.known.length(); got > s.cfg.timeout && !s.cfg.lenient {
-		return nil, invalid("the servers do not allow a session timeout below %v, and %v was asked for; ask for %v, or lower minSessionTimeout of the servers", got, s.cfg.timeout, got)
+		return nil, storekit.Invalidf("the servers do not allow a session timeout below %v, and %v was asked for; ask for %v, or lower minSessionTimeout of the servers", got, s.cfg.timeout, got)
 	}
 	return ss, nil
 }
@@ -73,7 +65,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 func (s *Store) current() (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing.Err() != nil {
+	if s.calls.Closing.Err() != nil {
 		return nil, driver.ErrClosed
 	}
 	if s.live != nil && s.live.alive() {
@@ -87,69 +79,12 @@ func (s *Store) current() (*session, error) {
 	return ss, err
 }
 
-// runOp calls op, which sends requests, in a goroutine of its own, and waits for it. If ctx ends or
-// the servers are silent for too long, runOp returns an error. The goroutine then continues,
-// because a request that was sent cannot be taken back.
+// runOp runs op, which sends requests, as storekit.Do does. It translates the error of op.
 func runOp[T any](ctx context.Context, s *Store, op func() (T, error)) (T, error) {
-	var zero T
-	if err := s.beginCall(ctx); err != nil {
-		return zero, err
-	}
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		defer s.work.Done()
+	return storekit.Do(ctx, &s.calls, func() (T, error) {
 		v, err := op()
-		done <- result{v, failure(err)}
-	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r.value, s.afterClose(r.err)
-	case <-ctx.Done():
-		return zero, fmt.Errorf("%w: %w", driver.ErrUncertain, ctx.Err())
-	case <-timer.C:
-		return zero, fmt.Errorf("%w: the servers are silent", driver.ErrUncertain)
-	}
-}
-
-// beginCall registers an operation, so that Close waits for it. The caller must call s.work.Done
-// when the operation ends. If the store is closed or ctx has ended, beginCall registers nothing and
-// returns an error.
-func (s *Store) beginCall(ctx context.Context) error {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	if s.closed {
-		return driver.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.work.Add(1)
-	return nil
-}
-
-// spawn runs f in the background, and Close waits for f to end. Once Close has ended the session,
-// spawn does nothing.
-func (s *Store) spawn(f func()) {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	if !s.drained {
-		s.work.Go(f)
-	}
-}
-
-// afterClose returns the error for the caller of an operation that failed with err. If Close has
-// been called meanwhile, the returned error wraps ErrClosed.
-func (s *Store) afterClose(err error) error {
-	if err != nil && s.closing.Err() != nil && !errors.Is(err, driver.ErrClosed) {
-		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
-	}
-	return err
+		return v, failure(err)
+	})
 }
 
 var errClosed = fmt.Errorf("%w: the store was closed", driver.ErrClosed)
@@ -157,24 +92,15 @@ var errClosed = fmt.Errorf("%w: the store was closed", driver.ErrClosed)
 // Close ends the session, and with it all holds. If a server can be reached, the holds end at once.
 // Otherwise they end when the session times out.
 func (s *Store) Close() error {
-	s.ending.Lock()
-	first := !s.closed
-	s.closed = true
-	s.ending.Unlock()
-	if first {
-		s.mu.Lock()
-		s.end()
-		live := s.live
-		s.mu.Unlock()
-		if live != nil {
-			live.lose(errClosed)
-		}
-		s.ending.Lock()
-		s.drained = true
-		s.ending.Unlock()
-		s.work.Done()
+	s.mu.Lock()
+	s.calls.End()
+	live := s.live
+	s.mu.Unlock()
+	if live != nil {
+		live.lose(errClosed)
+		live.conn.Close() // lose starts nothing any more
 	}
-	s.work.Wait()
+	s.calls.Work.Wait()
 	return nil
 }
 

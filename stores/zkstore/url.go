@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -65,7 +66,7 @@ func parseURL(u *url.URL) (c Config, opts []Option, err error) {
 	}
 	if root := strings.TrimSuffix(u.Path, "/"); root != "" {
 		if checkRoot(root) != nil || strings.Contains(root, "@") { // the path may hold a part of a password
-			return c, nil, invalid("the root in the URL: it is a path such as /shop/locks, of letters, digits and the characters - _ . : + , = ~, and not below /zookeeper; in a password, / is written %%2F")
+			return c, nil, storekit.Invalidf("the root in the URL: it is a path such as /shop/locks, of letters, digits and the characters - _ . : + , = ~, and not below /zookeeper; in a password, / is written %%2F")
 		}
 		r.Add(Root(root))
 	}

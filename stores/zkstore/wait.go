@@ -17,16 +17,16 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.beginCall(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.closing, cancel)()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
 	g, err := s.wait(stop, &r, reserve)
 	switch {
-	case s.closing.Err() != nil:
+	case s.calls.Closing.Err() != nil:
 		return driver.Grant{}, driver.ErrClosed
 	case ctx.Err() != nil && g.TTL == 0:
 		return driver.Grant{}, ctx.Err()
@@ -55,8 +55,7 @@ func (s *Store) queueUp(ctx context.Context, ss *session, r *driver.Request) (dr
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	// The mapping is read before the wait, so that the hand-over is quicker.
-	n, early, err := ss.joinAndLook(dir, kindOf(r.Shared, true), info, ss.lookWithMapping)
+	n, early, err := ss.joinAndLook(dir, kindOf(r.Shared, true), info, ss.readQueue)
 	if err != nil {
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
@@ -124,7 +123,13 @@ func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r 
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
 	name, token := r.Name, r.Token
-	h.timer = time.AfterFunc(s.cfg.reserveFor, func() { s.notClaimed(name, token) })
+	h.timer = time.AfterFunc(s.cfg.reserveFor, func() {
+		s.later(name, token, func(h *hold) {
+			if h.state == reserved { // nobody has claimed it in time
+				_, _ = s.letGo(h)
+			}
+		})
+	})
 	return driver.Grant{Fence: fence, TTL: s.cfg.reserveFor}, nil
 }
 

@@ -39,7 +39,7 @@ func (s *Store) watchHolds(ss *session) {
 // If the node is gone, the hold ends. Otherwise the next call of watchHolds watches the node again,
 // because ZooKeeper reports only one change for each watch.
 func (s *Store) nodeGone(name, token string) {
-	h, err := s.holds.enterHeld(s.closing, name, token)
+	h, err := s.holds.enterHeld(s.calls.Closing, name, token)
 	if err != nil {
 		return
 	}

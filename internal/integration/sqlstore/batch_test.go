@@ -265,7 +265,11 @@ func (d database) batchWithLockedRow(t *testing.T) {
 			t.Errorf("hold %d: %+v", i, o)
 		}
 	}
-	if n := count.Load() - before; n > 5 {
+	most := int64(5)
+	if d.engine == sqlstore.MySQL { // which does not tell which rows changed
+		most = 1 + int64(len(all))
+	}
+	if n := count.Load() - before; n > most {
 		t.Errorf("%d statements", n)
 	}
 	noError(t, stuck.Rollback())

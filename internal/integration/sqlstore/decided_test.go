@@ -164,10 +164,12 @@ func (tw *twin) inStore(what string, r driver.Request, keep time.Duration) (a an
 	case "release":
 		a.out, a.err = tw.store.Release(ctx, r.Name, r.Token, keep)
 	case "claim":
-		if g, err := tw.store.Wait(ctx, r, true); err != nil || g.TTL == 0 {
-			tw.t.Errorf("Wait for a reservation that is there: %+v, %v", g, err)
+		if a.Grant, a.err = tw.store.Wait(ctx, r, true); a.err != nil || a.TTL == 0 {
+			tw.t.Errorf("Wait for a reservation that is there: %+v, %v", a.Grant, a.err)
 		}
-		a.Grant, a.err = tw.store.Acquire(ctx, r)
+		if a.From == 0 { // Wait could not claim it in one statement
+			a.Grant, a.err = tw.store.Acquire(ctx, r)
+		}
 	case "pass":
 		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, FenceAbove: r.FenceAbove}
 		a.out, a.Grant, a.err = tw.store.Pass(ctx, r.Token, next)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
@@ -37,7 +38,7 @@ func fromSymfony(o sqlstore.Opener, dsn string) (*url.URL, error) {
 		return nil, err
 	}
 	if layouts[query.Get("layout")] == 0 {
-		return nil, invalid("PHP stores the names of locks in two ways: add a parameter layout to the DSN: %s", whichLayout)
+		return nil, storekit.Invalidf("PHP stores the names of locks in two ways: add a parameter layout to the DSN: %s", whichLayout)
 	}
 	u.RawQuery = query.Encode()
 	return u, nil
@@ -52,7 +53,7 @@ func fromDoctrine(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) 
 	}
 	path, ok := strings.CutPrefix(u.Path, "//")
 	if !ok || u.Host != "localhost" {
-		return nil, nil, invalid("Doctrine opens sqlite:///PATH in the directory in which PHP runs; write four slashes, symfony+sqlite:////PATH, in PHP too")
+		return nil, nil, storekit.Invalidf("Doctrine opens sqlite:///PATH in the directory in which PHP runs; write four slashes, symfony+sqlite:////PATH, in PHP too")
 	}
 	return &url.URL{Scheme: o.Names[0], Path: "/" + path}, u.Query(), nil
 }
@@ -61,7 +62,7 @@ func fromDoctrine(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) 
 func fromPath(o sqlstore.Opener, rest string) (*url.URL, url.Values, error) {
 	path, query := parametersOf(rest)
 	if !strings.HasPrefix(path, "/") {
-		return nil, nil, invalid("no other program finds the file of a DSN whose path does not begin at the root; write symfony+sqlite:/PATH, in PHP too")
+		return nil, nil, storekit.Invalidf("no other program finds the file of a DSN whose path does not begin at the root; write symfony+sqlite:/PATH, in PHP too")
 	}
 	return &url.URL{Scheme: o.Names[0], Path: path}, query, nil
 }

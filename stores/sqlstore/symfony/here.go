@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // localParties remembers facts about the holds and waiters of this process, for which the table has
@@ -180,12 +181,8 @@ func (h *localParties) leaveGap(ctx context.Context, id string) error {
 	if !ok || left <= 0 || now.Sub(s.since) < maxStreak {
 		return nil
 	}
-	t := time.NewTimer(left)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if !storekit.Sleep(ctx, left) {
 		return ctx.Err()
 	}
+	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/calls"
+	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // seconds returns the number that a statement adds to the server's clock to get the end of a lease
@@ -37,7 +38,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.validate(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -84,14 +85,10 @@ func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request
 
 // Extend implements driver.Store.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	err := cmp.Or(s.checkName(name), driver.CheckHold(name, token, &s.promises))
-	if err == nil && ttl != 0 {
-		err = driver.CheckTTL("TTL", ttl, &s.promises)
-	}
-	if err != nil {
+	if err := cmp.Or(s.checkName(name), driver.CheckExtend(name, token, ttl, &s.promises)); err != nil {
 		return driver.Grant{}, err
 	}
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -116,11 +113,10 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 // Release implements driver.Store.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
-	err := cmp.Or(s.checkName(name), driver.CheckHold(name, token, &s.promises), driver.CheckKeep("cool-down", keep, &s.promises))
-	if err != nil {
+	if err := cmp.Or(s.checkName(name), driver.CheckRelease(name, token, keep, &s.promises)); err != nil {
 		return driver.OutcomeGone, err
 	}
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.OutcomeGone, err
 	}
@@ -150,9 +146,9 @@ func (s *Store) settle(id, token string) {
 	if !s.here.takeDoubt(token) {
 		return
 	}
-	s.work.Go(func() {
+	s.calls.Work.Go(func() {
 		for _, d := range settlePauses {
-			if !calls.Sleep(s.closing, d) {
+			if !storekit.Sleep(s.calls.Closing, d) {
 				break
 			}
 			s.removeLate(id, token)
@@ -192,10 +188,7 @@ func (s *Store) heldError(id string, is *row) error {
 func (s *Store) holdIn(id string, is *row) driver.Hold {
 	h := driver.Hold{Foreign: true}
 	if own, ok := s.here.ownHold(id, is.token); ok {
-		h = driver.Hold{Holder: own.holder, Since: own.since}
-		if own.holder.Plan > 0 {
-			h.PlannedEnd = own.since.Add(own.holder.Plan)
-		}
+		h = storekit.HoldOf(own.holder, false, own.since)
 	}
 	if !is.endless {
 		h.Until = time.Now().Add(is.end.timeUntil(is.now))

@@ -15,7 +15,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := s.checkName(name); err != nil {
 		return driver.State{}, err
 	}
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // List implements driver.Admin. It lists only names that the table has in plain text. If the table
 // also has hashes of names, List returns errors.ErrUnsupported. With Symfony73 it always does.
 func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error) {
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err := s.checkName(name); err != nil {
 		return 0, err
 	}
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return 0, err
 	}

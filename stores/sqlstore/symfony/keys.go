@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -50,7 +51,7 @@ func (s *Store) checkName(name string) error {
 		return err
 	}
 	if s.engine == sqlstore.MySQL && strings.HasSuffix(s.layout.storedID(s.engine, name), " ") {
-		return invalid("name: it ends with a space, which MySQL ignores")
+		return storekit.Invalidf("name: it ends with a space, which MySQL ignores")
 	}
 	return nil
 }

@@ -17,31 +17,17 @@ func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...
 		return nil, err
 	}
 	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e, l), db: db, sql: newStatements(dialects[e], &c)}
-	s.closing, s.end = context.WithCancel(context.Background())
+	s.calls.Open()
 	if c.lazy {
 		return s, nil
 	}
 	ctx, cancel := dbms.BoundOpening(ctx)
 	defer cancel()
 	if err := s.check(ctx); err != nil {
-		s.end()
+		s.calls.End()
 		return nil, err
 	}
 	return s, nil
-}
-
-// beginChecked does what enter does, and also makes sure that the server and the table were
-// checked.
-func (s *Store) beginChecked(ctx context.Context) (bounded context.Context, done func(), err error) {
-	bounded, done, err = s.enter(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.check(bounded); err != nil {
-		done()
-		return nil, nil, err
-	}
-	return bounded, done, nil
 }
 
 // check checks the server and makes the table. After the first success it does nothing.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -40,7 +41,6 @@ type config struct {
 	table, id, token, expiration string
 
 	ownsDB  bool
-	clock   driver.Clock
 	lazy    bool // no request before the first call
 	lenient bool // accepts every server, so that Status can examine it
 }
@@ -61,10 +61,6 @@ func Columns(id, token, expiration string) Option {
 // the server and the table. Without it, Open does that.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithClock sets the clock that measures waits. The default is driver.SystemClock, which nil stands
-// for too. Leases always follow the server's clock.
-func WithClock(c driver.Clock) Option { return func(cfg *config) { cfg.clock = c } }
-
 // identifier matches a name that SQL accepts without quotes. PHP writes the names without quotes,
 // and so does this package. PostgreSQL then turns capital letters into small ones.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
@@ -77,19 +73,16 @@ func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
 			o(&c)
 		}
 	}
-	if c.clock == nil {
-		c.clock = driver.SystemClock()
-	}
 	if dialects[e] == nil {
-		return c, invalid("there is no engine %v", e)
+		return c, storekit.Invalidf("there is no engine %v", e)
 	}
 	if l != Symfony && l != Symfony73 {
-		return c, invalid("there is no layout %v; there are %v and %v", l, Symfony, Symfony73)
+		return c, storekit.Invalidf("there is no layout %v; there are %v and %v", l, Symfony, Symfony73)
 	}
 	names := append(strings.SplitN(c.table, ".", 2), c.id, c.token, c.expiration)
 	for _, n := range names {
 		if !identifier.MatchString(n) {
-			return c, invalid("%q cannot be the name of a table or column: it has letters, digits, _ and $, as PHP writes it without quotes", n)
+			return c, storekit.Invalidf("%q cannot be the name of a table or column: it has letters, digits, _ and $, as PHP writes it without quotes", n)
 		}
 	}
 	return c, nil
@@ -123,8 +116,4 @@ func promised(e sqlstore.Engine, l Layout) driver.Guarantees {
 		g.Lacks |= driver.AbilityList // the table has hashes only
 	}
 	return g
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

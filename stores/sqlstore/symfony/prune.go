@@ -20,8 +20,8 @@ const (
 // keys, and no call waits for that.
 func (s *Store) pruneSometimes() {
 	if rand.IntN(pruneOdds) == 0 {
-		s.work.Go(func() {
-			ctx, cancel := dbms.Bound(s.closing)
+		s.calls.Work.Go(func() {
+			ctx, cancel := dbms.Bound(s.calls.Closing)
 			defer cancel()
 			_, _ = s.pruneOnce(ctx) // the next prune tries again
 		})
@@ -31,7 +31,7 @@ func (s *Store) pruneSometimes() {
 // Prune removes rows whose leases ended more than an hour ago, at most 100 of them, and returns how
 // many it removed. PHP and the store also prune by themselves, after about one grant in 100.
 func (s *Store) Prune(ctx context.Context) (int, error) {
-	ctx, done, err := s.beginChecked(ctx)
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return 0, err
 	}

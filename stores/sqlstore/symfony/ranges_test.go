@@ -24,7 +24,6 @@ func TestNamesOfTables(t *testing.T) {
 		{"columns", Columns("a", "b", "c_2"), true},
 		{"a column without a name", Columns("a", "", "c"), false},
 		{"a column with a dot", Columns("a.b", "b", "c"), false},
-		{"nil for a clock", WithClock(nil), true},
 	} {
 		_, err := configure(sqlstore.PostgreSQL, Symfony, []Option{c.opt})
 		if (err == nil) != c.valid || err != nil && !errors.Is(err, driver.ErrInvalid) {

@@ -42,7 +42,7 @@ func (s *Store) madeMeanwhile(ctx context.Context) bool {
 		if _, err := s.read(ctx, ""); err == nil {
 			return true
 		}
-		if !retryPause(ctx, 5) {
+		if !dbms.Pause(ctx, 5) {
 			return false
 		}
 	}

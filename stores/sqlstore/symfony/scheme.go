@@ -5,8 +5,10 @@ import (
 	"net/url"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
@@ -63,7 +65,7 @@ func upgrade(ctx context.Context, u *url.URL, o sqlstore.Opener) (from, to int, 
 		return 0, 0, err
 	}
 	defer s.Close()
-	ctx, done, err := s.enter(ctx)
+	ctx, done, err := s.calls.Enter(ctx, dbms.Bound)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -131,42 +133,30 @@ const whichLayout = "write layout=symfony73 if PHP has Symfony 7.3 or older, and
 
 // parse reads the parameters of this store from a URL.
 func parse(u *url.URL, o sqlstore.Opener) (*target, error) {
-	query, err := url.ParseQuery(u.RawQuery)
+	column := func(name func(c *config) *string) storeurl.Param[Option] {
+		return storeurl.Text(func(text string) Option { return func(c *config) { *name(c) = text } })
+	}
+	form := storeurl.Form[Option]{
+		Schemes: o.Names, Example: o.Scheme().Example,
+		Params: map[string]storeurl.Param[Option]{
+			"layout":            storeurl.Keep[Option],
+			"db_table":          storeurl.Text(Table),
+			"db_id_col":         column(func(c *config) *string { return &c.id }),
+			"db_token_col":      column(func(c *config) *string { return &c.token }),
+			"db_expiration_col": column(func(c *config) *string { return &c.expiration }),
+			"lazy":              storeurl.IfYes(Lazy()),
+		},
+		Others: append([]string{"pool", "password-file"}, o.Parameters...),
+		Repeat: o.Engine == sqlstore.SQLite, // a URL may have several pragmas
+	}
+	r, err := form.Read(u)
 	if err != nil {
-		return nil, invalid("the parameters of the URL cannot be read")
+		return nil, err
 	}
-	value := func(name, usual string) string {
-		if query.Has(name) {
-			usual = query.Get(name)
-		}
-		return usual
-	}
-	for _, name := range parameters {
-		if len(query[name]) > 1 {
-			return nil, invalid("the parameter %s is given more than once", name)
-		}
-	}
-	t := &target{layout: layouts[query.Get("layout")]}
+	t := &target{u: &r.URL, layout: layouts[r.Values["layout"]], opts: r.Opts}
 	if t.layout == 0 {
-		return nil, invalid("layout: %s", whichLayout)
+		return nil, storekit.Invalidf("layout: %s", whichLayout)
 	}
-	t.opts = []Option{
-		Table(value("db_table", "lock_keys")),
-		Columns(value("db_id_col", "key_id"), value("db_token_col", "key_token"), value("db_expiration_col", "key_expiration")),
-	}
-	switch value("lazy", "no") {
-	case "yes":
-		t.opts = append(t.opts, Lazy())
-	case "no":
-	default:
-		return nil, invalid("lazy: it is yes or no")
-	}
-	for _, name := range parameters {
-		query.Del(name)
-	}
-	rest := *u
-	rest.RawQuery = query.Encode()
-	t.u = &rest
 	_, err = configure(o.Engine, t.layout, t.opts)
 	return t, err
 }

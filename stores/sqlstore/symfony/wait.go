@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 const (
@@ -24,21 +25,21 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 	if err := s.validate(&r); err != nil {
 		return none, err
 	}
-	_, done, err := s.beginChecked(ctx)
+	_, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return none, err
 	}
 	defer done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.closing, cancel)()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
 	id := s.layout.storedID(s.engine, r.Name)
 	released, remove := s.here.releaseSignal(id)
 	defer remove()
 	for answered := time.Now(); ; {
 		is, err := s.glance(ctx, id)
 		switch {
-		case s.closing.Err() != nil:
+		case s.calls.Closing.Err() != nil:
 			return none, driver.ErrClosed
 		case ctx.Err() != nil:
 			return none, ctx.Err()

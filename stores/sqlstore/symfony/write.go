@@ -24,7 +24,7 @@ func (s *Store) writeRow(ctx context.Context, id, text string, args ...any) (r r
 	err = s.retry(ctx, func() error {
 		if !dialects[s.engine].returns {
 			res, err := s.db.ExecContext(ctx, text, args...)
-			wrote, err = changedRow(res, err)
+			wrote, err = dbms.Changed(res, err)
 			return err
 		}
 		r, err = scan(s.db.QueryRowContext(ctx, text, args...))
@@ -52,20 +52,11 @@ func (s *Store) writeRow(ctx context.Context, id, text string, args ...any) (r r
 	return row{}, false, errors.Join(err, driver.ErrUncertain)
 }
 
-// changedRow reports whether a statement changed a row.
-func changedRow(res sql.Result, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
-}
-
 // remove runs a statement that removes a row. It reports whether the statement has removed the row.
 func (s *Store) remove(ctx context.Context, text string, args ...any) (removed bool, err error) {
 	err = s.retry(ctx, func() error {
 		res, err := s.db.ExecContext(ctx, text, args...)
-		removed, err = changedRow(res, err)
+		removed, err = dbms.Changed(res, err)
 		return err
 	})
 	return removed, dbms.Failure(ctx, err, true)
@@ -85,7 +76,7 @@ func (s *Store) retry(ctx context.Context, statement func() error) error {
 			if _, err := s.prepare(ctx); err != nil {
 				return err
 			}
-		case v != dbms.Again || !retryPause(ctx, try):
+		case v != dbms.Again || !dbms.Pause(ctx, try):
 			return err
 		}
 	}

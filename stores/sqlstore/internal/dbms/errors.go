@@ -81,8 +81,6 @@ func judgeMySQL(n uint64) Verdict {
 		return RowLocked
 	case 1146, 1049:
 		return NoTable
-	case 1317, 1969, 3024: // the statement was interrupted
-		return Refused
 	}
 	return Refused
 }
