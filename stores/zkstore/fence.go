@@ -74,6 +74,13 @@ func (f *mappingCache) get(dir string, mzxid int64) (mapping, bool) {
 	return m, ok && m.mzxid == mzxid
 }
 
+func (f *mappingCache) knows(dir string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.known[dir]
+	return ok
+}
+
 func (f *mappingCache) put(dir string, m mapping) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,6 +128,23 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 		ss.fences.put(dir, m)
 	}
 	return m, err
+}
+
+// lookWithMapping reads the queue like readQueue. If the store does not know the mapping, which the
+// caller may need next, lookWithMapping reads it at the same time. If the mapping changes after
+// that, the caller reads it again.
+func (ss *session) lookWithMapping(dir string) (*queue, error) {
+	if ss.cfg.noFences || ss.fences.knows(dir) {
+		return ss.readQueue(dir)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = ss.readMapping(dir) // if this fails, the caller reads the mapping again and gets the error
+	}()
+	q, err := ss.readQueue(dir)
+	<-done
+	return q, err
 }
 
 // raiseMapping changes the mapping of a lock, so that the node ownNode, which belongs to h, has a

@@ -21,7 +21,7 @@ type counted struct {
 	proxy *server.Proxy
 	mu    sync.Mutex
 	codes map[uint32]int
-	onGet func() // called when the first getData passes
+	onGet func() // called when the second getData passes
 }
 
 func openCounted(t testing.TB, srv *server.Server, opts ...zkstore.Option) *counted {
@@ -33,7 +33,7 @@ func openCounted(t testing.TB, srv *server.Server, opts ...zkstore.Option) *coun
 		for _, code := range requests(data) {
 			c.codes[code]++
 		}
-		if c.onGet != nil && c.codes[getData] > 0 {
+		if c.onGet != nil && c.codes[getData] > 1 {
 			c.onGet()
 			c.onGet = nil
 		}
@@ -58,11 +58,10 @@ type waiter struct {
 	lists  int // how often it had read the queue when it began to wait
 }
 
-// The next waiter reads its own node, the node before it and the mapping. A later waiter reads its
-// own node and the two nodes before it.
+// A waiter first reads the mapping and its own node, and one or two nodes before its own.
 const (
 	readsOfNext  = 3
-	readsOfLater = 3
+	readsOfLater = 4
 )
 
 // waits starts a call of Wait, and returns when it has read and watches this number of nodes.
@@ -129,7 +128,7 @@ func handOverWithoutList(t *testing.T, srv *server.Server) {
 	take(t, s, r)
 	line := []*waiter{waits(t, srv, r.Name, readsOfNext-1, opts...)} // without the mapping
 	for range 3 {
-		line = append(line, waits(t, srv, r.Name, readsOfLater, opts...))
+		line = append(line, waits(t, srv, r.Name, readsOfLater-1, opts...))
 	}
 	release(t, s, r)
 	for i, w := range line {
