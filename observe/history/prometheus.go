@@ -2,8 +2,6 @@ package history
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -18,34 +16,6 @@ import (
 // MaxMetricNames is the maximum number of names that WriteMetrics writes. If there are more, it
 // writes those whose last run began most recently.
 const MaxMetricNames = 1000
-
-// WriteMetrics writes metrics of all names that begin with prefix, in the text format of
-// Prometheus. For each name, they tell when a run last began, succeeded, failed and was skipped,
-// and how long the last run took. If WriteMetrics returns an error, it has still written the
-// metrics of the names that could be read. It reads the histories of all these names, so a web page
-// that is requested often should keep the result for some seconds.
-//
-// The labels are the name and, if the Log has one, the place. They have escapes, such as \x1b, for
-// bytes that are not printable.
-func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) error {
-	names, err := l.Names(ctx, prefix)
-	var all []Summary
-	for _, name := range names {
-		if ctx.Err() != nil {
-			err = cmp.Or(err, ctx.Err())
-			break
-		}
-		s, problem := l.Summary(ctx, name)
-		if problem != nil {
-			err = problem
-		}
-		all = append(all, s)
-	}
-	if problem := WriteMetrics(w, all); problem != nil {
-		return problem
-	}
-	return err
-}
 
 // figures are the metrics of a summary. A metric is left out for a name that has no value for it.
 var figures = []struct {
@@ -64,13 +34,16 @@ var figures = []struct {
 		func(s *Summary) (float64, bool) { return lengthOf(s.LastSuccess) }},
 }
 
-// WriteMetrics writes summaries in the text format of Prometheus: see Log.WriteMetrics.
-func WriteMetrics(w io.Writer, all []Summary) error {
+// WriteMetrics writes metrics of the jobs in the text format of Prometheus. For each name, they tell
+// when a run last began, succeeded, failed and was skipped, and how long the last successful run
+// took. The labels are the name and, if the Log has one, the place. They have escapes, such as \x1b,
+// for bytes that are not printable.
+func WriteMetrics(w io.Writer, jobs []Job) error {
 	labels := map[*Summary]string{}
 	known := map[string]bool{}
-	newest := make([]*Summary, 0, len(all))
-	for i := range all {
-		newest = append(newest, &all[i])
+	newest := make([]*Summary, 0, len(jobs))
+	for i := range jobs {
+		newest = append(newest, &jobs[i].Summary)
 	}
 	slices.SortStableFunc(newest, func(a, b *Summary) int { return lastOf(b).Compare(lastOf(a)) })
 	newest = newest[:min(len(newest), MaxMetricNames)]

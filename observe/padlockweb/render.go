@@ -37,31 +37,6 @@ func render(name string, c *content) template.HTML {
 	return template.HTML(bytes.ReplaceAll(page, []byte("\r"), []byte("&#13;")))
 }
 
-// head is the head of a column.
-type head struct {
-	Title     string
-	Number    bool   // the cells are aligned to the right
-	By        string // the order in which the link sorts the table, or ""
-	Link      string
-	Direction string // of the order, if the table is sorted by this column
-}
-
-// Heads returns the heads of the table of names.
-func (q query) Heads() []head {
-	sorted := func(title, by, direction string, isNumber bool) head {
-		h := head{Title: title, Number: isNumber, By: by, Link: q.sorted(by)}
-		if q.Sort == by {
-			h.Direction = direction
-		}
-		return h
-	}
-	return []head{
-		{Title: "State"}, sorted("Name", "name", "ascending", false), sorted("Holder", "host", "ascending", false), {Title: "Mode"},
-		sorted("Held for", "held", "descending", true), sorted("Waiting", "waiting", "descending", true),
-		{Title: "Until"}, {Title: "Usually held, p50 / p95", Number: true}, {Title: "Fence", Number: true},
-	}
-}
-
 // First returns the hold that the table shows, or nil.
 func (r *row) First() *sampler.Hold {
 	if len(r.Holds) == 0 {
