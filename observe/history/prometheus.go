@@ -17,22 +17,21 @@ import (
 // writes those whose last run began most recently.
 const MaxMetricNames = 1000
 
-// figures are the metrics of a summary. A metric is left out for a name that has no value for it.
+// figures are the metrics of a summary. A metric is left out for a name that has no such run.
 var figures = []struct {
 	name, help string
-	of         func(*Summary) (float64, bool)
+	run        func(*Summary) *Run
+	of         func(*Run) float64
 }{
-	{"padlock_run_last_success_timestamp_seconds", "When the last successful run of a name ended, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return endOf(s.LastSuccess) }},
-	{"padlock_run_last_failure_timestamp_seconds", "When the last failed run of a name ended, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return endOf(s.LastFailure) }},
-	{"padlock_run_last_start_timestamp_seconds", "When the last run of a name began, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return startOf(s.Last) }},
-	{"padlock_run_last_skipped_timestamp_seconds", "When a run of a name was last skipped, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return startOf(s.LastSkipped) }},
-	{"padlock_run_last_success_duration_seconds", "How long the last successful run of a name took.",
-		func(s *Summary) (float64, bool) { return lengthOf(s.LastSuccess) }},
+	{"padlock_run_last_success_timestamp_seconds", "When the last successful run of a name ended, in seconds since 1970.", func(s *Summary) *Run { return s.LastSuccess }, ended},
+	{"padlock_run_last_failure_timestamp_seconds", "When the last failed run of a name ended, in seconds since 1970.", func(s *Summary) *Run { return s.LastFailure }, ended},
+	{"padlock_run_last_start_timestamp_seconds", "When the last run of a name began, in seconds since 1970.", func(s *Summary) *Run { return s.Last }, started},
+	{"padlock_run_last_skipped_timestamp_seconds", "When a run of a name was last skipped, in seconds since 1970.", func(s *Summary) *Run { return s.LastSkipped }, started},
+	{"padlock_run_last_success_duration_seconds", "How long the last successful run of a name took.", func(s *Summary) *Run { return s.LastSuccess }, func(r *Run) float64 { return r.Duration().Seconds() }},
 }
+
+func started(r *Run) float64 { return float64(r.Start.UnixMicro()) / 1e6 }
+func ended(r *Run) float64   { return float64(r.End.UnixMicro()) / 1e6 }
 
 // WriteMetrics writes metrics of the jobs in the text format of Prometheus. For each name, they tell
 // when a run last began, succeeded, failed and was skipped, and how long the last successful run
@@ -62,8 +61,8 @@ func WriteMetrics(w io.Writer, jobs []Job) error {
 	for _, f := range figures {
 		promtext.Head(out, f.name, "gauge", f.help)
 		for _, s := range newest {
-			if value, ok := f.of(s); ok && labels[s] != "" {
-				fmt.Fprintf(out, "%s{%s} %s\n", f.name, labels[s], strconv.FormatFloat(value, 'f', -1, 64))
+			if r := f.run(s); r != nil && labels[s] != "" {
+				fmt.Fprintf(out, "%s{%s} %s\n", f.name, labels[s], strconv.FormatFloat(f.of(r), 'f', -1, 64))
 			}
 		}
 	}
@@ -78,26 +77,3 @@ func lastOf(s *Summary) (last time.Time) {
 	}
 	return last
 }
-
-func startOf(r *Run) (float64, bool) {
-	if r == nil {
-		return 0, false
-	}
-	return unix(r.Start), true
-}
-
-func endOf(r *Run) (float64, bool) {
-	if r == nil {
-		return 0, false
-	}
-	return unix(r.End), true
-}
-
-func lengthOf(r *Run) (float64, bool) {
-	if r == nil {
-		return 0, false
-	}
-	return r.Duration().Seconds(), true
-}
-
-func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -41,7 +41,7 @@ func pagesWith(text string) map[string]template.HTML {
 		Job: &history.Job{Summary: history.Summary{Name: text}, Level: history.LevelFailed}, Key: "j", Title: text, Link: q.nameLink(text), Usual: text, Due: past,
 		Run: run{Outcome: history.Outcome(text), Detail: text, Also: text, Took: text, Host: text, OnHost: text}, Held: []sampler.Hold{hold, hold},
 	}
-	t := &target{Title: text, Plain: text, Hex: text, State: padlock.State{Name: text, Fence: 7, Holds: []padlock.Hold{{Holder: driver.Holder{Host: text, Label: text}}}}}
+	t := &target{row: one, Plain: text, Hex: text}
 	c := &content{
 		Title: text, Problem: text, Good: text, Query: q, Reason: text, Target: t, Live: q.events(), Trouble: text, Partial: text, Cost: text, Taken: past,
 		Rows: []row{one, nameless}, Caption: text, Nothing: text, One: &one, OneSummary: text, MayBreak: true, NoRuns: text, Place: text, Token: text, Reader: true,

@@ -79,19 +79,14 @@ func goldenContent(kind string) *content {
 
 func goldenTarget() *target {
 	return &target{
-		Title: injected, Plain: injected, Hex: "6162",
-		State: padlock.State{Name: "a", Fence: 7, Holds: []padlock.Hold{
-			{Holder: driver.Holder{Host: injected, PID: 3, Label: injected}, Since: timeNow().Add(-days).Truncate(days)},
-			{Holder: driver.Holder{Host: "b", PID: 3}, Until: past, PlannedEnd: past, Cooling: true},
-			{Foreign: true, Until: past},
-		}},
+		row: row{Name: &sampler.Name{Name: "a", Fence: 7, Holds: goldenHolds()}, Title: injected}, Plain: injected, Hex: "6162",
 	}
 }
 
 // The pages are those of testdata. To accept a change, run the test with -args -update.
 func TestGoldenPages(t *testing.T) {
 	small := &content{Title: injected, Problem: injected, Good: injected, Reason: injected, Target: goldenTarget()}
-	small.Target.Holds[0].Since = time.Time{}
+	small.One = &small.Target.row
 	empty := &content{Query: query{kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
 	free := (&visitor{}).newRow(&sampler.Name{Name: "free", State: sampler.Free}, query{})
 	first, stranger := &content{

@@ -25,38 +25,43 @@ type jobRow struct {
 	Held  []sampler.Hold // who holds the name now
 }
 
-// jobsKey is everything on which the list of jobs depends.
-type jobsKey struct {
-	prefix, host string
-	since        time.Duration
-	failed       bool
-}
-
-// jobs reads the histories of the names that the visitor sees. It reads for one filter at a time,
-// because there are as many filters as visitors can think of.
+// jobs returns the jobs of the names that the visitor sees. It reads the histories for one filter
+// at a time, because there are as many filters as visitors can think of.
 func (w *Web) jobs(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) ([]history.Job, error) {
 	since, _ := sinceOf(q.Since)
-	return w.keptJobs.get(jobsKey{v.prefix, q.Host, since, q.Failed}, func() ([]history.Job, error) {
-		select {
-		case w.readingJobs <- struct{}{}:
-			defer func() { <-w.readingJobs }()
-		case <-time.After(runsPatience):
-			return nil, errors.New("other visitors ask for too many other lists of jobs")
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
-		defer cancel()
-		f := history.Filter{Failed: q.Failed, Host: q.Host}
-		if since > 0 {
-			f.Since = timeNow().Add(-since)
-		}
-		ask := w.locker.Inspect
-		if s.Err != nil { // the store does not answer
-			ask = func(context.Context, string) (padlock.State, error) { return padlock.State{}, s.Err }
-		}
-		return w.history.Jobs(ctx, v.prefix, f, func(_ string, runs []history.Run) error {
-			return history.AskRunning(ctx, runs, ask)
-		})
+	key := jobsKey{v.prefix, q.Host, since, q.Failed}
+	if l := w.keptJobs.get(key); l != nil {
+		return l.jobs, l.err
+	}
+	select {
+	case w.readingJobs <- struct{}{}:
+		defer func() { <-w.readingJobs }()
+	case <-time.After(runsPatience):
+		return nil, errors.New("other visitors ask for too many other lists of jobs")
+	}
+	l := w.keptJobs.get(key) // another visitor may have read it meanwhile
+	if l == nil {
+		l = w.readJobs(ctx, s, key)
+		w.keptJobs.put(key, l)
+	}
+	return l.jobs, l.err
+}
+
+func (w *Web) readJobs(ctx context.Context, s *sampler.Snapshot, key jobsKey) *jobList {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
+	defer cancel()
+	f := history.Filter{Failed: key.failed, Host: key.host}
+	if key.since > 0 {
+		f.Since = timeNow().Add(-key.since)
+	}
+	ask := w.locker.Inspect
+	if s.Err != nil { // the store does not answer
+		ask = func(context.Context, string) (padlock.State, error) { return padlock.State{}, s.Err }
+	}
+	jobs, err := w.history.Jobs(ctx, key.prefix, f, func(_ string, runs []history.Run) error {
+		return history.AskRunning(ctx, runs, ask)
 	})
+	return &jobList{jobs: jobs, err: err}
 }
 
 // addJobs adds the content of the page of jobs.

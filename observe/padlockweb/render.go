@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -21,7 +20,7 @@ var templateFiles embed.FS
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"text": printable.Name, "span": span, "moment": moment, "since": since, "count": count, "number": number,
-		"spoken": spokenSummary, "mode": modeOf, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
+		"spoken": spokenSummary, "mode": (*sampler.Hold).Mode, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
@@ -73,41 +72,6 @@ func (c *content) Holders() []sampler.Hold {
 
 // OtherHolders returns how many holds the page of a name does not show.
 func (c *content) OtherHolders() int { return len(c.One.Holds) - len(c.Holders()) }
-
-// holdText describes a hold that would be broken.
-type holdText struct{ Holder, Held, Until, PlannedEnd string }
-
-// Texts describes the holds that would be broken.
-func (t *target) Texts() []holdText {
-	var all []holdText
-	for i := range t.Holds {
-		all = append(all, textOf(&t.Holds[i]))
-	}
-	return all
-}
-
-func textOf(h *padlock.Hold) holdText {
-	out := holdText{Holder: holderName(h.Host, h.PID, h.Foreign), Held: "since an unknown time", Until: "it is released"}
-	if h.Label != "" {
-		out.Holder += " (" + printable.Name(h.Label) + ")"
-	}
-	if h.Cooling {
-		out.Holder += ", which has released it: the name cools down"
-	}
-	if !h.Since.IsZero() {
-		out.Held = "for " + since(h.Since) + ", since " + moment(h.Since)
-	}
-	if !h.Until.IsZero() {
-		out.Until = moment(h.Until)
-		if !h.Cooling {
-			out.Until += ", unless it is renewed"
-		}
-	}
-	if !h.PlannedEnd.IsZero() {
-		out.PlannedEnd = moment(h.PlannedEnd)
-	}
-	return out
-}
 
 // since returns the time that has passed since t.
 func since(t time.Time) string { return span(timeNow().Sub(t)) }

@@ -265,24 +265,6 @@ func holderName(host string, pid int, foreign bool) string {
 	return printable.Name(host) + ":" + strconv.Itoa(pid)
 }
 
-// modeOf returns the mode of a hold as a text, such as "shared" or "slot 2".
-func modeOf(h *sampler.Hold) string {
-	text := "exclusive"
-	switch {
-	case h.Cooling:
-		text = "cooling down"
-	case h.Shared:
-		text = "shared"
-	}
-	if h.Slot >= 0 {
-		text = "slot " + strconv.Itoa(h.Slot)
-		if h.Cooling {
-			text += ", cooling down"
-		}
-	}
-	return text
-}
-
 // waiters formats a number of waiters. A store without a queue does not know the number.
 func waiters(n int) string {
 	if n < 0 {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/remote"
-	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -27,8 +26,8 @@ type Web struct {
 	places   places
 	drawn    drawn
 
-	keptJobs    kept[jobsKey, []history.Job] // see jobs
-	readingJobs chan struct{}                // contains a token while jobs reads
+	keptJobs    keptJobs      // see jobs
+	readingJobs chan struct{} // contains a token while jobs reads
 
 	look   sync.Mutex // guards the next two fields; see isReady
 	looked time.Time
