@@ -97,6 +97,9 @@ func inPadlocksWords(root *cobra.Command) {
 	})
 }
 
+// allVerbs begins the list of the flags that every verb has.
+const allVerbs = "\n\nFlags of all verbs:\n"
+
 // writeUsage writes the part of a help text that follows the description of a verb. It uses no
 // template: in a program with text/template, the linker keeps all methods of all types, which makes
 // padlock a third larger.
@@ -122,7 +125,7 @@ func writeUsage(c *cobra.Command) error {
 		b.WriteString("\n\nFlags:\n" + flagList(c.LocalFlags()))
 	}
 	if c.HasAvailableInheritedFlags() {
-		b.WriteString("\n\nFlags of all verbs:\n" + flagList(c.InheritedFlags()))
+		b.WriteString(allVerbs + flagList(c.InheritedFlags()))
 	}
 	if c.HasAvailableSubCommands() {
 		b.WriteString("\n\n\"" + c.CommandPath() + " VERB --help\" explains a verb.")
