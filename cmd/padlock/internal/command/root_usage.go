@@ -18,7 +18,7 @@ var otherWords = map[string]string{
 	"unlock": "release or break", "lock": "run or acquire", "list": "ls", "locks": "ls", "show": "status", "info": "status",
 	"ps": "ls or top", "rm": "release or break", "get": "acquire or status",
 	"exec": "run", "web": "serve", "ui": "serve", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
-	"verify": "the program padlock-verify",
+	"verify": "the program padlock-verify", "wait": "run NAME -- true",
 }
 
 // noSuchVerb is the failure for a word that is not a verb.
