@@ -1,7 +1,6 @@
 package history_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -193,10 +192,6 @@ func TestJobsAfterTheTimeIsOver(t *testing.T) {
 	})
 	if len(jobs) != 2 || !errors.Is(err, context.Canceled) {
 		t.Errorf("the time was over after the second of three jobs: %d, %v", len(jobs), err)
-	}
-	var page bytes.Buffer
-	if err := l.WriteMetrics(ctx, &page, ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("the figures are written after the end of the time: %v", err)
 	}
 }
 

@@ -178,12 +178,6 @@ type Summary struct {
 	LastSkipped *Run
 }
 
-// Summary returns the latest runs of name. It returns the same errors as Runs.
-func (l *Log) Summary(ctx context.Context, name string) (Summary, error) {
-	runs, err := l.readRecords(ctx, name)
-	return summarize(name, l.place, runs), err
-}
-
 // summarize returns the latest of the runs, which are sorted, the newest first.
 func summarize(name, place string, runs []Run) Summary {
 	s := Summary{Name: name, Place: place}

@@ -2,8 +2,6 @@ package history
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -19,58 +17,32 @@ import (
 // writes those whose last run began most recently.
 const MaxMetricNames = 1000
 
-// WriteMetrics writes metrics of all names that begin with prefix, in the text format of
-// Prometheus. For each name, they tell when a run last began, succeeded, failed and was skipped,
-// and how long the last run took. If WriteMetrics returns an error, it has still written the
-// metrics of the names that could be read. It reads the histories of all these names, so a web page
-// that is requested often should keep the result for some seconds.
-//
-// The labels are the name and, if the Log has one, the place. They have escapes, such as \x1b, for
-// bytes that are not printable.
-func (l *Log) WriteMetrics(ctx context.Context, w io.Writer, prefix string) error {
-	names, err := l.Names(ctx, prefix)
-	var all []Summary
-	for _, name := range names {
-		if ctx.Err() != nil {
-			err = cmp.Or(err, ctx.Err())
-			break
-		}
-		s, problem := l.Summary(ctx, name)
-		if problem != nil {
-			err = problem
-		}
-		all = append(all, s)
-	}
-	if problem := WriteMetrics(w, all); problem != nil {
-		return problem
-	}
-	return err
-}
-
-// figures are the metrics of a summary. A metric is left out for a name that has no value for it.
+// figures are the metrics of a summary. A metric is left out for a name that has no such run.
 var figures = []struct {
 	name, help string
-	of         func(*Summary) (float64, bool)
+	run        func(*Summary) *Run
+	of         func(*Run) float64
 }{
-	{"padlock_run_last_success_timestamp_seconds", "When the last successful run of a name ended, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return endOf(s.LastSuccess) }},
-	{"padlock_run_last_failure_timestamp_seconds", "When the last failed run of a name ended, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return endOf(s.LastFailure) }},
-	{"padlock_run_last_start_timestamp_seconds", "When the last run of a name began, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return startOf(s.Last) }},
-	{"padlock_run_last_skipped_timestamp_seconds", "When a run of a name was last skipped, in seconds since 1970.",
-		func(s *Summary) (float64, bool) { return startOf(s.LastSkipped) }},
-	{"padlock_run_last_success_duration_seconds", "How long the last successful run of a name took.",
-		func(s *Summary) (float64, bool) { return lengthOf(s.LastSuccess) }},
+	{"padlock_run_last_success_timestamp_seconds", "When the last successful run of a name ended, in seconds since 1970.", func(s *Summary) *Run { return s.LastSuccess }, ended},
+	{"padlock_run_last_failure_timestamp_seconds", "When the last failed run of a name ended, in seconds since 1970.", func(s *Summary) *Run { return s.LastFailure }, ended},
+	{"padlock_run_last_start_timestamp_seconds", "When the last run of a name began, in seconds since 1970.", func(s *Summary) *Run { return s.Last }, started},
+	{"padlock_run_last_skipped_timestamp_seconds", "When a run of a name was last skipped, in seconds since 1970.", func(s *Summary) *Run { return s.LastSkipped }, started},
+	{"padlock_run_last_success_duration_seconds", "How long the last successful run of a name took.", func(s *Summary) *Run { return s.LastSuccess }, func(r *Run) float64 { return r.Duration().Seconds() }},
 }
 
-// WriteMetrics writes summaries in the text format of Prometheus: see Log.WriteMetrics.
-func WriteMetrics(w io.Writer, all []Summary) error {
+func started(r *Run) float64 { return float64(r.Start.UnixMicro()) / 1e6 }
+func ended(r *Run) float64   { return float64(r.End.UnixMicro()) / 1e6 }
+
+// WriteMetrics writes metrics of the jobs in the text format of Prometheus. For each name, they tell
+// when a run last began, succeeded, failed and was skipped, and how long the last successful run
+// took. The labels are the name and, if the Log has one, the place. They have escapes, such as \x1b,
+// for bytes that are not printable.
+func WriteMetrics(w io.Writer, jobs []Job) error {
 	labels := map[*Summary]string{}
 	known := map[string]bool{}
-	newest := make([]*Summary, 0, len(all))
-	for i := range all {
-		newest = append(newest, &all[i])
+	newest := make([]*Summary, 0, len(jobs))
+	for i := range jobs {
+		newest = append(newest, &jobs[i].Summary)
 	}
 	slices.SortStableFunc(newest, func(a, b *Summary) int { return lastOf(b).Compare(lastOf(a)) })
 	newest = newest[:min(len(newest), MaxMetricNames)]
@@ -89,8 +61,8 @@ func WriteMetrics(w io.Writer, all []Summary) error {
 	for _, f := range figures {
 		promtext.Head(out, f.name, "gauge", f.help)
 		for _, s := range newest {
-			if value, ok := f.of(s); ok && labels[s] != "" {
-				fmt.Fprintf(out, "%s{%s} %s\n", f.name, labels[s], strconv.FormatFloat(value, 'f', -1, 64))
+			if r := f.run(s); r != nil && labels[s] != "" {
+				fmt.Fprintf(out, "%s{%s} %s\n", f.name, labels[s], strconv.FormatFloat(f.of(r), 'f', -1, 64))
 			}
 		}
 	}
@@ -105,26 +77,3 @@ func lastOf(s *Summary) (last time.Time) {
 	}
 	return last
 }
-
-func startOf(r *Run) (float64, bool) {
-	if r == nil {
-		return 0, false
-	}
-	return unix(r.Start), true
-}
-
-func endOf(r *Run) (float64, bool) {
-	if r == nil {
-		return 0, false
-	}
-	return unix(r.End), true
-}
-
-func lengthOf(r *Run) (float64, bool) {
-	if r == nil {
-		return 0, false
-	}
-	return r.Duration().Seconds(), true
-}
-
-func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,9 +19,13 @@ func TestMetrics(t *testing.T) {
 	open.End = time.Time{}
 	put(t, l, open, run("odd\x1b\"\\\n\xff", 1, 0), run("other", 1, 0))
 	var page bytes.Buffer
-	if err := l.WriteMetrics(t.Context(), &page, ""); err != nil {
-		t.Fatal(err)
+	write := func(prefix string) {
+		jobs, err := l.Jobs(t.Context(), prefix, history.Filter{}, nil)
+		if err = cmp.Or(err, history.WriteMetrics(&page, jobs)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write("")
 	at := func(n int, after float64) string {
 		return fmt.Sprint(int64(float64(noon.Add(time.Duration(n)*time.Minute).Unix()) + after))
 	}
@@ -48,18 +53,18 @@ func TestMetrics(t *testing.T) {
 		t.Log(page.String())
 	}
 	page.Reset()
-	if err := l.WriteMetrics(t.Context(), &page, "oth"); err != nil || strings.Contains(page.String(), "good") || !strings.Contains(page.String(), "other") {
-		t.Errorf("with a prefix: %v\n%s", err, page.String())
+	if write("oth"); strings.Contains(page.String(), "good") || !strings.Contains(page.String(), "other") {
+		t.Errorf("with a prefix:\n%s", page.String())
 	}
 }
 
 // The number of names is bounded. If two names look alike in the output, no label appears twice.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
-	var all []history.Summary
+	var all []history.Job
 	for i := range history.MaxMetricNames + 5 {
 		r := run(fmt.Sprint("name", i), i, 0)
-		all = append(all, history.Summary{Name: r.Name, Last: &r, LastSuccess: &r})
+		all = append(all, history.Job{Summary: history.Summary{Name: r.Name, Last: &r, LastSuccess: &r}})
 	}
 	var page bytes.Buffer
 	if err := history.WriteMetrics(&page, all); err != nil {
@@ -70,7 +75,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	r := run("x", 1, 0)
 	page.Reset()
-	if err := history.WriteMetrics(&page, []history.Summary{{Name: "a\x01", LastSuccess: &r, Last: &r}, {Name: `a\x01`, LastSuccess: &r, Last: &r}}); err != nil {
+	same := []history.Job{{Summary: history.Summary{Name: "a\x01", Last: &r}}, {Summary: history.Summary{Name: `a\x01`, Last: &r}}}
+	if err := history.WriteMetrics(&page, same); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(page.String(), `last_start_timestamp_seconds{name="a\\x01"}`); n != 1 {

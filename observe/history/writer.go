@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -10,7 +9,7 @@ import (
 const writeTime = 5 * time.Second
 
 // Writer writes one run to the directory and to the store of a Log. It writes in the background, so
-// that the run does not wait. It is safe for concurrent use.
+// that the run does not wait. One goroutine may use it.
 type Writer struct{ places []*place }
 
 // Writer returns a writer for one run.
@@ -29,8 +28,7 @@ func (l *Log) Writer() *Writer {
 	return w
 }
 
-// Put writes r in the background and returns at once. If an earlier state of the run has not been
-// written yet, only the later state is written.
+// Put writes r in the background, after the earlier states of the run, and returns at once.
 func (w *Writer) Put(r Run) {
 	for _, p := range w.places {
 		p.put(r)
@@ -48,61 +46,35 @@ func (w *Writer) Wait(ctx context.Context) error {
 	return join(errs)
 }
 
-// place writes runs into the directory or the store of a Log. One goroutine at a time writes.
+// place writes runs into the directory or the store of a Log, one after the other.
 type place struct {
 	write func(context.Context, Run) error
-
-	mu   sync.Mutex
-	next *Run          // what is to be written next, or nil
-	idle chan struct{} // closed when nothing is left to write; nil if nothing was put yet
-	busy bool
-	err  error // of the last write
+	last  chan struct{} // closed when the last write is over; nil if there was none
+	err   error         // of the last write
 }
 
 func (p *place) put(r Run) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next = &r
-	if !p.busy {
-		p.busy, p.idle = true, make(chan struct{})
-		go p.work()
-	}
-}
-
-// work writes until nothing is left.
-func (p *place) work() {
-	for {
-		p.mu.Lock()
-		r := p.next
-		p.next = nil
-		if r == nil {
-			p.busy = false
-			close(p.idle)
-			p.mu.Unlock()
-			return
+	before, over := p.last, make(chan struct{})
+	p.last = over
+	go func() {
+		defer close(over)
+		if before != nil {
+			<-before
 		}
-		p.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-		err := p.write(ctx, *r)
-		cancel()
-		p.mu.Lock()
-		p.err = err
-		p.mu.Unlock()
-	}
+		defer cancel()
+		p.err = p.write(ctx, r)
+	}()
 }
 
 func (p *place) wait(ctx context.Context) error {
-	p.mu.Lock()
-	idle := p.idle
-	p.mu.Unlock()
-	if idle != nil {
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if p.last == nil {
+		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+	select {
+	case <-p.last:
+		return p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

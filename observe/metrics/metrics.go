@@ -215,7 +215,7 @@ func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.
 	for mode := range all {
 		for outcome := range all[mode] {
 			if h := all[mode][outcome].Load(); h != nil && wanted(padlock.Outcome(outcome)) {
-				buckets, _ := h.drain()
+				buckets, _ := h.read()
 				for _, k := range buckets {
 					n += int64(k)
 				}

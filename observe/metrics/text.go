@@ -237,7 +237,7 @@ func (p *page) histograms(rows []row, name, help string, of func(*series) histog
 // histogram writes one histogram.
 func (p *page) histogram(name, labels string, h *histogram) {
 	n := uint64(0)
-	counts, sum := h.drain()
+	counts, sum := h.read()
 	for i, k := range counts {
 		n += k
 		le := "+Inf"

@@ -9,19 +9,16 @@ import (
 )
 
 // listJSON answers with the snapshot that the table shows, in the JSON of padlock top. The
-// parameters q, sort, n and h select the rows as they do for the pages.
+// parameters q and n select the rows as they do for the pages.
 func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
 	kind := "table"
-	switch {
-	case values.Has("n"):
+	if values.Has("n") {
 		kind = "name"
-	case values.Has("h"):
-		kind = "host"
 	}
 	s := w.snapshot(r.Context())
 	q := newQuery(kind, values)
-	list, note := w.list(r.Context(), s, v, q)
+	list := rows(s, v, q)
 	if kind == "name" && len(list) == 0 && q.name != "" && v.canSee(q.name) {
 		if n := w.lookUp(r.Context(), s, q.name); n.State != sampler.Free || n.Unlisted != nil {
 			list = append(list, v.newRow(n, q))
@@ -29,8 +26,8 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	out := v.visible(s, list)
 	out.Place = w.place
-	if note != "" && kind != "name" && out.Incomplete == nil {
-		out.Incomplete = errors.New(note)
+	if s.Unshown > 0 && kind == "table" && out.Incomplete == nil {
+		out.Incomplete = errors.New("there are too many names")
 	}
 	text, err := json.Marshal(out)
 	if err != nil { // there is no value that JSON cannot have

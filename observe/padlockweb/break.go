@@ -14,15 +14,15 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/observe/sampler"
 )
 
 // target is the lock that a visitor wants to break.
 type target struct {
-	padlock.State        // as the store knows it now; Name includes the slot, if any
-	Title         string // the name to show, with the slot
-	Plain         string // the name without the slot
-	slot          int    // -1 if it is no slot
-	Hex           string // State.Name in hexadecimal digits, because a form can send only text
+	row          // the lock as the store knows it now; its name and its title include the slot, if any
+	Plain string // the name without the slot
+	slot  int    // -1 if it is no slot
+	Hex   string // the name with the slot in hexadecimal digits, because a form can send only text
 }
 
 // maxReason is the length of the longest reason for a break.
@@ -35,7 +35,7 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 	if !isSlot {
 		name = stored
 	}
-	t = &target{Title: printable.Name(name), Plain: name, slot: -1, Hex: hex.EncodeToString([]byte(stored))}
+	t = &target{row: row{Title: printable.Name(name)}, Plain: name, slot: -1, Hex: hex.EncodeToString([]byte(stored))}
 	if isSlot {
 		t.Title += ", slot " + strconv.Itoa(slot)
 		t.slot = slot
@@ -54,12 +54,12 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 		w.message(rw, r, http.StatusNotFound, v, "There is no lock of this name that you may break.")
 		return nil, false
 	}
-	state, err := w.locker.Inspect(r.Context(), stored)
+	n, err := sampler.Look(r.Context(), w.locker, stored, 0)
 	if err != nil {
 		w.message(rw, r, http.StatusServiceUnavailable, v, "The store cannot be read: "+printable.Name(err.Error()))
 		return nil, false
 	}
-	t.State, t.Name = state, stored
+	t.Name = &n
 	return t, true
 }
 
@@ -73,7 +73,7 @@ func (w *Web) askBreak(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		w.message(rw, r, http.StatusConflict, v, problem)
 		return
 	}
-	w.page(rw, r, http.StatusOK, v, "break", &content{Title: "Break " + t.Title, Target: t})
+	w.page(rw, r, http.StatusOK, v, "break", &content{Title: "Break " + t.Title, Target: t, One: &t.row})
 }
 
 // unbreakable returns the reason why the target cannot be broken, or "" if it can.
@@ -110,7 +110,7 @@ func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	seen, err := strconv.ParseUint(r.PostForm.Get("fence"), 10, 64)
 	reason := strings.TrimSpace(r.PostForm.Get("reason"))
-	ask := &content{Title: "Break " + t.Title, Target: t, Reason: reason}
+	ask := &content{Title: "Break " + t.Title, Target: t, One: &t.row, Reason: reason}
 	switch problem := unbreakable(t); {
 	case problem != "":
 		w.message(rw, r, http.StatusConflict, v, problem)
@@ -147,7 +147,7 @@ func (w *Web) reallyBreak(rw http.ResponseWriter, r *http.Request, v *visitor, t
 	// The visitor may go away, but the audit record has to say whether the lock was broken.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakPatience)
 	defer cancel()
-	fence, err := w.locker.Break(ctx, t.Name, t.Fence)
+	fence, err := w.locker.Break(ctx, t.Name.Name, t.Fence)
 	event := "break"
 	attrs := []slog.Attr{slog.String("name", t.Plain), slog.Int("slot", t.slot), slog.Uint64("fence", t.Fence), slog.String("reason", reason)}
 	for i, h := range t.Holds[:min(len(t.Holds), maxLogged)] {

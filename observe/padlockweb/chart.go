@@ -16,41 +16,22 @@ type chart struct {
 	Text  string      // says the same as the picture
 }
 
-// chartStep is a part of the chart: stepWidth wide, at X. The heights are of the lanes of the
-// chart, laneHeight each. Steps without news that were not watched are one wide part.
+// chartStep is a part of the chart, which is sampler.DaySteps wide. Steps without news that were not
+// watched are one wide part.
 type chartStep struct {
-	X, Width         int
-	Title            string // the time, and what happened
-	Unwatched        bool
-	Held, HeldAt     int
-	Waiting, WaitsAt int
-	Lost             bool
+	At, Width     int
+	Title         string // the time, and what happened
+	Unwatched     bool
+	Held, Waiting int // percent of the height of a lane
+	Lost          bool
 }
 
-// The chart has sampler.DaySteps steps. The lane of the waiters is below that of the holds, after a
-// gap, and the lane of lost holds is below that.
-const (
-	stepWidth  = 5
-	laneHeight = 30
-	waitLane   = 40 // where the lane begins
-	lostLane   = 72
-	lostHeight = 12
-)
-
-// chartSize has the sizes that the template needs.
-type chartSize struct{ Width, Height, Step, HeldEnd, WaitEnd, LostAt, Lost int }
-
-// Size returns the same sizes for every chart.
-func (*chart) Size() chartSize {
-	return chartSize{
-		Width: stepWidth * sampler.DaySteps, Height: lostLane + lostHeight, Step: stepWidth,
-		HeldEnd: laneHeight, WaitEnd: waitLane + laneHeight, LostAt: lostLane, Lost: lostHeight,
-	}
-}
+// leastHeight is the least height of what is to be seen in a chart.
+const leastHeight = 7
 
 // newChart draws what the sampler saw, and the runs that the history has for the time before that.
 func newChart(d sampler.Day, past []history.Run, now time.Time) *chart {
-	recorded := addRuns(d, past, now)
+	addRuns(d, past, now)
 	var sum sampler.Step
 	var lastLost time.Time
 	most := 0
@@ -64,17 +45,16 @@ func newChart(d sampler.Day, past []history.Run, now time.Time) *chart {
 		if s.Lost > 0 {
 			lastLost = at
 		}
-		step := chartStep{X: i * stepWidth, Width: stepWidth, Unwatched: s.Watched == 0 && !recorded[i], Lost: s.Lost > 0}
+		step := chartStep{At: i, Width: 1, Unwatched: s.Watched == 0 && s.Held == 0, Lost: s.Lost > 0}
 		if s.Held > 0 {
-			step.Held = max(2, int(s.Held*laneHeight/sampler.DayStep))
+			step.Held = max(leastHeight, int(100*s.Held/sampler.DayStep))
 		}
 		if s.Waiters > 0 {
-			step.Waiting = max(2, s.Waiters*laneHeight/most)
+			step.Waiting = max(leastHeight, 100*s.Waiters/most)
 		}
-		step.HeldAt, step.WaitsAt = laneHeight-step.Held, waitLane+laneHeight-step.Waiting
 		switch last := len(c.Steps) - 1; {
-		case step.Unwatched && last >= 0 && c.Steps[last].Unwatched && c.Steps[last].X+c.Steps[last].Width == step.X && !step.Lost:
-			c.Steps[last].Width += stepWidth
+		case step.Unwatched && last >= 0 && c.Steps[last].Unwatched && c.Steps[last].At+c.Steps[last].Width == i && !step.Lost:
+			c.Steps[last].Width++
 		case step.Unwatched || step.Held > 0 || step.Waiting > 0 || step.Lost:
 			step.Title = stepTitle(at, &s, step.Unwatched)
 			c.Steps = append(c.Steps, step)
@@ -84,10 +64,8 @@ func newChart(d sampler.Day, past []history.Run, now time.Time) *chart {
 	return c
 }
 
-// addRuns adds the runs to the steps in which the sampler did not look, or saw less. It returns in
-// which steps a run was recorded.
-func addRuns(d sampler.Day, past []history.Run, now time.Time) (recorded []bool) {
-	recorded = make([]bool, len(d.Steps))
+// addRuns adds the runs to the steps in which the sampler did not look, or saw less.
+func addRuns(d sampler.Day, past []history.Run, now time.Time) {
 	held := make([]time.Duration, len(d.Steps))
 	for i := range past {
 		r := &past[i]
@@ -100,12 +78,9 @@ func addRuns(d sampler.Day, past []history.Run, now time.Time) (recorded []bool)
 		}
 		for n := range d.Steps {
 			from := d.Start.Add(time.Duration(n) * sampler.DayStep)
-			to := from.Add(sampler.DayStep)
-			if r.Start.Before(to) && end.After(from) {
-				recorded[n] = true
-				held[n] += earlier(end, to).Sub(later(r.Start, from))
-			}
-			if r.Reason == "lost" && !end.Before(from) && end.Before(to) {
+			began, ended := r.Start.Sub(from), end.Sub(from)
+			held[n] += max(0, min(ended, sampler.DayStep)-max(began, 0))
+			if r.Reason == "lost" && ended >= 0 && ended < sampler.DayStep {
 				d.Steps[n].Lost = max(1, d.Steps[n].Lost)
 			}
 		}
@@ -113,21 +88,6 @@ func addRuns(d sampler.Day, past []history.Run, now time.Time) (recorded []bool)
 	for n := range d.Steps {
 		d.Steps[n].Held = max(d.Steps[n].Held, min(held[n], sampler.DayStep))
 	}
-	return recorded
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // stepTitle describes one step.

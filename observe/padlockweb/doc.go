@@ -14,7 +14,6 @@
 //
 //	/            the table of names, stuck and hot first
 //	/name?n=     one name: its holders, waiters and past holds
-//	/host?h=     everything that one host holds
 //	/jobs        the last run of each name, failed and overdue first, with History
 //	/break?n=    the form that breaks a lock, with AllowBreak
 //	/login       the form that takes a token, with Accept

@@ -61,7 +61,6 @@ type content struct {
 	NoRuns           string
 	Chart            *chart
 	Jobs             []jobRow
-	SearchNote       string // why the search may have missed names
 	JobsLink         string // to the jobs that match the filter
 
 	// setFrame sets these fields.

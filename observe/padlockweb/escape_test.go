@@ -36,21 +36,21 @@ func pagesWith(text string) map[string]template.HTML {
 		Ended: []sampler.Ended{{Host: text, Label: text, How: sampler.How(text)}},
 	}, query{})
 	nameless := (&visitor{}).newRow(&sampler.Name{Path: text}, query{})
-	q := query{kind: "name", name: text, Host: text, Filter: text, Sort: text, Failed: true, Since: text, from: "jobs"}
+	q := query{kind: "name", name: text, Host: text, Filter: text, Failed: true, Since: text, from: "jobs"}
 	job := jobRow{
 		Job: &history.Job{Summary: history.Summary{Name: text}, Level: history.LevelFailed}, Key: "j", Title: text, Link: q.nameLink(text), Usual: text, Due: past,
 		Run: run{Outcome: history.Outcome(text), Detail: text, Also: text, Took: text, Host: text, OnHost: text}, Held: []sampler.Hold{hold, hold},
 	}
-	t := &target{Title: text, Plain: text, Hex: text, State: padlock.State{Name: text, Fence: 7, Holds: []padlock.Hold{{Holder: driver.Holder{Host: text, Label: text}}}}}
+	t := &target{row: one, Plain: text, Hex: text}
 	c := &content{
 		Title: text, Problem: text, Good: text, Query: q, Reason: text, Target: t, Live: q.events(), Trouble: text, Partial: text, Cost: text, Taken: past,
 		Rows: []row{one, nameless}, Caption: text, Nothing: text, One: &one, OneSummary: text, MayBreak: true, NoRuns: text, Place: text, Token: text, Reader: true,
 		Runs:  []run{{Outcome: history.Outcome(text), Detail: text, Also: text, Waited: text, Took: text, Host: text}},
 		Chart: &chart{Text: text, Steps: []chartStep{{Title: text, Unwatched: true, Held: 1, Waiting: 1, Lost: true}}},
-		Jobs:  []jobRow{job}, SearchNote: text, JobsLink: q.page(), HasJobs: true,
+		Jobs:  []jobRow{job}, JobsLink: q.page(), HasJobs: true,
 	}
 	pages := map[string]template.HTML{}
-	for _, name := range []string{"table", "host", "name", "break", "login", "message", "layout", "jobs"} {
+	for _, name := range []string{"table", "name", "break", "login", "message", "layout", "jobs"} {
 		pages[name] = render(name, c)
 	}
 	empty := *c
@@ -105,7 +105,7 @@ func TestLongText(t *testing.T) {
 func checkLink(t *testing.T, what, text, link string) {
 	t.Helper()
 	to, err := url.Parse(link)
-	if err != nil || to.IsAbs() || to.Host != "" || !map[string]bool{"./": true, "name": true, "host": true, "break": true, "events": true, "login": true, "logout": true, "style.css": true, "icon.svg": true, "live.js": true, "jobs": true, "api/locks": true, "metrics": true, "": true}[to.Path] {
+	if err != nil || to.IsAbs() || to.Host != "" || !map[string]bool{"./": true, "name": true, "break": true, "events": true, "login": true, "logout": true, "style.css": true, "icon.svg": true, "live.js": true, "jobs": true, "api/locks": true, "metrics": true, "": true}[to.Path] {
 		t.Errorf("%s makes the link %.200q: %v", what, link, err)
 		return
 	}
@@ -114,7 +114,7 @@ func checkLink(t *testing.T, what, text, link string) {
 		t.Errorf("%s makes the link %.200q: %v", what, link, err)
 	}
 	for key := range values {
-		if got := values.Get(key); key != "view" && key != "sort" && key != "failed" && key != "from" && key != "since" && got != text {
+		if got := values.Get(key); key != "view" && key != "failed" && key != "from" && key != "since" && got != text {
 			t.Errorf("%s: the link %.200q has %s=%.200q", what, link, key, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/internal/promtext"
+	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -21,14 +22,19 @@ func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	promtext.BuildInfo(&out)
 	if v.prefix == "" {
 		f.ofGroups(s.Groups)
+		f.counters(s.Groups)
 		f.ofCost(s)
 		promtext.Head(&out, "padlock_web_streams", "gauge", "Pages that are live now.")
 		fmt.Fprintf(&out, "padlock_web_streams %d\n", w.places.openStreams())
 	} else {
-		f.ofNames(rows(s, v, query{kind: "table"}))
+		f.ofGroups(groupsOf(rows(s, v, query{kind: "table"})))
 	}
-	if err := w.writeRuns(r.Context(), &out, v); err != nil {
-		w.logger.Warn("the history could not be read", "error", err.Error())
+	if w.history != nil {
+		jobs, err := w.jobs(r.Context(), s, v, query{})
+		if err != nil {
+			w.logger.Warn("the history could not be read", "error", err.Error())
+		}
+		_ = history.WriteMetrics(&out, jobs) // a buffer takes everything
 	}
 	rw.Header().Set("Content-Type", promtext.ContentType)
 	rw.Write(out.Bytes())
@@ -71,21 +77,28 @@ func truth(b bool) float64 {
 	return 0
 }
 
-func (f *figures) ofGroups(groups []sampler.Group) {
-	each := func(name, kind, help string, of func(g *sampler.Group) float64) {
-		f.head(name, kind, help)
-		for i := range groups {
-			f.line(name, groupLabel(groups[i].Group), of(&groups[i]))
-		}
+// each writes a figure of each group.
+func (f *figures) each(groups []sampler.Group, name, kind, help string, of func(g *sampler.Group) float64) {
+	f.head(name, kind, help)
+	for i := range groups {
+		f.line(name, groupLabel(groups[i].Group), of(&groups[i]))
 	}
-	each("padlock_sampled_names", "gauge", "Names that are held, cool down or have waiters.", func(g *sampler.Group) float64 { return float64(g.Names) })
-	each("padlock_sampled_holds", "gauge", "Holds of all programs.", func(g *sampler.Group) float64 { return float64(g.Holds) })
-	each("padlock_sampled_waiters", "gauge", "Callers that wait, where the store knows it.", func(g *sampler.Group) float64 { return float64(g.Waiters) })
-	each("padlock_sampled_stuck_names", "gauge", "Names that need attention.", func(g *sampler.Group) float64 { return float64(g.Stuck) })
-	each("padlock_sampled_wait_seconds_total", "counter", "Waiters multiplied by time.", func(g *sampler.Group) float64 { return g.WaitTime.Seconds() })
-	each("padlock_sampled_grants_total", "counter", "Holds that began; short ones between two samples are not seen.", func(g *sampler.Group) float64 { return float64(g.Grants) })
-	each("padlock_sampled_missed_renewals_total", "counter", "Renewals that did not come in time.", func(g *sampler.Group) float64 { return float64(g.Missed) })
-	each("padlock_sampled_expired_total", "counter", "Holds that ran out without a release.", func(g *sampler.Group) float64 { return float64(g.Expired) })
+}
+
+func (f *figures) ofGroups(groups []sampler.Group) {
+	f.each(groups, "padlock_sampled_names", "gauge", "Names that are held, cool down or have waiters.", func(g *sampler.Group) float64 { return float64(g.Names) })
+	f.each(groups, "padlock_sampled_holds", "gauge", "Holds of all programs.", func(g *sampler.Group) float64 { return float64(g.Holds) })
+	f.each(groups, "padlock_sampled_waiters", "gauge", "Callers that wait, where the store knows it.", func(g *sampler.Group) float64 { return float64(g.Waiters) })
+	f.each(groups, "padlock_sampled_stuck_names", "gauge", "Names that need attention.", func(g *sampler.Group) float64 { return float64(g.Stuck) })
+}
+
+// counters writes what the sampler counts for each group. A group may contain names that a visitor
+// with a prefix must not see.
+func (f *figures) counters(groups []sampler.Group) {
+	f.each(groups, "padlock_sampled_wait_seconds_total", "counter", "Waiters multiplied by time.", func(g *sampler.Group) float64 { return g.WaitTime.Seconds() })
+	f.each(groups, "padlock_sampled_grants_total", "counter", "Holds that began; short ones between two samples are not seen.", func(g *sampler.Group) float64 { return float64(g.Grants) })
+	f.each(groups, "padlock_sampled_missed_renewals_total", "counter", "Renewals that did not come in time.", func(g *sampler.Group) float64 { return float64(g.Missed) })
+	f.each(groups, "padlock_sampled_expired_total", "counter", "Holds that ran out without a release.", func(g *sampler.Group) float64 { return float64(g.Expired) })
 	const usual = "padlock_sampled_hold_seconds"
 	f.head(usual, "summary", "How long holds lasted, of those that were seen to end.")
 	for _, g := range groups {
@@ -106,22 +119,15 @@ func (f *figures) ofCost(s *sampler.Snapshot) {
 	f.line("padlock_sampler_requests_per_second", "", s.Cost.Requests)
 }
 
-// ofNames writes figures for a visitor who may see only the names with a certain prefix. The
-// argument visible has a row for each of these names. ofNames leaves out the counters: the sampler
-// counts for a whole group of names, and a group may contain names that the visitor must not see.
-func (f *figures) ofNames(visible []row) {
-	groups := map[string][]row{}
+// groupsOf returns the groups of the rows, for a visitor who may see only these.
+func groupsOf(visible []row) (groups []sampler.Group) {
+	byName := map[string][]row{}
 	for _, r := range visible {
-		groups[r.Group] = append(groups[r.Group], r)
+		byName[r.Group] = append(byName[r.Group], r)
 	}
-	each := func(name, help string, of func(t sampler.Totals) int) {
-		f.head(name, "gauge", help)
-		for _, group := range slices.Sorted(maps.Keys(groups)) {
-			f.line(name, groupLabel(group), float64(of(sum(groups[group]))))
-		}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		t := sum(byName[name])
+		groups = append(groups, sampler.Group{Group: name, Names: t.Names, Holds: t.Holds, Waiters: t.Waiters, Stuck: t.Stuck})
 	}
-	each("padlock_sampled_names", "Names that are held, cool down or have waiters.", func(t sampler.Totals) int { return t.Names })
-	each("padlock_sampled_holds", "Holds of all programs.", func(t sampler.Totals) int { return t.Holds })
-	each("padlock_sampled_waiters", "Callers that wait, where the store knows it.", func(t sampler.Totals) int { return t.Waiters })
-	each("padlock_sampled_stuck_names", "Names that need attention.", func(t sampler.Totals) int { return t.Stuck })
+	return groups
 }

@@ -17,8 +17,8 @@ import (
 // part, so it is made only once.
 type drawn struct {
 	mu     sync.Mutex
-	number uint64
-	all    map[drawnKey]*fragment
+	number uint64 // of the snapshot
+	all    map[drawnKey]func() template.HTML
 }
 
 // drawnKey is everything that a part of a page depends on.
@@ -29,43 +29,36 @@ type drawnKey struct {
 	known  bool
 }
 
-// fragment is one part of a page. once makes sure that body is made only once.
-type fragment struct {
-	once sync.Once
-	body template.HTML
-}
-
-// maxDrawn is how many fragments are kept for one snapshot. Further fragments are made again for
-// each request.
+// maxDrawn is how many parts are kept for one snapshot. Further parts are made again for each
+// request.
 const maxDrawn = 256
 
 // fragment returns the part of a page that shows the snapshot.
 func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) template.HTML {
-	f := w.drawn.fragmentAt(s.Number, drawnKey{q, v.prefix, v.right, v.known()})
-	f.once.Do(func() {
-		f.body = render(q.kind, w.liveContent(context.WithoutCancel(ctx), s, v, q))
+	once := sync.OnceValue(func() template.HTML {
+		return render(q.kind, w.liveContent(context.WithoutCancel(ctx), s, v, q))
 	})
-	return f.body
+	return w.drawn.keep(s.Number, drawnKey{q, v.prefix, v.right, v.known()}, once)()
 }
 
-// fragmentAt returns the fragment for a key and the snapshot with the given number.
-func (d *drawn) fragmentAt(number uint64, key drawnKey) *fragment {
+// keep keeps the part of a page that shows the snapshot with the given number, and returns the part
+// that is kept.
+func (d *drawn) keep(number uint64, key drawnKey, part func() template.HTML) func() template.HTML {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if number > d.number || d.all == nil {
-		d.number, d.all = number, make(map[drawnKey]*fragment)
+	switch {
+	case number < d.number:
+		return part
+	case number > d.number || d.all == nil:
+		d.number, d.all = number, make(map[drawnKey]func() template.HTML)
 	}
-	if number < d.number {
-		return &fragment{}
+	if kept := d.all[key]; kept != nil {
+		return kept
 	}
-	if f := d.all[key]; f != nil {
-		return f
-	}
-	f := &fragment{}
 	if len(d.all) < maxDrawn {
-		d.all[key] = f
+		d.all[key] = part
 	}
-	return f
+	return part
 }
 
 // firstPatience is how long a request waits for a sample that is not there yet.
@@ -96,31 +89,26 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 		w.addJobs(ctx, s, v, c)
 		return c
 	}
-	var note string
-	c.Rows, note = w.list(ctx, s, v, q)
-	c.SearchNote = note
+	c.Rows = rows(s, v, q)
 	c.Totals = sum(c.Rows)
 	c.More = max(0, len(c.Rows)-maxRows)
 	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
-	switch q.kind {
-	case "name":
+	if q.kind == "name" {
 		w.addName(ctx, s, v, c)
-	case "host":
-		c.Caption, c.Nothing = "Names that this host holds", "This host holds nothing."
-	default:
-		c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
-		if q.Filter != "" {
-			if w.history != nil {
-				c.JobsLink = query{kind: "jobs", Filter: q.Filter}.page()
-			}
-			c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
+		return c
+	}
+	c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
+	if q.Filter != "" {
+		if w.history != nil {
+			c.JobsLink = query{kind: "jobs", Filter: q.Filter}.page()
 		}
+		c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
 	}
-	if note != "" {
-		c.Nothing = "None of the names that were read matches."
-	}
-	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {
+	switch {
+	case s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0:
 		c.Nothing = "It is not known what is held."
+	case s.Unshown > 0:
+		c.Nothing = "None of the names that were read matches."
 	}
 	return c
 }
@@ -166,9 +154,9 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 	case s.Incomplete != nil:
 		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
 	case s.Unshown > 0 && v.prefix != "":
-		return "There may be more names than these, because there are so many. The filter finds them in the store."
+		return "There may be more names than these, because there are so many. padlock ls PREFIX lists them."
 	case s.Unshown > 0:
-		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many. The filter finds them in the store."
+		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many. padlock ls PREFIX lists them."
 	case s.Untracked > 0 && v.prefix == "":
 		return count(s.Untracked, "name has", "names have") + " no past here: there are so many that their renewals and past holds are not watched. padlock serve --max-names watches more."
 	}

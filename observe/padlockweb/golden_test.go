@@ -53,7 +53,7 @@ func goldenNames() []*sampler.Name {
 }
 
 func goldenContent(kind string) *content {
-	c := &content{Query: query{kind: kind, name: injected, Host: injected, Filter: injected, Sort: "held"}, Taken: past, Cost: "One look."}
+	c := &content{Query: query{kind: kind, name: injected, Host: injected, Filter: injected}, Taken: past, Cost: "One look."}
 	for _, n := range goldenNames() {
 		c.Rows = append(c.Rows, (&visitor{}).newRow(n, query{}))
 	}
@@ -63,7 +63,7 @@ func goldenContent(kind string) *content {
 	c.One, c.OneSummary, c.MayBreak, c.NoRuns = &c.Rows[0], "It is held.", true, injected
 	c.Runs = []run{{Began: past, Outcome: history.Success, Detail: injected, Also: injected, Waited: "1 s", Took: injected, Host: injected}, {Outcome: history.Failure}}
 	c.Chart = &chart{Text: injected, Steps: []chartStep{
-		{X: 0, Width: 5, Title: injected, Unwatched: true}, {X: 5, Title: "00:10 UTC", Held: 30, Waiting: 15, WaitsAt: 55, Lost: true},
+		{At: 0, Width: 1, Title: injected, Unwatched: true}, {At: 1, Title: "00:10 UTC", Held: 100, Waiting: 50, Lost: true},
 	}}
 	for _, level := range []history.Level{history.LevelFailed, history.LevelOverdue, history.LevelGood} {
 		c.Jobs = append(c.Jobs, jobRow{
@@ -73,34 +73,29 @@ func goldenContent(kind string) *content {
 	}
 	c.Jobs[0].Run.OnHost, c.Jobs[0].LastSuccess = injected, &history.Run{Start: past}
 	c.Jobs[1].Due, c.Jobs[1].Held = past, nil
-	c.SearchNote, c.JobsLink = injected, query{kind: "jobs", Filter: injected}.page()
+	c.JobsLink = query{kind: "jobs", Filter: injected}.page()
 	return c
 }
 
 func goldenTarget() *target {
 	return &target{
-		Title: injected, Plain: injected, Hex: "6162",
-		State: padlock.State{Name: "a", Fence: 7, Holds: []padlock.Hold{
-			{Holder: driver.Holder{Host: injected, PID: 3, Label: injected}, Since: timeNow().Add(-days).Truncate(days)},
-			{Holder: driver.Holder{Host: "b", PID: 3}, Until: past, PlannedEnd: past, Cooling: true},
-			{Foreign: true, Until: past},
-		}},
+		row: row{Name: &sampler.Name{Name: "a", Fence: 7, Holds: goldenHolds()}, Title: injected}, Plain: injected, Hex: "6162",
 	}
 }
 
 // The pages are those of testdata. To accept a change, run the test with -args -update.
 func TestGoldenPages(t *testing.T) {
 	small := &content{Title: injected, Problem: injected, Good: injected, Reason: injected, Target: goldenTarget()}
-	small.Target.Holds[0].Since = time.Time{}
+	small.One = &small.Target.row
 	empty := &content{Query: query{kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
 	free := (&visitor{}).newRow(&sampler.Name{Name: "free", State: sampler.Free}, query{})
 	first, stranger := &content{
-		Title: injected, Live: "events?n=" + injected, Query: query{Filter: injected, Sort: "name"}, Place: injected, Token: injected, Reader: true, HasJobs: true,
+		Title: injected, Live: "events?n=" + injected, Query: query{Filter: injected}, Place: injected, Token: injected, Reader: true, HasJobs: true,
 	}, &content{Title: "Log in", CanLogIn: true}
 	first.Body, stranger.Body = "<h1>Body</h1>", "<h1>Body</h1>"
 	for file, page := range map[string]template.HTML{
-		"table": render("table", goldenContent("table")), "host": render("host", goldenContent("host")),
-		"name": render("name", goldenContent("name")), "jobs": render("jobs", goldenContent("jobs")), "table-empty": render("table", empty),
+		"table": render("table", goldenContent("table")),
+		"name":  render("name", goldenContent("name")), "jobs": render("jobs", goldenContent("jobs")), "table-empty": render("table", empty),
 		"name-free": render("name", &content{Query: query{kind: "name", name: "free"}, One: &free, OneSummary: "It is free."}),
 		"login":     render("login", small), "login-first": render("login", &content{}), "message": render("message", small),
 		"break": render("break", small), "layout": render("layout", first), "layout-stranger": render("layout", stranger),

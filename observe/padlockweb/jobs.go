@@ -3,11 +3,10 @@ package padlockweb
 import (
 	"context"
 	"errors"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -26,61 +25,43 @@ type jobRow struct {
 	Held  []sampler.Hold // who holds the name now
 }
 
-// jobsKey is everything on which the list of jobs depends.
-type jobsKey struct {
-	prefix, host string
-	since        time.Duration
-	failed       bool
-}
-
-// jobs reads the histories of the names that the visitor sees. It reads for one filter at a time,
-// because there are as many filters as visitors can think of.
+// jobs returns the jobs of the names that the visitor sees. It reads the histories for one filter
+// at a time, because there are as many filters as visitors can think of.
 func (w *Web) jobs(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) ([]history.Job, error) {
 	since, _ := sinceOf(q.Since)
-	return w.keptJobs.get(jobsKey{v.prefix, q.Host, since, q.Failed}, func() ([]history.Job, error) {
-		select {
-		case w.readingJobs <- struct{}{}:
-			defer func() { <-w.readingJobs }()
-		case <-time.After(runsPatience):
-			return nil, errors.New("other visitors ask for too many other lists of jobs")
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
-		defer cancel()
-		f := history.Filter{Failed: q.Failed, Host: q.Host}
-		if since > 0 {
-			f.Since = timeNow().Add(-since)
-		}
-		held := byName(s)
-		return w.history.Jobs(ctx, v.prefix, f, func(name string, runs []history.Run) error {
-			return w.markByLook(ctx, s, held[name], name, runs)
-		})
-	})
+	key := jobsKey{v.prefix, q.Host, since, q.Failed}
+	if l := w.keptJobs.get(key); l != nil {
+		return l.jobs, l.err
+	}
+	select {
+	case w.readingJobs <- struct{}{}:
+		defer func() { <-w.readingJobs }()
+	case <-time.After(runsPatience):
+		return nil, errors.New("other visitors ask for too many other lists of jobs")
+	}
+	l := w.keptJobs.get(key) // another visitor may have read it meanwhile
+	if l == nil {
+		l = w.readJobs(ctx, s, key)
+		w.keptJobs.put(key, l)
+	}
+	return l.jobs, l.err
 }
 
-// clockSlack is how much later than here a run may have begun by the clock of its machine.
-const clockSlack = time.Second
-
-// markByLook finds the runs that hold the lock now. One is the row of the name, or nil. If the
-// snapshot does not show for certain whether a run without an end is going on, for example because
-// the run began later, markByLook asks the store. It does not ask a store that does not answer.
-func (w *Web) markByLook(ctx context.Context, s *sampler.Snapshot, one *sampler.Name, name string, runs []history.Run) error {
-	isKnown := isComplete(s) && strings.HasPrefix(name, s.Prefix)
-	if one != nil {
-		isKnown = s.Err == nil && s.Incomplete == nil && one.State != sampler.Unknown
+func (w *Web) readJobs(ctx context.Context, s *sampler.Snapshot, key jobsKey) *jobList {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
+	defer cancel()
+	f := history.Filter{Failed: key.failed, Host: key.host}
+	if key.since > 0 {
+		f.Since = timeNow().Add(-key.since)
 	}
-	seen := s.Taken.Add(-s.Cost.Took - clockSlack)
-	isOpen := func(r history.Run) bool { return r.Outcome() == history.NoEnd && (!isKnown || r.Start.After(seen)) }
-	isUnsure := slices.ContainsFunc(runs, isOpen)
-	if isUnsure && s.Err == nil {
-		return history.AskRunning(ctx, runs, w.locker.Inspect)
+	ask := w.locker.Inspect
+	if s.Err != nil { // the store does not answer
+		ask = func(context.Context, string) (padlock.State, error) { return padlock.State{}, s.Err }
 	}
-	if one != nil {
-		markRunning(runs, name, one)
-	}
-	if isUnsure {
-		return s.Err
-	}
-	return nil
+	jobs, err := w.history.Jobs(ctx, key.prefix, f, func(_ string, runs []history.Run) error {
+		return history.AskRunning(ctx, runs, ask)
+	})
+	return &jobList{jobs: jobs, err: err}
 }
 
 // addJobs adds the content of the page of jobs.
@@ -118,7 +99,7 @@ func (w *Web) addJobs(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 
 func newJobRow(j *history.Job, q query, now *sampler.Name) jobRow {
 	row := jobRow{
-		Job: j, Key: "j" + strconv.FormatUint(hashOf(j.Name), 36), Title: printable.Name(j.Name), Link: q.nameLink(j.Name),
+		Job: j, Key: "j" + rowKey(j.Name), Title: printable.Name(j.Name), Link: q.nameLink(j.Name),
 		Run: newRun(&j.Start), Slow: j.IsSlow(timeNow()),
 	}
 	if j.Usual > 0 {

@@ -4,65 +4,54 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/padlock-go/padlock/observe/history"
 )
 
 const (
 	keepRead    = 10 * time.Second
-	keepPartial = time.Second // if something could not be read, the value lacks it
-	maxKeys     = 100
+	keepPartial = time.Second // if something could not be read, the list lacks it
+	maxLists    = 100
 )
 
-// kept keeps values that are expensive to read: many streams and requests ask for the same one. A
-// key has everything that the value depends on, above all the prefix of the visitor.
-type kept[K comparable, V any] struct {
-	mu  sync.Mutex
-	all map[K]*keptValue[V]
+// jobsKey is everything on which a list of jobs depends, above all the prefix of the visitor.
+type jobsKey struct {
+	prefix, host string
+	since        time.Duration
+	failed       bool
 }
 
-type keptValue[V any] struct {
-	mu    sync.Mutex // held while the value is read, so that only one request reads it
-	until time.Time
-	value V
+// jobList is a list of jobs, and why it may lack some.
+type jobList struct {
+	jobs  []history.Job
 	err   error
+	until time.Time
 }
 
-// isOld reports whether the value is old and nobody reads it again.
-func (v *keptValue[V]) isOld() bool {
-	if !v.mu.TryLock() {
-		return false
-	}
-	defer v.mu.Unlock()
-	return timeNow().After(v.until)
+// keptJobs keeps lists of jobs, which are expensive to read: many streams and requests ask for the
+// same one.
+type keptJobs struct {
+	mu  sync.Mutex
+	all map[jobsKey]*jobList
 }
 
-// get returns the value of the key. It calls read if there is no value, or if the value is old.
-func (k *kept[K, V]) get(key K, read func() (V, error)) (V, error) {
-	v := k.of(key)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if timeNow().After(v.until) {
-		v.value, v.err = read()
-		keep := keepRead
-		if v.err != nil {
-			keep = keepPartial
-		}
-		v.until = timeNow().Add(keep)
-	}
-	return v.value, v.err
-}
-
-// of returns the place for the value of the key, after it has dropped all old values.
-func (k *kept[K, V]) of(key K) *keptValue[V] {
+// get returns the list, or nil if none is kept. It drops all old lists.
+func (k *keptJobs) get(key jobsKey) *jobList {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.all, func(other K, v *keptValue[V]) bool { return other != key && v.isOld() })
-	if k.all == nil || len(k.all) >= maxKeys && k.all[key] == nil {
-		k.all = make(map[K]*keptValue[V])
+	maps.DeleteFunc(k.all, func(_ jobsKey, l *jobList) bool { return timeNow().After(l.until) })
+	return k.all[key]
+}
+
+func (k *keptJobs) put(key jobsKey, l *jobList) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil || len(k.all) >= maxLists {
+		k.all = make(map[jobsKey]*jobList)
 	}
-	v := k.all[key]
-	if v == nil {
-		v = &keptValue[V]{}
-		k.all[key] = v
+	l.until = timeNow().Add(keepRead)
+	if l.err != nil {
+		l.until = timeNow().Add(keepPartial)
 	}
-	return v
+	k.all[key] = l
 }

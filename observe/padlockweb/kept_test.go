@@ -13,23 +13,25 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// A value that is old is dropped when the next one is asked for. One that is being read is not.
-func TestOldValuesAreDropped(t *testing.T) {
+// A list that is old is dropped when the next one is asked for, and there are never too many.
+func TestOldListsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k kept[int, int]
-		get := func(key int) { _, _ = k.get(key, func() (int, error) { return key, nil }) }
-		get(1)
-		<-time.After(keepRead - time.Second)
-		get(2)
-		<-time.After(2 * time.Second)
-		done := make(chan struct{})
-		go k.get(3, func() (int, error) { <-done; return 3, nil })
-		synctest.Wait()
-		get(4)
-		if k.all[1] != nil || k.all[2] == nil || k.all[3] == nil || k.all[4] == nil {
-			t.Errorf("%d values are kept: %v", len(k.all), k.all)
+		var k keptJobs
+		k.put(jobsKey{host: "a"}, &jobList{})
+		k.put(jobsKey{host: "b"}, &jobList{err: context.DeadlineExceeded})
+		<-time.After(keepPartial + time.Second)
+		if k.get(jobsKey{host: "a"}) == nil || k.get(jobsKey{host: "b"}) != nil {
+			t.Errorf("these lists are kept: %v", k.all)
 		}
-		close(done)
+		<-time.After(keepRead)
+		if k.get(jobsKey{}) != nil || len(k.all) > 0 {
+			t.Errorf("these old lists are kept: %v", k.all)
+		}
+		for i := range 3 * maxLists {
+			if k.put(jobsKey{since: time.Duration(i)}, &jobList{}); len(k.all) > maxLists {
+				t.Fatalf("%d lists are kept", len(k.all))
+			}
+		}
 	})
 }
 

@@ -19,11 +19,6 @@ func (w *Web) showName(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	w.showLive(rw, r, v, q, printable.Name(q.name))
 }
 
-func (w *Web) showHost(rw http.ResponseWriter, r *http.Request, v *visitor) {
-	q := newQuery("host", r.URL.Query())
-	w.showLive(rw, r, v, q, "Host "+printable.Name(q.Host))
-}
-
 func (w *Web) showJobs(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	if w.history == nil {
 		w.message(rw, r, http.StatusNotFound, v, "This server shows no history of runs. Its program must give padlockweb.History.")

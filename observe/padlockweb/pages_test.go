@@ -32,7 +32,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := []string{"", "?q=NIGHT", "?sort=name", "name?n=nightly", "host?h=" + host, "api/locks", "api/locks?n=nightly"}
+	paths := []string{"", "?q=NIGHT", "?q=" + host, "name?n=nightly", "api/locks", "api/locks?n=nightly"}
 	for _, path := range paths {
 		if a := s.get(path); a.StatusCode != http.StatusOK || !strings.Contains(a.text, "job of nightly") {
 			t.Errorf("%q: %d, %s", path, a.StatusCode, a.text)
@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	s.sample()
-	for _, path := range []string{"", "api/locks", "host?h=" + host} {
+	for _, path := range []string{"", "api/locks", "?q=" + host} {
 		if a := s.get(path); strings.Contains(a.text, "job of nightly") {
 			t.Errorf("%q still shows the lock", path)
 		}
@@ -289,7 +289,7 @@ func TestNothingInline(t *testing.T) {
 		t.Errorf("the script has %d lines", n)
 	}
 	inline := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son\w+=`)
-	for _, path := range []string{"", "jobs", "name?n=a", "host?h=x", "login", "break?n=a", "nowhere"} {
+	for _, path := range []string{"", "jobs", "name?n=a", "login", "break?n=a", "nowhere"} {
 		a := s.get(path, with(breaker))
 		if found := inline.FindString(a.text); found != "" {
 			t.Errorf("%q has %q", path, found)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -21,7 +20,7 @@ var templateFiles embed.FS
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"text": printable.Name, "span": span, "moment": moment, "since": since, "count": count, "number": number,
-		"spoken": spokenSummary, "mode": modeOf, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
+		"spoken": spokenSummary, "mode": (*sampler.Hold).Mode, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
@@ -35,31 +34,6 @@ func render(name string, c *content) template.HTML {
 	}
 	page := bytes.ToValidUTF8(out.Bytes(), []byte("\uFFFD"))
 	return template.HTML(bytes.ReplaceAll(page, []byte("\r"), []byte("&#13;")))
-}
-
-// head is the head of a column.
-type head struct {
-	Title     string
-	Number    bool   // the cells are aligned to the right
-	By        string // the order in which the link sorts the table, or ""
-	Link      string
-	Direction string // of the order, if the table is sorted by this column
-}
-
-// Heads returns the heads of the table of names.
-func (q query) Heads() []head {
-	sorted := func(title, by, direction string, isNumber bool) head {
-		h := head{Title: title, Number: isNumber, By: by, Link: q.sorted(by)}
-		if q.Sort == by {
-			h.Direction = direction
-		}
-		return h
-	}
-	return []head{
-		{Title: "State"}, sorted("Name", "name", "ascending", false), sorted("Holder", "host", "ascending", false), {Title: "Mode"},
-		sorted("Held for", "held", "descending", true), sorted("Waiting", "waiting", "descending", true),
-		{Title: "Until"}, {Title: "Usually held, p50 / p95", Number: true}, {Title: "Fence", Number: true},
-	}
 }
 
 // First returns the hold that the table shows, or nil.
@@ -98,41 +72,6 @@ func (c *content) Holders() []sampler.Hold {
 
 // OtherHolders returns how many holds the page of a name does not show.
 func (c *content) OtherHolders() int { return len(c.One.Holds) - len(c.Holders()) }
-
-// holdText describes a hold that would be broken.
-type holdText struct{ Holder, Held, Until, PlannedEnd string }
-
-// Texts describes the holds that would be broken.
-func (t *target) Texts() []holdText {
-	var all []holdText
-	for i := range t.Holds {
-		all = append(all, textOf(&t.Holds[i]))
-	}
-	return all
-}
-
-func textOf(h *padlock.Hold) holdText {
-	out := holdText{Holder: holderName(h.Host, h.PID, h.Foreign), Held: "since an unknown time", Until: "it is released"}
-	if h.Label != "" {
-		out.Holder += " (" + printable.Name(h.Label) + ")"
-	}
-	if h.Cooling {
-		out.Holder += ", which has released it: the name cools down"
-	}
-	if !h.Since.IsZero() {
-		out.Held = "for " + since(h.Since) + ", since " + moment(h.Since)
-	}
-	if !h.Until.IsZero() {
-		out.Until = moment(h.Until)
-		if !h.Cooling {
-			out.Until += ", unless it is renewed"
-		}
-	}
-	if !h.PlannedEnd.IsZero() {
-		out.PlannedEnd = moment(h.PlannedEnd)
-	}
-	return out
-}
 
 // since returns the time that has passed since t.
 func since(t time.Time) string { return span(timeNow().Sub(t)) }

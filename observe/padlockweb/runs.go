@@ -1,9 +1,7 @@
 package padlockweb
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -115,21 +113,4 @@ func inTheWay(r *history.Run) (text string) {
 		}
 	}
 	return text
-}
-
-// writeRuns writes the figures of the past runs that the visitor sees.
-func (w *Web) writeRuns(ctx context.Context, out io.Writer, v *visitor) error {
-	if w.history == nil {
-		return nil
-	}
-	text, err := w.runFigures.get(v.prefix, func() ([]byte, error) {
-		// The visitor may go away, but the figures are also for the next visitors.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
-		defer cancel()
-		var text bytes.Buffer
-		err := w.history.WriteMetrics(ctx, &text, v.prefix)
-		return text.Bytes(), err
-	})
-	out.Write(text)
-	return err
 }

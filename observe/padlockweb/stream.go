@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"html/template"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ const (
 func (w *Web) stream(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	values := r.URL.Query()
 	kind := values.Get("view")
-	if kind != "name" && kind != "host" && kind != "jobs" {
+	if kind != "name" && kind != "jobs" {
 		kind = "table"
 	}
 	q := newQuery(kind, values)
@@ -137,23 +138,12 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	sent    time.Time // when something was last sent
-	buf     []byte
 }
 
 // sendEvent sends an event. Its data may have several lines.
 func (s *stream) sendEvent(event string, data template.HTML) error {
-	s.buf = append(s.buf[:0], "event: "+event+"\ndata: "...)
-	s.buf = append(s.buf, strings.ReplaceAll(string(data), "\n", "\ndata: ")...)
-	s.buf = append(s.buf, "\n\n"...)
-	err := s.flush(s.buf)
-	if cap(s.buf) > maxKept {
-		s.buf = nil
-	}
-	return err
+	return s.flush("event: " + event + "\ndata: " + strings.ReplaceAll(string(data), "\n", "\ndata: ") + "\n\n")
 }
-
-// maxKept is the largest buffer that a stream keeps between two events.
-const maxKept = 4 << 10
 
 // beat sends an event if nothing was sent for a while. If the reader has gone, sending fails, and
 // the stream ends.
@@ -179,10 +169,10 @@ func silentFor(snap *sampler.Snapshot, at time.Time) string {
 }
 
 // flush sends text, with a deadline for slow readers.
-func (s *stream) flush(text []byte) error {
+func (s *stream) flush(text string) error {
 	s.sent = timeNow()
 	_ = s.control.SetWriteDeadline(s.sent.Add(eventPatience)) // a ResponseWriter of a test has no deadlines
-	if _, err := s.w.Write(text); err != nil {
+	if _, err := io.WriteString(s.w, text); err != nil {
 		return err
 	}
 	err := s.control.Flush()

@@ -1,9 +1,10 @@
 package padlockweb
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -45,7 +46,7 @@ func (v *visitor) newRow(n *sampler.Name, q query) row {
 		why = append(why, "there may be more slots") // the reason may name locks of others
 	}
 	return row{
-		Name: n, Link: q.nameLink(n.Name), Key: "n" + strconv.FormatUint(hashOf(n.Name+"\x00"+n.Path), 36), Level: n.Level(), Title: title(n),
+		Name: n, Link: q.nameLink(n.Name), Key: "n" + rowKey(n.Name+"\x00"+n.Path), Level: n.Level(), Title: title(n),
 		Reasons: strings.Join(why, ", "),
 	}
 }
@@ -58,24 +59,21 @@ func (v *visitor) whyUnknown(n *sampler.Name) string {
 	return v.reason(errors.New(n.Why), "the store cannot tell its state")
 }
 
-// hashOf returns the FNV-1a hash of a text.
-func hashOf(text string) uint64 {
-	sum := uint64(14695981039346656037)
-	for i := range len(text) {
-		sum = (sum ^ uint64(text[i])) * 1099511628211
-	}
-	return sum
+// rowKey returns a key that identifies the row of a text on the page.
+func rowKey(text string) string {
+	hash := fnv.New64a()
+	io.WriteString(hash, text)
+	return strconv.FormatUint(hash.Sum64(), 36)
 }
 
 // query is what a page is asked to show.
 type query struct {
-	kind   string // table, name, host or jobs
+	kind   string // table, name or jobs
 	name   string
-	Host   string
 	Filter string
-	Sort   string
 
 	// These are for jobs, and for the way back to them from a name.
+	Host   string
 	Failed bool
 	Since  string // a duration
 	from   string // jobs: the page of a name was opened there
@@ -88,19 +86,14 @@ const (
 
 // newQuery reads the parameters of a page.
 func newQuery(kind string, values url.Values) query {
-	q := query{kind: kind, Sort: values.Get("sort")}
-	q.Filter = printable.Name(values.Get("q")) // names are compared as they are shown
+	q := query{kind: kind, Filter: printable.Name(values.Get("q"))} // names are compared as they are shown
 	q.Filter = strings.ToValidUTF8(q.Filter[:min(len(q.Filter), maxFilter)], "")
-	switch kind {
-	case "name":
+	if kind == "name" {
 		q.name = values.Get("n")
 		q.name = q.name[:min(len(q.name), driver.MaxName)]
-	case "host":
-		q.Host = values.Get("h")
-		q.Host = q.Host[:min(len(q.Host), driver.MaxHost)]
-	}
-	if q.from = values.Get("from"); q.from != "jobs" || kind != "name" {
-		q.from = ""
+		if values.Get("from") == "jobs" {
+			q.from = "jobs"
+		}
 	}
 	if kind == "jobs" || q.from != "" {
 		q.Failed = values.Get("failed") == "1"
@@ -110,9 +103,6 @@ func newQuery(kind string, values url.Values) query {
 		if host := values.Get("h"); len(host) <= driver.MaxHost && printable.Is(host) {
 			q.Host = host
 		}
-	}
-	if _, ok := orders[q.Sort]; !ok {
-		q.Sort = ""
 	}
 	return q
 }
@@ -134,7 +124,7 @@ func (q query) values() url.Values {
 		failed = "1"
 	}
 	for key, value := range map[string]string{
-		"n": q.name, "h": q.Host, "q": q.Filter, "sort": q.Sort, "failed": failed, "since": q.Since, "from": q.from,
+		"n": q.name, "h": q.Host, "q": q.Filter, "failed": failed, "since": q.Since, "from": q.from,
 	} {
 		if value != "" {
 			values.Set(key, value)
@@ -159,31 +149,22 @@ func (q query) page() string {
 	return local(path, q.values())
 }
 
-// sorted returns the address of the same page in another order.
-func (q query) sorted(by string) string {
-	q.Sort = by
-	return q.page()
-}
-
 // nameLink returns the address of the page of a name. It keeps the filter, for the way back.
 func (q query) nameLink(name string) string {
 	if q.kind == "jobs" {
 		q.from = "jobs"
 	}
-	if q.kind == "host" {
-		q.Host = ""
-	}
 	q.kind, q.name = "name", name
 	return q.page()
 }
 
-// Back returns the way from the page of a name or of a host to the list with the same filter.
+// Back returns the way from the page of a name to the list with the same filter.
 func (q query) Back() choice {
 	if q.from == "jobs" {
 		q.kind, q.name, q.from = "jobs", "", ""
 		return choice{Title: "All jobs", Link: q.page()}
 	}
-	return choice{Title: "All locks", Link: query{kind: "table", Filter: q.Filter, Sort: q.Sort}.page()}
+	return choice{Title: "All locks", Link: query{kind: "table", Filter: q.Filter}.page()}
 }
 
 // Lists returns the links to the lists. They keep the text of the filter.
@@ -207,32 +188,8 @@ func local(path string, parameters url.Values) string {
 	return path
 }
 
-// orders are the columns by which the table can be sorted. The empty text stands for the order of
-// the sampler, in which stuck names come first, and then hot ones.
-var orders = map[string]func(a, b row) int{
-	"":        nil,
-	"name":    func(a, b row) int { return strings.Compare(a.Name.Name, b.Name.Name) },
-	"held":    func(a, b row) int { return cmp.Compare(longest(b.Name), longest(a.Name)) },
-	"waiting": func(a, b row) int { return cmp.Compare(b.Waiters, a.Waiters) },
-	"host":    func(a, b row) int { return strings.Compare(firstHost(a.Name), firstHost(b.Name)) },
-}
-
-// longest returns how long the oldest hold of a name has lasted so far.
-func longest(n *sampler.Name) (most time.Duration) {
-	for _, h := range n.Holds {
-		most = max(most, h.Held)
-	}
-	return most
-}
-
-func firstHost(n *sampler.Name) string {
-	if len(n.Holds) == 0 {
-		return "\xff" // after all hosts
-	}
-	return n.Holds[0].Host
-}
-
-// rows returns the names that the visitor sees and the query asks for.
+// rows returns the names that the visitor sees and the query asks for, in the order of the sampler:
+// stuck names come first, and then hot ones.
 func rows(s *sampler.Snapshot, v *visitor, q query) []row {
 	var all []row
 	for i := range s.Names {
@@ -251,13 +208,10 @@ func (v *visitor) seesRow(n *sampler.Name) bool {
 }
 
 func (q query) matches(n *sampler.Name) bool {
-	switch q.kind {
-	case "name":
+	switch {
+	case q.kind == "name":
 		return n.Name == q.name
-	case "host":
-		return slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == q.Host })
-	}
-	if q.Filter == "" {
+	case q.Filter == "":
 		return true
 	}
 	text := strings.ToLower(q.Filter)
@@ -309,24 +263,6 @@ func holderName(host string, pid int, foreign bool) string {
 		return "process " + strconv.Itoa(pid)
 	}
 	return printable.Name(host) + ":" + strconv.Itoa(pid)
-}
-
-// modeOf returns the mode of a hold as a text, such as "shared" or "slot 2".
-func modeOf(h *sampler.Hold) string {
-	text := "exclusive"
-	switch {
-	case h.Cooling:
-		text = "cooling down"
-	case h.Shared:
-		text = "shared"
-	}
-	if h.Slot >= 0 {
-		text = "slot " + strconv.Itoa(h.Slot)
-		if h.Cooling {
-			text += ", cooling down"
-		}
-	}
-	return text
 }
 
 // waiters formats a number of waiters. A store without a queue does not know the number.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/remote"
-	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -27,11 +26,8 @@ type Web struct {
 	places   places
 	drawn    drawn
 
-	runFigures  kept[string, []byte]            // by prefix
-	keptJobs    kept[jobsKey, []history.Job]    // see jobs
-	readingJobs chan struct{}                   // contains a token while jobs reads
-	found       kept[searchKey, []sampler.Name] // see search
-	searching   chan struct{}                   // contains a token while a search is under way
+	keptJobs    keptJobs      // see jobs
+	readingJobs chan struct{} // contains a token while jobs reads
 
 	look   sync.Mutex // guards the next two fields; see isReady
 	looked time.Time
@@ -48,7 +44,7 @@ type Web struct {
 func Handler(locker *padlock.Locker, opts ...Option) *Web {
 	w := &Web{
 		settings: settings{streams: DefaultMaxStreams, logger: slog.New(slog.DiscardHandler)},
-		locker:   locker, origin: http.NewCrossOriginProtection(), searching: make(chan struct{}, 1), readingJobs: make(chan struct{}, 1),
+		locker:   locker, origin: http.NewCrossOriginProtection(), readingJobs: make(chan struct{}, 1),
 	}
 	for _, o := range opts {
 		if o != nil {
@@ -96,7 +92,6 @@ func (w *Web) routes() *http.ServeMux {
 	for _, r := range []route{
 		{"GET /{$}", RightRead, (*Web).showTable},
 		{"GET /name", RightRead, (*Web).showName},
-		{"GET /host", RightRead, (*Web).showHost},
 		{"GET /jobs", RightRead, (*Web).showJobs},
 		{"GET /events", RightRead, (*Web).stream},
 		{"GET /api/locks", RightRead, (*Web).listJSON},

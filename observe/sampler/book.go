@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/group"
 )
 
 // book is what the Sampler remembers.
@@ -191,8 +192,8 @@ func (b *book) describe(key string, now time.Time) *tracked {
 }
 
 func (b *book) groupOf(name string) *grouped {
-	g := strings.Clone(b.set.group(name)) // a copy, because a part of the name would keep the whole name in memory
-	if b.groups[g] == nil && len(b.groups) >= b.set.maxGroups {
+	g := strings.Clone(group.Of(name)) // a copy, because a part of the name would keep the whole name in memory
+	if b.groups[g] == nil && len(b.groups) >= maxGroups {
 		g = Other
 	}
 	if b.groups[g] == nil {

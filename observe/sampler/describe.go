@@ -141,6 +141,22 @@ func (n *Name) HeldSlots() int {
 	return len(taken)
 }
 
+// Mode returns the mode of a hold as a text, such as "shared" or "slot 2, cooling down".
+func (h *Hold) Mode() string {
+	text := "exclusive"
+	switch {
+	case h.Slot >= 0 && h.Cooling:
+		return fmt.Sprintf("slot %d, cooling down", h.Slot)
+	case h.Slot >= 0:
+		text = fmt.Sprintf("slot %d", h.Slot)
+	case h.Cooling:
+		text = "cooling down"
+	case h.Shared:
+		text = "shared"
+	}
+	return text
+}
+
 // HotWaiters is the smallest number of waiters that makes a name hot.
 const HotWaiters = 2
 

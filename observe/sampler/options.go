@@ -3,17 +3,18 @@ package sampler
 import (
 	"slices"
 	"time"
-
-	"github.com/padlock-go/padlock/internal/group"
 )
 
 // Defaults of the options.
 const (
-	DefaultInterval  = time.Second
-	DefaultPatience  = 10 * time.Second
-	DefaultMaxNames  = 2000
-	DefaultMaxRate   = 1000
-	DefaultMaxGroups = 100
+	DefaultInterval = time.Second
+	DefaultMaxNames = 2000
+)
+
+const (
+	patience  = 10 * time.Second // how long one sample may take; one that takes longer has failed
+	maxRate   = 1000             // names that are read in a second on average
+	maxGroups = 100              // without Other
 )
 
 // Other is the group of the names that have no group of their own because there are too many
@@ -24,19 +25,14 @@ const Other = "_other"
 type Option func(*settings)
 
 type settings struct {
-	interval, patience time.Duration
-	prefix, place      string
-	watched            []string
-	group              func(name string) string
-	maxNames, maxRate  int
-	maxGroups          int
+	interval      time.Duration
+	prefix, place string
+	watched       []string
+	maxNames      int
 }
 
 func newSettings(opts []Option) settings {
-	set := settings{
-		interval: DefaultInterval, patience: DefaultPatience, group: group.Of,
-		maxNames: DefaultMaxNames, maxRate: DefaultMaxRate, maxGroups: DefaultMaxGroups,
-	}
+	set := settings{interval: DefaultInterval, maxNames: DefaultMaxNames}
 	for _, o := range opts {
 		if o != nil {
 			o(&set)
@@ -47,22 +43,11 @@ func newSettings(opts []Option) settings {
 
 // Interval sets the time from the end of one sample to the beginning of the next. The default is
 // DefaultInterval, 1 s. The time is above 0; otherwise the default stays, and there is no error.
-// The Sampler makes the interval longer if there are many names or the store is slow; see MaxRate.
+// The Sampler makes the interval longer if there are many names or the store is slow; see Cost.
 func Interval(d time.Duration) Option {
 	return func(s *settings) {
 		if d > 0 {
 			s.interval = d
-		}
-	}
-}
-
-// Patience bounds how long one sample may take. A sample that takes longer counts as failed. The
-// default is DefaultPatience, 10 s. The time is above 0; otherwise the default stays, and there is
-// no error.
-func Patience(d time.Duration) Option {
-	return func(s *settings) {
-		if d > 0 {
-			s.patience = d
 		}
 	}
 }
@@ -83,16 +68,6 @@ func Watch(names ...string) Option {
 	return func(s *settings) { s.watched = append(slices.Clip(s.watched), names...) }
 }
 
-// GroupBy makes f choose the group of a name. The default is the text before the first ':' or '/'.
-// f is called from one goroutine at a time. If f is nil, the default stays.
-func GroupBy(f func(name string) string) Option {
-	return func(s *settings) {
-		if f != nil {
-			s.group = f
-		}
-	}
-}
-
 // rowsForEach is how many rows without a past a snapshot may have for each name that the Sampler
 // may remember.
 const rowsForEach = 50
@@ -105,27 +80,6 @@ func MaxNames(n int) Option {
 	return func(s *settings) {
 		if n > 0 {
 			s.maxNames = n
-		}
-	}
-}
-
-// MaxRate bounds how many names the Sampler reads in a second on average. The default is
-// DefaultMaxRate. The number is at least 1; otherwise the default stays, and there is no error.
-// With more names than that, it samples less often.
-func MaxRate(n int) Option {
-	return func(s *settings) {
-		if n > 0 {
-			s.maxRate = n
-		}
-	}
-}
-
-// MaxGroups limits the number of groups, not counting Other. The default is DefaultMaxGroups. The
-// number is 0 or more; a negative n has no effect.
-func MaxGroups(n int) Option {
-	return func(s *settings) {
-		if n >= 0 {
-			s.maxGroups = n
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 	}
 	defer func() { s.turn <- struct{}{} }()
 	began := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, s.set.patience)
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s.mu.Lock()
 	absent := s.book.heldNames()
@@ -120,7 +120,7 @@ func (s *Sampler) Sample(ctx context.Context) (*Snapshot, error) {
 		return s.Snapshot(), ctx.Err()
 	}
 	if r.err != nil && bounded.Err() != nil {
-		r.err = fmt.Errorf("%w: there was no reply within %s", padlock.ErrUnavailable, s.set.patience)
+		r.err = fmt.Errorf("%w: there was no reply within %s", padlock.ErrUnavailable, patience)
 	}
 	now := time.Now()
 	s.mu.Lock()
@@ -146,7 +146,7 @@ const perGet = time.Second / 2
 // seen soon. But requests for single names always do.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
 	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls, OnDemand: r.gets > 0}
-	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/time.Duration(s.set.maxRate))
+	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/maxRate)
 	if c.Interval = max(s.set.interval, s.set.interval+took); r.err == nil { // the sum may overflow
 		c.Interval = max(c.Interval, min(slow, maxInterval))
 	}

@@ -28,11 +28,11 @@ func sample(t *testing.T, s *sampler.Sampler) *sampler.Snapshot {
 // row returns the row of name, which must exist.
 func row(t *testing.T, snap *sampler.Snapshot, name string) *sampler.Name {
 	t.Helper()
-	n, ok := snap.Find(name)
-	if !ok {
+	i := slices.IndexFunc(snap.Names, func(n sampler.Name) bool { return n.Name == name })
+	if i < 0 {
 		t.Fatalf("there is no row of %q among %d", name, len(snap.Names))
 	}
-	return n
+	return &snap.Names[i]
 }
 
 // later waits until the time d has passed in the bubble.

@@ -27,7 +27,8 @@ type Snapshot struct {
 	Incomplete error
 
 	// Names has each name that is held, is in a cool-down, has waiters, or is watched. The names
-	// that need attention come first.
+	// that need attention come first. A name without a row is known to be free only if Err and
+	// Incomplete are nil, Unshown is 0, and the name begins with Prefix.
 	Names  []Name
 	Groups []Group // sorted by name
 	Ended  []Ended // the holds that ended last, the latest first
@@ -47,17 +48,6 @@ func (s *Snapshot) Age(now time.Time) time.Duration {
 		return -1
 	}
 	return max(0, now.Sub(s.Taken))
-}
-
-// Find returns the row of name. ok is false if there is none. A name without a row is known to be
-// free only if Err and Incomplete are nil, Unshown is 0, and the name begins with Prefix.
-func (s *Snapshot) Find(name string) (row *Name, ok bool) {
-	for i := range s.Names {
-		if s.Names[i].Name == name {
-			return &s.Names[i], true
-		}
-	}
-	return nil, false
 }
 
 // State is whether a name is held.

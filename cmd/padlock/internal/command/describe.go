@@ -3,9 +3,7 @@ package command
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
@@ -43,15 +41,6 @@ func heldBy(holds []sampler.Hold) *padlock.HeldError {
 		held.Holds = append(held.Holds, holds[i].Hold)
 	}
 	return held
-}
-
-// known returns a time for JSON, or nil if it is not known.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }
 
 // sentence describes a hold. It returns the part of the sentence that follows "NAME is".
@@ -118,14 +107,5 @@ var (
 	visible = texts.Visible
 	clock   = texts.Clock
 	span    = texts.Span
+	several = texts.Several
 )
-
-// printable replaces control characters in a server's text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
-}

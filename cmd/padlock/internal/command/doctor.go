@@ -140,7 +140,7 @@ func (a *app) tellFinding(d *diagnosis, heading bool) error {
 	if state == "problem" {
 		state = "PROBLEM"
 	}
-	text += fmt.Sprintf("  %-8s  %-13s  %s\n", state, d.Check, printable(d.Seen))
+	text += fmt.Sprintf("  %-8s  %-13s  %s\n", state, d.Check, visible(d.Seen))
 	if d.Why != "" {
 		text += fmt.Sprintf("  %23s  why: %s\n  %23s  do:  %s\n", "", d.Why, "", d.Do)
 	}

@@ -33,7 +33,6 @@ var examples = map[string]struct {
 	"padlock key":        {leases: true, before: haveKeys + "; padlock key --token --key-file deploy.key >token"},
 	"padlock status":     {before: "jq() { cat; }"},
 	"padlock ls":         {before: "jq() { cat; }"},
-	"padlock wait":       {},
 	"padlock top":        {before: "jq() { cat; }"},
 	"padlock history":    {elsewhere: "one writes to a place of root; testdata/script/history.txtar"},
 	"padlock serve":      {elsewhere: "they do not end by themselves; serve_test.go"},

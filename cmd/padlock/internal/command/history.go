@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock/observe/history"
 )
 
 const historyLong = `history shows the last runs of NAME that "padlock run --record" recorded, the newest
@@ -105,7 +107,9 @@ func (a *app) showHistory(ctx context.Context, name string, set *past) error {
 	var incomplete error
 	switch log := a.history(a.opened); {
 	case set.prometheus:
-		incomplete = log.WriteMetrics(ctx, &page, "")
+		var jobs []history.Job
+		jobs, incomplete = log.Jobs(ctx, "", history.Filter{}, nil)
+		_ = history.WriteMetrics(&page, jobs) // a buffer takes everything
 	case name == "":
 		incomplete = a.tellJobs(ctx, &page, l, log, set)
 	default:

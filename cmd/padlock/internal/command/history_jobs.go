@@ -21,7 +21,7 @@ type pastJob struct {
 	Run       *pastRun      `json:"run"` // the newest one that the flags choose
 	SkippedOn []string      `json:"skipped_on,omitempty"`
 	Usual     float64       `json:"usual_seconds,omitempty"`
-	Due       *time.Time    `json:"due,omitempty"`
+	Due       time.Time     `json:"due,omitzero"`
 	HeldBy    []holder      `json:"held_by,omitempty"`
 	Last      *pastRun      `json:"last,omitempty"`
 	Success   *pastRun      `json:"last_success,omitempty"`
@@ -38,7 +38,7 @@ func newPastJob(j *history.Job, now *sampler.Name) pastJob {
 		return &p
 	}
 	out := pastJob{
-		named: newNamed(j.Name), Level: j.Level, Run: one(j.Start.Last()), Usual: j.Usual.Seconds(), Due: known(j.Due),
+		named: newNamed(j.Name), Level: j.Level, Run: one(j.Start.Last()), Usual: j.Usual.Seconds(), Due: j.Due.UTC(),
 		Last: one(j.Last), Success: one(j.LastSuccess), Failure: one(j.LastFailure), Skipped: one(j.LastSkipped),
 	}
 	for _, r := range j.Start.Skipped {

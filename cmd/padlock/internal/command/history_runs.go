@@ -19,8 +19,8 @@ type pastRun struct {
 	named
 	Outcome history.Outcome `json:"outcome"`
 	ID      string          `json:"id"`
-	Start   *time.Time      `json:"start"`
-	End     *time.Time      `json:"end,omitempty"`
+	Start   time.Time       `json:"start"`
+	End     time.Time       `json:"end,omitzero"`
 	Seconds float64         `json:"seconds,omitempty"` // how long it took
 	Waited  float64         `json:"waited_seconds"`
 	Exit    *int            `json:"exit,omitempty"` // absent if the run has no end
@@ -44,7 +44,7 @@ type holder struct {
 
 func newPastRun(r *history.Run) pastRun {
 	out := pastRun{
-		named: newNamed(r.Name), Outcome: r.Outcome(), ID: r.ID, Start: known(r.Start), End: known(r.End),
+		named: newNamed(r.Name), Outcome: r.Outcome(), ID: r.ID, Start: r.Start.UTC(), End: r.End.UTC(),
 		Seconds: r.Duration().Seconds(), Waited: r.Waited.Seconds(), Signal: r.Signal, Reason: r.Reason,
 		Host: r.Host, PID: r.PID, Label: r.Label, Fence: r.Fence,
 	}

@@ -84,15 +84,14 @@ func newKeyPlace(file string) (*keyPlace, error) {
 		signal.Ignore(syscall.SIGPIPE)
 		return &keyPlace{}, nil
 	}
-	target, err := fileOfKey(file)
-	if err != nil {
+	if err := checkKeyFile(file); err != nil {
 		return nil, fail(exitUsage, "usage", "", "--key-file %s: %s", show(file), err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(target), ".padlock-key-*") // with mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".padlock-key-*") // with mode 0600
 	if err != nil {
 		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
 	}
-	place := &keyPlace{target, tmp}
+	place := &keyPlace{file, tmp}
 	if _, err := tmp.Write(make([]byte, maxKey)); err != nil {
 		place.drop()
 		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
@@ -100,40 +99,19 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	return place, nil
 }
 
-// maxLinks is how many links may lead to the file of a key.
-const maxLinks = 40
-
-// fileOfKey follows links to the file for a key. It returns an error for a file that must not be
-// replaced or removed, because it is not the file of a key, and for a link that another user may
-// have put there.
-func fileOfKey(file string) (string, error) {
-	target := file
-	for range maxLinks {
-		st, err := os.Lstat(target)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && target == file:
-			return file, nil // it will be created, or its directory is missing
-		case errors.Is(err, fs.ErrNotExist):
-			return "", errors.New("the link leads nowhere")
-		case err != nil:
-			return "", errors.New(pathReason(err))
-		case st.Mode().IsRegular():
-			return target, holdsOnlyKey(target)
-		case st.Mode()&fs.ModeSymlink == 0:
-			return "", errors.New("not a regular file; without --key-file the key goes to standard output")
-		case ofOthers(st):
-			return "", errors.New("it is a link of another user")
-		}
-		next, err := os.Readlink(target)
-		if err != nil {
-			return "", errors.New(pathReason(err))
-		}
-		if !filepath.IsAbs(next) {
-			next = filepath.Join(filepath.Dir(target), next)
-		}
-		target = next
+// checkKeyFile returns an error for a file that must not be replaced or removed, because it is not
+// the file of a key. Another user may have made a link, so a link is no such file.
+func checkKeyFile(file string) error {
+	st, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // it will be created, or its directory is missing
+	case err != nil:
+		return errors.New(pathReason(err))
+	case !st.Mode().IsRegular():
+		return errors.New("not a regular file; without --key-file the key goes to standard output")
 	}
-	return "", errors.New("too many links lead to it")
+	return holdsOnlyKey(file)
 }
 
 // holdsOnlyKey returns an error if the file holds something other than a key. An empty file is

@@ -17,8 +17,7 @@ import (
 )
 
 func (a *app) lsCommand() *cobra.Command {
-	prometheus := false
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "ls [FLAGS] [PREFIX]",
 		Short: "List the locks that are held",
 		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
@@ -26,34 +25,23 @@ With PREFIX it lists only names that begin with PREFIX. If there are none it pri
 nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
 is held; WAITING counts the callers that wait for a slot. With --json it prints one
 object per line. If the store knows only some of the locks, ls prints these, says why
-and exits with 69.
-
---prometheus prints whether each name is held and how many callers wait for it, in the
-text format of Prometheus, for example for the textfile collector of node_exporter.`,
+and exits with 69.`,
 		Example: `  padlock ls
   padlock ls deploy/
-  padlock ls --json | jq -r .name
-  padlock ls --prometheus >/var/lib/node_exporter/padlock_locks.new`,
+  padlock ls --json | jq -r .name`,
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 1:
+			if len(args) > 1 {
 				return usage("one prefix at a time; see %s --help", c.CommandPath())
-			case a.json && prometheus:
-				return usage("--prometheus and --json contradict each other; use one of them")
 			}
 			return nil
 		},
 		ValidArgsFunction: a.completeName,
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.list(c.Context(), strings.Join(args, ""), prometheus)
-		},
+		RunE:              func(c *cobra.Command, args []string) error { return a.list(c.Context(), strings.Join(args, "")) },
 	}
-	c.Flags().BoolVar(&prometheus, "prometheus", false, "print figures in the text format of Prometheus")
-	return c
 }
 
-func (a *app) list(ctx context.Context, prefix string, prometheus bool) error {
+func (a *app) list(ctx context.Context, prefix string) error {
 	l, err := a.looker(ctx, "")
 	if err != nil {
 		return err
@@ -69,10 +57,6 @@ func (a *app) list(ctx context.Context, prefix string, prometheus bool) error {
 			if err := a.print(a.stdout, names[i]); err != nil {
 				return err
 			}
-		}
-	case prometheus:
-		if err := writeFigures(a.stdout, names, a.placeLabel()); err != nil {
-			return err
 		}
 	default:
 		if err := a.table(names); err != nil {
@@ -113,7 +97,7 @@ func (a *app) table(names []sampler.Name) error {
 			if h.Slot < 0 {
 				waiting = n.Waiters - n.SlotWaiters
 			}
-			line(name, fit(holderName(h.Hold), longest), mode(&h), moment(h.Since, now), moment(endOfHold(h.Hold), now), count(waiting), number(h.Fence), show(h.Path))
+			line(name, fit(holderName(h.Hold), longest), h.Mode(), moment(h.Since, now), moment(endOfHold(h.Hold), now), count(waiting), number(h.Fence), show(h.Path))
 		}
 	}
 	return w.Flush()
@@ -147,21 +131,6 @@ func endOfHold(h padlock.Hold) time.Time {
 		return h.PlannedEnd
 	}
 	return h.Until
-}
-
-// mode returns the mode of a hold.
-func mode(h *sampler.Hold) string {
-	switch {
-	case h.Slot >= 0 && h.Cooling:
-		return fmt.Sprintf("slot %d cooling", h.Slot)
-	case h.Slot >= 0:
-		return fmt.Sprintf("slot %d", h.Slot)
-	case h.Cooling:
-		return "cooling"
-	case h.Shared:
-		return "shared"
-	}
-	return "exclusive"
 }
 
 func moment(t, now time.Time) string {

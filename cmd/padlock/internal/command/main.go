@@ -12,7 +12,6 @@ import (
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/padlock-go/padlock/stores/semstore"
 
-	_ "github.com/padlock-go/padlock/cmd/padlock/internal/limits/early"
 	_ "github.com/padlock-go/padlock/cmd/padlock/internal/supervise/early"
 )
 

@@ -1,11 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // The manual page consists of the help texts of the verbs and of the texts below. So the page and
@@ -85,108 +85,32 @@ func (p *page) whole(root *cobra.Command) {
 	p.macro("SH", "NAME")
 	p.line("padlock - " + strings.ToLower(root.Short[:1]) + root.Short[1:])
 	p.macro("SH", "SYNOPSIS")
-	for i, verb := range verbs(root) {
-		if i > 0 {
-			p.macro("br")
-		}
-		p.macro("B", verb.UseLine())
-	}
+	p.literal("padlock VERB [FLAGS] [ARGUMENTS]")
 	p.macro("SH", "DESCRIPTION")
-	p.text(root.Long)
-	p.macro("SH", "OPTIONS OF ALL VERBS")
-	p.writeFlags(root.PersistentFlags(), nil)
+	p.literal(root.Long + "\n\n" + root.UsageString())
 	p.macro("SH", "VERBS")
-	for _, verb := range verbs(root) {
-		p.verb(verb)
+	for _, verb := range root.Commands() {
+		if verb.IsAvailableCommand() && verb.Name() != "help" {
+			p.macro("SS", verb.CommandPath())
+			text, _, _ := strings.Cut(cmp.Or(verb.Long, verb.Short+".")+"\n\n"+verb.UsageString(), allVerbs)
+			p.literal(text)
+		}
 	}
 	p.macro("SH", "ENVIRONMENT")
 	p.entries(manEnvironment)
 	p.macro("SH", "FILES")
 	p.entries(manFiles)
-	p.macro("SH", "EXAMPLES")
-	p.literal(root.Example)
 	p.macro("SH", "SEE ALSO")
 	p.line("flock(1), timeout(1), https://github.com/padlock-go/padlock")
 }
 
-// verbs returns the verbs that a user calls.
-func verbs(root *cobra.Command) []*cobra.Command {
-	var list []*cobra.Command
-	for _, verb := range root.Commands() {
-		if verb.IsAvailableCommand() && verb.Name() != "help" {
-			verb.DisableFlagsInUseLine = true // the flags are listed separately
-			list = append(list, verb)
-		}
-	}
-	return list
-}
-
-func (p *page) verb(c *cobra.Command) {
-	p.macro("SS", c.UseLine())
-	if c.Long != "" {
-		p.text(c.Long)
-	} else {
-		p.line(c.Short + ".")
-	}
-	p.writeFlags(c.Flags(), c.Root().PersistentFlags())
-	if c.Example != "" {
-		p.macro("PP")
-		p.line("Examples:")
-		p.literal(c.Example)
-	}
-	for _, below := range verbs(c) {
-		p.macro("PP")
-		p.line(below.CommandPath() + ": " + below.Short + ".")
-	}
-}
-
-// writeFlags describes each flag of f, as the help does. It leaves out the flags that are also in
-// skipSet, which may be nil.
-func (p *page) writeFlags(f, skipSet *pflag.FlagSet) {
-	f.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || skipSet != nil && skipSet.Lookup(f.Name) != nil {
-			return
-		}
-		value, usage := pflag.UnquoteUsage(f)
-		head := "--" + f.Name
-		if f.Shorthand != "" {
-			head = "-" + f.Shorthand + ", " + head
-		}
-		if value != "" && f.NoOptDefVal == "" {
-			head += " " + value
-		}
-		p.macro("TP")
-		p.macro("B", head)
-		p.line(usage)
-	})
-}
-
-// text writes paragraphs. Indented lines stay as they are.
-func (p *page) text(long string) {
-	for i, part := range strings.Split(strings.TrimSpace(long), "\n\n") {
-		if i > 0 {
-			p.macro("PP")
-		}
-		lines := strings.Split(part, "\n")
-		for len(lines) > 0 && !strings.HasPrefix(lines[0], " ") {
-			p.line(lines[0])
-			lines = lines[1:]
-		}
-		if len(lines) > 0 {
-			p.literal(strings.Join(lines, "\n"))
-		}
-	}
-}
-
 // literal writes lines as they are.
 func (p *page) literal(text string) {
-	p.macro("RS", "2")
 	p.macro("nf")
 	for line := range strings.Lines(text) {
-		p.line(strings.TrimPrefix(strings.TrimRight(line, "\n"), "  "))
+		p.line(strings.TrimRight(line, " \n"))
 	}
 	p.macro("fi")
-	p.macro("RE")
 }
 
 // entries writes terms, each on its own line, with its text below.

@@ -29,8 +29,6 @@ type progress struct {
 	shown  bool // there is a terminal
 	redraw bool // the line may be overwritten in place
 
-	outside bool // padlock waits without a place in the queue
-
 	once   sync.Once
 	cancel context.CancelFunc // nil before begin
 	done   chan struct{}
@@ -122,7 +120,7 @@ func (p *progress) askHolder(ctx context.Context) {
 	}
 	// Waiters get the lock in order of arrival, so the number of waiters ahead of this one never
 	// grows.
-	if !p.outside && n.Slots == 0 && p.locker.Guarantees().FIFO && n.Waiters > 0 && (p.ahead < 0 || n.Waiters-1 < p.ahead) {
+	if n.Slots == 0 && p.locker.Guarantees().FIFO && n.Waiters > 0 && (p.ahead < 0 || n.Waiters-1 < p.ahead) {
 		p.ahead = n.Waiters - 1
 	}
 }

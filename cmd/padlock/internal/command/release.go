@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,14 +107,10 @@ func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key
 // that new key must stay.
 type usedKey struct{ file, aside string }
 
-// setAside moves the file of a key away. It follows links of this user. A file that is not regular,
-// such as /dev/stdin or a pipe, stays where it is.
+// setAside moves the file of a key away. A file that is not regular, such as a link, /dev/stdin or a
+// pipe, stays where it is.
 func setAside(file string) (usedKey, error) {
-	if file == "" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") {
-		return usedKey{}, nil
-	}
-	file, err := fileOfKey(file)
-	if err != nil {
+	if file == "" || checkKeyFile(file) != nil {
 		return usedKey{}, nil
 	}
 	u := usedKey{file, fmt.Sprintf("%s.used-%d", file, os.Getpid())}

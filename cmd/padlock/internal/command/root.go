@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 )
 
 // app is the state that all verbs share.
@@ -25,15 +24,8 @@ type app struct {
 	switched       bool          // a padlock has switched to this process
 }
 
-// ownFiles is the maximum number of files that a verb has open at the same time.
-const ownFiles = 5
-
 // execute runs the command line and returns the exit status.
 func (a *app) execute(args []string) int {
-	if err := limits.Descriptors(ownFiles); err != nil {
-		a.say(note{Event: "system", Message: err.Error(), Exit: exitSystem})
-		return exitSystem
-	}
 	root := a.root()
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -130,7 +122,7 @@ does the job, or only one machine, with a store on a server such as Redis.
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})
 	addGroup(root, "Work under a lock:", a.runCommand())
-	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.waitCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
+	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
 	addGroup(root, "Emergency:", a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand())

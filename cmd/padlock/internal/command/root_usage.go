@@ -18,7 +18,7 @@ var otherWords = map[string]string{
 	"unlock": "release or break", "lock": "run or acquire", "list": "ls", "locks": "ls", "show": "status", "info": "status",
 	"ps": "ls or top", "rm": "release or break", "get": "acquire or status",
 	"exec": "run", "web": "serve", "ui": "serve", "renew": "extend", "take": "acquire", "free": "release", "steal": "break", "kill": "break",
-	"verify": "the program padlock-verify",
+	"verify": "the program padlock-verify", "wait": "run NAME -- true",
 }
 
 // noSuchVerb is the failure for a word that is not a verb.
@@ -97,6 +97,9 @@ func inPadlocksWords(root *cobra.Command) {
 	})
 }
 
+// allVerbs begins the list of the flags that every verb has.
+const allVerbs = "\n\nFlags of all verbs:\n"
+
 // writeUsage writes the part of a help text that follows the description of a verb. It uses no
 // template: in a program with text/template, the linker keeps all methods of all types, which makes
 // padlock a third larger.
@@ -122,7 +125,7 @@ func writeUsage(c *cobra.Command) error {
 		b.WriteString("\n\nFlags:\n" + flagList(c.LocalFlags()))
 	}
 	if c.HasAvailableInheritedFlags() {
-		b.WriteString("\n\nFlags of all verbs:\n" + flagList(c.InheritedFlags()))
+		b.WriteString(allVerbs + flagList(c.InheritedFlags()))
 	}
 	if c.HasAvailableSubCommands() {
 		b.WriteString("\n\n\"" + c.CommandPath() + " VERB --help\" explains a verb.")

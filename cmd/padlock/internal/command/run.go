@@ -64,7 +64,7 @@ const runExample = `  # a cron job that must not overlap itself, even if many ma
   padlock run --at-most 1h --signal INT backup -- ./backup.sh
 
   # a job that is skipped counts as a success
-  padlock run -n --skip-ok nightly-report -- ./report.sh
+  padlock run -n -E 0 nightly-report -- ./report.sh
 
   # a line for the shell, as with flock(1)
   padlock run nightly-report -c './report.sh | mail -s report root'`

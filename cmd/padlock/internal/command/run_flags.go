@@ -25,7 +25,7 @@ func recordsAll(value string) bool {
 // runFlags holds the flags of run.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, skipOK, unlock, noFork, passKey, quiet   bool
+	shell, unlock, noFork, passKey, quiet           bool
 	record                                          bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  exitStatus
@@ -75,15 +75,12 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
 	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
-	f.BoolVar(&set.skipOK, "skip-ok", false, "the same as -E 0: a job that is skipped counts as a success")
 }
 
 func (set *runFlags) check() error {
 	switch {
 	case set.nonblock && set.wait.given && set.wait.d > 0:
 		return usage("-n and -w %v contradict each other; use one of them", set.wait.d)
-	case set.skipOK && set.conflict != exitHeld && set.conflict != 0:
-		return usage("--skip-ok means -E 0 and contradicts -E %d", set.conflict)
 	case set.atMost.given && set.atMost.d == 0:
 		return usage("--at-most 0: the command would not run at all")
 	case set.policy == policySkip && !set.wait.given && !set.nonblock:
@@ -102,9 +99,6 @@ func (set *runFlags) check() error {
 		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
 	case set.noFork:
 		return usage("-F: padlock stays with the command, to end it if the lock is lost")
-	}
-	if set.skipOK {
-		set.conflict = 0
 	}
 	return nil
 }

@@ -67,10 +67,8 @@ func (f *front) threads() int {
 }
 
 func (f *front) run() error {
-	err := limits.Prepare(f.threads() + supervise.Threads)
-	if err != nil {
-		return cannotRun(f.args[0], err)
-	}
+	limits.FewThreads()
+	var err error
 	if f.locker, err = f.app.locker(context.Background(), f.name, padlock.Observe(padlock.ObserverFunc(f.event))); err != nil {
 		f.startRecording(nil)
 		f.recordSkip(err, nil)
@@ -272,9 +270,7 @@ func (f *front) start() error {
 	f.terminal = findTerminal()
 	// This run reserves its threads only now that it has the lock. Many runs may be waiting for the
 	// lock, and they must not reserve threads for commands that they do not start yet.
-	if err = errors.Join(limits.KeepThreads(f.threads()), limits.Room(supervise.Threads)); err != nil {
-		return cannotRun(f.args[0], err)
-	}
+	limits.KeepThreads(f.threads())
 	if f.process, err = supervise.Start(spec); err != nil {
 		return cannotRun(f.args[0], err)
 	}

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 )
 
@@ -45,8 +44,8 @@ func cannotRun(command string, err error) *failure {
 		return supervisorKilled(command, killed.Signal)
 	}
 	switch {
-	case errors.Is(err, limits.ErrThreads), errors.Is(err, syscall.EAGAIN):
-		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), limits.ErrThreads)
+	case errors.Is(err, syscall.EAGAIN):
+		return fail(exitSystem, "system", "", "%s was not run: the limit of processes is reached (ulimit -u, pids.max, TasksMax)", show(command))
 	case errors.Is(err, supervise.ErrStart), errors.Is(err, syscall.ENOMEM):
 		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
 	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:

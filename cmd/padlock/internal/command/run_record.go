@@ -154,7 +154,7 @@ func (f *front) unrecorded(err error) {
 	}
 	what := reason(err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		what = "there was no answer within " + shortDuration(recordPatience)
+		what = "there was no answer within " + span(recordPatience)
 	}
 	f.say(note{Event: "unrecorded", named: newNamed(f.name), Message: "the history of " + show(f.name) + " could not be written: " + what})
 }

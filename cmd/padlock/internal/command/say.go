@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -83,6 +81,9 @@ func fail(status int, event, name, format string, args ...any) *failure {
 	return &failure{status, note{Event: event, named: newNamed(name), Message: fmt.Sprintf(format, args...), Exit: status}}
 }
 
+// flagNames replaces the names of options at the beginning of an error by those of the flags.
+var flagNames = strings.NewReplacer("HoldAtLeast is ", "--at-least is ", "HoldAtMost is ", "--at-most is ", "CoolDown is ", "--cool-down is ", "TTL is ", "--ttl is ")
+
 // explain turns an error of the library into a failure that says what to do.
 func (a *app) explain(name string, err error) *failure {
 	var held *padlock.HeldError
@@ -93,7 +94,7 @@ func (a *app) explain(name string, err error) *failure {
 	case errors.Is(err, padlock.ErrHeld):
 		return heldFailure(name, &padlock.HeldError{})
 	case errors.Is(err, padlock.ErrInvalid):
-		return fail(exitUsage, "usage", name, "%s", a.limit(what))
+		return fail(exitUsage, "usage", name, "%s", flagNames.Replace(what))
 	case errors.Is(err, errors.ErrUnsupported):
 		return fail(exitUsage, "unsupported", name, "%s cannot do that: %s; choose another store with --store", a.place(), what)
 	case errors.Is(err, padlock.ErrUncertain):
@@ -102,48 +103,6 @@ func (a *app) explain(name string, err error) *failure {
 		return fail(exitUnavailable, "unavailable", name, "%s cannot be used: %s", a.place(), what)
 	}
 	return fail(exitUnavailable, "error", name, "%s failed: %s", a.place(), what)
-}
-
-// limited matches the error that the library returns if the store does not allow a duration.
-var limited = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(TTL|HoldAtLeast|CoolDown|HoldAtMost) is (\S+), allowed are (\S+) to ([^;\s]+)(;.*)?$`)
-})
-
-// limitFlags maps names in the library's errors to flags.
-var limitFlags = map[string]string{"TTL": "--ttl", "HoldAtLeast": "--at-least", "CoolDown": "--cool-down", "HoldAtMost": "--at-most"}
-
-// limit returns a message that names the flag whose value is out of range, and the bound that the
-// value exceeds. It returns texts of other errors unchanged.
-func (a *app) limit(what string) string {
-	m := limited().FindStringSubmatch(what)
-	if m == nil {
-		return what
-	}
-	flag := limitFlags[m[1]]
-	given, err1 := time.ParseDuration(m[2])
-	low, err2 := time.ParseDuration(m[3])
-	high, err3 := time.ParseDuration(m[4])
-	switch {
-	case err1 != nil || err2 != nil || err3 != nil:
-		return what
-	case given < low:
-		return fmt.Sprintf("%s %s is less than the minimum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(low))
-	case high < maxTTL && given <= maxTTL: // a bound of the store
-		return fmt.Sprintf("%s %s exceeds the maximum of %s, %s; raise it with max-ttl=%s in the store's URL, for all programs", flag, shortDuration(given), a.place(), shortDuration(high), shortDuration(given))
-	}
-	return fmt.Sprintf("%s %s exceeds the maximum of %s, %s", flag, shortDuration(given), a.place(), shortDuration(high))
-}
-
-// shortDuration returns the text of d without zero seconds and minutes: 10m, not 10m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // unsuccessful explains why an operation on a lock failed. The parameter deed completes the message

@@ -133,7 +133,7 @@ func (set *serving) judge(local bool) (access, error) {
 	}
 	if set.tokens != "" {
 		if acc.tokens, err = padlockweb.OpenTokens(set.tokens); err != nil {
-			return acc, usage("%s", printable(err.Error()))
+			return acc, usage("%s", visible(err.Error()))
 		}
 	}
 	if set.cert != "" || set.key != "" {

@@ -111,13 +111,6 @@ func statusLines(n *sampler.Name, now time.Time) []string {
 	return out
 }
 
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // holdersUnknown returns the failure of a verb that could not find out who holds a lock. It is
 // never a usage error, even if the store can never answer that question.
 func (a *app) holdersUnknown(name string, err error) *failure {

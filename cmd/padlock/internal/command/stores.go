@@ -282,7 +282,7 @@ func (a *app) storePage(p promised) error {
 		row([]string{"notes", ""}[min(i, 1)], n)
 	}
 	for _, f := range p.Found {
-		value := printable(f.Value)
+		value := visible(f.Value)
 		if f.Advice != "" {
 			value += ": " + f.Advice
 		}

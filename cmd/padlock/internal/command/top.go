@@ -138,8 +138,12 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.Run(ctx)
-	records := &heldBack{to: a.stderr, atOnce: !isTerminal(os.Stderr)} // on a terminal, records would overwrite the screen, so they are kept until the screen is closed
-	var breaking sync.Mutex
+	var kept bytes.Buffer
+	records := a.stderr
+	if isTerminal(os.Stderr) { // there, records would overwrite the screen, so they are kept until it is closed
+		records = &kept
+	}
+	var breaking sync.Mutex // guards kept, too
 	c := top.Config{
 		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup, Reason: reason,
 		History: func(ctx context.Context, name string) []string { return a.topHistory(ctx, l, name) },
@@ -156,36 +160,11 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	}
 	err := top.Run(ctx, c, os.Stdin, os.Stdout)
 	breaking.Lock() // wait for a break that is still running; the user can close the screen at any time
-	records.flush()
+	_, _ = kept.WriteTo(a.stderr)
 	if err != nil {
 		return fail(exitSystem, "system", "", "the terminal cannot be used: %v", err)
 	}
 	return nil
-}
-
-// heldBack is a writer that keeps its input until flush is called. If the field atOnce is set, it
-// writes its input at once. It is safe for concurrent use.
-type heldBack struct {
-	to     io.Writer
-	mu     sync.Mutex
-	atOnce bool
-	kept   bytes.Buffer
-}
-
-func (l *heldBack) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.atOnce {
-		return l.to.Write(b)
-	}
-	return l.kept.Write(b)
-}
-
-func (l *heldBack) flush() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.atOnce = true
-	_, _ = l.kept.WriteTo(l.to)
 }
 
 // breakPatience is the longest time that top spends on breaking a lock.

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -14,10 +13,6 @@ import (
 
 // ownThreads is the number of threads that the supervisor needs at the same time.
 const ownThreads = 8
-
-// Threads is the number of processes and threads that Start needs. A Go program needs seven when it
-// starts. The supervisor's own work needs ownThreads, and the command needs one.
-const Threads = ownThreads + 7 + 1
 
 // nap is the longest time between two checks of a lease. Go's timers do not run during a suspend of
 // the machine, so the supervisor may notice a suspend this much later.
@@ -73,14 +68,9 @@ func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan
 		<-sent
 	}()
 	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, left: make(chan []Leftover), lease: o.Job.Lease}
-	err := errors.Join(limits.Prepare(0), limits.KeepThreads(ownThreads))
-	if err == nil {
-		err = s.start(keep)
-	}
-	if errors.Is(err, limits.ErrThreads) {
-		err = syscall.EAGAIN
-	}
-	if err != nil {
+	limits.FewThreads()
+	limits.KeepThreads(ownThreads)
+	if err := s.start(keep); err != nil {
 		errno, ok := err.(syscall.Errno)
 		if !ok {
 			errno = syscall.EINVAL

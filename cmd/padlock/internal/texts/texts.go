@@ -3,9 +3,9 @@
 package texts
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/printable"
@@ -28,12 +28,6 @@ func Visible(s string) string { return printable.Message(s) }
 // Purpose returns a command as the label of a lock. Every store keeps labels of 256 bytes.
 func Purpose(command string) string { return printable.Cut(command, 256) }
 
-// Label returns a label of a figure of Prometheus. It escapes what cannot be printed, so that only
-// the escapes of that format are left for %q.
-func Label(name, value string) string {
-	return fmt.Sprintf("%s=%q", name, printable.Name(value))
-}
-
 // Clock returns a time of day, with the date unless it is today.
 func Clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
@@ -43,15 +37,26 @@ func Clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// Span rounds a duration to the precision that a reader needs.
+// Span cuts a duration to the precision that a reader needs, in at most seven letters up to 999
+// hours.
 func Span(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
+	case d < 10*time.Second:
 		return d.Round(time.Second / 10).String()
+	case d < time.Hour:
+		return d.Truncate(time.Second).String()
 	}
-	return d.Round(time.Second).String()
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+}
+
+// Several returns a number with a noun.
+func Several(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }

@@ -33,8 +33,8 @@ func (m *Model) detailLines() []string {
 		lines = append(lines, m.holdLines(&n.Holds[i], i == m.hold)...)
 	}
 	lines = append(lines, "", waiting(n), usual(n), fmt.Sprintf("seen since %s: %s, %s, %s that ran out",
-		texts.Clock(m.snap.Begun, m.now), several(int(n.Grants), "grant", "grants"),
-		several(int(n.Missed), "missed renewal", "missed renewals"), several(int(n.Expired), "lease", "leases")))
+		texts.Clock(m.snap.Begun, m.now), texts.Several(int(n.Grants), "grant", "grants"),
+		texts.Several(int(n.Missed), "missed renewal", "missed renewals"), texts.Several(int(n.Expired), "lease", "leases")))
 	if n.Path != "" {
 		lines = append(lines, "file: "+texts.Show(n.Path))
 	}
@@ -75,7 +75,7 @@ func (m *Model) holdLines(h *sampler.Hold, chosen bool) []string {
 	if h.Slot >= 0 {
 		what = append(what, fmt.Sprintf("slot %d", h.Slot))
 	}
-	lasts := "held for " + brief(h.Held+m.snap.Age(m.now))
+	lasts := "held for " + texts.Span(h.Held+m.snap.Age(m.now))
 	switch {
 	case h.Cooling:
 		lasts = "cools down"
@@ -101,13 +101,13 @@ func (m *Model) holdLines(h *sampler.Hold, chosen bool) []string {
 		times = append(times, "planned end "+texts.Clock(h.PlannedEnd, m.now))
 	}
 	if !h.Until.IsZero() {
-		times = append(times, fmt.Sprintf("lease until %s (%s left)", texts.Clock(h.Until, m.now), brief(max(0, h.Until.Sub(m.now)))))
+		times = append(times, fmt.Sprintf("lease until %s (%s left)", texts.Clock(h.Until, m.now), texts.Span(max(0, h.Until.Sub(m.now)))))
 	}
 	if h.Fence > 0 {
 		times = append(times, fmt.Sprintf("fence %d", h.Fence))
 	}
 	if h.Renewals > 0 || h.Missed > 0 {
-		times = append(times, fmt.Sprintf("%s, %d missed", several(h.Renewals, "renewal", "renewals"), h.Missed))
+		times = append(times, fmt.Sprintf("%s, %d missed", texts.Several(h.Renewals, "renewal", "renewals"), h.Missed))
 	}
 	return []string{"", first + ": " + strings.Join(what, ", "), "    " + strings.Join(times, ", ")}
 }
@@ -117,17 +117,17 @@ func waiting(n *sampler.Name) string {
 	case n.Waiters < 0:
 		return "waiting: unknown; the store does not count them"
 	case n.Waiters == 0:
-		return "waiting: nobody; " + brief(n.WaitTime) + " of waiting in all"
+		return "waiting: nobody; " + texts.Span(n.WaitTime) + " of waiting in all"
 	}
-	return fmt.Sprintf("waiting: %s; they have waited for %s together; %s of waiting in all", several(n.Waiters, "caller", "callers"), brief(n.Waiting), brief(n.WaitTime))
+	return fmt.Sprintf("waiting: %s; they have waited for %s together; %s of waiting in all", texts.Several(n.Waiters, "caller", "callers"), texts.Span(n.Waiting), texts.Span(n.WaitTime))
 }
 
 func usual(n *sampler.Name) string {
 	if n.Usual.Count == 0 {
 		return "usual hold: unknown; no hold has ended yet"
 	}
-	return fmt.Sprintf("usual hold: median %s, p95 %s, p99 %s, longest %s (%s)", brief(n.Usual.P50), brief(n.Usual.P95),
-		brief(n.Usual.P99), brief(n.Usual.Max), several(int(n.Usual.Count), "hold", "holds"))
+	return fmt.Sprintf("usual hold: median %s, p95 %s, p99 %s, longest %s (%s)", texts.Span(n.Usual.P50), texts.Span(n.Usual.P95),
+		texts.Span(n.Usual.P99), texts.Span(n.Usual.Max), texts.Several(int(n.Usual.Count), "hold", "holds"))
 }
 
 func (m *Model) endedLine(e *sampler.Ended) string {
@@ -140,7 +140,7 @@ func (m *Model) endedLine(e *sampler.Ended) string {
 		line += " (" + texts.Show(e.Label) + ")"
 	}
 	if e.Held >= 0 {
-		line += ", held for " + brief(e.Held)
+		line += ", held for " + texts.Span(e.Held)
 	}
 	switch e.How {
 	case sampler.Expired:
@@ -167,7 +167,7 @@ planned end. Long: held for more than 3 times the usual time. Unknown: the
 store cannot tell.
 
 ↑ ↓ j k   choose a row             PgUp PgDn g G   far away
-Enter     details of the name      h   everything of its host
+Enter     details of the name
 /         filter                   s r   sort by the next column, reverse
 b         break a lock             Esc   back, or show all
 q         quit

@@ -51,7 +51,6 @@ func init() {
 			{[]string{"/"}, "/ filter", Model.askFilter},
 			{[]string{"s"}, "s sort", func(m Model) (Model, tea.Cmd) { m.order = (m.order + 1) % len(orderings); return m, nil }},
 			{[]string{"r"}, "r reverse", func(m Model) (Model, tea.Cmd) { m.reverse = !m.reverse; return m, nil }},
-			{[]string{"h"}, "h its host", Model.onlyHost},
 			breaks, {[]string{"esc"}, "", Model.showAll}, helps, quit, suspend,
 		},
 		filtering: {
@@ -63,7 +62,6 @@ func init() {
 			{[]string{"up", "k"}, "", func(m Model) (Model, tea.Cmd) { return m.choose(-1), nil }},
 			{[]string{"down", "j"}, "↑↓ holder", func(m Model) (Model, tea.Cmd) { return m.choose(1), nil }},
 			pageUp, pageDown,
-			{[]string{"h"}, "h its host", Model.onlyHost},
 			breaks, {[]string{"enter"}, "", Model.back}, back, helps, quit, suspend,
 		},
 		reasoning:  {{[]string{"enter"}, "Enter goes on", Model.askYes}, {[]string{"esc"}, "Esc breaks nothing", Model.back}, abort, rub},
@@ -193,9 +191,9 @@ func (m Model) back() (Model, tea.Cmd) {
 	return m, nil
 }
 
-// showAll removes the filter and the choice of a host.
+// showAll removes the filter.
 func (m Model) showAll() (Model, tea.Cmd) {
-	m.filter, m.host = "", ""
+	m.filter = ""
 	return m, nil
 }
 
@@ -236,21 +234,7 @@ func (m *Model) selected() *sampler.Hold {
 	if row == nil {
 		return nil
 	}
-	return shownHold(row, m.host)
-}
-
-// onlyHost shows all names that the host of the chosen hold has locked.
-func (m Model) onlyHost() (Model, tea.Cmd) {
-	h := m.selected()
-	switch {
-	case m.host != "" && m.screen == table:
-		m.host = ""
-	case h == nil || h.Host == "":
-		m.message = "the host is not known"
-	default:
-		m.host, m.filter, m.screen, m.detail = h.Host, "", table, sampler.Name{}
-	}
-	return m, nil
+	return shownHold(row)
 }
 
 // askReason asks about the hold as the user sees it now. A later snapshot does not change the hold

@@ -21,7 +21,7 @@ var orderings = []ordering{
 	{"", func(_, _ *sampler.Name) int { return 0 }},
 	{"NAME", func(a, b *sampler.Name) int { return strings.Compare(key(a), key(b)) }},
 	{"HOLDER", func(a, b *sampler.Name) int {
-		return strings.Compare(holder(shownHold(a, "")), holder(shownHold(b, "")))
+		return strings.Compare(holder(shownHold(a)), holder(shownHold(b)))
 	}},
 	{"HELD", func(a, b *sampler.Name) int { return cmp.Compare(held(b), held(a)) }},
 	{"USUAL", func(a, b *sampler.Name) int { return cmp.Compare(b.Usual.P95, a.Usual.P95) }},
@@ -32,15 +32,12 @@ var orderings = []ordering{
 // key identifies a row: a name, or the file of a lock whose name the store does not know.
 func key(n *sampler.Name) string { return cmp.Or(n.Name, n.Path) }
 
-// shownHold returns the hold that the row of a name shows: the longest hold of the given host, or
-// of all hosts if no host is given. If there is no such hold, shownHold returns nil.
-func shownHold(n *sampler.Name, host string) *sampler.Hold {
+// shownHold returns the hold that the row of a name shows, which is the longest one, or nil if there
+// is none.
+func shownHold(n *sampler.Name) *sampler.Hold {
 	var found *sampler.Hold
 	for i := range n.Holds {
 		h := &n.Holds[i]
-		if host != "" && h.Host != host {
-			continue
-		}
 		if found == nil || found.Cooling && !h.Cooling || h.Held > found.Held && h.Cooling == found.Cooling {
 			found = h
 		}
@@ -49,7 +46,7 @@ func shownHold(n *sampler.Name, host string) *sampler.Hold {
 }
 
 func held(n *sampler.Name) time.Duration {
-	if h := shownHold(n, ""); h != nil && !h.Cooling {
+	if h := shownHold(n); h != nil && !h.Cooling {
 		return h.Held
 	}
 	return -1
@@ -58,7 +55,7 @@ func held(n *sampler.Name) time.Duration {
 // endOfRow returns the end of the hold that the row shows. For a row without an end it returns a
 // time in the far future, so that such rows come last.
 func endOfRow(n *sampler.Name) time.Time {
-	if h := shownHold(n, ""); h != nil && !endOfHold(h).IsZero() {
+	if h := shownHold(n); h != nil && !endOfHold(h).IsZero() {
 		return endOfHold(h)
 	}
 	return time.Unix(1<<40, 0)
@@ -89,7 +86,7 @@ func holder(h *sampler.Hold) string {
 	return "not recorded"
 }
 
-// rows returns the rows that match the filter and the host, in the order that the user chose.
+// rows returns the rows that match the filter, in the order that the user chose.
 func (m *Model) rows() []*sampler.Name {
 	var rows []*sampler.Name
 	for i := range m.snap.Names {
@@ -104,12 +101,8 @@ func (m *Model) rows() []*sampler.Name {
 	return rows
 }
 
-// matches reports whether a row is shown: the chosen host, if any, must hold the lock, and one of
-// the texts of the row must contain the filter.
+// matches reports whether a row is shown: one of its texts must contain the filter.
 func (m *Model) matches(n *sampler.Name) bool {
-	if m.host != "" && !slices.ContainsFunc(n.Holds, func(h sampler.Hold) bool { return h.Host == m.host }) {
-		return false
-	}
 	filter := strings.ToLower(m.filter)
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), filter) }
 	if has(n.Name) || has(n.Path) || has(string(n.State)) {
@@ -142,11 +135,11 @@ func noteColumn(n *sampler.Name) string {
 		notes = append(notes, string(n.State))
 	}
 	if slots := slices.IndexFunc(n.Holds, func(h sampler.Hold) bool { return h.Slot >= 0 }); slots >= 0 {
-		notes = append(notes, several(len(n.Holds), "slot", "slots"))
+		notes = append(notes, texts.Several(len(n.Holds), "slot", "slots"))
 	} else if len(n.Holds) > 1 {
-		notes = append(notes, several(len(n.Holds), "holder", "holders"))
+		notes = append(notes, texts.Several(len(n.Holds), "holder", "holders"))
 	}
-	if h := shownHold(n, ""); h != nil {
+	if h := shownHold(n); h != nil {
 		if h.Shared {
 			notes = append(notes, "shared")
 		}

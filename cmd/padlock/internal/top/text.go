@@ -1,7 +1,6 @@
 package top
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,13 +9,6 @@ import (
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return itoa(n) + " " + many
-}
 
 // cell cuts or pads a text to a width in columns of the terminal. Some letters take two columns.
 func cell(text string, width int) string {
@@ -29,27 +21,6 @@ func cell(text string, width int) string {
 // number cuts or pads a text to the width of a column, and aligns it to the right.
 func number(text string, width int) string {
 	return strings.Repeat(" ", max(0, width-ansi.StringWidth(text))) + ansi.Truncate(text, width, "…")
-}
-
-// brief writes a duration in at most six letters.
-func brief(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "-"
-	case d == 0:
-		return "0s"
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
 // The styles are SGR sequences. Bubble Tea removes the colours if NO_COLOR is set, or if the

@@ -59,7 +59,7 @@ func (m *Model) part(lines []string, room int) []string {
 		return lines
 	}
 	cut := lines[: room-1 : room-1]
-	return append(cut, styled(faint, several(len(lines)-len(cut), "more line", "more lines")+"; PgDn shows them"))
+	return append(cut, styled(faint, texts.Several(len(lines)-len(cut), "more line", "more lines")+"; PgDn shows them"))
 }
 
 // Print writes all rows once. It makes each column as wide as its longest text, but for a terminal
@@ -70,7 +70,7 @@ func Print(w io.Writer, c Config, snap *sampler.Snapshot, longest int) error {
 	name, by := len("NAME"), len("HOLDER")
 	for i := range snap.Names {
 		name = max(name, ansi.StringWidth(title(&snap.Names[i])))
-		by = max(by, ansi.StringWidth(holder(shownHold(&snap.Names[i], ""))))
+		by = max(by, ansi.StringWidth(holder(shownHold(&snap.Names[i]))))
 	}
 	if longest > 0 {
 		name, by = min(name, longest), min(by, longest)
@@ -97,7 +97,7 @@ func (m *Model) head() []string {
 	left := styled(bold, "padlock top") + "  " + texts.Visible(m.config.Place)
 	right := ""
 	if s.Cost.Interval > 0 {
-		right = fmt.Sprintf("%.1f requests/s, every %s", s.Cost.Requests, brief(s.Cost.Interval))
+		right = fmt.Sprintf("%.1f requests/s, every %s", s.Cost.Requests, texts.Span(s.Cost.Interval))
 	}
 	if room := m.width - ansi.StringWidth(left) - 2; room >= len(right) {
 		left += strings.Repeat(" ", room+2-len(right)) + right
@@ -107,17 +107,17 @@ func (m *Model) head() []string {
 	case s.Err != nil && age < 0:
 		lines = append(lines, styled(red, "the store cannot be used: "+m.errorText(s.Err)))
 	case s.Err != nil:
-		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store cannot be used: "+m.errorText(s.Err)))
+		lines = append(lines, styled(red, "the rows are "+texts.Span(age)+" old; the store cannot be used: "+m.errorText(s.Err)))
 	case age > 3*s.Cost.Interval+3*time.Second:
-		lines = append(lines, styled(red, "the rows are "+brief(age)+" old; the store does not respond"))
+		lines = append(lines, styled(red, "the rows are "+texts.Span(age)+" old; the store does not respond"))
 	case s.Incomplete != nil:
 		lines = append(lines, styled(yellow, "there may be more locks than these: "+m.errorText(s.Incomplete)))
 	}
 	if s.Untracked > 0 {
-		lines = append(lines, styled(yellow, several(s.Untracked, "row has", "rows have")+" no past, because there are so many; give a prefix to watch fewer names"))
+		lines = append(lines, styled(yellow, texts.Several(s.Untracked, "row has", "rows have")+" no past, because there are so many; give a prefix to watch fewer names"))
 	}
 	if s.Unshown > 0 {
-		lines = append(lines, styled(yellow, several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
+		lines = append(lines, styled(yellow, texts.Several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
 	}
 	return append(lines, "")
 }
@@ -137,7 +137,7 @@ func (m *Model) summary() string {
 		return "waiting for the store"
 	}
 	sums := s.Totals()
-	text := several(sums.Names, "name", "names")
+	text := texts.Several(sums.Names, "name", "names")
 	part := fmt.Sprintf(", %d stuck", sums.Stuck)
 	if sums.Stuck > 0 {
 		part = ", " + styled(red, fmt.Sprintf("%d stuck", sums.Stuck))
@@ -145,9 +145,6 @@ func (m *Model) summary() string {
 	text += part + fmt.Sprintf(", %d waiting", sums.Waiters)
 	if s.Prefix != "" {
 		text += "; prefix " + texts.Show(s.Prefix)
-	}
-	if m.host != "" {
-		text += "; only " + texts.Show(m.host)
 	}
 	if m.filter != "" {
 		text += "; filter " + texts.Show(m.filter)
@@ -198,7 +195,7 @@ func (m *Model) tableLines(room int) []string {
 // text must not say that all names are free.
 func (m *Model) emptyText() string {
 	switch {
-	case m.filter != "" || m.host != "":
+	case m.filter != "":
 		return "no row matches; Esc shows all"
 	case m.snap.Taken.IsZero():
 		return ""
@@ -224,7 +221,7 @@ func (m *Model) heading(name, by int) string {
 }
 
 func (m *Model) tableLine(n *sampler.Name, name, by int) string {
-	h := shownHold(n, m.host)
+	h := shownHold(n)
 	mark, lasts, usual, left, wait := " ", "-", "-", "-", "?"
 	switch {
 	case len(n.Stuck) > 0:
@@ -233,16 +230,16 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 		mark = "*"
 	}
 	if h != nil && !h.Cooling {
-		lasts = brief(h.Held + m.snap.Age(m.now))
+		lasts = texts.Span(h.Held + m.snap.Age(m.now))
 		if h.AtLeast {
 			lasts = ">" + lasts
 		}
 	}
 	if n.Usual.Count > 0 {
-		usual = brief(n.Usual.P95)
+		usual = texts.Span(n.Usual.P95)
 	}
 	if h != nil && !endOfHold(h).IsZero() {
-		if left = brief(endOfHold(h).Sub(m.now)); endOfHold(h).Before(m.now) {
+		if left = texts.Span(endOfHold(h).Sub(m.now)); endOfHold(h).Before(m.now) {
 			left = "over"
 		}
 	}
@@ -290,7 +287,7 @@ func (m *Model) question() []string {
 	}
 	return []string{
 		styled(bold, "Break "+holdTitle(h)+"?"),
-		fmt.Sprintf("It is %s, for %s; %s.", text, brief(h.Held+m.seen.Age(m.now)), fence),
+		fmt.Sprintf("It is %s, for %s; %s.", text, texts.Span(h.Held+m.seen.Age(m.now)), fence),
 		"Breaking it does not stop the holder.",
 	}
 }

@@ -1,4 +1,0 @@
-//go:build !unix
-
-// Package early is empty on this system.
-package early
