@@ -12,6 +12,7 @@ import (
 func TestFunctions(t *testing.T) {
 	tests := map[string]string{
 		"docs/stores/redis.md":     "internal/integration/peers/clients_test.go",
+		"docs/from-redis-locks.md": "internal/integration/peers/both_test.go",
 		"docs/stores/etcd.md":      "stores/etcdstore/client_test.go",
 		"docs/stores/zookeeper.md": "stores/zkstore/client_test.go",
 		"docs/stores/mongodb.md":   "stores/mongostore/client_test.go",
