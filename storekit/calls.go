@@ -73,7 +73,7 @@ func (c *Calls) End() (isFirst bool) {
 	return isFirst
 }
 
-// Go runs f in the background. After End it does nothing, and returns false.
+// Go runs f in the background. After End it only returns false.
 func (c *Calls) Go(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
