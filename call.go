@@ -229,12 +229,12 @@ func (c *call) waitEnded(held, cause, trouble error) error {
 	err := held
 	switch {
 	case c.ctx.Err() != nil:
-		err = &joined{err, c.ctx.Err()}
+		err = fmt.Errorf("%w; %w", err, c.ctx.Err())
 	case errors.Is(cause, ErrClosed):
 		err = ErrClosed
 	}
 	if trouble != nil {
-		err = &joined{err, trouble}
+		err = fmt.Errorf("%w; %w", err, trouble)
 	}
 	return err
 }

@@ -66,10 +66,10 @@ func (h *hold) promote(caller context.Context, start driver.Instant) error {
 	}
 	err = callerError(caller, err)
 	if end := caller.Err(); end != nil && !errors.Is(err, end) {
-		err = &joined{err, end}
+		err = fmt.Errorf("%w; %w", err, end)
 	}
 	if over := h.endCause(); over != nil && !errors.Is(err, over) {
-		err = &joined{over, err}
+		err = fmt.Errorf("%w; %w", over, err)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -114,13 +115,6 @@ func withoutSlot(name string) string {
 	return name
 }
 
-// joined is like errors.Join, but its text is a single line, because it ends up in logs.
-type joined struct{ first, second error }
-
-func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
-
-func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
-
 // joinErrors joins two errors, each of which may be nil.
 func joinErrors(first, second error) error {
 	switch {
@@ -129,7 +123,7 @@ func joinErrors(first, second error) error {
 	case first == nil:
 		return second
 	}
-	return &joined{first, second}
+	return fmt.Errorf("%w; %w", first, second)
 }
 
 // withUncertain joins ErrUncertain to err, because the outcome of a request is not known.
@@ -137,7 +131,7 @@ func withUncertain(err error) error {
 	if errors.Is(err, ErrUncertain) {
 		return err
 	}
-	return &joined{ErrUncertain, err}
+	return fmt.Errorf("%w; %w", ErrUncertain, err)
 }
 
 // callerError hides context errors that did not come from ctx: a timeout inside a store's client

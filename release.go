@@ -240,9 +240,9 @@ var errNotSent = fmt.Errorf("%w: it did not answer the requests before this one"
 func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	switch {
 	case err != nil && errors.Is(endedBy, ErrMaxHold) && !errors.Is(err, ErrInvalid):
-		return &joined{ErrMaxHold, err}
+		return fmt.Errorf("%w; %w", ErrMaxHold, err)
 	case err != nil && endedBy != nil && !errors.Is(endedBy, ErrClosed) && !errors.Is(err, ErrInvalid):
-		return &joined{ErrLost, err} // the caller must learn of the loss even if the store does not reply
+		return fmt.Errorf("%w; %w", ErrLost, err) // the caller must learn of the loss even if the store does not reply
 	case err != nil:
 		return err
 	case out == driver.OutcomeTaken:

@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -95,7 +96,7 @@ func (k *renewer) watch(h *hold, boundCtx context.Context) {
 		k.l.mu.Lock()
 		defer k.l.unlock()
 		if h.bond == b {
-			k.l.endHold(h, &joined{ErrLost, context.Cause(boundCtx)})
+			k.l.endHold(h, fmt.Errorf("%w; %w", ErrLost, context.Cause(boundCtx)))
 		}
 	})
 }

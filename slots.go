@@ -175,7 +175,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	p.timeout = g.timeout
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
-		return nil, &joined{p.refusal(), p.ctx.Err()}
+		return nil, fmt.Errorf("%w; %w", p.refusal(), p.ctx.Err())
 	case errors.Is(err, ErrHeld) && p.set.token != nil:
 		return p.scan(false) // a repeat of this call may have got a permit meanwhile
 	case errors.Is(err, ErrHeld):

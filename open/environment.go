@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/filestore"
 )
 
@@ -58,13 +59,13 @@ func EnvURL() (rawURL, from string, err error) {
 	file, inFile := os.LookupEnv(EnvStoreFile)
 	switch {
 	case named && rawURL == "":
-		return "", "", invalid("%s is set but empty; set it to the URL of a store, or unset it for files of this user", EnvStore)
+		return "", "", storekit.Invalidf("%s is set but empty; set it to the URL of a store, or unset it for files of this user", EnvStore)
 	case inFile && file == "":
-		return "", "", invalid("%s is set but empty; set it to a file with the URL of a store, or unset it", EnvStoreFile)
+		return "", "", storekit.Invalidf("%s is set but empty; set it to a file with the URL of a store, or unset it", EnvStoreFile)
 	case rawURL == required && !inFile:
-		return "", "", invalid("%s is %q, and no store is named; set %s to its URL, or %s to a file with the URL", EnvStore, required, EnvStore, EnvStoreFile)
+		return "", "", storekit.Invalidf("%s is %q, and no store is named; set %s to its URL, or %s to a file with the URL", EnvStore, required, EnvStore, EnvStoreFile)
 	case named && rawURL != required && inFile:
-		return "", "", invalid("%s and %s are both set; unset one of them", EnvStore, EnvStoreFile)
+		return "", "", storekit.Invalidf("%s and %s are both set; unset one of them", EnvStore, EnvStoreFile)
 	case inFile:
 		rawURL, err = urlInFile(file)
 		return rawURL, EnvStoreFile, err
@@ -87,9 +88,9 @@ func urlInFile(file string) (string, error) {
 	case err != nil:
 		return "", unreadable(file, err)
 	case rawURL == "":
-		return "", invalid("%s: the file %q is empty", EnvStoreFile, file)
+		return "", storekit.Invalidf("%s: the file %q is empty", EnvStoreFile, file)
 	case len(text) > maxFile || strings.ContainsAny(rawURL, "\r\n"):
-		return "", invalid("%s: the file %q must hold one line, the URL of the store", EnvStoreFile, file)
+		return "", storekit.Invalidf("%s: the file %q must hold one line, the URL of the store", EnvStoreFile, file)
 	}
 	return rawURL, nil
 }
@@ -99,7 +100,7 @@ func unreadable(file string, err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return invalid("%s: the file %q cannot be read: %w", EnvStoreFile, file, err)
+	return storekit.Invalidf("%s: the file %q cannot be read: %w", EnvStoreFile, file, err)
 }
 
 // DefaultURL returns the URL of this user's store on this machine: lock files in DefaultDir.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/filestore"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -48,11 +49,11 @@ func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) 
 	opening := o.opening
 	switch {
 	case s.InProcess && o.betweenProcesses:
-		return nil, invalid("only one process can see locks in %s:; use a directory, as in file:///var/lib/locks", u.Scheme)
+		return nil, storekit.Invalidf("only one process can see locks in %s:; use a directory, as in file:///var/lib/locks", u.Scheme)
 	case !s.Composite:
 		return s.Open(ctx, u, opening)
 	case o.depth >= maxDepth:
-		return nil, invalid("the stores are nested more than %d deep", maxDepth)
+		return nil, storekit.Invalidf("the stores are nested more than %d deep", maxDepth)
 	}
 	twins, err := o.distinct(u.Scheme, u.Query()["store"])
 	if err != nil {
@@ -81,11 +82,7 @@ func newOpener(opts []Option) *opener {
 	o := &opener{schemes: []storeurl.Scheme{
 		filestore.Scheme(), memstore.Scheme(), quorum.MajorityScheme(), quorum.AllScheme(),
 	}}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(o)
-		}
-	}
+	storekit.Apply(o, opts)
 	return o
 }
 

@@ -1,10 +1,8 @@
 package open
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -62,8 +60,4 @@ func (o *opener) scheme(name string) (storeurl.Scheme, bool) {
 		}
 	}
 	return storeurl.Scheme{}, false
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/filestore"
 )
@@ -59,11 +60,11 @@ func (o *opener) parse(rawURL string) (*url.URL, storeurl.Scheme, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil && !strings.Contains(rawURL, "@") && strings.Contains(err.Error(), "invalid port"):
-		return nil, none, invalid("the port in the URL of the store is not a number")
+		return nil, none, storekit.Invalidf("the port in the URL of the store is not a number")
 	case err != nil && pathAsHost().MatchString(rawURL):
-		return nil, none, invalid("the host in the URL of the store is a path; write the socket as a parameter: postgres:///DATABASE?host=/DIRECTORY, mysql:///DATABASE?socket=/FILE")
+		return nil, none, storekit.Invalidf("the host in the URL of the store is a path; write the socket as a parameter: postgres:///DATABASE?host=/DIRECTORY, mysql:///DATABASE?socket=/FILE")
 	case err != nil || misplacedAt(u):
-		return nil, none, invalid("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
+		return nil, none, storekit.Invalidf("the URL of the store cannot be read; in a user name, a password or a parameter write / ? # @ %% as %%2F %%3F %%23 %%40 %%25")
 	}
 	s, known := o.scheme(u.Scheme)
 	if !known {
@@ -80,7 +81,7 @@ func checkPorts(u *url.URL) error {
 			continue
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return invalid("a port in the URL of the store is not a number from 1 to 65535")
+			return storekit.Invalidf("a port in the URL of the store is not a number from 1 to 65535")
 		}
 	}
 	return nil
@@ -91,13 +92,13 @@ func checkPorts(u *url.URL) error {
 func (o *opener) misspelt(text string) error {
 	switch {
 	case text != strings.TrimSpace(text):
-		return invalid("the URL of the store begins or ends with a blank or a newline; remove it (echo adds a newline, printf %%s does not)")
+		return storekit.Invalidf("the URL of the store begins or ends with a blank or a newline; remove it (echo adds a newline, printf %%s does not)")
 	case text == "":
-		return invalid("no store is named; write a URL such as file:///var/lib/locks")
+		return storekit.Invalidf("no store is named; write a URL such as file:///var/lib/locks")
 	case strings.HasPrefix(text, "/") && strings.Contains(text, "@"): // the @ may follow a password
-		return invalid("a store is named by a URL, which begins with a scheme and a colon; for a directory write file:///DIRECTORY")
+		return storekit.Invalidf("a store is named by a URL, which begins with a scheme and a colon; for a directory write file:///DIRECTORY")
 	case strings.HasPrefix(text, "/"):
-		return invalid("a store is named by a URL; for this directory write %s", filestore.URL(text))
+		return storekit.Invalidf("a store is named by a URL; for this directory write %s", filestore.URL(text))
 	case strings.HasPrefix(text, symfonyPrefix):
 		return nil
 	}
@@ -106,17 +107,17 @@ func (o *opener) misspelt(text string) error {
 			continue
 		}
 		if write := s.Instead(text); write != "" {
-			return invalid("write %s instead%s", write, orSymfony(s, text))
+			return storekit.Invalidf("write %s instead%s", write, orSymfony(s, text))
 		}
 	}
 	const write = "a store is named by a URL such as file:///var/lib/locks or redis://127.0.0.1:6379"
 	switch {
 	case strings.Contains(text, "://"): // no address has that
 	case addressPattern().MatchString(text): // repeated in the error, because it contains no password
-		return invalid("%q is not a URL; %s", text, write)
+		return storekit.Invalidf("%q is not a URL; %s", text, write)
 	}
 	if !hasScheme(text) {
-		return invalid(write)
+		return storekit.Invalidf(write)
 	}
 	return nil
 }
@@ -142,7 +143,7 @@ func (o *opener) symfony(dsn string) (*url.URL, storeurl.Scheme, error) {
 			case err != nil:
 				return nil, s, err
 			case strings.Contains(u.Host, "@"): // the end of the password was read as the host
-				return nil, s, invalid("the DSN of the store cannot be read; in a user name or a password write @ as %%40")
+				return nil, s, storekit.Invalidf("the DSN of the store cannot be read; in a user name or a password write @ as %%40")
 			}
 			return u, s, checkPorts(u)
 		}
@@ -188,7 +189,7 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 		case !third && scheme == "all" && layouts[first] != layouts[i]:
 			twins[i], twins[first] = first, i
 		default:
-			return nil, invalid("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
+			return nil, storekit.Invalidf("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
 		}
 	}
 	return twins, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A twin stands for the second of two stores that keep their locks in one table, in two layouts.
@@ -36,7 +37,7 @@ func newTwin(first, second driver.Store) (driver.Store, error) {
 	i, inspects := driver.As[driver.Admin](second)
 	if !ok || !also || !waits || !inspects {
 		_ = second.Close() // an error of Close is ignored: the error below is returned
-		return nil, invalid("two layouts of one store cannot be used together here")
+		return nil, storekit.Invalidf("two layouts of one store cannot be used together here")
 	}
 	return &twin{second, a, b, w, i}, nil
 }

@@ -3,6 +3,8 @@ package open
 import (
 	"slices"
 	"strings"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A system is a place where other programs keep locks, but for which padlock has no store. If you
@@ -62,17 +64,17 @@ var importables = []importable{
 // unknownScheme returns the error for a URL whose scheme has no store.
 func (o *opener) unknownScheme(scheme string) error {
 	if len(scheme) == 1 {
-		return invalid("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
+		return storekit.Invalidf("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
 	}
 	if name := unservedName(scheme); name != "" {
-		return invalid("padlock has no store in %s (%s:); use %s", name, scheme, o.usableStores())
+		return storekit.Invalidf("padlock has no store in %s (%s:); use %s", name, scheme, o.usableStores())
 	}
 	for _, s := range importables {
 		if slices.Contains(s.schemes, scheme) {
-			return invalid("this program was built without the store for %s: URLs; import github.com/padlock-go/padlock/%s and pass open.Schemes(%s)", scheme, s.dir, s.scheme)
+			return storekit.Invalidf("this program was built without the store for %s: URLs; import github.com/padlock-go/padlock/%s and pass open.Schemes(%s)", scheme, s.dir, s.scheme)
 		}
 	}
-	return invalid("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.schemeNames(), ", "))
+	return storekit.Invalidf("there is no store for %s: URLs; there are stores for %s", scheme, strings.Join(o.schemeNames(), ", "))
 }
 
 // unknownDSN returns the error for a DSN of PHP's Symfony whose locks padlock cannot share.
@@ -83,13 +85,13 @@ func (o *opener) unknownDSN(scheme string) error {
 	}
 	switch {
 	case scheme == "flock+remove":
-		return invalid("PHP removes the files of flock+remove while others wait for them; give PHP flock:///DIRECTORY, and padlock symfony+flock:///DIRECTORY")
+		return storekit.Invalidf("PHP removes the files of flock+remove while others wait for them; give PHP flock:///DIRECTORY, and padlock symfony+flock:///DIRECTORY")
 	case scheme == "in-memory" || scheme == "null":
-		return invalid("no other process sees the locks of PHP's %s", scheme)
+		return storekit.Invalidf("no other process sees the locks of PHP's %s", scheme)
 	case name != "":
-		return invalid("padlock cannot share PHP's locks in %s (%s:); PHP and padlock can share %s", name, scheme, strings.Join(o.dsns(), " or "))
+		return storekit.Invalidf("padlock cannot share PHP's locks in %s (%s:); PHP and padlock can share %s", name, scheme, strings.Join(o.dsns(), " or "))
 	}
-	return invalid("padlock does not know this DSN of PHP's Symfony; it can share %s", strings.Join(o.dsns(), " or "))
+	return storekit.Invalidf("padlock does not know this DSN of PHP's Symfony; it can share %s", strings.Join(o.dsns(), " or "))
 }
 
 // usableStores returns an example URL of each store that several processes can use.

@@ -73,13 +73,14 @@ func (c *Calls) End() (isFirst bool) {
 	return isFirst
 }
 
-// Go runs f in the background. After End it does nothing.
-func (c *Calls) Go(f func()) {
+// Go runs f in the background. After End it only returns false.
+func (c *Calls) Go(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.Work.Go(f)
 	}
+	return !c.closed
 }
 
 // AfterClose returns err, wrapped in driver.ErrClosed if End was called. If err is nil, AfterClose

@@ -22,6 +22,15 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
+// Apply applies the options of a store to its settings. An option that is nil is left out.
+func Apply[O ~func(*C), C any](settings *C, opts []O) {
+	for _, set := range opts {
+		if set != nil {
+			set(settings)
+		}
+	}
+}
+
 // HoldOf describes a hold that began at the given time. If the holder has said how long its work
 // takes, the planned end is set.
 func HoldOf(h driver.Holder, shared bool, since time.Time) driver.Hold {

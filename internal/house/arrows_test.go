@@ -64,12 +64,12 @@ func readStores() []string {
 }
 
 // openedBy returns the packages of padlock that a file of package open imports, without the root,
-// driver, storekit/storeurl and open.
+// driver, storekit, storekit/storeurl and open.
 func openedBy(f *ast.File) []string {
 	var stores []string
 	for _, spec := range f.Imports {
 		for _, dir := range ownModules([]string{strings.Trim(spec.Path.Value, "`\"")}) {
-			if dir != "." && dir != "driver" && dir != "open" && dir != "storekit/storeurl" {
+			if dir != "." && dir != "driver" && dir != "open" && dir != "storekit" && dir != "storekit/storeurl" {
 				stores = append(stores, dir)
 			}
 		}
@@ -105,13 +105,14 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"},
 		arrowRow{dir: "internal/remote"},
+		arrowRow{dir: "internal/httpapi"},                                                                  // the answers of /v1/, for the server and the client
 		arrowRow{dir: "internal/reads"},                                                                    // counts what a list costs, for the sampler
 		arrowRow{dir: "internal/replay", code: []string{"driver"}},                                         // replies of services, for the tests of stores
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: append(rootTests, "internal/reads")},
-		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver", "internal/remote"}, tests: rootTests},
+		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver", "internal/httpapi", "internal/remote"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group", "internal/reads"}, tests: rootTests},
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "driver", "internal/group"}, tests: rootTests}, // driver: the store that it measures
@@ -127,7 +128,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
-		arrowRow{dir: "open", code: []string{"driver", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
+		arrowRow{dir: "open", code: []string{"driver", "storekit", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
 		arrowRow{dir: "adapters/certmagiclock", code: []string{"."}, tests: rootTests},
@@ -184,7 +185,7 @@ func storeRows() []arrowRow {
 		case "stores/leasestore":
 			code = append(code, "storekit/register", "storekit/overhttp")
 		case "stores/httpstore":
-			code = append(code, "storekit/overhttp")
+			code = append(code, "storekit/overhttp", "internal/httpapi")
 		case "stores/s3store", "stores/dynamostore":
 			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":

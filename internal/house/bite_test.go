@@ -29,7 +29,7 @@ var bites = []bite{
 	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
 	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},
 	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/internal/server"), "allow it only driver;"},
-	{"open links no client", checkArrows, "open/x.go", ".", imports(padlockPath + "/stores/redisstore"), "allow it only driver, storekit/storeurl, stores/memstore, stores/filestore, stores/quorum;"},
+	{"open links no client", checkArrows, "open/x.go", ".", imports(padlockPath + "/stores/redisstore"), "allow it only driver, storekit, storekit/storeurl, stores/memstore, stores/filestore, stores/quorum;"},
 	{"open/all opens", checkArrows, "open/all/x.go", "open/all", imports(padlockPath + "/stores/redisstore"), ""},
 	{"integration imports all", checkArrows, "internal/integration/x.go", "internal/integration", imports(padlockPath + "/open"), ""},
 	{"a package without a row", checkArrows, "util/x.go", ".", imports(padlockPath + "/driver"), "has no row"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/httpapi"
 )
 
 // reply is a status and the JSON that goes with it. The zero reply of a check means that the
@@ -68,18 +69,8 @@ type list struct {
 	LeftOut int     `json:"left_out"`
 }
 
-// holder is one hold. The times are relative, so that the clocks of client and server do not
-// matter.
-type holder struct {
-	Host    string `json:"host,omitempty"`
-	PID     int    `json:"pid,omitempty"`
-	Label   string `json:"label,omitempty"`
-	Shared  bool   `json:"shared"`
-	Foreign bool   `json:"foreign"`
-	Cooling bool   `json:"cooling"`
-	SinceMS *int64 `json:"since_ms,omitempty"`
-	UntilMS *int64 `json:"until_ms,omitempty"`
-}
+// holder is one hold.
+type holder = httpapi.Holder
 
 // problem is every answer with a status from 400, in the format of RFC 9457.
 type problem struct {

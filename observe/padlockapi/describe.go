@@ -4,31 +4,11 @@ import (
 	"net/http"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/httpapi"
 )
 
-// promises is the answer to store: what a client can rely on. A limit of 0 is that of every store.
-type promises struct {
-	Store            string   `json:"store"`
-	ID               string   `json:"id,omitempty"`
-	Fence            string   `json:"fence"`
-	SharedFence      string   `json:"shared_fence"`
-	SurvivesRestart  string   `json:"survives_restart"`
-	SurvivesFailover string   `json:"survives_failover"`
-	SafeClockJump    string   `json:"safe_clock_jump"`
-	SafeEviction     string   `json:"safe_eviction"`
-	MinTTLMS         int64    `json:"min_ttl_ms"`
-	MaxTTLMS         int64    `json:"max_ttl_ms"`
-	MaxName          int      `json:"max_name"`
-	MaxLabel         int      `json:"max_label"`
-	Shared           bool     `json:"shared"`
-	CoolDown         bool     `json:"cool_down"`
-	Observed         bool     `json:"observed"`
-	Hashed           bool     `json:"hashed"`
-	Status           bool     `json:"status"`
-	List             bool     `json:"list"`
-	Break            bool     `json:"break"`
-	Notes            []string `json:"notes"`
-}
+// promises is the answer to store.
+type promises = httpapi.Promises
 
 var fenceWords = map[driver.Fence]string{driver.FenceNone: "none", driver.FenceSession: "session", driver.FenceDurable: "durable"}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
@@ -38,11 +39,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 // is there.
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
-	for _, set := range opts {
-		if set != nil {
-			set(t)
-		}
-	}
+	storekit.Apply(t, opts)
 	there, err := open(c, &t.Options)
 	if err != nil {
 		return nil, err

@@ -20,13 +20,6 @@ func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: etcd: "+format, append([]any{driver.ErrUnavailable}, args...)...)
 }
 
-// joined is like errors.Join, but its text is one line.
-type joined struct{ first, second error }
-
-func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
-
-func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
-
 // A refused is the error for a request that the server refused. isRefusal still recognises the
 // server's own error.
 type refused struct {
@@ -75,7 +68,7 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	awaitDeadline(ctx, err)
 	if cause := ctx.Err(); cause != nil && !errors.Is(context.Cause(ctx), errSilent) {
 		if wrote {
-			return &joined{cause, driver.ErrUncertain}
+			return fmt.Errorf("%w; %w", cause, driver.ErrUncertain)
 		}
 		return cause
 	}

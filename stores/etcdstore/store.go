@@ -38,11 +38,7 @@ var _ interface {
 // limits only Open itself. No error contains a password.
 func Open(ctx context.Context, server Config, opts ...Option) (*Store, error) {
 	cfg := defaults()
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
-	}
+	storekit.Apply(&cfg, opts)
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

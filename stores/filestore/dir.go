@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // prepareDir returns an error if dir is not safe for locks. If dir does not exist and c.create is
 // true, prepareDir makes it.
 func prepareDir(dir string, c *config) error {
 	if !filepath.IsAbs(dir) {
-		return invalid("the directory %q is not absolute; write it from the root, so that all processes use the same one", dir)
+		return storekit.Invalidf("the directory %q is not absolute; write it from the root, so that all processes use the same one", dir)
 	}
 	if c.create {
 		if err := makeDir(dir, c.access); err != nil {
@@ -27,7 +28,7 @@ func prepareDir(dir string, c *config) error {
 	case err != nil:
 		return unavailable(dir, err)
 	case !st.IsDir():
-		return invalid("%s is not a directory", dir)
+		return storekit.Invalidf("%s is not a directory", dir)
 	}
 	if err := checkAccess(dir, st, c.access); err != nil {
 		return err

@@ -57,7 +57,3 @@ func newer(path string) error {
 	return fmt.Errorf("%w: a newer padlock has written %s: update this program, or stop all programs that use the directory and remove the file",
 		driver.ErrUnavailable, path)
 }
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
-}

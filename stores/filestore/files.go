@@ -3,6 +3,7 @@ package filestore
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/padlock-go/padlock/driver"
@@ -151,12 +152,5 @@ func (f *file) reuse(h *hold) {
 
 // forget removes h from the holds.
 func (f *file) forget(h *hold) {
-	for i := range f.holds {
-		if f.holds[i] == h {
-			last := len(f.holds) - 1
-			f.holds[i], f.holds[last] = f.holds[last], nil
-			f.holds = f.holds[:last]
-			return
-		}
-	}
+	f.holds = slices.DeleteFunc(f.holds, func(other *hold) bool { return other == h })
 }

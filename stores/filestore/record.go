@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A lock file is empty until padlock takes the lock for the first time. Then it contains, in
@@ -242,12 +243,8 @@ func appendBytes(b, text []byte) []byte {
 
 // holdOf returns the holder as Inspect reports it.
 func (o *owner) holdOf(shared bool) driver.Hold {
-	h := driver.Hold{Shared: shared, Since: time.UnixMicro(o.since)}
-	h.Host, h.Label, h.PID, h.Plan = string(o.host), string(o.label), int(o.pid), time.Duration(o.plan)
-	if o.plan > 0 {
-		h.PlannedEnd = h.Since.Add(h.Plan)
-	}
-	return h
+	h := driver.Holder{Host: string(o.host), Label: string(o.label), PID: int(o.pid), Plan: time.Duration(o.plan)}
+	return storekit.HoldOf(h, shared, time.UnixMicro(o.since))
 }
 
 // coolDown returns the cool-down that the last holder left, as Inspect reports it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -55,7 +56,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	case dsn == "flock":
 		path = filepath.ToSlash(os.TempDir())
 	case !found:
-		return nil, invalid("write symfony+flock:///DIRECTORY")
+		return nil, storekit.Invalidf("write symfony+flock:///DIRECTORY")
 	}
 	// PHP takes the whole text after flock:// as the path. padlock also accepts parameters after
 	// the path.
@@ -63,16 +64,16 @@ func fromSymfony(dsn string) (*url.URL, error) {
 	values, err := url.ParseQuery(query)
 	switch {
 	case !strings.HasPrefix(path, "/") && !filepath.IsAbs(path):
-		return nil, invalid("the directory must begin at the root, as in symfony+flock:///var/lib/locks")
+		return nil, storekit.Invalidf("the directory must begin at the root, as in symfony+flock:///var/lib/locks")
 	case err != nil:
-		return nil, invalid("the parameters cannot be read")
+		return nil, storekit.Invalidf("the parameters cannot be read")
 	}
 	if !values.Has("group") && !values.Has("world") {
 		values.Set("world", "yes")
 	}
 	u, err := url.Parse(URL(path))
 	if err != nil {
-		return nil, invalid("the directory cannot be read")
+		return nil, storekit.Invalidf("the directory cannot be read")
 	}
 	u.RawQuery = values.Encode()
 	return u, nil

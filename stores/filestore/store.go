@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in the files of one directory. It is safe for concurrent use. Two Stores on the
@@ -49,14 +51,8 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		create: true, probes: !hasList, maxOpen: min(DefaultMaxOpen, descriptorLimit()/8),
 		wall: time.Now, recordLockPatience: recordLockPatience,
 	}
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
-	if c.clock == nil {
-		c.clock = driver.SystemClock()
-	}
+	storekit.Apply(&c, opts)
+	c.clock = cmp.Or(c.clock, driver.SystemClock())
 	if dir != "" {
 		dir = filepath.Clean(dir) // so that the directory that is checked is the one that is used
 	}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // FromURL opens the store that a URL of the form file:///dir names. The query may have these
@@ -30,7 +32,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, invalid("the query of the URL cannot be read: %v", err)
+		return nil, storekit.Invalidf("the query of the URL cannot be read: %v", err)
 	}
 	var said []Option
 	for name, values := range query {
@@ -46,15 +48,15 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 func dirOf(u *url.URL) (string, error) {
 	switch {
 	case u.Scheme != "file":
-		return "", invalid("the scheme of a file store's URL is file, as in file:///var/lib/locks")
+		return "", storekit.Invalidf("the scheme of a file store's URL is file, as in file:///var/lib/locks")
 	case u.Opaque != "" || u.Path == "":
-		return "", invalid("a file store's URL names a directory from the root: file:///var/lib/locks")
+		return "", storekit.Invalidf("a file store's URL names a directory from the root: file:///var/lib/locks")
 	case u.Host != "" && u.Host != "localhost":
-		return "", invalid("a file store's URL has no host: write file:/// with three slashes")
+		return "", storekit.Invalidf("a file store's URL has no host: write file:/// with three slashes")
 	case u.User != nil:
-		return "", invalid("a file store's URL has no user")
+		return "", storekit.Invalidf("a file store's URL has no user")
 	case u.Fragment != "":
-		return "", invalid("a file store's URL has no fragment; write # as %%23")
+		return "", storekit.Invalidf("a file store's URL has no fragment; write # as %%23")
 	}
 	if runtime.GOOS == "windows" {
 		return strings.TrimPrefix(u.Path, "/"), nil
@@ -64,29 +66,29 @@ func dirOf(u *url.URL) (string, error) {
 
 func parameter(name string, values []string) (Option, error) {
 	if len(values) != 1 {
-		return nil, invalid("the parameter %q is given more than once", name)
+		return nil, storekit.Invalidf("the parameter %q is given more than once", name)
 	}
 	switch value := values[0]; name {
 	case "nfs":
 		if value != "force" {
-			return nil, invalid("nfs=%q: the only value is force", value)
+			return nil, storekit.Invalidf("nfs=%q: the only value is force", value)
 		}
 		return AllowNetwork(), nil
 	case "max-open":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 0 {
-			return nil, invalid("max-open=%q: it is a number from 0", value)
+			return nil, storekit.Invalidf("max-open=%q: it is a number from 0", value)
 		}
 		return MaxOpen(n), nil
 	case "group", "world", "create":
 		return switchParameter(name, value)
 	}
-	return nil, invalid("unknown parameter %q: there are create, group, max-open, nfs and world", name)
+	return nil, storekit.Invalidf("unknown parameter %q: there are create, group, max-open, nfs and world", name)
 }
 
 func switchParameter(name, value string) (Option, error) {
 	if value != "yes" && value != "no" {
-		return nil, invalid("%s=%q: write yes or no", name, value)
+		return nil, storekit.Invalidf("%s=%q: write yes or no", name, value)
 	}
 	switch {
 	case name == "group" && value == "yes":

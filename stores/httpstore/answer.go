@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/httpapi"
 )
 
 // answer is what a server, or something on the way to it, has answered.
@@ -95,17 +96,8 @@ func (a *answer) err() error {
 	return fmt.Errorf("%w: %s answers %d %s", driver.ErrUncertain, a.server, a.status, http.StatusText(a.status))
 }
 
-// holder is one hold as servers report it. The times count from now.
-type holder struct {
-	Host    string `json:"host"`
-	PID     int    `json:"pid"`
-	Label   string `json:"label"`
-	Shared  bool   `json:"shared"`
-	Foreign bool   `json:"foreign"`
-	Cooling bool   `json:"cooling"`
-	SinceMS *int64 `json:"since_ms"`
-	UntilMS *int64 `json:"until_ms"`
-}
+// holder is one hold.
+type holder = httpapi.Holder
 
 // longestAnswer is more than any time that a server of padlock answers with.
 const longestAnswer = 1000 * time.Hour

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/httpapi"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -27,28 +28,7 @@ func least() driver.Guarantees {
 }
 
 // promises is what a server says about its store.
-type promises struct {
-	Store            string   `json:"store"`
-	ID               string   `json:"id"`
-	Fence            string   `json:"fence"`
-	SharedFence      string   `json:"shared_fence"`
-	SurvivesRestart  string   `json:"survives_restart"`
-	SurvivesFailover string   `json:"survives_failover"`
-	SafeClockJump    string   `json:"safe_clock_jump"`
-	SafeEviction     string   `json:"safe_eviction"`
-	MinTTLMS         int64    `json:"min_ttl_ms"`
-	MaxTTLMS         int64    `json:"max_ttl_ms"`
-	MaxName          int      `json:"max_name"`
-	MaxLabel         int      `json:"max_label"`
-	Shared           bool     `json:"shared"`
-	CoolDown         bool     `json:"cool_down"`
-	Observed         bool     `json:"observed"`
-	Hashed           bool     `json:"hashed"`
-	Status           bool     `json:"status"`
-	List             bool     `json:"list"`
-	Break            bool     `json:"break"`
-	Notes            []string `json:"notes"`
-}
+type promises struct{ httpapi.Promises }
 
 func (p *promises) complete() bool { return p.Store != "" }
 

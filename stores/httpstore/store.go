@@ -30,11 +30,7 @@ type Store struct {
 // one must answer, and all that answer must offer the same store. ctx bounds only the opening.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	all := config{Config: c}
-	for _, set := range opts {
-		if set != nil {
-			set(&all)
-		}
-	}
+	storekit.Apply(&all, opts)
 	bases, err := all.bases()
 	if err != nil {
 		return nil, err

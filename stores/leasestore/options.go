@@ -116,11 +116,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...register.Option) (*registe
 // server can be reached.
 func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Store, error) {
 	t := &register.Target{Options: kind.Options}
-	for _, set := range opts {
-		if set != nil {
-			set(t)
-		}
-	}
+	storekit.Apply(t, opts)
 	l, err := connect(c, &t.Options)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,6 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return state, err
 	}
-	if err := s.beginCall(ctx); err != nil {
-		return state, err
-	}
 	i, err := s.read(ctx, s.keyFor(name))
 	if i != nil {
 		state.Holds = []driver.Hold{s.holdOf(i, time.Now())}
@@ -58,9 +55,6 @@ const (
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	if err := s.beginCall(ctx); err != nil {
-		return nil, err
-	}
 	general, err := s.stats(ctx, "stats\r\n")
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in a memcached server. It is safe for concurrent use. It has one connection,
@@ -31,11 +32,7 @@ var _ interface {
 // cannot be reached or is too old.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	var set config
-	for _, o := range opts {
-		if o != nil {
-			o(&set)
-		}
-	}
+	storekit.Apply(&set, opts)
 	if err := errors.Join(c.check(), set.check()); err != nil {
 		return nil, err
 	}
@@ -71,19 +68,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// beginCall is the first step of every call.
-func (s *Store) beginCall(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
-	if s.client.closed {
-		return driver.ErrClosed
-	}
-	return nil
-}
-
 // rounds is how often a call tries to replace a value that other clients keep changing.
 const rounds = 8
 
@@ -96,9 +80,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	if r.Shared {
 		return driver.Grant{}, fmt.Errorf("shared locks in memcached: %w", errors.ErrUnsupported)
-	}
-	if err := s.beginCall(ctx); err != nil {
-		return driver.Grant{}, err
 	}
 	k, g := s.keyFor(r.Name), driver.Grant{TTL: r.TTL}
 	for range rounds {
@@ -173,9 +154,6 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err := driver.CheckExtend(name, token, ttl, &s.guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.beginCall(ctx); err != nil {
-		return driver.Grant{}, err
-	}
 	k := s.keyFor(name)
 	for range rounds {
 		old, err := s.read(ctx, k)
@@ -199,9 +177,6 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 // Release implements driver.Store. It removes the value that it has read and no other one.
 func (s *Store) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if err := driver.CheckRelease(name, token, keep, &s.guarantees); err != nil {
-		return driver.OutcomeGone, err
-	}
-	if err := s.beginCall(ctx); err != nil {
 		return driver.OutcomeGone, err
 	}
 	k := s.keyFor(name)

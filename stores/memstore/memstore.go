@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store is a handle on locks in memory. It is safe for concurrent use. Open returns a second handle
@@ -72,11 +73,7 @@ func (s *Store) Open(opts ...Option) *Store {
 }
 
 func (cfg *config) handle(locks *space, opts []Option) *Store {
-	for _, o := range opts {
-		if o != nil {
-			o(cfg)
-		}
-	}
+	storekit.Apply(cfg, opts)
 	if locks == nil {
 		locks = newSpace(cfg.clock)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in a collection of MongoDB. It is safe for concurrent use.
@@ -35,11 +36,7 @@ var _ interface {
 // limits only Open itself. No error contains a password.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	var cfg config
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
-	}
+	storekit.Apply(&cfg, opts)
 	if err := c.check(); err != nil {
 		return nil, err
 	}

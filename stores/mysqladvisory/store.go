@@ -39,11 +39,7 @@ var _ interface {
 // proxy that shares sessions between clients.
 func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
 	cfg := defaults()
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
-	}
+	storekit.Apply(&cfg, opts)
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
@@ -36,11 +37,7 @@ var _ interface {
 // for a configuration that lets an attacker on the network switch encryption off.
 func Open(ctx context.Context, config *pgx.ConnConfig, opts ...Option) (*Store, error) {
 	cfg := defaults()
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
-	}
+	storekit.Apply(&cfg, opts)
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

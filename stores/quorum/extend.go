@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Extend implements driver.Store. It succeeds if a quorum confirms the hold. The hold is lost as
@@ -119,14 +120,12 @@ func (s *Store) mendSoon(h *hold, patience time.Duration, sent driver.Instant, t
 	}
 	h.mending = true
 	h.refs++
-	s.work.Add(1)
 	last := sent.Add(ttl / 4)
-	go func() {
-		defer s.work.Done()
+	s.calls.Work.Go(func() {
 		defer s.removeUser(h)
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
-		awake := s.sleep(ctx, min(patience, ttl)/8)
+		awake := storekit.Sleep(s.calls.Closing, min(patience, ttl)/8)
 		s.mu.Lock()
 		h.mending = false
 		p := h.turn.enqueue()
@@ -138,7 +137,7 @@ func (s *Store) mendSoon(h *hold, patience time.Duration, sent driver.Instant, t
 		if awake && s.isLive(h) && s.clock.Now() <= last {
 			s.confirm(ctx, h, h.request.TTL)
 		}
-	}()
+	})
 }
 
 // mend asks member i, which has lost the hold, to grant it again. The caller holds memberHold.turn, so

@@ -80,7 +80,7 @@ func (s *Store) lineUp(rounds int) time.Duration {
 // beginCall starts a call that may change the hold of token. If it returns no error, its caller
 // must call finishCall. For rounds, see lineUp.
 func (s *Store) beginCall(ctx context.Context, name, token string, rounds int) (*hold, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -98,7 +98,7 @@ func (s *Store) beginCall(ctx context.Context, name, token string, rounds int) (
 		return h, nil
 	}
 	s.removeUser(h)
-	s.work.Done()
+	s.calls.Work.Done()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Store) beginCall(ctx context.Context, name, token string, rounds int) (
 func (s *Store) finishCall(h *hold) {
 	s.leave(&h.turn)
 	s.removeUser(h)
-	s.work.Done()
+	s.calls.Work.Done()
 }
 
 // addUser returns the hold of token, or makes one. The hold is kept until the caller calls

@@ -35,10 +35,10 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	if s.cannot(driver.AbilityStoreID) {
 		return "", fmt.Errorf("an id of the store: %w", errors.ErrUnsupported)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return "", err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	if id := s.id(); id != "" {
 		return id, nil
 	}

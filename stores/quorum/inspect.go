@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Inspect implements driver.Admin. Under [Majority] it reports the holds that a quorum may
@@ -27,10 +28,10 @@ func (s *Store) inspect(ctx context.Context, name string) ([]answer, error) {
 	if s.cannot(driver.AbilityInspect) {
 		return nil, fmt.Errorf("inspection: %w", errors.ErrUnsupported)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
 	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {
@@ -104,10 +105,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	if s.cannot(driver.AbilityList) {
 		return nil, fmt.Errorf("list: %w", errors.ErrUnsupported)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	lists := make([][]driver.State, len(s.members))
 	r := s.newRound(ctx, nil, s.timeout(0), len(s.members))
 	defer r.endRound()
@@ -168,15 +169,15 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	if err != nil {
 		return 0, err
 	}
-	s.sleep(ctx, maxPatience) // the next look fails if the context or the store has ended
+	storekit.Sleep(ctx, maxPatience) // the next look fails if the context or the store has ended
 	seen, err := s.stillSeen(ctx, name, seenFence)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return 0, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	return s.breakAt(ctx, name, before, seen, seenFence)
 }
 
@@ -234,10 +235,10 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if s.cannot(driver.AbilityReporter) {
 		return nil, fmt.Errorf("status: %w", errors.ErrUnsupported)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return nil, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	found := make([][]driver.Finding, len(s.members))
 	r := s.newRound(ctx, nil, maxPatience, len(s.members))
 	defer r.endRound()

@@ -28,10 +28,10 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if s.cannot(driver.AbilityWaiter) {
 		return driver.Grant{}, fmt.Errorf("waiting: %w", errors.ErrUnsupported)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	if reserve && s.guarantees.Lease {
 		if g, done, err := s.waitInQueue(ctx, r); done {
 			return g, err
@@ -63,7 +63,7 @@ func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Gra
 		return s.claim(ctx, h, i, r)
 	case ctx.Err() != nil:
 		return g, true, ctx.Err()
-	case s.isClosing():
+	case s.calls.Closing.Err() != nil:
 		return g, true, driver.ErrClosed
 	case a.verdict == never || a.verdict == unsure:
 		// The member may release the token at any time from now on, so no member may be asked to
@@ -73,15 +73,6 @@ func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Gra
 		return g, true, nil
 	}
 	return g, a.verdict == yes, nil // if it is true, the caller tries
-}
-
-func (s *Store) isClosing() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
 }
 
 // queueAt stands in the queue of member i. It returns the member's answer, or an answer without a
@@ -109,14 +100,12 @@ func (s *Store) queueAt(ctx context.Context, h *hold, i int, r driver.Request) a
 	case <-t.C:
 	}
 	s.addUser(r.Name, r.Token)
-	s.work.Add(1)
-	go func() {
-		defer s.work.Done()
+	s.calls.Work.Go(func() {
 		defer s.removeUser(h)
 		if late := <-replies; late.grant.TTL > 0 {
 			s.giveBack(h, i)
 		}
-	}()
+	})
 	return a
 }
 
@@ -137,11 +126,7 @@ func (s *Store) standAt(ctx context.Context, i int, name string, replies <-chan 
 		case a := <-replies:
 			return a, true
 		case <-next.C:
-			s.work.Add(1)
-			go func() {
-				defer s.work.Done()
-				looks <- s.look(ctx, i, name)
-			}()
+			s.calls.Work.Go(func() { looks <- s.look(ctx, i, name) })
 		case now := <-looks:
 			switch {
 			case now.silent:
@@ -156,7 +141,7 @@ func (s *Store) standAt(ctx context.Context, i int, name string, replies <-chan 
 			before = now
 		case <-ctx.Done():
 			return answer{member: i, verdict: unsure, err: ctx.Err()}, false
-		case <-s.closing:
+		case <-s.calls.Closing.Done():
 			return answer{member: i, verdict: unsure, err: driver.ErrClosed}, false
 		}
 	}

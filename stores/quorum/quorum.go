@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Rule says how many members must agree.
@@ -48,13 +49,11 @@ type Store struct {
 	need       int // how many members make a quorum
 	members    []*member
 	guarantees driver.Guarantees
+	calls      storekit.Calls // its Work counts the requests that calls began, too
 
-	mu      sync.Mutex // guards the fields below and all holds; not held during a request
-	holds   map[id]*hold
-	swept   int // how many holds there were after the last sweep
-	closed  bool
-	closing chan struct{}
-	work    sync.WaitGroup // calls, and the requests that they began
+	mu    sync.Mutex // guards the fields below and all holds; not held during a request
+	holds map[id]*hold
+	swept int // how many holds there were after the last sweep
 }
 
 var _ interface {
@@ -103,16 +102,10 @@ func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = c
 func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 	s := &Store{
 		rule: rule, need: rule.quorum(len(stores)), config: config{fences: true},
-		holds: make(map[id]*hold), closing: make(chan struct{}),
+		holds: make(map[id]*hold),
 	}
-	for _, o := range opts {
-		if o != nil {
-			o(&s.config)
-		}
-	}
-	if s.clock == nil {
-		s.clock = driver.SystemClock()
-	}
+	storekit.Apply(&s.config, opts)
+	s.clock = cmp.Or(s.clock, driver.SystemClock())
 	for i, store := range stores {
 		if store == nil {
 			return nil, fmt.Errorf("%w: store %d is nil", driver.ErrInvalid, i+1)
@@ -122,6 +115,7 @@ func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	s.calls.Open()
 	s.guarantees = s.combine()
 	return s, s.checkLeases()
 }
@@ -179,34 +173,15 @@ func (s *Store) String() string {
 // that does not answer gets one last try, so Close takes no longer than a few requests. A second
 // Close does nothing.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if !s.calls.End() {
 		return nil
 	}
-	s.closed = true
-	close(s.closing)
-	s.mu.Unlock()
-	s.work.Wait()
+	s.calls.Work.Wait()
 	var err error
 	for _, m := range s.members {
 		err = errors.Join(err, m.store.Close())
 	}
 	return err
-}
-
-// enter registers a call, so that Close waits for it and for the requests that it begins.
-func (s *Store) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return driver.ErrClosed
-	}
-	s.work.Add(1)
-	return nil
 }
 
 // valid returns an error for a request that must not be sent to any member.
@@ -242,16 +217,3 @@ const (
 	// request. The member may send the reply just before the timeout ends.
 	grace = 10 * time.Millisecond
 )
-
-// sleep waits for d. It returns false if ctx ended or the store was closed first.
-func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-	case <-s.closing:
-	}
-	return false
-}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Release implements driver.Store. It returns when a quorum has released, or when it is certain
@@ -235,7 +236,7 @@ type settlement struct {
 // is already under way there, settle waits in the background until that settlement ends. settle
 // reports whether the member is known to have granted the hold.
 func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
-	s.work.Add(1)
+	s.calls.Work.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sl := &r.h.members[i]
@@ -262,7 +263,7 @@ func (s *Store) settle(r *round, i int, keep time.Duration) (granted bool) {
 // argument r is the round of the second release. join sends no request. It waits until the member
 // no longer has the hold, or until the timeout of r is over. Then it puts an answer into r.
 func (x *settlement) join(r *round) {
-	defer x.s.work.Done()
+	defer x.s.calls.Work.Done()
 	defer x.s.removeUser(x.h)
 	t := time.NewTimer(r.timeout)
 	defer t.Stop()
@@ -276,7 +277,7 @@ func (x *settlement) join(r *round) {
 
 func (x *settlement) run(p place) {
 	s, sl := x.s, &x.h.members[x.i]
-	defer s.work.Done()
+	defer s.calls.Work.Done()
 	defer s.removeUser(x.h)
 	// After 2 × MaxSilence, every request that was under way has returned.
 	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
@@ -337,7 +338,7 @@ func (x *settlement) askAgain(a answer, late time.Duration, last bool) {
 		case last || x.s.clock.Now() > x.until:
 			return
 		default:
-			last = !x.s.sleep(context.Background(), pause)
+			last = !storekit.Sleep(x.s.calls.Closing, pause)
 			pause = min(2*pause, maxPause)
 		}
 		a, late = x.askOnce()

@@ -58,7 +58,6 @@ func (r *round) askLater(i int, f memberCall) {
 
 func (r *round) beginAt(ctx context.Context, i int, f memberCall) {
 	r.running.Add(1)
-	r.s.work.Add(1)
 	var p place
 	if r.h != nil {
 		r.s.mu.Lock()
@@ -66,11 +65,10 @@ func (r *round) beginAt(ctx context.Context, i int, f memberCall) {
 		p = r.h.members[i].turn.enqueue()
 		r.s.mu.Unlock()
 	}
-	go r.perform(ctx, i, p, f)
+	r.s.calls.Work.Go(func() { r.perform(ctx, i, p, f) })
 }
 
 func (r *round) perform(ctx context.Context, i int, p place, f memberCall) {
-	defer r.s.work.Done()
 	defer r.endRound()
 	report := func(a answer) {
 		a.member = i

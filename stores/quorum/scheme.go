@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -64,19 +65,19 @@ func parameters(u *url.URL) (url.Values, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	switch {
 	case u.Host != "" || u.Path != "" || u.Opaque != "" || u.User != nil:
-		return nil, invalid("write %s", form)
+		return nil, storekit.Invalidf("write %s", form)
 	case err != nil || u.Fragment != "":
-		return nil, invalid("write %s, and percent-encode each URL in it", form)
+		return nil, storekit.Invalidf("write %s, and percent-encode each URL in it", form)
 	case len(query["store"]) == 0:
-		return nil, invalid("no store is named; write %s", form)
+		return nil, storekit.Invalidf("no store is named; write %s", form)
 	}
 	for name := range query {
 		if name != "store" && name != "fences" {
-			return nil, invalid("the only parameters are store and fences; if another one belongs to one of the stores, percent-encode that store's URL (? & = # as %%3F %%26 %%3D %%23)")
+			return nil, storekit.Invalidf("the only parameters are store and fences; if another one belongs to one of the stores, percent-encode that store's URL (? & = # as %%3F %%26 %%3D %%23)")
 		}
 	}
 	if f := query["fences"]; len(f) > 1 || len(f) == 1 && f[0] != "yes" && f[0] != "no" {
-		return nil, invalid("write fences once, as fences=yes or fences=no")
+		return nil, storekit.Invalidf("write fences once, as fences=yes or fences=no")
 	}
 	return query, nil
 }
@@ -87,8 +88,4 @@ func closeAll(stores []driver.Store) error {
 		err = errors.Join(err, s.Close())
 	}
 	return err
-}
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // waitLimit is how long Wait lasts at most. Up to a quarter of it is added or subtracted at random.
@@ -59,7 +60,7 @@ func (s *Store) listen(ctx, queued context.Context, answers []answer, replies <-
 		case a := <-replies:
 			answers[a.member] = a
 		case <-queued.Done():
-		case <-s.closing:
+		case <-s.calls.Closing.Done():
 			return driver.ErrClosed
 		}
 	}
@@ -77,16 +78,14 @@ func (s *Store) waitAt(ctx context.Context, h *hold, i int, r driver.Request, re
 	}
 	sl.waiting = true
 	h.refs++
-	s.work.Add(1)
-	go func() {
-		defer s.work.Done()
+	s.calls.Work.Go(func() {
 		defer s.removeUser(h)
 		g, err := s.members[i].wait(ctx, r, reserve)
 		s.mu.Lock()
 		sl.waiting = false
 		s.mu.Unlock()
 		replies <- answer{member: i, verdict: judge(err), grant: g, err: err}
-	}()
+	})
 }
 
 // poll is how long Wait sleeps, on average, for a member that has no Wait. The sleep is up to a
@@ -97,14 +96,10 @@ func (m *member) wait(ctx context.Context, r driver.Request, reserve bool) (g dr
 	if m.waiter != nil {
 		return m.waiter.Wait(ctx, r, reserve)
 	}
-	t := time.NewTimer(jittered(poll, poll/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return g, nil
-	case <-ctx.Done():
+	if !storekit.Sleep(ctx, jittered(poll, poll/2)) {
 		return g, ctx.Err()
 	}
+	return g, nil
 }
 
 func jittered(d, spread time.Duration) time.Duration {

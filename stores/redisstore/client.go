@@ -70,7 +70,7 @@ func newDialer() net.Dialer {
 func (s *Store) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
 	conn, err := s.server.Dial(ctx, dst, d, t)
 	if err != nil {
 		return nil, err

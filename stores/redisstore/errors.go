@@ -13,23 +13,13 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/redis/rueidis"
 )
-
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{driver.ErrInvalid}, args...)...)
-}
 
 func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: redis: "+format, append([]any{driver.ErrUnavailable}, args...)...)
 }
-
-// joined is like the result of errors.Join, but its message is a single line.
-type joined struct{ first, second error }
-
-func (j *joined) Error() string { return j.first.Error() + "; " + j.second.Error() }
-
-func (j *joined) Unwrap() []error { return []error{j.first, j.second} }
 
 // failure translates err, the error of a request, to an error of package driver. It is for requests
 // that the server may have received. If it is not known whether the server has done what the
@@ -41,15 +31,15 @@ func (s *Store) failure(ctx context.Context, err error) error {
 	var dial *redisconn.DialError
 	switch {
 	case errors.As(err, &dial):
-		return &joined{driver.ErrUnavailable, err}
+		return fmt.Errorf("%w; %w", driver.ErrUnavailable, err)
 	case ctx.Err() != nil:
-		return &joined{ctx.Err(), driver.ErrUncertain}
-	case errors.Is(err, rueidis.ErrClosing) && s.done.Load():
-		return &joined{driver.ErrClosed, driver.ErrUncertain}
+		return fmt.Errorf("%w; %w", ctx.Err(), driver.ErrUncertain)
+	case errors.Is(err, rueidis.ErrClosing) && s.calls.Closing.Err() != nil:
+		return fmt.Errorf("%w; %w", driver.ErrClosed, driver.ErrUncertain)
 	case errors.Is(err, rueidis.ErrNoSlot):
 		return unavailable("no node of the cluster serves this name's slot")
 	}
-	return &joined{driver.ErrUncertain, err}
+	return fmt.Errorf("%w; %w", driver.ErrUncertain, err)
 }
 
 // unchangedCodes lists the error codes which prove that the request has changed nothing, each with
@@ -83,11 +73,11 @@ func refusal(text string) error {
 	case code == codeVersion:
 		return versionError(rest)
 	case code == codeType:
-		return invalid("name: the key holds a %s, which is no lock of this layout", rest)
+		return storekit.Invalidf("name: the key holds a %s, which is no lock of this layout", rest)
 	case code == "WRONGTYPE":
-		return invalid("name: the key holds something that is no lock of this layout")
+		return storekit.Invalidf("name: the key holds something that is no lock of this layout")
 	case strings.Contains(text, "DB index is out of range"):
-		return invalid("db: the server has no database of that number")
+		return storekit.Invalidf("db: the server has no database of that number")
 	case strings.Contains(text, "unknown command 'SENTINEL'"):
 		return unavailable("it is no sentinel; write redis:// for a server")
 	case code == "NOPERM" && !strings.Contains(text, "script"):

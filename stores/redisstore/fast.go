@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/redis/rueidis"
 )
 
@@ -149,12 +150,12 @@ func (s *Store) handOver(ctx context.Context, c *connected, name string) {
 	if _, err := s.runScript(ctx, c, s.scripts.release, name, "", "0"); err == nil {
 		return
 	}
-	s.background(func() {
+	s.calls.Go(func() {
 		for pause := 100 * time.Millisecond; pause < 10*time.Second; pause *= 2 {
-			if s.sleep(s.ctx, spread(pause)) != nil {
+			if !storekit.Sleep(s.calls.Closing, spread(pause)) {
 				return
 			}
-			ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+			ctx, cancel := context.WithTimeout(s.calls.Closing, callTimeout)
 			c, err := s.ready(ctx, false)
 			if err == nil {
 				_, err = s.runScript(ctx, c, s.scripts.release, name, "", "0")

@@ -3,10 +3,12 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Acquire implements driver.Store.
@@ -40,7 +42,7 @@ func (s *Store) confirmed(ctx context.Context, r *driver.Request, g driver.Grant
 		return g, err
 	}
 	if err := s.prepare(ctx, true); err != nil {
-		return driver.Grant{}, &joined{err, driver.ErrUncertain}
+		return driver.Grant{}, fmt.Errorf("%w; %w", err, driver.ErrUncertain)
 	}
 	return g, nil
 }
@@ -56,7 +58,7 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 	g, err := s.askAcquire(ctx, c, r)
 	var gap *gapError
 	if errors.As(err, &gap) {
-		if s.sleep(ctx, min(gap.left, maxGap)) != nil {
+		if !storekit.Sleep(ctx, min(gap.left, maxGap)) {
 			return g, gap.HeldError
 		}
 		if g, err = s.askAcquire(ctx, c, r); errors.As(err, &gap) {
@@ -135,7 +137,7 @@ func (s *Store) leave(w *waiter) {
 		if err == nil {
 			s.subscriber.hasLeft(w)
 		}
-		if err == nil || errors.Is(err, driver.ErrClosed) || s.sleep(ctx, pause) != nil {
+		if err == nil || errors.Is(err, driver.ErrClosed) || !storekit.Sleep(ctx, pause) {
 			return
 		}
 	}

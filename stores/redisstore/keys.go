@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // A lock has one key that other programs may know, and some companion keys that only padlock uses.
@@ -52,7 +53,7 @@ func (k *keyer) lock(name string) lock {
 // key. With the option Foreign, such a lock would keep nobody out.
 func (s *Store) seen(name string) error {
 	if _, _, permit := driver.SplitSlot(name); s.config.foreign && !permit && strings.HasPrefix(s.keys.prefix+name, companionPrefix) {
-		return invalid("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
+		return storekit.Invalidf("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
 	}
 	return nil
 }
@@ -85,13 +86,13 @@ func (k *keyer) nameOf(key string) (string, bool) {
 func checkPrefix(prefix string) error {
 	open := strings.IndexByte(prefix, '{')
 	if len(prefix) > 256 {
-		return invalid("prefix: it has %d bytes, at most 256 are allowed", len(prefix))
+		return storekit.Invalidf("prefix: it has %d bytes, at most 256 are allowed", len(prefix))
 	}
 	if open >= 0 && strings.IndexByte(prefix[open+1:], '}') <= 0 {
-		return invalid("prefix: a { in it needs a } after it, with something between them")
+		return storekit.Invalidf("prefix: a { in it needs a } after it, with something between them")
 	}
 	if strings.HasPrefix(prefix, "padlock:") {
-		return invalid("prefix: padlock's own keys begin with padlock:, so no prefix may")
+		return storekit.Invalidf("prefix: padlock's own keys begin with padlock:, so no prefix may")
 	}
 	return nil
 }

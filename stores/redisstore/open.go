@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Open connects to the server or servers of c, and checks that their settings are safe for locks.
@@ -24,11 +26,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 
 func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store, error) {
 	set := defaults()
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&set)
-		}
-	}
+	storekit.Apply(&set, opts)
 	if err := set.check(); err != nil {
 		return nil, err
 	}
@@ -56,10 +54,7 @@ func newStore(c config) *Store {
 	}
 	s := &Store{
 		config: c, guarantees: c.guarantees(), scripts: bothScripts[layout](),
-		keys: keyer{c.prefix, hashSlotTags()}, clock: c.clock,
-	}
-	if s.clock == nil {
-		s.clock = driver.SystemClock()
+		keys: keyer{c.prefix, hashSlotTags()}, clock: cmp.Or(c.clock, driver.SystemClock()),
 	}
 	if s.config.runIDs == nil {
 		s.config.runIDs = processRunIDs
@@ -68,7 +63,7 @@ func newStore(c config) *Store {
 	if c.fences {
 		s.keep = c.keep
 	}
-	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.calls.Open()
 	s.subscriber.init(s)
 	return s
 }
@@ -76,15 +71,10 @@ func newStore(c config) *Store {
 // Close makes all callers of Wait return driver.ErrClosed. It waits a few seconds at most for
 // clean-ups, and then closes the connections. Holds stay until their leases end.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	first := s.done.CompareAndSwap(false, true)
-	s.mu.Unlock()
-	if !first {
+	if !s.calls.End() {
 		return nil
 	}
-	s.stop(driver.ErrClosed)
-	s.subscriber.waits.Wait() // each waiter leaves its queue
-	s.jobs.Wait()
+	s.calls.Work.Wait() // clean-ups end, and each waiter leaves its queue
 	s.subscriber.running.Wait()
 	s.checks.close()
 	return nil

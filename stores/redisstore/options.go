@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Option is a setting for Open and FromURL.
@@ -153,15 +154,15 @@ func (c *config) longestTTL() time.Duration {
 func (c *config) check() error {
 	switch {
 	case c.longestTTL() < driver.MinTTL || c.longestTTL() > driver.MaxTTL:
-		return invalid("max-ttl: it is %v, allowed are %v to %v", c.longestTTL(), driver.MinTTL, driver.MaxTTL)
+		return storekit.Invalidf("max-ttl: it is %v, allowed are %v to %v", c.longestTTL(), driver.MinTTL, driver.MaxTTL)
 	case c.fences && (c.keep < time.Minute || c.keep > 30*24*time.Hour):
-		return invalid("fence-keep: it is %v, allowed are 1m to 720h", c.keep)
+		return storekit.Invalidf("fence-keep: it is %v, allowed are 1m to 720h", c.keep)
 	case c.guard < GuardKnown || c.guard > GuardOff:
-		return invalid("restart-guard: there is no Guard %d; use GuardKnown, GuardStrict or GuardOff", c.guard)
+		return storekit.Invalidf("restart-guard: there is no Guard %d; use GuardKnown, GuardStrict or GuardOff", c.guard)
 	case c.replicas < 0 || c.replicas > 100:
-		return invalid("replicas: it is %d, allowed are 0 to 100", c.replicas)
+		return storekit.Invalidf("replicas: it is %d, allowed are 0 to 100", c.replicas)
 	case c.patience < 0 || c.patience > 2*time.Second:
-		return invalid("replicas: they are given %v, allowed are up to 2s", c.patience)
+		return storekit.Invalidf("replicas: they are given %v, allowed are up to 2s", c.patience)
 	}
 	return checkPrefix(c.prefix)
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -25,7 +26,7 @@ func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name s
 	done := make(chan result, 1)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if !s.background(func() {
+	if !s.calls.Go(func() {
 		g, err := s.onReplicas(ctx, c, sc, name, args)
 		done <- result{g, err}
 	}) {
@@ -35,7 +36,7 @@ func (s *Store) replicated(ctx context.Context, c *connected, sc *script, name s
 	case r := <-done:
 		return r.g, r.err
 	case <-ctx.Done():
-		return driver.Grant{}, &joined{ctx.Err(), driver.ErrUncertain}
+		return driver.Grant{}, fmt.Errorf("%w; %w", ctx.Err(), driver.ErrUncertain)
 	}
 }
 
@@ -62,7 +63,7 @@ func (s *Store) onReplicas(ctx context.Context, c *connected, sc *script, name s
 			return s.failure(ctx, err)
 		}
 		if n < int64(s.config.replicas) {
-			return &joined{unavailable("%d of %d replicas have the lock", n, s.config.replicas), driver.ErrUncertain}
+			return fmt.Errorf("%w; %w", unavailable("%d of %d replicas have the lock", n, s.config.replicas), driver.ErrUncertain)
 		}
 		return nil
 	})

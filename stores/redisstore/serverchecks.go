@@ -61,7 +61,7 @@ func (g *serverChecks) countTurn() {
 // refuses a call that comes after Close, or whose context has ended. It costs nothing while the
 // checks are valid.
 func (s *Store) ready(ctx context.Context, grants bool) (*connected, error) {
-	if s.done.Load() {
+	if s.calls.Closing.Err() != nil {
 		return nil, driver.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
@@ -106,7 +106,7 @@ func (s *Store) startCheck() (*serverCheck, error) {
 	g := &s.checks
 	if g.running == nil {
 		l := &serverCheck{done: make(chan struct{})}
-		if !s.background(func() { s.checkServers(l) }) {
+		if !s.calls.Go(func() { s.checkServers(l) }) {
 			return nil, driver.ErrClosed
 		}
 		g.running = l
@@ -129,7 +129,7 @@ func (s *Store) awaitCheck(ctx context.Context, l *serverCheck) error {
 
 // checkServers asks the servers and judges their replies.
 func (s *Store) checkServers(l *serverCheck) {
-	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(s.calls.Closing, callTimeout)
 	defer cancel()
 	turns, nodes, err := s.serverInfo(ctx)
 	g := &s.checks

@@ -100,7 +100,7 @@ func ownersOf(nodes []node) (all hashSlotOwners) {
 // unreached makes the error for a failed check of the servers. The request that needed the check
 // was not sent.
 func (s *Store) unreached(ctx context.Context, err error) error {
-	if s.done.Load() {
+	if s.calls.Closing.Err() != nil {
 		return driver.ErrClosed
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {

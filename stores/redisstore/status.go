@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sort"
@@ -46,11 +47,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 
 func (s *Store) findings(n *node) []driver.Finding {
 	said := func(name, field string) driver.Finding {
-		v := n.info[field]
-		if v == "" {
-			v = driver.Unknown
-		}
-		return driver.Finding{Name: name, Value: v}
+		return driver.Finding{Name: name, Value: cmp.Or(n.info[field], driver.Unknown)}
 	}
 	policy := said("maxmemory-policy", "maxmemory_policy")
 	if n.evicts() && policy.Value != driver.Unknown {

@@ -1,14 +1,13 @@
 package redisstore
 
 import (
-	"context"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Store keeps locks in Redis. It is safe for concurrent use.
@@ -24,12 +23,7 @@ type Store struct {
 	subscriber subscriber
 	lastHolder atomic.Pointer[holderJSON]
 	identity   identity
-
-	ctx  context.Context // ends with Close
-	stop context.CancelCauseFunc
-	jobs sync.WaitGroup // clean-ups
-	done atomic.Bool
-	mu   sync.Mutex // orders Close and the start of jobs
+	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 
 var _ interface {
@@ -52,29 +46,7 @@ func (s *Store) Guarantees() driver.Guarantees { return s.guarantees }
 // String names the store. The name contains no secret.
 func (s *Store) String() string { return "redis" }
 
-// background runs a clean-up that Close waits for. It returns false after Close.
-func (s *Store) background(job func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.done.Load() {
-		return false
-	}
-	s.jobs.Go(job)
-	return true
-}
-
 // spread returns a random time between 0.5 and 1.5 times d. When a server stops, the connections of
 // all processes break at the same instant. With equal pauses, all processes would also connect
 // again at the same instant.
 func spread(d time.Duration) time.Duration { return d/2 + rand.N(d) }
-
-func (s *Store) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

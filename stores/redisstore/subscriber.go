@@ -14,7 +14,6 @@ import (
 // messages (SPUBLISH). A subscription is made when its first waiter comes.
 type subscriber struct {
 	s       *Store
-	waits   sync.WaitGroup
 	running sync.WaitGroup // the goroutines of the subscriptions
 
 	mu            sync.Mutex
@@ -75,7 +74,7 @@ func (sub *subscriber) choose(c *connected, w *waiter) (*subscription, error) {
 	}
 	n := sub.subscriptions[primary]
 	if n == nil {
-		if sub.s.done.Load() {
+		if sub.s.calls.Closing.Err() != nil {
 			return nil, driver.ErrClosed
 		}
 		if n = newSubscription(sub, primary, c.owners); n == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/redis/rueidis"
 )
 
@@ -71,7 +72,7 @@ func (n *subscription) stays(owners hashSlotOwners) bool {
 // subscription takes over, or after Close.
 func (n *subscription) listen() {
 	s := n.sub.s
-	for pause := time.Millisecond; s.ctx.Err() == nil; pause = min(2*pause, time.Second) {
+	for pause := time.Millisecond; s.calls.Closing.Err() == nil; pause = min(2*pause, time.Second) {
 		since := time.Now()
 		err := n.subscribe()
 		n.down(err)
@@ -82,7 +83,7 @@ func (n *subscription) listen() {
 		if time.Since(since) > time.Second {
 			pause = time.Millisecond
 		}
-		_ = s.sleep(s.ctx, spread(pause))
+		storekit.Sleep(s.calls.Closing, spread(pause))
 	}
 }
 
@@ -97,7 +98,7 @@ func (n *subscription) subscribe() error {
 	default:
 	}
 	turns := s.checks.turns.Load()
-	c, err := s.ready(s.ctx, false)
+	c, err := s.ready(s.calls.Closing, false)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (n *subscription) subscribe() error {
 		},
 	})
 	if n.primary != "" {
-		err := d.Do(s.ctx, d.B().Ssubscribe().Channel(shardChannel(n.channel)).Build()).Error()
+		err := d.Do(s.calls.Closing, d.B().Ssubscribe().Channel(shardChannel(n.channel)).Build()).Error()
 		if unknownOrForbidden(err) {
 			n.sub.noteRefusal(c.owners)
 			return errOver
@@ -129,7 +130,7 @@ func (n *subscription) subscribe() error {
 			return err
 		}
 	}
-	if err := d.Do(s.ctx, d.B().Subscribe().Channel(allChannel(n.channel)).Build()).Error(); err != nil {
+	if err := d.Do(s.calls.Closing, d.B().Subscribe().Channel(allChannel(n.channel)).Build()).Error(); err != nil {
 		return err
 	}
 	// If no other connection was made or lost meanwhile, this one need not be checked: it has just
@@ -185,7 +186,7 @@ func (n *subscription) watch(d rueidis.DedicatedClient, lost <-chan error) error
 		select {
 		case err := <-lost:
 			return err
-		case <-n.sub.s.ctx.Done():
+		case <-n.sub.s.calls.Closing.Done():
 			return driver.ErrClosed
 		case <-n.moved:
 			return errMoved
@@ -227,7 +228,7 @@ var (
 // try sends a PING on the connection of the subscription. Then it publishes a message, as scripts
 // do. It returns an error if the PING gets no reply, or if the message does not arrive.
 func (n *subscription) try(d rueidis.DedicatedClient, lost <-chan error, trial int64) error {
-	ctx, cancel := context.WithTimeout(n.sub.s.ctx, silenceLimit)
+	ctx, cancel := context.WithTimeout(n.sub.s.calls.Closing, silenceLimit)
 	defer cancel()
 	if err := d.Do(ctx, d.B().Ping().Build()).Error(); err != nil {
 		return err

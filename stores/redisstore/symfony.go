@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // fromSymfony translates a DSN of PHP's Symfony to a URL. The URL names the server, the database
@@ -41,7 +43,7 @@ func (d *redisDSN) translate(rest string) (*url.URL, error) {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, invalid("the parameters cannot be read; in a password write %% as %%25")
+		return nil, storekit.Invalidf("the parameters cannot be read; in a password write %% as %%25")
 	}
 	for _, name := range sorted(values) {
 		if err := d.parameter(name, values[name]); err != nil {
@@ -89,14 +91,14 @@ func (d *redisDSN) serverPart(text string, slashes bool) error {
 		host, path = text[:i], text[i:]
 	}
 	if host != "" && !slashes {
-		return invalid("a host needs two slashes before it: symfony+redis://HOST")
+		return storekit.Invalidf("a host needs two slashes before it: symfony+redis://HOST")
 	}
 	if m := database.FindStringSubmatch(path); m != nil {
 		d.db, path = m[1], strings.TrimSuffix(path, m[0])
 	}
 	switch {
 	case host != "" && path != "":
-		return invalid("the path of the DSN is the number of a database")
+		return storekit.Invalidf("the path of the DSN is the number of a database")
 	case host != "":
 		d.hosts = append(d.hosts, address(host, "6379"))
 	case path != "":
@@ -125,19 +127,19 @@ func (d *redisDSN) parameter(name string, values []string) error {
 	switch {
 	case name == "dbindex":
 		if d.db != "" && d.db != value {
-			return invalid("the DSN names two databases")
+			return storekit.Invalidf("the DSN names two databases")
 		}
 		d.db = value
 	case name == "redis_sentinel", name == "sentinel_master":
 		d.sentinel = value
 	case name == "redis_cluster":
 		if value != "0" && value != "1" {
-			return invalid("redis_cluster: it is 0 or 1")
+			return storekit.Invalidf("redis_cluster: it is 0 or 1")
 		}
 		d.cluster = value == "1"
 	case slices.Contains(clientParameters, name):
 	case slices.Contains(impliedParameters, name):
-		return invalid("the parameter %s does not go with symfony+, which says it already", name)
+		return storekit.Invalidf("the parameter %s does not go with symfony+, which says it already", name)
 	default:
 		d.query[name] = values // of the URL, or unknown
 	}
@@ -147,11 +149,11 @@ func (d *redisDSN) parameter(name string, values []string) error {
 // host reads the text in host[…], which is HOST, HOST:PORT, or /SOCKET with a colon after it.
 func (d *redisDSN) host(text string, values []string) error {
 	if len(values) > 1 || values[0] != "" {
-		return invalid("host[…] has no value")
+		return storekit.Invalidf("host[…] has no value")
 	}
 	if socket, ok := strings.CutSuffix(text, ":"); ok {
 		if d.socket != "" {
-			return invalid("the DSN names two sockets")
+			return storekit.Invalidf("the DSN names two sockets")
 		}
 		d.socket = socket
 		return nil
@@ -166,14 +168,14 @@ func (d *redisDSN) url() (*url.URL, error) {
 	several := d.cluster || d.sentinel != ""
 	switch {
 	case d.cluster && d.sentinel != "":
-		return nil, invalid("a cluster has no sentinels")
+		return nil, storekit.Invalidf("a cluster has no sentinels")
 	case len(d.hosts) == 0 && d.socket == "", d.socket != "" && (len(d.hosts) > 0 || several):
-		return nil, invalid("the DSN names no host, or a socket and hosts")
+		return nil, storekit.Invalidf("the DSN names no host, or a socket and hosts")
 	case len(d.hosts) > 1 && !several:
-		return nil, invalid("of several hosts PHP chooses one for each name by itself, which padlock does not share; name one, or redis_cluster=1, or redis_sentinel=NAME")
+		return nil, storekit.Invalidf("of several hosts PHP chooses one for each name by itself, which padlock does not share; name one, or redis_cluster=1, or redis_sentinel=NAME")
 	case d.cluster:
 		if u.Scheme = "redis+cluster"; strings.Trim(d.db, "0") != "" {
-			return nil, invalid("a cluster has one database only")
+			return nil, storekit.Invalidf("a cluster has one database only")
 		}
 	case d.sentinel != "":
 		u.Scheme, u.Path = "redis+sentinel", "/"+d.sentinel+"/"+d.db

@@ -39,20 +39,13 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if r.Shared && s.config.strings {
 		return driver.Grant{}, errShared
 	}
-	if err := ctx.Err(); err != nil {
+	if err := s.calls.Begin(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	s.mu.Lock()
-	if s.done.Load() {
-		s.mu.Unlock()
-		return driver.Grant{}, driver.ErrClosed
-	}
-	s.subscriber.waits.Add(1)
-	s.mu.Unlock()
-	defer s.subscriber.waits.Done()
+	defer s.calls.Work.Done()
 	ends, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.calls.Closing, cancel)()
 
 	a := wait{s: s, ctx: ends, caller: ctx, r: &r, reserve: reserve, w: s.subscriber.add(&r, reserve && s.fast(&r))}
 	defer s.subscriber.remove(a.w)
@@ -60,7 +53,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err != nil && a.sent {
 		a.w.giveUp = func() { s.leave(a.w) }
 		s.subscriber.leaves(a.w)
-		s.jobs.Go(a.w.giveUp)
+		s.calls.Work.Go(a.w.giveUp)
 	}
 	return g, err
 }

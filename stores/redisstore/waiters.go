@@ -125,7 +125,7 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	if w == nil {
 		sub.mu.Unlock()
 		if gone != nil && kind[0] == msgHandedOver {
-			sub.s.background(gone.giveUp)
+			sub.s.calls.Go(gone.giveUp)
 		}
 		return
 	}

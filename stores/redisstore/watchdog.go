@@ -132,7 +132,7 @@ func (c *watchedConn) tick() error {
 		// after all of them.
 		c.probed, c.writesBefore = true, writes
 		c.pong.Store(false)
-		c.s.background(c.probe)
+		c.s.calls.Go(c.probe)
 	}
 	return c.Conn.SetReadDeadline(time.Now().Add(tick))
 }
@@ -161,7 +161,7 @@ func (c *watchedConn) probe() {
 	if client == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.s.ctx, silenceLimit)
+	ctx, cancel := context.WithTimeout(c.s.calls.Closing, silenceLimit)
 	defer cancel()
 	if node := client.Nodes()[c.dst]; node != nil {
 		c.pong.Store(node.Do(ctx, node.B().Ping().Build()).Error() == nil)

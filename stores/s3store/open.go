@@ -89,11 +89,7 @@ func Open(ctx context.Context, c Config, opts ...register.Option) (*register.Sto
 	if c.Service == ServiceGoogle {
 		t.Options = google.Options
 	}
-	for _, set := range opts {
-		if set != nil {
-			set(t)
-		}
-	}
+	storekit.Apply(t, opts)
 	b, err := connect(c, &t.Options)
 	if err != nil {
 		return nil, err

@@ -64,11 +64,7 @@ func Open(hash Hash, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("semaphores are kept on Linux only: %w", errors.ErrUnsupported)
 	}
 	c := config{threads: DefaultMaxThreads, key: hash.key, keep: hash == NoHash}
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
+	storekit.Apply(&c, opts)
 	s := &Store{
 		hash: hash, config: c, threads: make(chan struct{}, c.threads),
 		inUse: map[id]chan struct{}{}, holds: map[id]*hold{}, bySet: map[int]*hold{},

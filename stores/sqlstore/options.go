@@ -78,11 +78,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 		return nil, fmt.Errorf("%w: there is no engine %v", driver.ErrInvalid, e)
 	}
 	s := &Store{engine: e, promises: promised(e)}
-	for _, o := range opts {
-		if o != nil {
-			o(&s.cfg)
-		}
-	}
+	storekit.Apply(&s.cfg, opts)
 	s.clock = cmp.Or(s.cfg.clock, driver.SystemClock())
 	if n := db.Stats().MaxOpenConnections; n > 0 && n < d.minPool {
 		return nil, storekit.Invalidf("the pool has %d connection and needs %d, since a transaction that checks a lock must not keep it from being renewed; raise pool= in the URL or SetMaxOpenConns", n, d.minPool)

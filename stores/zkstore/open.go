@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Open connects to the servers of c. ctx limits only Open itself.
@@ -21,11 +22,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	if s.cfg.dial = c.Dial; c.Dial == nil {
 		s.cfg.dial = (&net.Dialer{}).DialContext
 	}
-	for _, o := range opts {
-		if o != nil {
-			o(&s.cfg)
-		}
-	}
+	storekit.Apply(&s.cfg, opts)
 	if err := s.cfg.check(); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ type storeParts struct {
 	cfg        *config
 	clock      driver.Clock
 	fences     *mappingCache
-	spawn      func(f func())           // runs f in the background
+	spawn      func(f func()) bool      // runs f in the background
 	watchHolds func(ss *session)        // watches the nodes of holds; called from time to time
 	nodeGone   func(name, token string) // called when the node of a hold was deleted or changed
 }

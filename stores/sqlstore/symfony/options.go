@@ -68,11 +68,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
 // configure applies the options and checks them.
 func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
 	c := config{table: "lock_keys", id: "key_id", token: "key_token", expiration: "key_expiration"}
-	for _, o := range opts {
-		if o != nil {
-			o(&c)
-		}
-	}
+	storekit.Apply(&c, opts)
 	if dialects[e] == nil {
 		return c, storekit.Invalidf("there is no engine %v", e)
 	}
