@@ -220,8 +220,8 @@ func (s site) skupper1646(t *testing.T) {
 				}
 				return lead.Err()
 			})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("Run of candidate %d returns %v after %d leads", i, err, led[i].Load())
+			if n := led[i].Load(); err != nil || n < leads { // stop has ended ctx, and not its time limit
+				t.Errorf("Run of candidate %d returns %v after %d leads", i, err, n)
 			}
 		})
 	}
