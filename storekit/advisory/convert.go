@@ -76,8 +76,9 @@ func (s SharedStore[C]) promote(h *hold[C], r *driver.Request) error {
 }
 
 // intend records in the server that h wants to be promoted. If h has the intent already, intend
-// renews it. An intent that is not renewed in time ends after nine tenths of MaxIntent. Of the readers of this process only one asks the server, because the server would
-// grant the intent twice to one session.
+// renews it. An intent that is not renewed in time ends after nine tenths of MaxIntent. Of the
+// readers of this process only one asks the server, because the server would grant the intent twice
+// to one session.
 func (s SharedStore[C]) intend(h *hold[C]) error {
 	lapse := driver.MaxIntent * 9 / 10
 	h.lapses = time.Now().Add(lapse)
