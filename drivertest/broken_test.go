@@ -187,6 +187,7 @@ var broken = map[bug]string{
 	refusedQueues:           "acquire/never-queues",
 	boundUnasked:            "answers/bound",
 	fromForgotten:           "answers/in-process",
+	fromToCome:              "reserve/hold reserve/lapses",
 	inProcessReserves:       "reserve/in-process",
 	leaseUntold:             "acquire/repeat-shorter answers/lease extend/own",
 	leaseRoundedToNone:      "answers/lease",

@@ -158,6 +158,7 @@ const (
 	refusedQueues             bug = "a refused Acquire stays in the queue"
 	boundUnasked              bug = "Bound is set for holds that are bound to nothing"
 	fromForgotten             bug = "From is zero in a store in this process"
+	fromToCome                bug = "From of what Wait hands over lies in the future"
 	inProcessReserves         bug = "a store in this process hands over short reservations"
 	leaseUntold               bug = "Extend does not report the TTL"
 	leaseRoundedToNone        bug = "Extend rounds the TTL down to hundredths of a second"

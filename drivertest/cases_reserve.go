@@ -83,12 +83,15 @@ var reserveCases = []testCase{
 	},
 	{
 		name:   "reserve/hold",
-		clause: "A Grant of Wait with From and a TTL above MaxReservation is the hold, which needs no claim. If its lease is short, Extend or Acquire gives it the full one, and without them the store does.",
+		clause: "The time From of what Wait hands over has passed. A Grant of Wait with From and a TTL above MaxReservation is the hold, which needs no claim. If its lease is short, Extend or Acquire gives it the full one, and without them the store does.",
 		about:  "Waiter.Wait Grant.From MaxReservation",
 		needs:  []need{waits, not(inProcess)},
 		f: func(c *check) {
 			for _, waiter := range []*client{c.a, c.b} {
 				l, ok := c.handedTo(waiter)
+				if ok {
+					c.checkFrom(l.grant)
+				}
 				if !ok || !isHold(l.grant) {
 					continue // a store need not hand over holds
 				}

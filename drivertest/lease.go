@@ -48,6 +48,13 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 	l.goneAfter = now.Add(max(g.TTL, l.liveUntil.Sub(now))) // the store may have decided right before its reply
 }
 
+// checkFrom checks that the lease of a grant counts from a time that has passed.
+func (c *check) checkFrom(g driver.Grant) {
+	if g.From != 0 && c.h.Advance == nil && g.From > driver.SystemClock().Now() {
+		c.errorf("Grant.From lies in the future")
+	}
+}
+
 // lostConnection reports whether the hold has ended because its connection did.
 func (l *lease) lostConnection() bool { return l.grant.Bound != nil && l.grant.Bound.Err() != nil }
 

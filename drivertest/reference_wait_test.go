@@ -104,6 +104,9 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	if g.TTL = driver.MaxReservation; s.w.timers {
 		g.From = driver.SystemClock().Now()
 	}
+	if s.is(fromToCome) {
+		g.From = driver.SystemClock().Now().Add(time.Second)
+	}
 	if s.w.linger > 0 {
 		h.until = h.since.Add(s.w.linger)
 	}

@@ -147,7 +147,8 @@ func TestContended(t *testing.T) {
 	for what, run := range map[string]func(*testing.T, database){
 		"hand-overs": handOversTo, "under a transaction": handOverUnderATransaction, "pass": passWhileOthersWait,
 		"a notification is lost": lostNotification, "the listening connection ends": listeningConnectionEnds,
-		"the reply is lost": lostReply,
+		"the reply is lost":              lostReply,
+		"the reply to the claim is lost": lostClaim,
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -13,12 +13,7 @@ import (
 // lostReply: the reply to the statement that hands the name over is lost. The next holder is
 // notified all the same.
 func lostReply(t *testing.T, d database) {
-	there, err := url.Parse(d.dsn)
-	noError(t, err)
-	addr := there.Host
-	proxy := server.NewProxy(t, addr)
-	far := d
-	far.dsn = strings.Replace(d.dsn, addr, proxy.Addr(), 1) + "&default_query_exec_mode=exec"
+	far, proxy := behindProxy(t, d)
 	a, _ := far.pushed(t)
 	b, deaf := d.pushed(t)
 	const name = "lost reply"
@@ -32,4 +27,43 @@ func lostReply(t *testing.T, d database) {
 	}
 	eventually(t, "the waiter is notified", func() bool { return deaf.ignored.Load() > 0 })
 	noError(t, (<-got).err)
+}
+
+// lostClaim: the name is handed over, and the reply to the waiter's claim is lost. The waiter has
+// the name all the same, and not only after the lease of a hold of nobody.
+func lostClaim(t *testing.T, d database) {
+	far, proxy := behindProxy(t, d)
+	a, _ := d.pushed(t)
+	b, _ := far.pushed(t)
+	const name = "lost claim"
+	a.take(t, name, driver.Request{})
+	got := make(chan grant, 1)
+	b.lineUp(t, name, "b", 1, got)
+	lost := make(chan struct{})
+	proxy.LoseReply(func(request []byte) bool {
+		chosen := bytes.Contains(request, []byte("version + 1, reserved = 0"))
+		if chosen {
+			close(lost)
+		}
+		return chosen
+	})
+	_, err := a.store.Release(t.Context(), name, "token of "+name, 0)
+	noError(t, err)
+	<-lost
+	one := <-got
+	noError(t, one.err)
+	if one.token != name+" b#0" || one.g.Fence != one.reserved.Fence || one.g.TTL <= driver.MaxReservation {
+		t.Errorf("the waiter got %+v", one)
+	}
+}
+
+// behindProxy returns the database as it is reached by a proxy, with the text of each statement in
+// its request.
+func behindProxy(t *testing.T, d database) (database, *server.Proxy) {
+	t.Helper()
+	there, err := url.Parse(d.dsn)
+	noError(t, err)
+	proxy := server.NewProxy(t, there.Host)
+	d.dsn = strings.Replace(d.dsn, there.Host, proxy.Addr(), 1) + "&default_query_exec_mode=exec"
+	return d, proxy
 }
