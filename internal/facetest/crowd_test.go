@@ -58,7 +58,7 @@ func withCrowd(t *testing.T, polls bool, f func(t *testing.T, c *crowd)) {
 func (c *crowd) requests(span time.Duration, from, to time.Time) (n, releases, busiest int) {
 	in := map[time.Duration]int{}
 	for _, r := range c.processes {
-		for _, call := range r.calls {
+		for _, call := range r.log() {
 			if call.at.Before(from) || !call.at.Before(to) {
 				continue
 			}

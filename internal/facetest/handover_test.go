@@ -42,10 +42,8 @@ func (r relay) RaiseFence(ctx context.Context, name, token string, fence uint64)
 
 // requests returns the number of requests of each kind.
 func (r *remote) requests() map[string]int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	n := map[string]int{}
-	for _, c := range r.calls {
+	for _, c := range r.log() {
 		n[c.op]++
 	}
 	return n

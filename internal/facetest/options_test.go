@@ -61,8 +61,8 @@ func TestLabelsOfAStore(t *testing.T) {
 	l := newLocker(t, store)
 	_, err := l.Acquire(t.Context(), "job", padlock.Label(strings.Repeat("x", 257)))
 	wantOnly(t, err, "acquire", padlock.ErrInvalid)
-	if !strings.Contains(err.Error(), "label has 257 bytes, at most 256 are allowed in a store of the kind "+store.guarantees.Store) || len(store.calls) > 0 {
-		t.Errorf("%v, after %d requests", err, len(store.calls))
+	if !strings.Contains(err.Error(), "label has 257 bytes, at most 256 are allowed in a store of the kind "+store.guarantees.Store) || len(store.log()) > 0 {
+		t.Errorf("%v, after %d requests", err, len(store.log()))
 	}
 	release(t, acquire(t, l, "job", padlock.Label(strings.Repeat("x", 256))))
 }

@@ -171,11 +171,12 @@ func (r *remote) Convert(ctx context.Context, q driver.Request) (g driver.Grant,
 	return r.answer(g), nil
 }
 
-// log returns the calls of one kind so far.
-func (r *remote) log(op string) []call {
+// log returns the calls of the given kinds so far, or all calls if no kind is given. It may be
+// called while the lockers send requests.
+func (r *remote) log(ops ...string) []call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.calls), func(c call) bool { return c.op != op })
+	return slices.DeleteFunc(slices.Clone(r.calls), func(c call) bool { return len(ops) > 0 && !slices.Contains(ops, c.op) })
 }
 
 // bare hides the optional abilities of a store.
