@@ -25,22 +25,20 @@ func TestTRL1TwoDead(t *testing.T) {
 			r := newRack(t, 5)
 			a, b := r.client(), r.client()
 			first := request("job")
-			before := take(t, a, first)
+			before := take(t, a, &first)
 			free(t, a, first)
 			d.down(r.servers[1])
 			d.down(r.servers[3])
 			ours := request("job")
-			g := take(t, a, ours)
+			g := take(t, a, &ours)
 			if g.Fence <= before.Fence {
 				t.Errorf("the fence was %d and is %d", before.Fence, g.Fence)
 			}
 			refused(t, b, request("job"))
-			if again, err := a.Extend(t.Context(), ours.Name, ours.Token, 50*time.Second); err != nil || again.TTL <= 0 {
-				t.Errorf("Extend: %+v, %v", again, err)
-			}
+			extend(t, a, ours, 50*time.Second)
 			free(t, a, ours)
 			other := request("job")
-			if next := take(t, b, other); next.Fence <= g.Fence {
+			if next := take(t, b, &other); next.Fence <= g.Fence {
 				t.Errorf("the fence was %d and is %d", g.Fence, next.Fence)
 			}
 			free(t, b, other)
@@ -89,7 +87,7 @@ func TestTRL1ThreeDead(t *testing.T) {
 func taken(t testing.TB, s driver.Store) driver.Request {
 	t.Helper()
 	r := request("job")
-	take(t, s, r)
+	take(t, s, &r)
 	return r
 }
 
@@ -100,12 +98,12 @@ func bare(t *testing.T, r *rack, ttl time.Duration, opts ...redisstore.Option) (
 	a, b = r.client(opts...), r.client(opts...)
 	first := request("job")
 	first.TTL = ttl
-	take(t, b, first)
+	take(t, b, &first)
 	free(t, b, first)
 	a.spoil(cut, 3, 4)
 	ours = request("job")
 	ours.TTL = ttl
-	take(t, a, ours)
+	take(t, a, &ours)
 	other := request("job")
 	other.TTL = ttl
 	refused(t, b, other)
@@ -119,14 +117,12 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 	t.Parallel()
 	r := newRack(t, 5)
 	a, b, ours := bare(t, r, 50*time.Second, redisstore.RestartGuard(redisstore.GuardOff))
-	before, err := a.Extend(t.Context(), ours.Name, ours.Token, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := extend(t, a, ours, 0)
 	r.servers[2].Kill()
 	r.servers[2].Restart(false)
 	var second driver.Grant
 	eventually(t, "the other client is granted what is held", func() (ok bool) {
+		var err error
 		second, err = b.Acquire(t.Context(), request("job"))
 		return err == nil
 	})
@@ -173,7 +169,7 @@ func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 	r := newRack(t, 5)
 	a, b := r.client(redisstore.RestartGuard(redisstore.GuardOff)), r.client(redisstore.RestartGuard(redisstore.GuardOff))
 	ours := request("job")
-	g := take(t, a, ours)
+	g := take(t, a, &ours)
 	for i, srv := range r.servers {
 		srv.Kill()
 		srv.Restart(false)

@@ -100,7 +100,7 @@ func TestMoveFromOneRedisToAnother(t *testing.T) {
 	ahead := request("job")
 	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
 	old := r.direct(0)
-	take(t, old, ahead)
+	take(t, old, &ahead)
 	free(t, old, ahead)
 	moveAll(t, ahead.FenceAbove, func() *mover {
 		remember := redisstore.RememberRunIDs(&runIDs{})
@@ -123,7 +123,7 @@ func TestMoveFromRedisToPostgreSQL(t *testing.T) {
 	ahead := request("job")
 	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
 	s := open(old)
-	take(t, s, ahead)
+	take(t, s, &ahead)
 	free(t, s, ahead)
 	s.Close()
 	moveAll(t, ahead.FenceAbove, func() *mover {

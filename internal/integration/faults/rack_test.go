@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -124,14 +125,44 @@ func (c *client) spoil(t trouble, members ...int) {
 func (c *client) heal(members ...int) { c.spoil(trouble{}, members...) }
 
 func request(name string) driver.Request {
-	b := make([]byte, 32)
-	rand.Read(b)
-	return driver.Request{Name: name, Token: base64.StdEncoding.EncodeToString(b), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
+	return driver.Request{Name: name, Token: token(), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
-func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
+func token() string {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// answered asks until enough members have answered, and returns what they said. A quorum waits for
+// half a second for a member, and a busy machine may keep a member waiting for longer.
+func answered(t testing.TB, what string, ask func() error) (err error) {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
+	for end := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+		if err = ask(); !silence(err) {
+			return err
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s had no answer within %v: %v", what, patience, err)
+		}
+	}
+}
+
+// take expects a grant. A request that had no answer is sent again with another token, because the
+// quorum gives back, in the background, what a member grants to the first one. Until then the name
+// may be held, but not for the 50 s of a lease.
+func take(t testing.TB, s driver.Store, r *driver.Request) (g driver.Grant) {
+	t.Helper()
+	err := answered(t, "Acquire", func() (err error) {
+		g, err = s.Acquire(t.Context(), *r)
+		if err != nil {
+			r.Token = token()
+		}
+		if errors.Is(err, driver.ErrHeld) {
+			return fmt.Errorf("%w: %v", driver.ErrUncertain, err)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
@@ -141,14 +172,41 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 // refused expects another client to get ErrHeld.
 func refused(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if g, err := s.Acquire(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
+	var g driver.Grant
+	err := answered(t, "Acquire", func() (err error) {
+		g, err = s.Acquire(t.Context(), r)
+		r.Token = token()
+		return err
+	})
+	if !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Acquire of a name that another client holds: %+v, %v", g, err)
 	}
 }
 
+// extend expects the hold to be extended.
+func extend(t testing.TB, s driver.Store, r driver.Request, ttl time.Duration) (g driver.Grant) {
+	t.Helper()
+	err := answered(t, "Extend", func() (err error) {
+		g, err = s.Extend(t.Context(), r.Name, r.Token, ttl)
+		return err
+	})
+	if err != nil || g.TTL <= 0 {
+		t.Fatalf("Extend: %+v, %v", g, err)
+	}
+	return g
+}
+
+// free expects the hold to be released. A Release that had no answer may have been carried out.
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
+	var out driver.Outcome
+	asked := 0
+	err := answered(t, "Release", func() (err error) {
+		asked++
+		out, err = s.Release(t.Context(), r.Name, r.Token, 0)
+		return err
+	})
+	if err != nil || asked == 1 && out != driver.OutcomeReleased {
 		t.Fatalf("Release: %v, %v", out, err)
 	}
 }

@@ -32,8 +32,8 @@ func TestWaitFailsAtOneMember(t *testing.T) {
 		var waiting, releasing sync.WaitGroup
 		for i := range names {
 			held[i], others[i] = request(fmt.Sprint("job ", i)), request(fmt.Sprint("job ", i))
-			take(t, third, others[i])
-			take(t, holder, held[i])
+			take(t, third, &others[i])
+			take(t, holder, &held[i])
 			waiting.Go(func() {
 				var err error
 				if locks[i], err = waiters.Acquire(t.Context(), held[i].Name, padlock.TTL(30*time.Second)); err != nil {

@@ -36,9 +36,14 @@ func (s *site) visit(fence uint64) {
 func takeTwice(t *testing.T, a *client) driver.Request {
 	t.Helper()
 	ours := request("job")
-	g := take(t, a, ours)
-	if again := take(t, a, ours); again.Fence != g.Fence {
-		t.Errorf("the fence was %d, that of the repeat is %d", g.Fence, again.Fence)
+	g := take(t, a, &ours)
+	var again driver.Grant
+	err := answered(t, "the repeat", func() (err error) {
+		again, err = a.Acquire(t.Context(), ours)
+		return err
+	})
+	if err != nil || again.Fence != g.Fence {
+		t.Errorf("the fence was %d, the repeat: %+v, %v", g.Fence, again, err)
 	}
 	return ours
 }
@@ -189,7 +194,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	ahead := request("job")
 	ahead.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro())
 	one := r.direct(0)
-	take(t, one, ahead)
+	take(t, one, &ahead)
 	free(t, one, ahead)
 
 	a.spoil(cut, 3, 4)
@@ -198,7 +203,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 	for range 5 {
 		for _, c := range []*client{a, b} {
 			ours := request("job")
-			g := take(t, c, ours)
+			g := take(t, c, &ours)
 			if g.Fence <= last {
 				t.Fatalf("after fence %d came %d", last, g.Fence)
 			}
@@ -219,7 +224,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 		r.nothingLeft() // of the locks that were released before
 		a.spoil(lateRequests, 1, 2)
 		ours, other := request("job"), request("job")
-		take(t, a, ours)
+		take(t, a, &ours)
 		for _, i := range []int{1, 2} {
 			if holds(t, b.members[i], "job") {
 				t.Fatal("the request has arrived already")
@@ -227,7 +232,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 		}
 		free(t, a, ours)
 		if meanwhile {
-			take(t, b, other)
+			take(t, b, &other)
 		}
 		a.heal(1, 2) // lets the delayed requests pass
 		for _, i := range []int{1, 2} {
@@ -237,9 +242,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 			})
 		}
 		if meanwhile {
-			if _, err := b.Extend(t.Context(), other.Name, other.Token, 50*time.Second); err != nil {
-				t.Errorf("Extend by the next holder: %v", err)
-			}
+			extend(t, b, other, 50*time.Second)
 			free(t, b, other)
 		}
 		r.nothingLeft()
