@@ -129,13 +129,13 @@ func newJob(s Summary, records []Run, f *Filter, now time.Time) (Job, bool) {
 		j.Start = starts[0]
 	}
 	j.Due = due(starts, lastRun)
-	j.Usual = usual(starts[lastRun:])
+	j.Usual = Usual(starts[lastRun:])
 	j.Level = j.level(now)
 	chosen := j.choose(starts, lastRun, f)
 	if chosen < 0 {
 		return j, false
 	}
-	j.Start, j.Usual = starts[chosen], usual(starts[chosen:])
+	j.Start, j.Usual = starts[chosen], Usual(starts[chosen:])
 	j.own()
 	return j, true
 }
@@ -206,8 +206,9 @@ func (j *Job) level(now time.Time) Level {
 	return LevelGood
 }
 
-// usual returns the median duration of the successful runs before the first of the starts.
-func usual(starts []Start) time.Duration {
+// Usual returns the median duration of the successful runs before the first of the starts, or 0 if
+// there are none.
+func Usual(starts []Start) time.Duration {
 	var all []time.Duration
 	for i := range starts {
 		if r := starts[i].Run; i > 0 && r != nil && r.Outcome() == Success {

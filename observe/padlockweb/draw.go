@@ -59,6 +59,7 @@ type content struct {
 	MayBreak         bool
 	Runs             []run
 	NoRuns           string
+	UsualRun         string
 	Chart            *chart
 	Jobs             []jobRow
 	JobsLink         string // to the jobs that match the filter

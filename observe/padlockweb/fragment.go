@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/printable"
+	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -127,7 +128,11 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 		"free": "It is free.", "unknown": "The store cannot tell whether it is held.",
 	}[state]
 	past, err := w.pastRuns(ctx, c.Query.name, c.One.Name)
-	c.Runs, c.NoRuns = v.latestRuns(past, err)
+	starts := history.Starts(past)
+	c.Runs, c.NoRuns = v.latestRuns(starts, err)
+	if usual := history.Usual(starts); usual > 0 {
+		c.UsualRun = span(usual)
+	}
 	c.Chart = newChart(w.sampler.Day(c.Query.name), past, timeNow())
 }
 

@@ -68,10 +68,11 @@ func goldenContent(kind string) *content {
 	for _, level := range []history.Level{history.LevelFailed, history.LevelOverdue, history.LevelGood} {
 		c.Jobs = append(c.Jobs, jobRow{
 			Job: &history.Job{Summary: history.Summary{Name: injected}, Level: level}, Key: "j" + string(level), Title: injected, Link: c.Query.nameLink(injected),
-			Run: c.Runs[0], Usual: "1 s", Slow: true, Held: goldenHolds(),
+			State: string(level), Run: c.Runs[0], Usual: "1 s", Slow: true, Held: goldenHolds(),
 		})
 	}
 	c.Jobs[0].Run.OnHost, c.Jobs[0].LastSuccess = injected, &history.Run{Start: past}
+	c.Jobs[2].State, c.Jobs[2].Why, c.UsualRun = "stuck", injected, "28 s"
 	c.Jobs[1].Due, c.Jobs[1].Held = past, nil
 	c.JobsLink = query{kind: "jobs", Filter: injected}.page()
 	return c

@@ -18,6 +18,8 @@ type jobRow struct {
 	Key   string // identifies the row on the page
 	Title string // the name, safe to show
 	Link  string // to the page of the name
+	State string // the level of the job, or "stuck" if its lock is
+	Why   string // why the lock is stuck
 	Run   run    // the newest start that the filter chose
 	Usual string
 	Slow  bool
@@ -74,21 +76,24 @@ func (w *Web) addJobs(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 		c.NoRuns = "There may be more jobs than these, and some may be running: " + printable.Name(v.reason(err, "the history cannot be read"))
 	}
 	held := byName(s)
-	var look, running int
+	var look, rest []jobRow
+	running := 0
 	for i := range jobs {
 		row := newJobRow(&jobs[i], c.Query, held[jobs[i].Name])
 		if !row.matches(c.Query.Filter) {
 			continue
 		}
-		if row.Level.NeedsAttention() {
-			look++
-		}
 		if row.Run.Outcome == history.Running {
 			running++
 		}
-		c.Jobs = append(c.Jobs, row)
+		if row.Level.NeedsAttention() || row.Why != "" {
+			look = append(look, row)
+		} else {
+			rest = append(rest, row)
+		}
 	}
-	c.OneSummary = count(len(c.Jobs), "job", "jobs") + ", " + count(look, "needs a look", "need a look") + ", " + count(running, "is running", "are running") + "."
+	c.Jobs = append(look, rest...)
+	c.OneSummary = count(len(c.Jobs), "job", "jobs") + ", " + count(len(look), "needs a look", "need a look") + ", " + count(running, "is running", "are running") + "."
 	c.More = max(0, len(c.Jobs)-maxRows)
 	c.Jobs = c.Jobs[:min(len(c.Jobs), maxRows)]
 	c.Nothing = "No job has a run that the filter chooses."
@@ -100,7 +105,7 @@ func (w *Web) addJobs(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 func newJobRow(j *history.Job, q query, now *sampler.Name) jobRow {
 	row := jobRow{
 		Job: j, Key: "j" + rowKey(j.Name), Title: printable.Name(j.Name), Link: q.nameLink(j.Name),
-		Run: newRun(&j.Start), Slow: j.IsSlow(timeNow()),
+		State: string(j.Level), Run: newRun(&j.Start), Slow: j.IsSlow(timeNow()),
 	}
 	if j.Usual > 0 {
 		row.Usual = span(j.Usual)
@@ -109,7 +114,10 @@ func newJobRow(j *history.Job, q query, now *sampler.Name) jobRow {
 		row.Due = j.Due
 	}
 	if now != nil {
-		row.Held = now.Holds
+		row.Held, row.Why = now.Holds, stuckFor(now)
+		if row.Why != "" && !j.Level.NeedsAttention() {
+			row.State = "stuck"
+		}
 	}
 	return row
 }
@@ -128,7 +136,7 @@ func (r *jobRow) Others() int { return max(0, len(r.Held)-1) }
 // matches reports whether the row contains the text of the filter.
 func (r *jobRow) matches(filter string) bool {
 	text := strings.ToLower(filter)
-	for _, s := range []string{r.Title, string(r.Level), string(r.Run.Outcome), r.Run.Host, r.Run.Detail, r.Run.Also} {
+	for _, s := range []string{r.Title, string(r.Level), r.State, string(r.Run.Outcome), r.Run.Host, r.Run.Detail, r.Run.Also} {
 		if strings.Contains(strings.ToLower(s), text) {
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -94,4 +95,48 @@ func TestRunsOfSilentStore(t *testing.T) {
 	if text := w.Body.String(); !strings.Contains(text, "some may be running") || len(jobsOn(text)) != 1 {
 		t.Errorf("the page of jobs is %s", text)
 	}
+}
+
+// A job whose lock is stuck needs a look, even if its last recorded run was a success. The page of
+// the name tells how long the recorded runs took, though no hold has ended since the page began to
+// look.
+func TestJobWhoseLockIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		past := history.Open(t.TempDir(), "", nil)
+		store := memstore.New()
+		locker := padlock.New(store)
+		defer locker.Close(t.Context())
+		watcher := sampler.New(locker)
+		web := padlockweb.Handler(locker, padlockweb.Sampler(watcher), padlockweb.History(past), padlockweb.ReadWithoutToken())
+		defer web.Close()
+		for _, name := range []string{"deploy", "report"} {
+			for ago := range 2 {
+				start := time.Now().Add(-time.Duration(ago+1) * time.Hour)
+				record(t, past, history.Run{Name: name, Host: "web-3", Start: start, End: start.Add(28 * time.Second), Slot: -1})
+			}
+		}
+		held := driver.Request{Name: "deploy", Token: "web-9", TTL: 50 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7, Plan: 5 * time.Second}}
+		if _, err := store.Acquire(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Second)
+		if _, err := watcher.Sample(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		page := func(path string) string {
+			w := httptest.NewRecorder()
+			web.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/"+path, nil))
+			return w.Body.String()
+		}
+		text := page("jobs")
+		if got := strings.Join(jobsOn(text), " "); got != "deploy:stuck report:ok" || !strings.Contains(text, "2 jobs, 1 needs a look") || !strings.Contains(text, string(sampler.PastEnd)) {
+			t.Errorf("the jobs are %q on the page %s", got, text)
+		}
+		if got := strings.Join(jobsOn(page("jobs?q=stuck")), " "); got != "deploy:stuck" {
+			t.Errorf("the filter finds %q", got)
+		}
+		if text := page("name?n=deploy"); !strings.Contains(text, "recorded runs took 28 s") {
+			t.Errorf("the page of the name lacks how long its runs took: %s", text)
+		}
+	})
 }

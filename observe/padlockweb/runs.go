@@ -40,10 +40,9 @@ func (w *Web) pastRuns(ctx context.Context, name string, one *sampler.Name) ([]h
 	return past, err
 }
 
-// latestRuns returns the latest starts among the runs. If there may be more, it also returns a
-// sentence that says so.
-func (v *visitor) latestRuns(past []history.Run, err error) ([]run, string) {
-	starts := history.Starts(past)
+// latestRuns returns the latest of the starts. If there may be more, it also returns a sentence that
+// says so.
+func (v *visitor) latestRuns(starts []history.Start, err error) ([]run, string) {
 	var list []run
 	for i := range starts[:min(len(starts), maxRuns)] {
 		list = append(list, newRun(&starts[i]))

@@ -35,9 +35,9 @@ func title(n *sampler.Name) string {
 }
 
 func (v *visitor) newRow(n *sampler.Name, q query) row {
-	var why []string
-	for _, reason := range n.Stuck {
-		why = append(why, string(reason))
+	why := []string{}
+	if stuck := stuckFor(n); stuck != "" {
+		why = append(why, stuck)
 	}
 	if n.State == sampler.Unknown && n.Why != "" {
 		why = append(why, printable.Name(v.whyUnknown(n)))
@@ -49,6 +49,15 @@ func (v *visitor) newRow(n *sampler.Name, q query) row {
 		Name: n, Link: q.nameLink(n.Name), Key: "n" + rowKey(n.Name+"\x00"+n.Path), Level: n.Level(), Title: title(n),
 		Reasons: strings.Join(why, ", "),
 	}
+}
+
+// stuckFor returns why a name is stuck, or "" if it is not.
+func stuckFor(n *sampler.Name) string {
+	var why []string
+	for _, reason := range n.Stuck {
+		why = append(why, string(reason))
+	}
+	return strings.Join(why, ", ")
 }
 
 // whyUnknown returns why the state of a name is unknown. It is the text of an error of the store.
