@@ -138,14 +138,13 @@ func token() string {
 // half a second for a member, and a busy machine may keep a member waiting for longer.
 func answered(t testing.TB, what string, ask func() error) (err error) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
-		if err = ask(); !silence(err) {
-			return err
+	eventually(t, what+" is answered", func() bool {
+		if err = ask(); silence(err) {
+			t.Logf("%s: %v", what, err)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s had no answer within %v: %v", what, patience, err)
-		}
-	}
+		return !silence(err)
+	})
+	return err
 }
 
 // take expects a grant. A request that had no answer is sent again with another token, because the
