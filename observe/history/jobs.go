@@ -17,7 +17,7 @@ type Filter struct {
 
 // Matches reports whether the filter chooses the start.
 func (f *Filter) Matches(s *Start) bool {
-	return (!f.Failed || s.Failed()) && !s.Last().Start.Before(f.Since) && (f.Host == "" || s.IsOn(f.Host))
+	return (!f.Failed || s.Failed()) && !s.Last().Start.Before(f.Since) && (f.Host == "" || s.isOn(f.Host))
 }
 
 // Level says in one word how a job is.

@@ -78,8 +78,8 @@ func (s *Start) SkippedOn(show func(host string) string) string {
 	return text
 }
 
-// IsOn reports whether a run of the start was on the host, even if it was skipped.
-func (s *Start) IsOn(host string) bool {
+// isOn reports whether a run of the start was on the host, even if it was skipped.
+func (s *Start) isOn(host string) bool {
 	return s.Run != nil && s.Run.Host == host || slices.ContainsFunc(s.Skipped, func(r *Run) bool { return r.Host == host })
 }
 
