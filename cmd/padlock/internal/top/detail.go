@@ -10,14 +10,6 @@ import (
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
-// holdTitle names the lock of a hold.
-func holdTitle(h *sampler.Hold) string {
-	if name, slot, ok := driver.SplitSlot(h.Name); ok && slot >= 0 {
-		return fmt.Sprintf("slot %d of %s", slot, texts.Show(name))
-	}
-	return texts.Show(h.Name)
-}
-
 // detailLines describes one name.
 func (m *Model) detailLines() []string {
 	n := &m.detail

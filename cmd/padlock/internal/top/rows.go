@@ -55,18 +55,10 @@ func held(n *sampler.Name) time.Duration {
 // endOfRow returns the end of the hold that the row shows. For a row without an end it returns a
 // time in the far future, so that such rows come last.
 func endOfRow(n *sampler.Name) time.Time {
-	if h := shownHold(n); h != nil && !endOfHold(h).IsZero() {
-		return endOfHold(h)
+	if h := shownHold(n); h != nil && !texts.EndOfHold(h.Hold).IsZero() {
+		return texts.EndOfHold(h.Hold)
 	}
 	return time.Unix(1<<40, 0)
-}
-
-// endOfHold returns the planned end of a hold, or else the end of its lease.
-func endOfHold(h *sampler.Hold) time.Time {
-	if !h.PlannedEnd.IsZero() {
-		return h.PlannedEnd
-	}
-	return h.Until
 }
 
 // holder names the process that has a hold.

@@ -27,10 +27,6 @@ type Config struct {
 	// about the result. If Break is nil, the screen is read-only.
 	Break func(ctx context.Context, h sampler.Hold, reason string) string
 
-	// Reason returns the text of an error for a person. If Reason is nil, the screen shows the text
-	// of the error itself.
-	Reason func(error) string
-
 	// History returns the last runs of a name, one per line. It may be nil.
 	History func(ctx context.Context, name string) []string
 }
