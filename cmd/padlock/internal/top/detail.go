@@ -159,8 +159,7 @@ planned end. Long: held for more than 3 times the usual time. Unknown: the
 store cannot tell.
 
 ↑ ↓ j k   choose a row             PgUp PgDn g G   far away
-Enter     details of the name
-/         filter                   s r   sort by the next column, reverse
+Enter     details of the name      /     filter
 b         break a lock             Esc   back, or show all
 q         quit
 `), "\n")

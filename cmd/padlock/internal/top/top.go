@@ -63,15 +63,13 @@ type Model struct {
 	width, height int
 	screen, from  screen // the present screen, and the screen that is shown after a question or the help
 
-	filter  string // only rows that match are shown
-	order   int    // an index of orderings
-	reverse bool
-	cursor  string // the key of the chosen row; finds the row again after the row has moved
-	index   int    // where the chosen row was last
-	detail  sampler.Name
-	hold    int // the index of the chosen hold, while the screen shows one name
-	scroll  int // the first visible line, while the screen shows one name
-	runs    []string
+	filter string // only rows that match are shown
+	cursor string // the key of the chosen row; finds the row again after the row has moved
+	index  int    // where the chosen row was last
+	detail sampler.Name
+	hold   int // the index of the chosen hold, while the screen shows one name
+	scroll int // the first visible line, while the screen shows one name
+	runs   []string
 
 	typed   string // what the user is typing
 	reason  string

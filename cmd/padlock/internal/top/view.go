@@ -141,9 +141,6 @@ func (m *Model) summary() string {
 	if m.filter != "" {
 		text += "; filter " + texts.Show(m.filter)
 	}
-	if column := orderings[m.order].column; column != "" {
-		text += "; by " + strings.ToLower(column)
-	}
 	return text + "  " + styled(faint, texts.Clock(m.now, m.now))
 }
 
@@ -198,18 +195,9 @@ func (m *Model) emptyText() string {
 }
 
 func (m *Model) heading(name, by int) string {
-	title := func(column string) string {
-		switch {
-		case orderings[m.order].column != column:
-			return column
-		case m.reverse:
-			return column + "↑"
-		}
-		return column + "↓"
-	}
-	return fmt.Sprintf("  %s %s %s %s %s %s %s", cell(title("NAME"), name), cell(title("HOLDER"), by),
-		number(title("HELD"), heldWidth), number(title("USUAL"), usualWidth), number(title("LEFT"), leftWidth),
-		number(title("WAIT"), waitWidth), "NOTE")
+	return fmt.Sprintf("  %s %s %s %s %s %s %s", cell("NAME", name), cell("HOLDER", by),
+		number("HELD", heldWidth), number("USUAL", usualWidth), number("LEFT", leftWidth),
+		number("WAIT", waitWidth), "NOTE")
 }
 
 func (m *Model) tableLine(n *sampler.Name, name, by int) string {
