@@ -115,7 +115,6 @@ func (a *app) run(set *runFlags, args []string) error {
 		return why
 	}
 	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1), contended: make(chan string, 1)}
-	f.progress = newProgress(a, set)
 	return f.run()
 }
 
