@@ -72,7 +72,8 @@ const keepWithin = 5 * time.Second
 // that answer is kept even if the work fails.
 //
 // Set the fields before the first use. Answers are kept as they were sent, cookies included, but
-// without trailers.
+// without trailers. Trailers reach the first client only if the handler flushes the answer and then
+// sets them.
 type Idempotency struct {
 	// Locker takes the locks. It must not be nil.
 	Locker *padlock.Locker

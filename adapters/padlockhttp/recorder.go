@@ -99,32 +99,10 @@ func (r *recorder) send() {
 	}
 	r.sent = true
 	h := r.Header()
-	late := maps.Clone(h) // with changes that the handler made after it had begun the answer
-	clear(h)
+	clear(h) // without changes that the handler made after it had begun the answer
 	maps.Copy(h, r.header)
 	r.ResponseWriter.WriteHeader(r.status)
 	_, _ = r.ResponseWriter.Write(r.body.Bytes())
-	for name, values := range late {
-		if isTrailer(name, r.header) {
-			h[name] = values
-		}
-	}
-}
-
-// isTrailer reports whether the value at name goes to the client after the body: header declares it
-// as a trailer, or its name begins with http.TrailerPrefix.
-func isTrailer(name string, header http.Header) bool {
-	if strings.HasPrefix(name, http.TrailerPrefix) {
-		return true
-	}
-	for _, list := range header["Trailer"] {
-		for declared := range strings.SplitSeq(list, ",") {
-			if http.CanonicalHeaderKey(strings.TrimSpace(declared)) == name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // drop makes send do nothing, and makes the header what it was before the handler ran.
@@ -143,7 +121,7 @@ func (r *recorder) kept(print string) *kept {
 		return k
 	}
 	for name, values := range r.header {
-		if !slices.Equal(values, r.before[name]) && name != "Trailer" && !isTrailer(name, r.header) {
+		if !slices.Equal(values, r.before[name]) && name != "Trailer" && !strings.HasPrefix(name, http.TrailerPrefix) {
 			k.Header[name] = values
 		}
 	}

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -11,22 +10,14 @@ import (
 	"github.com/padlock-go/padlock/stampede"
 )
 
-// DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
-const DefaultMaxGroups = 100
-
-// Other is the group of the names that have no group of their own because there are too many
-// groups.
-const Other = "_other"
-
 // Metrics is an observer of any number of Lockers, and an http.Handler that shows the figures. Its
 // methods are safe for concurrent use.
 type Metrics struct {
 	group func(name string) string
-	most  int
+	bound group.Bound
 
 	mu        sync.RWMutex
 	all       map[place]*series
-	groups    map[string]int // how many groups each store has
 	elections map[string]candidate
 	caches    map[string]cache
 }
@@ -56,22 +47,11 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store; the group Other is not counted. The default is
-// DefaultMaxGroups. With n = 0, all names belong to Other. The number is 0 or more; a negative n
-// has no effect.
-func MaxGroups(n int) Option {
-	return func(m *Metrics) {
-		if n >= 0 {
-			m.most = n
-		}
-	}
-}
-
 // New returns Metrics without any figures.
 func New(opts ...Option) *Metrics {
 	m := &Metrics{
-		group: group.Of, most: DefaultMaxGroups,
-		all: make(map[place]*series), groups: make(map[string]int), elections: make(map[string]candidate),
+		group: group.Of,
+		all:   make(map[place]*series), elections: make(map[string]candidate),
 		caches: make(map[string]cache),
 	}
 	for _, o := range opts {
@@ -115,23 +95,13 @@ func (m *Metrics) seriesOf(store, name string) *series {
 	if s != nil {
 		return s
 	}
+	p.group = m.bound.Limit(store, p.group)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s = m.all[p]; s != nil {
-		return s
+	if m.all[p] == nil {
+		m.all[p] = new(series)
 	}
-	if p.group != Other && m.groups[store] >= m.most {
-		if p.group = Other; m.all[p] != nil {
-			return m.all[p]
-		}
-	}
-	p.group = strings.Clone(p.group) // otherwise the whole name would be kept
-	if p.group != Other {
-		m.groups[store]++
-	}
-	s = new(series)
-	m.all[p] = s
-	return s
+	return m.all[p]
 }
 
 const (

@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -32,23 +32,9 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // WriteTo writes what ServeHTTP shows.
 func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
-	counted := &counter{w: w}
-	p := &page{w: bufio.NewWriter(counted)}
+	p := &page{w: new(bytes.Buffer)}
 	m.write(p)
-	err := p.w.Flush()
-	return counted.n, err
-}
-
-// counter counts the bytes that are written through it.
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
+	return p.w.WriteTo(w)
 }
 
 // row has the figures of one group of a store, and its labels.
@@ -77,34 +63,28 @@ func (m *Metrics) write(p *page) {
 	p.histograms(rows, "padlock_lock_use_seconds", "How long locks were held, by mode and outcome.", func(s *series) histograms { return byOutcome(&s.use) })
 	p.gauge(rows, "padlock_locks", "Locks that are held now.", (*series).heldNow)
 	p.gauge(rows, "padlock_lock_pending_requests", "Acquires that are under way now.", func(s *series) int64 { return s.pending.Load() })
-	p.counter(rows, "padlock_lock_contended_total", "Acquires that found the name held.", func(s *series) *atomic.Uint64 { return &s.contended })
-	p.labeledCounters(rows, "padlock_lock_hand_overs_total", "Locks that came directly from the previous holder.", "way", func(s *series, i int) (string, *atomic.Uint64) {
-		if i+1 >= handOvers {
-			return "", nil
+	p.counter(rows, "padlock_lock_contended_total", "Acquires that found the name held.", func(s *series) []figure { return []figure{{"", s.contended.Load()}} })
+	p.counter(rows, "padlock_lock_hand_overs_total", "Locks that came directly from the previous holder.", func(s *series) (all []figure) {
+		for way := 1; way < handOvers; way++ {
+			all = append(all, figure{"," + promtext.Label("way", padlock.HandOver(way).String()), s.handedOver[way].Load()})
 		}
-		return padlock.HandOver(i + 1).String(), &s.handedOver[i+1]
+		return all
 	})
-	p.labeledCounters(rows, "padlock_lock_lost_total", "Locks that ended under their holder.", "reason", func(s *series, i int) (string, *atomic.Uint64) {
-		if i >= len(lossReasons) {
-			return "", nil
+	p.counter(rows, "padlock_lock_lost_total", "Locks that ended under their holder.", func(s *series) (all []figure) {
+		for _, reason := range lossReasons {
+			all = append(all, figure{"," + promtext.Label("reason", reason.String()), s.lost[reason].Load()})
 		}
-		return lossReasons[i].String(), &s.lost[lossReasons[i]]
+		return all
 	})
-	p.counter(rows, "padlock_lock_forgotten_total", "Locks that the program dropped without Release.", func(s *series) *atomic.Uint64 { return &s.forgotten })
+	p.counter(rows, "padlock_lock_forgotten_total", "Locks that the program dropped without Release.", func(s *series) []figure { return []figure{{"", s.forgotten.Load()}} })
 	p.histograms(rows, "padlock_lock_renewal_slack_seconds", "Rest of the lease when a renewal was confirmed.", func(s *series) histograms { return histograms{{"", &s.slack}} })
-	p.counter(rows, "padlock_lock_renewal_failures_total", "Renewals that were not confirmed.", func(s *series) *atomic.Uint64 { return &s.failed })
+	p.counter(rows, "padlock_lock_renewal_failures_total", "Renewals that were not confirmed.", func(s *series) []figure { return []figure{{"", s.failed.Load()}} })
 	p.histograms(rows, "padlock_store_operation_seconds", "How long requests to the store took.", func(s *series) histograms {
 		return histograms{{promtext.Label("operation", "renew"), &s.renewal}}
 	})
-	p.counter(rows, "padlock_store_uncertain_total", "Requests without a reply.", func(s *series) *atomic.Uint64 { return &s.unsure })
-	p.labeledCounters(rows, "padlock_store_cleanups_total", "Ends of clean-ups after requests without a reply.", "outcome", func(s *series, i int) (string, *atomic.Uint64) {
-		switch i {
-		case 0:
-			return "cleaned", &s.cleaned
-		case 1:
-			return "dropped", &s.dropped
-		}
-		return "", nil
+	p.counter(rows, "padlock_store_uncertain_total", "Requests without a reply.", func(s *series) []figure { return []figure{{"", s.unsure.Load()}} })
+	p.counter(rows, "padlock_store_cleanups_total", "Ends of clean-ups after requests without a reply.", func(s *series) []figure {
+		return []figure{{",outcome=\"cleaned\"", s.cleaned.Load()}, {",outcome=\"dropped\"", s.dropped.Load()}}
 	})
 	m.writeElections(p)
 	m.writeCaches(p)
@@ -155,14 +135,14 @@ func (m *Metrics) writeCaches(p *page) {
 	}
 }
 
-// figure is a counter of a Cache with the labels that follow the name of the Cache.
+// figure is a counter with the labels that follow those of its row, or the name of its Cache.
 type figure struct {
 	labels string
 	n      uint64
 }
 
-// page writes figures. The bufio.Writer keeps its first error, and Flush returns it.
-type page struct{ w *bufio.Writer }
+// page collects what WriteTo writes.
+type page struct{ w *bytes.Buffer }
 
 func (p *page) head(name, kind, help string) {
 	promtext.Head(p.w, name, kind, help)
@@ -175,25 +155,11 @@ func (p *page) gauge(rows []row, name, help string, of func(*series) int64) {
 	}
 }
 
-func (p *page) counter(rows []row, name, help string, of func(*series) *atomic.Uint64) {
+func (p *page) counter(rows []row, name, help string, of func(*series) []figure) {
 	p.head(name, "counter", help)
 	for _, r := range rows {
-		fmt.Fprintf(p.w, "%s{%s} %d\n", name, r.labels, of(r.series).Load())
-	}
-}
-
-// labeledCounters writes several counters for each row. Each counter of a row has its own value of
-// the label labelName. The function counterAt is called with the indexes 0, 1, 2 and so on. It
-// returns the value of the label and the counter, or "" and nil after the last counter.
-func (p *page) labeledCounters(rows []row, name, help, labelName string, counterAt func(*series, int) (string, *atomic.Uint64)) {
-	p.head(name, "counter", help)
-	for _, r := range rows {
-		for i := 0; ; i++ {
-			value, n := counterAt(r.series, i)
-			if n == nil {
-				break
-			}
-			fmt.Fprintf(p.w, "%s{%s,%s} %d\n", name, r.labels, promtext.Label(labelName, value), n.Load())
+		for _, f := range of(r.series) {
+			fmt.Fprintf(p.w, "%s{%s%s} %d\n", name, r.labels, f.labels, f.n)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (o *Observer) optionFor(l labels) metric.MeasurementOption {
 // begin and end an acquire and a hold.
 func (o *Observer) count(ctx context.Context, e *padlock.Event) {
 	i := &o.instruments
-	base := labels{store: e.Store, group: o.groupOf(e.Store, e.Name)}
+	base := labels{store: e.Store, group: o.bound.Limit(e.Store, o.group(e.Name))}
 	switch e.Kind {
 	case padlock.EventAcquiring:
 		i.pending.Add(ctx, 1, o.optionFor(base))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"runtime/debug"
-	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -31,25 +30,15 @@ var version = sync.OnceValue(func() string {
 	return "(devel)"
 })
 
-// DefaultMaxGroups is how many groups a store has at most if MaxGroups is not given.
-const DefaultMaxGroups = 100
-
-// Other is the group of the names that have no group of their own because there are too many
-// groups.
-const Other = "_other"
-
 // Observer is an observer of any number of Lockers. Its methods are safe for concurrent use.
 type Observer struct {
 	group  func(name string) string
-	most   int
+	bound  group.Bound
 	meters metric.MeterProvider
 	tracer trace.Tracer
 
 	instruments instruments
 	attributes  sync.Map // a metric.MeasurementOption for each value of labels
-
-	mu     sync.Mutex
-	groups map[string]map[string]bool // the groups of each store
 
 	holders sync.Map // for each place, the *trace.SpanContext of the last holder in this process
 }
@@ -62,7 +51,6 @@ type Option func(*config)
 
 type config struct {
 	group   func(name string) string
-	most    int
 	meters  metric.MeterProvider
 	tracers trace.TracerProvider
 }
@@ -91,26 +79,15 @@ func Group(f func(name string) string) Option {
 	}
 }
 
-// MaxGroups limits the number of groups of a store; the group "_other" is not counted. The default
-// is DefaultMaxGroups. With n = 0, all names belong to "_other". The number is 0 or more; a
-// negative n has no effect.
-func MaxGroups(n int) Option {
-	return func(c *config) {
-		if n >= 0 {
-			c.most = n
-		}
-	}
-}
-
 // New returns an Observer. It returns an error if the MeterProvider cannot make an instrument.
 func New(opts ...Option) (*Observer, error) {
-	c := config{group: group.Of, most: DefaultMaxGroups, meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
+	c := config{group: group.Of, meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
 		}
 	}
-	o := &Observer{group: c.group, most: c.most, meters: c.meters, tracer: c.tracers.Tracer(scope, trace.WithInstrumentationVersion(version())), groups: map[string]map[string]bool{}}
+	o := &Observer{group: c.group, meters: c.meters, tracer: c.tracers.Tracer(scope, trace.WithInstrumentationVersion(version()))}
 	return o, o.instruments.make(o.meter())
 }
 
@@ -125,25 +102,4 @@ func Traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier["traceparent"]
-}
-
-// groupOf returns the group of a name, or Other.
-func (o *Observer) groupOf(store, name string) string {
-	g := o.group(name)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known := o.groups[store]
-	if known == nil {
-		known = map[string]bool{}
-		o.groups[store] = known
-	}
-	if known[g] {
-		return g
-	}
-	if g == Other || len(known) >= o.most {
-		return Other
-	}
-	g = strings.Clone(g) // otherwise the whole name would be kept
-	known[g] = true
-	return g
 }

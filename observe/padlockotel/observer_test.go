@@ -199,7 +199,7 @@ func TestGroupsAreBounded(t *testing.T) {
 			groups++
 		}
 	}
-	if groups != padlockotel.DefaultMaxGroups+1 {
+	if groups != 101 {
 		t.Errorf("there are %d groups", groups)
 	}
 }

@@ -3,21 +3,14 @@ package padlockweb
 import (
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
-
-	"github.com/padlock-go/padlock/internal/remote"
 )
 
 // admit finds out who sent the request. If the visitor lacks the right, admit answers the request
 // and returns false.
 func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visitor, bool) {
-	v, wait := w.visitor(r)
+	v := w.visitor(r)
 	switch {
-	case wait > 0:
-		tooMany(rw, wait)
-		return nil, false
 	case v.right >= need:
 		return v, true
 	case !w.hasRule():
@@ -38,37 +31,31 @@ func (w *Web) admit(rw http.ResponseWriter, r *http.Request, need Right) (*visit
 	return nil, false
 }
 
-// visitor finds out who sent a request. After failed logins a client has to wait before it may fail
-// again. If the secret of this request is wrong and its client has to wait, retryAfter is greater
-// than 0.
-func (w *Web) visitor(r *http.Request) (v *visitor, retryAfter time.Duration) {
+// visitor finds out who sent a request.
+func (w *Web) visitor(r *http.Request) *visitor {
 	if w.authorize != nil {
 		found := w.authorize(r)
-		return newVisitor(token{name: found.Name, right: found.Right, prefix: found.Prefix}), 0
+		return newVisitor(token{name: found.Name, right: found.Right, prefix: found.Prefix})
 	}
 	anonymous := &visitor{}
 	if w.openRead {
 		anonymous.right = RightRead
 	}
 	if w.tokens == nil {
-		return anonymous, 0
+		return anonymous
 	}
 	w.refreshTokens()
 	if secret, ok := bearer(r); ok {
-		k, retryAfter := w.tryLogin(r, secret)
-		if k.name == "" {
-			return &visitor{}, retryAfter
-		}
-		return newVisitor(k), 0
+		return newVisitor(w.tryLogin(r, secret)) // with a wrong secret, without any right
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
 		if k, ok := w.visits.find(c.Value, timeNow()); ok {
 			if k, ok = w.tokens.current(k); ok {
-				return newVisitor(k), 0
+				return newVisitor(k)
 			}
 		}
 	}
-	return anonymous, 0
+	return anonymous
 }
 
 // refreshTokens reads the token file again if it has changed.
@@ -84,26 +71,15 @@ func bearer(r *http.Request) (secret string, ok bool) {
 	return strings.TrimSpace(secret), ok && strings.EqualFold(scheme, "Bearer")
 }
 
-// tryLogin compares a secret with the tokens. A client that has failed too often gets no answer for
-// a wrong secret. A right one is always good: behind a proxy, or on one machine, all clients have
-// the same address, and one of them must not lock out the others.
-func (w *Web) tryLogin(r *http.Request, secret string) (k token, wait time.Duration) {
-	if k, ok := w.tokens.find(secret); ok {
-		return k, 0
+// tryLogin returns the token with the secret, or a token without a name. A wrong secret costs the
+// sender nothing but the answer: tokens are too long to be guessed, and a limit would let anybody
+// behind the same proxy lock out all others.
+func (w *Web) tryLogin(r *http.Request, secret string) token {
+	k, ok := w.tokens.find(secret)
+	if !ok {
+		w.audit(r, slog.LevelWarn, "login failed", "")
 	}
-	client := remote.Address(r.RemoteAddr)
-	if wait := w.attempts.waitTime(client, timeNow()); wait > 0 {
-		return token{}, wait
-	}
-	w.attempts.failed(client, timeNow())
-	w.audit(r, slog.LevelWarn, "login failed", "")
-	return token{}, 0
-}
-
-// tooMany answers a client that has failed too often.
-func tooMany(rw http.ResponseWriter, wait time.Duration) {
-	rw.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-	plain(rw, http.StatusTooManyRequests, "too many failed logins from this address; try again later")
+	return k
 }
 
 // askLogin shows the form for a token.
@@ -126,12 +102,8 @@ func (w *Web) logIn(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		return
 	}
 	w.refreshTokens()
-	k, wait := w.tryLogin(r, strings.TrimSpace(r.PostForm.Get("token")))
-	switch {
-	case wait > 0:
-		tooMany(rw, wait)
-		return
-	case k.name == "":
+	k := w.tryLogin(r, strings.TrimSpace(r.PostForm.Get("token")))
+	if k.name == "" {
 		w.page(rw, r, http.StatusUnauthorized, v, "login", &content{Title: "Log in", Problem: "This token is not valid."})
 		return
 	}

@@ -42,8 +42,8 @@
 //
 // # Limits
 //
-// The Handler limits bodies, failed logins and open streams, and gives a slow reader of a stream 10
-// seconds for each event. It does not limit how long a request takes to arrive, or how many
-// connections there are. For that, set ReadHeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout
-// of the http.Server, as padlock serve does.
+// The Handler limits bodies and open streams, and gives a slow reader of a stream 10 seconds for
+// each event. It does not limit how long a request takes to arrive, or how many connections there
+// are. For that, set ReadHeaderTimeout, ReadTimeout, WriteTimeout and IdleTimeout of the
+// http.Server, as padlock serve does.
 package padlockweb

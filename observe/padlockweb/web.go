@@ -20,11 +20,10 @@ type Web struct {
 	mux    *http.ServeMux
 	origin *http.CrossOriginProtection
 
-	attempts attempts
-	visits   visits
-	records  remote.Records
-	places   places
-	drawn    drawn
+	visits  visits
+	records remote.Records
+	places  places
+	drawn   drawn
 
 	keptJobs    keptJobs      // see jobs
 	readingJobs chan struct{} // contains a token while jobs reads

@@ -193,8 +193,8 @@ func (b *book) describe(key string, now time.Time) *tracked {
 
 func (b *book) groupOf(name string) *grouped {
 	g := strings.Clone(group.Of(name)) // a copy, because a part of the name would keep the whole name in memory
-	if b.groups[g] == nil && len(b.groups) >= maxGroups {
-		g = Other
+	if b.groups[g] == nil && len(b.groups) >= group.Most {
+		g = group.Other
 	}
 	if b.groups[g] == nil {
 		b.groups[g] = &grouped{name: g}

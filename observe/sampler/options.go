@@ -12,14 +12,9 @@ const (
 )
 
 const (
-	patience  = 10 * time.Second // how long one sample may take; one that takes longer has failed
-	maxRate   = 1000             // names that are read in a second on average
-	maxGroups = 100              // without Other
+	patience = 10 * time.Second // how long one sample may take; one that takes longer has failed
+	maxRate  = 1000             // names that are read in a second on average
 )
-
-// Other is the group of the names that have no group of their own because there are too many
-// groups.
-const Other = "_other"
 
 // Option configures a Sampler.
 type Option func(*settings)

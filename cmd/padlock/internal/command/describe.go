@@ -99,13 +99,17 @@ func holderName(h padlock.Hold) string {
 	return name
 }
 
-// These are short names for functions of package texts. That package writes times, durations and
-// names in the same form on every screen.
+// These are short names for functions of package texts. That package writes times, durations,
+// names and errors in the same form on every screen.
 var (
-	plain   = texts.Word
-	show    = texts.Show
-	visible = texts.Visible
-	clock   = texts.Clock
-	span    = texts.Span
-	several = texts.Several
+	plain      = texts.Word
+	show       = texts.Show
+	visible    = texts.Visible
+	clock      = texts.Clock
+	span       = texts.Span
+	several    = texts.Several
+	title      = texts.Title
+	endOfHold  = texts.EndOfHold
+	reason     = texts.Reason
+	pathReason = texts.PathReason
 )

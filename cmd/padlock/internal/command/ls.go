@@ -12,7 +12,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -123,14 +122,6 @@ func fit(text string, columns int) string {
 		return text
 	}
 	return ansi.Truncate(text, columns, "…")
-}
-
-// endOfHold returns the planned end of a hold, or else the end of its lease.
-func endOfHold(h padlock.Hold) time.Time {
-	if !h.PlannedEnd.IsZero() {
-		return h.PlannedEnd
-	}
-	return h.Until
 }
 
 func moment(t, now time.Time) string {

@@ -4,6 +4,8 @@ package command
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/storekit/storeurl"
@@ -39,8 +41,8 @@ func smallSchemes() []storeurl.Scheme {
 // Main runs padlock and exits. version is that of a release build, or "".
 func Main(version string) {
 	release = version
-	switched := takeMark()
-	os.Exit((&app{stdout: os.Stdout, stderr: os.Stderr, switched: switched}).execute(os.Args[1:]))
+	misnamed := programName == smallName && strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == allName
+	os.Exit((&app{stdout: os.Stdout, stderr: os.Stderr, misnamed: misnamed}).execute(os.Args[1:]))
 }
 
 // MainOfAll runs padlock-all, which has every store, and exits.

@@ -21,7 +21,7 @@ type app struct {
 	json           bool
 	opened         padlock.Store // the store, once it is open
 	status         int           // the exit status of a verb that did not fail
-	switched       bool          // a padlock has switched to this process
+	misnamed       bool          // this is padlock under the name padlock-all
 }
 
 // execute runs the command line and returns the exit status.

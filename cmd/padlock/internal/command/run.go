@@ -1,13 +1,14 @@
 package command
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
 
@@ -107,14 +108,13 @@ func (a *app) run(set *runFlags, args []string) error {
 	if set.label == "" {
 		set.label = texts.Purpose(command[0])
 	}
-	path, err := program.Find(command[0])
-	if err != nil {
+	path, err := exec.LookPath(command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) { // a dot in PATH shows that the user allows the current directory
 		why := cannotRun(command[0], err) // this error comes before padlock waits for the lock
 		(&front{app: a, set: set, name: name}).recordMissing(why)
 		return why
 	}
 	f := &front{app: a, set: set, name: name, args: command, path: path, renewed: make(chan struct{}, 1), contended: make(chan string, 1)}
-	f.progress = newProgress(a, set)
 	return f.run()
 }
 

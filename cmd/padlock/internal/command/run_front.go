@@ -33,7 +33,6 @@ type front struct {
 	process  *supervise.Process
 	terminal *terminal     // nil if there is none
 	renewed  chan struct{} // signals that the lease was renewed
-	progress *progress
 
 	why   *failure  // the first reason for which padlock ends the job
 	stuck alarm     // the time to report processes that are still running
@@ -79,7 +78,6 @@ func (f *front) run() error {
 	if f.grace, err = f.set.grace(f.locker); err != nil {
 		return err
 	}
-	f.progress.locker = f.locker
 	f.signals = make(chan os.Signal, 64)
 	console.Catch(f.signals, console.FromStart)
 	if err := f.awaitLock(); err != nil {
@@ -135,7 +133,6 @@ func (f *front) awaitLock() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f.begun = time.Now()
-	defer f.progress.removeLine()
 	result := make(chan error, 1)
 	go func() { result <- f.retryAcquire(ctx) }()
 	var interrupt os.Signal
@@ -169,6 +166,12 @@ func (f *front) mayWait() bool {
 	return !f.set.nonblock && (!f.set.wait.given || f.set.wait.d > 0)
 }
 
+// tellsWait reports whether a note says for what padlock waits. Without --verbose it is for a person
+// at a terminal only, because cron would mail it.
+func (f *front) tellsWait() bool {
+	return f.set.verbose || atTerminal() && !f.json && !f.set.quiet
+}
+
 // guardPause is the pause between two requests to a server that has restarted and grants no locks
 // yet.
 const guardPause = time.Second
@@ -187,7 +190,7 @@ func (f *front) retryAcquire(ctx context.Context) (err error) {
 		if err == nil || !f.mayWait() || left <= 0 || !guarded(err) {
 			return err
 		}
-		if !told && (f.set.verbose || f.progress.shown) {
+		if !told && f.tellsWait() {
 			f.say(note{Event: "waiting", named: newNamed(f.name), Message: "waiting: " + reason(err)})
 		}
 		select {
@@ -382,12 +385,8 @@ func (f *front) event(_ context.Context, e padlock.Event) {
 		default:
 		}
 	}
-	if e.Kind == padlock.EventContended && f.mayWait() && errors.As(e.Err, &held) {
-		f.progress.beginWait(e.Name, held)
-		n := note{Event: "waiting", named: newNamed(e.Name), Message: "waiting: " + f.set.heldText(e.Name, held, time.Now())}
-		if f.set.verbose {
-			f.say(n)
-		}
+	if e.Kind == padlock.EventContended && f.mayWait() && errors.As(e.Err, &held) && f.tellsWait() {
+		f.say(note{Event: "waiting", named: newNamed(e.Name), Message: "waiting: " + f.set.heldText(e.Name, held, time.Now())})
 	}
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -48,13 +49,16 @@ func cannotRun(command string, err error) *failure {
 		return fail(exitSystem, "system", "", "%s was not run: the limit of processes is reached (ulimit -u, pids.max, TasksMax)", show(command))
 	case errors.Is(err, supervise.ErrStart), errors.Is(err, syscall.ENOMEM):
 		return fail(exitSystem, "system", "", "%s was not run: %v", show(command), err)
-	case errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist) && filepath.Base(command) == command:
 		return fail(exitNotFound, "command", "", "%s: command not found; command not run%s", show(command), shellHint(command))
 	case errors.Is(err, fs.ErrNotExist):
 		// A script whose interpreter is missing causes the same error.
 		return fail(exitNotFound, "command", "", "%s: no such file, or its interpreter is missing; command not run", show(command))
 	case errors.Is(err, fs.ErrPermission):
 		return fail(exitCannotRun, "command", "", "%s cannot be executed; command not run (a script needs chmod +x)", show(command))
+	}
+	if lookup, ok := errors.AsType[*exec.Error](err); ok {
+		err = lookup.Err
 	}
 	return fail(exitCannotRun, "command", "", "%s cannot be executed: %v; command not run", show(command), err)
 }

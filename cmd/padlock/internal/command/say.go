@@ -123,19 +123,6 @@ func (a *app) unsuccessful(name, deed string, err error) *failure {
 	return a.explain(name, err)
 }
 
-// reason returns the text of an error without the library's prefixes.
-func reason(err error) string {
-	var e *padlock.Error
-	if errors.As(err, &e) {
-		err = e.Err
-	}
-	what := err.Error()
-	for _, said := range []error{padlock.ErrInvalid, padlock.ErrUnavailable} {
-		what = strings.ReplaceAll(what, said.Error()+": ", "")
-	}
-	return what
-}
-
 // guarded reports whether err means that a server has just restarted and does not grant locks yet.
 func guarded(err error) bool {
 	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
@@ -177,18 +164,4 @@ func isTerminal(f *os.File) bool {
 func isNull(st fs.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(st, null)
-}
-
-// pathReason returns the text of a file system error without the operation and the file name. If
-// the user knows the file, the caller's message names it.
-func pathReason(err error) string {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err.Error()
-	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
-		return link.Err.Error()
-	}
-	return err.Error()
 }

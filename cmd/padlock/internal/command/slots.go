@@ -63,14 +63,6 @@ func withoutSlot(name string) string {
 	return name
 }
 
-// title describes a name in messages. The name may be that of a slot.
-func title(name string) string {
-	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
-		return fmt.Sprintf("slot %d of %s", number, show(base))
-	}
-	return show(name)
-}
-
 // operands returns the arguments that select a name or a slot. They belong at the end of a command
 // line.
 func operands(name string) string {

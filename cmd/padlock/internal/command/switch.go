@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,7 +27,7 @@ import (
 //	padlock       the URL cannot be read      is found          padlock-all runs, with its better error
 //	padlock       the URL cannot be read      is not found      padlock's own error
 //	padlock       the URL came from a pipe    any               an error: padlock-all has to read it again
-//	padlock, to which a padlock has switched                  an error: it has the wrong name
+//	padlock under the name padlock-all                        an error: it has the wrong name
 
 // onlyInAll are the stores that only padlock-all has, by the schemes of their URLs and of Symfony's
 // DSNs. A test compares the list with package open/all.
@@ -40,22 +39,6 @@ var onlyInAll = []string{
 
 // listOfOthers names the stores that only padlock-all has, for help texts.
 const listOfOthers = "PostgreSQL, MySQL, SQLite, etcd, ZooKeeper, MongoDB, S3, DynamoDB and Kubernetes"
-
-// markVariable marks a program that padlock has started in its own place. Its value is the id of a
-// process: on Unix, the one that the two programs share. Without the mark, two copies of padlock
-// under the name padlock-all could switch to each other for ever.
-const markVariable = "PADLOCK_SWITCHED_FROM"
-
-// takeMark reports whether padlock has switched to this process. It removes the mark, so that
-// the job of padlock-all has the same environment as that of padlock.
-func takeMark() bool {
-	mark, marked := os.LookupEnv(markVariable)
-	if !marked {
-		return false
-	}
-	_ = os.Unsetenv(markVariable) // it was set, so its name is valid
-	return mark == strconv.Itoa(markedProcess())
-}
 
 // storeless are the verbs that use no store. They never switch.
 var storeless = []string{smallName, "completion", "help", "key", "man", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
@@ -90,7 +73,7 @@ func (a *app) chooseByStore() error {
 	case err == nil || once != nil:
 		return nil // if there is an error, the verb reports it
 	}
-	if path, err := findAll(); err == nil && !a.switched {
+	if path, err := findAll(); err == nil && !a.misnamed {
 		return a.become(path)
 	}
 	return nil // the verb reports the error
@@ -128,7 +111,7 @@ func foreignMember(u *url.URL, depth int) (string, error) {
 // switchToAll runs padlock-all in place of this program. It returns only if that fails. The
 // parameter what is the beginning of a sentence that ends with the name of the program.
 func (a *app) switchToAll(what string) error {
-	if a.switched {
+	if a.misnamed {
 		return usage("%s %s, but the program of this name that was found is padlock itself (%s); install padlock-all under its own name", what, allName, show(selfPath()))
 	}
 	path, err := findAll()
@@ -142,12 +125,7 @@ func (a *app) switchToAll(what string) error {
 
 // become runs the program at path with the arguments and the environment of this process.
 func (a *app) become(path string) error {
-	err := os.Setenv(markVariable, strconv.Itoa(os.Getpid()))
-	if err == nil {
-		err = replaceProcess(path, append([]string{path}, os.Args[1:]...))
-	}
-	_ = os.Unsetenv(markVariable) // the variable exists, so its name is valid
-	return cannotRun(path, err)
+	return cannotRun(path, replaceProcess(path, append([]string{path}, os.Args[1:]...)))
 }
 
 // findAll returns the path of padlock-all: next to this program, or in PATH.

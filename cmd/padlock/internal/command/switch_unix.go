@@ -12,7 +12,3 @@ import (
 func replaceProcess(path string, args []string) error {
 	return &os.PathError{Op: "execve", Path: path, Err: syscall.Exec(path, args, os.Environ())}
 }
-
-// markedProcess returns the process whose id is in the mark: this one, since the two programs run
-// in one process.
-func markedProcess() int { return os.Getpid() }

@@ -21,6 +21,3 @@ func replaceProcess(path string, args []string) error {
 	os.Exit(child.Exit().Status())
 	return nil
 }
-
-// markedProcess returns the process whose id is in the mark: the parent of this one.
-func markedProcess() int { return os.Getppid() }

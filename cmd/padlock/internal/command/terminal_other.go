@@ -20,5 +20,4 @@ func interruptGroup() {}
 func wantsTerminal(syscall.Signal) bool { return false }
 func byTerminal(syscall.Signal) bool    { return false }
 
-func atTerminal() bool   { return false }
-func terminalWidth() int { return 0 }
+func atTerminal() bool { return false }

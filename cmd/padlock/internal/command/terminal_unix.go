@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"unsafe"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 )
@@ -83,16 +82,6 @@ func (t *terminal) stopSelf() {
 func atTerminal() bool {
 	group, ok := console.Foreground(2)
 	return ok && group == syscall.Getpgrp()
-}
-
-// terminalWidth returns the number of columns, or 0 if it is unknown.
-func terminalWidth() int {
-	var size struct{ rows, columns, _, _ uint16 }
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 2, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
-	if errno != 0 {
-		return 0
-	}
-	return int(size.columns)
 }
 
 // wantsTerminal reports whether the system sends the signal s to a background process that reads

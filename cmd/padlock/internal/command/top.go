@@ -118,7 +118,7 @@ func (a *app) topOnce(ctx context.Context, s *sampler.Sampler) error {
 	if a.json {
 		err = a.print(a.stdout, snap)
 	} else {
-		err = top.Print(a.stdout, top.Config{Place: a.storeName(), Reason: reason}, snap, longestAtTerminal())
+		err = top.Print(a.stdout, top.Config{Place: a.storeName()}, snap, longestAtTerminal())
 	}
 	if err == nil && snap.Incomplete != nil {
 		return fail(exitUnavailable, "incomplete", "", "%s may have more locks than these: %s", a.place(), reason(snap.Incomplete))
@@ -145,7 +145,7 @@ func (a *app) topLive(ctx context.Context, s *sampler.Sampler, l *padlock.Locker
 	}
 	var breaking sync.Mutex // guards kept, too
 	c := top.Config{
-		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup, Reason: reason,
+		Place: a.storeName(), Next: s.Next, Lookup: s.Lookup,
 		History: func(ctx context.Context, name string) []string { return a.topHistory(ctx, l, name) },
 	}
 	if !set.readOnly {

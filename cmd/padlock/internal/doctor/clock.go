@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
 
 // A store makes each fence from the server's clock: the fence is the time in microseconds since
@@ -71,7 +72,7 @@ func (c *clock) offset(r reading) time.Duration {
 // offset compares the server's clock with the clock of this machine.
 func (v *visit) offset(c *clock, r reading) {
 	off, give := c.offset(r), r.trip()/2
-	seen := fmt.Sprintf("the server's clock is %s, give or take %v", ahead(off), tidy(give))
+	seen := fmt.Sprintf("the server's clock is %s, give or take %s", ahead(off), texts.Span(give))
 	switch {
 	case off.Abs()-give > offsetLimit:
 		v.problem("clock", seen,
@@ -86,9 +87,9 @@ func (v *visit) offset(c *clock, r reading) {
 
 func ahead(d time.Duration) string {
 	if d < 0 {
-		return fmt.Sprintf("%v behind this machine's", tidy(-d))
+		return fmt.Sprintf("%s behind this machine's", texts.Span(-d))
 	}
-	return fmt.Sprintf("%v ahead of this machine's", tidy(d))
+	return fmt.Sprintf("%s ahead of this machine's", texts.Span(d))
 }
 
 // drift measures how fast the server's clock runs, compared with the local clock. Processes that
@@ -107,7 +108,7 @@ func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first re
 	server := second.server() - first.server()
 	rate := float64(server-local) / float64(local)
 	give := float64((first.trip()+second.trip())/2) / float64(local)
-	seen := fmt.Sprintf("the server's clock runs %s, give or take %s, over %v", speed(rate), percent(give), tidy(local))
+	seen := fmt.Sprintf("the server's clock runs %s, give or take %s, over %s", speed(rate), percent(give), texts.Span(local))
 	const why = "holders allow for 1 % between the clocks: when leases run out faster at the server, two have the same lock; " +
 		"a clock that is slewed may run up to 8 % off (chrony), and one that is stepped by anything"
 	switch {
@@ -116,7 +117,7 @@ func (v *visit) drift(ctx context.Context, l *padlock.Locker, c *clock, first re
 	case math.Abs(rate)-give > driftLimit:
 		v.problem("drift", seen, why, "the clock is being corrected; let chrony slew slowly (maxslewrate 500), and try again later")
 	case give > driftLimit:
-		v.unknown("drift", seen, why, fmt.Sprintf("watch longer: --measure %v", max(2*time.Second, tidy(time.Duration(float64(v.Measure)*give/driftLimit*1.5)).Round(time.Second))))
+		v.unknown("drift", seen, why, fmt.Sprintf("watch longer: --measure %v", max(2*time.Second, time.Duration(float64(v.Measure)*give/driftLimit*1.5).Round(time.Second))))
 	default:
 		v.good("drift", seen)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -61,7 +62,7 @@ func (v *visit) quickCheck(ctx context.Context) ([]Finding, error) {
 		v.reportRefusal("rights", err)
 		return v.found, nil
 	}
-	v.good("rights", fmt.Sprintf("a lock was taken and released in %v", tidy(time.Since(begin))))
+	v.good("rights", fmt.Sprintf("a lock was taken and released in %s", texts.Span(time.Since(begin))))
 	return v.found, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
 
 // files is the interface to the file system. The checks of a directory use it, and tests replace
@@ -50,7 +52,7 @@ func (v *visit) exists(sys files) bool {
 	dir := filepath.Clean(filepath.FromSlash(v.u.Path))
 	_, err := sys.Lstat(dir)
 	if err != nil {
-		v.problem("directory", dir+": "+pathReason(err), "the first lock would make it, so nobody would notice a misspelt name, and two programs would not exclude each other",
+		v.problem("directory", dir+": "+texts.PathReason(err), "the first lock would make it, so nobody would notice a misspelt name, and two programs would not exclude each other",
 			"make it with mkdir -m 700, or correct the URL")
 	}
 	return err == nil
@@ -145,12 +147,4 @@ func (v *visit) room(left space) {
 	default:
 		v.good("room", fmt.Sprintf("%d MB are left", left.bytes>>20))
 	}
-}
-
-// pathReason returns the text of an error without the operation and the path.
-func pathReason(err error) string {
-	if of, ok := err.(*fs.PathError); ok {
-		return of.Err.Error()
-	}
-	return err.Error()
 }

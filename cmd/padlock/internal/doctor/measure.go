@@ -61,12 +61,3 @@ func (v *visit) cycle(ctx context.Context, l *padlock.Locker, c *clock) error {
 	}
 	return nil
 }
-
-// tidy rounds a duration to three digits.
-func tidy(d time.Duration) time.Duration {
-	for unit := time.Duration(1); ; unit *= 10 {
-		if d.Abs() < 1000*unit {
-			return d.Round(unit)
-		}
-	}
-}

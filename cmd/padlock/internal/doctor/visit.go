@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -113,14 +114,9 @@ func (v *visit) close(l *padlock.Locker) {
 	_ = l.Close(ctx) // if Close fails, the locks end with their leases
 }
 
-// plain returns the text of an error without the library's prefixes.
+// plain returns the text of an error without the library's prefixes and Go's words.
 func plain(err error) string {
-	var e *padlock.Error
-	if errors.As(err, &e) {
-		err = e.Err
-	}
-	text := strings.ReplaceAll(err.Error(), padlock.ErrUnavailable.Error()+": ", "")
-	return strings.ReplaceAll(text, context.DeadlineExceeded.Error(), "it did not answer in time")
+	return strings.ReplaceAll(texts.Reason(err), context.DeadlineExceeded.Error(), "it did not answer in time")
 }
 
 func (v *visit) add(check string, s State, seen, why, do string) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -129,11 +130,11 @@ func doAbout(err error) string {
 func (v *visit) roundTrip(trips []time.Duration) {
 	slices.Sort(trips)
 	worst, usual := trips[len(trips)-1], trips[len(trips)/2]
-	seen := fmt.Sprintf("%v usually, %v at worst", tidy(usual), tidy(worst))
+	seen := fmt.Sprintf("%s usually, %s at worst", texts.Span(usual), texts.Span(worst))
 	if worst > v.TTL/60 {
 		v.problem("round-trip", fmt.Sprintf("%s, with a TTL of %v", seen, v.TTL),
 			"a renewal may take a sixth of the lease; with slower answers, locks that are held are lost",
-			fmt.Sprintf("use a --ttl of at least %v, or a store that is nearer", tidy(60*worst)))
+			fmt.Sprintf("use a --ttl of at least %s, or a store that is nearer", texts.Span(60*worst)))
 		return
 	}
 	v.good("round-trip", seen)

@@ -4,6 +4,7 @@ package job_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -12,14 +13,13 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
-	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 )
 
 const patience = 20 * time.Second
 
 func start(t *testing.T, leave bool, args ...string) *job.Job {
 	t.Helper()
-	path, err := program.Find(args[0])
+	path, err := exec.LookPath(args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestStoppedAndContinued(t *testing.T) {
 
 // The name of a process may look like the fields that follow it in /proc.
 func TestRestSeesOddNames(t *testing.T) {
-	sleep, err := program.Find("sleep")
+	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/cmd/padlock/internal/program"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
 	"github.com/padlock-go/padlock/internal/server"
 )
@@ -43,7 +42,7 @@ const polite = `trap "echo told >told; exit 7" TERM; echo $$ $PPID >pids.new; mv
 func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise.Process {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	path, err := program.Find("sh")
+	path, err := exec.LookPath("sh")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,17 @@
 package texts
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/printable"
 )
 
@@ -59,4 +65,47 @@ func Several(n int, one, many string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
+}
+
+// Reason returns the text of an error without the library's prefixes.
+func Reason(err error) string {
+	var e *padlock.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	what := err.Error()
+	for _, said := range []error{padlock.ErrInvalid, padlock.ErrUnavailable} {
+		what = strings.ReplaceAll(what, said.Error()+": ", "")
+	}
+	return what
+}
+
+// PathReason returns the text of a file system error without the operation and the file name. If
+// the user knows the file, the caller's message names it.
+func PathReason(err error) string {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err.Error()
+	}
+	return err.Error()
+}
+
+// EndOfHold returns the planned end of a hold, or else the end of its lease.
+func EndOfHold(h padlock.Hold) time.Time {
+	if !h.PlannedEnd.IsZero() {
+		return h.PlannedEnd
+	}
+	return h.Until
+}
+
+// Title describes a name in messages. The name may be that of a slot.
+func Title(name string) string {
+	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
+		return fmt.Sprintf("slot %d of %s", number, Show(base))
+	}
+	return Show(name)
 }

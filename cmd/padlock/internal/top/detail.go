@@ -10,14 +10,6 @@ import (
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
-// holdTitle names the lock of a hold.
-func holdTitle(h *sampler.Hold) string {
-	if name, slot, ok := driver.SplitSlot(h.Name); ok && slot >= 0 {
-		return fmt.Sprintf("slot %d of %s", slot, texts.Show(name))
-	}
-	return texts.Show(h.Name)
-}
-
 // detailLines describes one name.
 func (m *Model) detailLines() []string {
 	n := &m.detail
@@ -167,8 +159,7 @@ planned end. Long: held for more than 3 times the usual time. Unknown: the
 store cannot tell.
 
 ↑ ↓ j k   choose a row             PgUp PgDn g G   far away
-Enter     details of the name
-/         filter                   s r   sort by the next column, reverse
+Enter     details of the name      /     filter
 b         break a lock             Esc   back, or show all
 q         quit
 `), "\n")

@@ -49,8 +49,6 @@ func init() {
 			{[]string{"end", "G"}, "", func(m Model) (Model, tea.Cmd) { return m.move(1 << 30), nil }},
 			{[]string{"enter"}, "Enter details", Model.showDetails},
 			{[]string{"/"}, "/ filter", Model.askFilter},
-			{[]string{"s"}, "s sort", func(m Model) (Model, tea.Cmd) { m.order = (m.order + 1) % len(orderings); return m, nil }},
-			{[]string{"r"}, "r reverse", func(m Model) (Model, tea.Cmd) { m.reverse = !m.reverse; return m, nil }},
 			breaks, {[]string{"esc"}, "", Model.showAll}, helps, quit, suspend,
 		},
 		filtering: {

@@ -4,30 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
-
-// An ordering sorts the rows of the table. The first of the orderings keeps the order of the
-// snapshot.
-type ordering struct {
-	column  string
-	compare func(a, b *sampler.Name) int
-}
-
-var orderings = []ordering{
-	{"", func(_, _ *sampler.Name) int { return 0 }},
-	{"NAME", func(a, b *sampler.Name) int { return strings.Compare(key(a), key(b)) }},
-	{"HOLDER", func(a, b *sampler.Name) int {
-		return strings.Compare(holder(shownHold(a)), holder(shownHold(b)))
-	}},
-	{"HELD", func(a, b *sampler.Name) int { return cmp.Compare(held(b), held(a)) }},
-	{"USUAL", func(a, b *sampler.Name) int { return cmp.Compare(b.Usual.P95, a.Usual.P95) }},
-	{"LEFT", func(a, b *sampler.Name) int { return endOfRow(a).Compare(endOfRow(b)) }},
-	{"WAIT", func(a, b *sampler.Name) int { return cmp.Compare(b.Waiters, a.Waiters) }},
-}
 
 // key identifies a row: a name, or the file of a lock whose name the store does not know.
 func key(n *sampler.Name) string { return cmp.Or(n.Name, n.Path) }
@@ -43,30 +23,6 @@ func shownHold(n *sampler.Name) *sampler.Hold {
 		}
 	}
 	return found
-}
-
-func held(n *sampler.Name) time.Duration {
-	if h := shownHold(n); h != nil && !h.Cooling {
-		return h.Held
-	}
-	return -1
-}
-
-// endOfRow returns the end of the hold that the row shows. For a row without an end it returns a
-// time in the far future, so that such rows come last.
-func endOfRow(n *sampler.Name) time.Time {
-	if h := shownHold(n); h != nil && !endOfHold(h).IsZero() {
-		return endOfHold(h)
-	}
-	return time.Unix(1<<40, 0)
-}
-
-// endOfHold returns the planned end of a hold, or else the end of its lease.
-func endOfHold(h *sampler.Hold) time.Time {
-	if !h.PlannedEnd.IsZero() {
-		return h.PlannedEnd
-	}
-	return h.Until
 }
 
 // holder names the process that has a hold.
@@ -86,17 +42,14 @@ func holder(h *sampler.Hold) string {
 	return "not recorded"
 }
 
-// rows returns the rows that match the filter, in the order that the user chose.
+// rows returns the rows that match the filter, in the order of the snapshot: stuck ones
+// first.
 func (m *Model) rows() []*sampler.Name {
 	var rows []*sampler.Name
 	for i := range m.snap.Names {
 		if n := &m.snap.Names[i]; m.matches(n) {
 			rows = append(rows, n)
 		}
-	}
-	slices.SortStableFunc(rows, func(a, b *sampler.Name) int { return orderings[m.order].compare(a, b) })
-	if m.reverse {
-		slices.Reverse(rows)
 	}
 	return rows
 }

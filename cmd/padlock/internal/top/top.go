@@ -27,10 +27,6 @@ type Config struct {
 	// about the result. If Break is nil, the screen is read-only.
 	Break func(ctx context.Context, h sampler.Hold, reason string) string
 
-	// Reason returns the text of an error for a person. If Reason is nil, the screen shows the text
-	// of the error itself.
-	Reason func(error) string
-
 	// History returns the last runs of a name, one per line. It may be nil.
 	History func(ctx context.Context, name string) []string
 }
@@ -67,15 +63,13 @@ type Model struct {
 	width, height int
 	screen, from  screen // the present screen, and the screen that is shown after a question or the help
 
-	filter  string // only rows that match are shown
-	order   int    // an index of orderings
-	reverse bool
-	cursor  string // the key of the chosen row; finds the row again after the row has moved
-	index   int    // where the chosen row was last
-	detail  sampler.Name
-	hold    int // the index of the chosen hold, while the screen shows one name
-	scroll  int // the first visible line, while the screen shows one name
-	runs    []string
+	filter string // only rows that match are shown
+	cursor string // the key of the chosen row; finds the row again after the row has moved
+	index  int    // where the chosen row was last
+	detail sampler.Name
+	hold   int // the index of the chosen hold, while the screen shows one name
+	scroll int // the first visible line, while the screen shows one name
+	runs   []string
 
 	typed   string // what the user is typing
 	reason  string

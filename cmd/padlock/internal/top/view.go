@@ -105,13 +105,13 @@ func (m *Model) head() []string {
 	lines := []string{left, m.summary()}
 	switch age := s.Age(m.now); {
 	case s.Err != nil && age < 0:
-		lines = append(lines, styled(red, "the store cannot be used: "+m.errorText(s.Err)))
+		lines = append(lines, styled(red, "the store cannot be used: "+texts.Visible(texts.Reason(s.Err))))
 	case s.Err != nil:
-		lines = append(lines, styled(red, "the rows are "+texts.Span(age)+" old; the store cannot be used: "+m.errorText(s.Err)))
+		lines = append(lines, styled(red, "the rows are "+texts.Span(age)+" old; the store cannot be used: "+texts.Visible(texts.Reason(s.Err))))
 	case age > 3*s.Cost.Interval+3*time.Second:
 		lines = append(lines, styled(red, "the rows are "+texts.Span(age)+" old; the store does not respond"))
 	case s.Incomplete != nil:
-		lines = append(lines, styled(yellow, "there may be more locks than these: "+m.errorText(s.Incomplete)))
+		lines = append(lines, styled(yellow, "there may be more locks than these: "+texts.Visible(texts.Reason(s.Incomplete))))
 	}
 	if s.Untracked > 0 {
 		lines = append(lines, styled(yellow, texts.Several(s.Untracked, "row has", "rows have")+" no past, because there are so many; give a prefix to watch fewer names"))
@@ -120,14 +120,6 @@ func (m *Model) head() []string {
 		lines = append(lines, styled(yellow, texts.Several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
 	}
 	return append(lines, "")
-}
-
-// errorText returns the text of an error.
-func (m *Model) errorText(err error) string {
-	if m.config.Reason != nil {
-		return texts.Visible(m.config.Reason(err))
-	}
-	return texts.Visible(err.Error())
 }
 
 // summary counts the rows and says which of them are shown.
@@ -148,9 +140,6 @@ func (m *Model) summary() string {
 	}
 	if m.filter != "" {
 		text += "; filter " + texts.Show(m.filter)
-	}
-	if column := orderings[m.order].column; column != "" {
-		text += "; by " + strings.ToLower(column)
 	}
 	return text + "  " + styled(faint, texts.Clock(m.now, m.now))
 }
@@ -206,18 +195,9 @@ func (m *Model) emptyText() string {
 }
 
 func (m *Model) heading(name, by int) string {
-	title := func(column string) string {
-		switch {
-		case orderings[m.order].column != column:
-			return column
-		case m.reverse:
-			return column + "↑"
-		}
-		return column + "↓"
-	}
-	return fmt.Sprintf("  %s %s %s %s %s %s %s", cell(title("NAME"), name), cell(title("HOLDER"), by),
-		number(title("HELD"), heldWidth), number(title("USUAL"), usualWidth), number(title("LEFT"), leftWidth),
-		number(title("WAIT"), waitWidth), "NOTE")
+	return fmt.Sprintf("  %s %s %s %s %s %s %s", cell("NAME", name), cell("HOLDER", by),
+		number("HELD", heldWidth), number("USUAL", usualWidth), number("LEFT", leftWidth),
+		number("WAIT", waitWidth), "NOTE")
 }
 
 func (m *Model) tableLine(n *sampler.Name, name, by int) string {
@@ -238,8 +218,8 @@ func (m *Model) tableLine(n *sampler.Name, name, by int) string {
 	if n.Usual.Count > 0 {
 		usual = texts.Span(n.Usual.P95)
 	}
-	if h != nil && !endOfHold(h).IsZero() {
-		if left = texts.Span(endOfHold(h).Sub(m.now)); endOfHold(h).Before(m.now) {
+	if h != nil && !texts.EndOfHold(h.Hold).IsZero() {
+		if left = texts.Span(texts.EndOfHold(h.Hold).Sub(m.now)); texts.EndOfHold(h.Hold).Before(m.now) {
 			left = "over"
 		}
 	}
@@ -286,7 +266,7 @@ func (m *Model) question() []string {
 		fence = fmt.Sprintf("fence %d", h.Fence)
 	}
 	return []string{
-		styled(bold, "Break "+holdTitle(h)+"?"),
+		styled(bold, "Break "+texts.Title(h.Name)+"?"),
 		fmt.Sprintf("It is %s, for %s; %s.", text, texts.Span(h.Held+m.seen.Age(m.now)), fence),
 		"Breaking it does not stop the holder.",
 	}
