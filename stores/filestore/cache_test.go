@@ -43,8 +43,8 @@ func TestDescriptorsKeptAreBounded(t *testing.T) {
 		if n := filesOpen(t, s.Dir()); n != limit {
 			t.Errorf("%d files stay open, the limit is %d", n, limit)
 		}
-		if len(s.files) != limit || s.idle.len != limit {
-			t.Errorf("%d names are remembered, %d listed, the limit is %d", len(s.files), s.idle.len, limit)
+		if len(s.files) != limit || len(s.idle) != limit {
+			t.Errorf("%d names are remembered, %d listed, the limit is %d", len(s.files), len(s.idle), limit)
 		}
 		take(t, s, request("0", "us"))
 		release(t, s, "0", "us", driver.OutcomeReleased)

@@ -20,8 +20,7 @@ type file struct {
 	spare *conn // open and unlocked, for the next Acquire
 	old   *hold // a hold that has ended, to be reused for the next grant
 
-	pins       int   // how many calls are using the file; guarded by Store.mu
-	prev, next *file // in Store.idle; guarded by Store.mu
+	pins int // how many calls are using the file; guarded by Store.mu
 }
 
 // beginCall is the first step of every method that uses a file.
@@ -46,7 +45,7 @@ func (s *Store) enter(name string) (*file, error) {
 		s.files[name] = f
 	}
 	f.pins++
-	s.idle.remove(f)
+	delete(s.idle, f)
 	s.mu.Unlock()
 
 	f.mu.Lock()
@@ -71,12 +70,13 @@ func (s *Store) endCall(f *file) {
 	case f.pins > 0 || s.closed:
 	case f.spare == nil:
 		s.collect(f)
-	case s.config.maxOpen == 0:
-		s.evict(f)
 	default:
-		s.idle.push(f)
-		if s.idle.len > s.config.maxOpen {
-			s.evict(s.idle.last())
+		s.idle[f] = struct{}{}
+		for other := range s.idle {
+			if len(s.idle) <= s.config.maxOpen {
+				break
+			}
+			s.evict(other)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (f *file) wake() {
 // evict closes the descriptor of a file that no call is using. The caller holds s.mu, so that no
 // call can begin.
 func (s *Store) evict(f *file) {
-	s.idle.remove(f)
+	delete(s.idle, f)
 	f.drop()
 	s.collect(f)
 }
@@ -117,8 +117,8 @@ func (f *file) drop() {
 func (s *Store) evictAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.idle.len > 0 {
-		s.evict(s.idle.last())
+	for f := range s.idle {
+		s.evict(f)
 	}
 }
 

@@ -24,8 +24,8 @@ type Store struct {
 
 	mu     sync.Mutex
 	closed bool
-	files  map[string]*file // by the lock's name
-	idle   fileList         // unused files with a spare descriptor, the last used first
+	files  map[string]*file   // by the lock's name
+	idle   map[*file]struct{} // unused files with a spare descriptor
 }
 
 var _ interface {
@@ -61,9 +61,8 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, config: c, guarantees: promise(&c),
-		done: make(chan struct{}), files: map[string]*file{},
+		done: make(chan struct{}), files: map[string]*file{}, idle: map[*file]struct{}{},
 	}
-	s.idle.init()
 	return s, nil
 }
 
@@ -106,7 +105,7 @@ func (s *Store) Close() error {
 	close(s.done)
 	files := s.files
 	s.files = nil
-	s.idle.init()
+	clear(s.idle)
 	s.mu.Unlock()
 	for _, f := range files {
 		f.mu.Lock()

@@ -51,9 +51,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	defer s.subscriber.remove(a.w)
 	g, err := a.wait()
 	if err != nil && a.sent {
-		a.w.giveUp = func() { s.leave(a.w) }
-		s.subscriber.leaves(a.w)
-		s.calls.Work.Go(a.w.giveUp)
+		s.calls.Work.Go(func() { s.leave(a.w) })
 	}
 	return g, err
 }

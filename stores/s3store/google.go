@@ -18,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/storekit/aws"
@@ -30,12 +29,19 @@ import (
 func signGoogle(c *overhttp.Client, token func(context.Context) (string, error), client *http.Client) {
 	found := token == nil
 	if found {
-		t := keepTokens(c, client)
+		get := aws.Keep(func(ctx context.Context) (aws.Key, time.Time, error) {
+			q, err := googleTokenRequest(ctx)
+			if err != nil {
+				return aws.Key{}, time.Time{}, err
+			}
+			return fetch(client, q)
+		})
 		token = func(ctx context.Context) (string, error) {
 			if text := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); text != "" {
 				return text, nil
 			}
-			return t.get(ctx)
+			text, _, _, err := get(ctx)
+			return text, err
 		}
 	}
 	c.Sign = func(q *http.Request, body []byte) error {
@@ -64,79 +70,17 @@ func bear(q *http.Request, token func(context.Context) (string, error)) error {
 	return err
 }
 
-// tokens finds access tokens, and keeps the last one.
-type tokens struct {
-	client  *http.Client
-	refused atomic.Bool   // the service does not take the last token any more
-	turn    chan struct{} // has a value while a goroutine uses what follows
-	token   string
-	until   time.Time
-	tried   time.Time // when the last fetch began
-}
-
-// keepTokens returns the tokens for the requests of c.
-func keepTokens(c *overhttp.Client, client *http.Client) *tokens {
-	t := &tokens{client: client, turn: make(chan struct{}, 1)}
-	c.Judge = t.judge
-	return t
-}
-
-// early is how long before its end a token is replaced.
-const early = time.Minute
-
-// While the last token is valid, a fetch takes patience at most, and the next one begins pause
-// later: a silent token server must not use up the time of the requests.
-const (
-	patience = time.Second
-	pause    = 5 * time.Second
-)
-
-// judge notes that the service has refused a token before its end.
-func (t *tokens) judge(r *overhttp.Reply) {
-	if r.Status == http.StatusUnauthorized {
-		t.refused.Store(true)
-	}
-}
-
-// get returns a token. If a new one cannot be had, the last one serves until its end.
-func (t *tokens) get(ctx context.Context) (string, error) {
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	left := time.Until(t.until)
-	if left > early && !t.refused.Load() || left > 0 && time.Since(t.tried) < pause {
-		return t.token, nil
-	}
-	t.tried = time.Now()
-	if left > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	q, err := googleTokenRequest(ctx)
-	if err == nil {
-		err = t.fetch(q)
-	}
-	if err != nil && time.Now().After(t.until) {
-		return "", err
-	}
-	return t.token, nil
-}
-
-// fetch gets a new token.
-func (t *tokens) fetch(q *http.Request) error {
+// fetch gets a new token. It returns it as the ID of a key, with its end.
+func fetch(client *http.Client, q *http.Request) (token aws.Key, end time.Time, err error) {
 	sent := time.Now()
-	reply, err := t.client.Do(q)
+	reply, err := client.Do(q)
 	if err != nil {
-		return err
+		return token, end, err
 	}
 	defer reply.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
 	if err != nil {
-		return err
+		return token, end, err
 	}
 	var a struct {
 		Token   string `json:"access_token"`
@@ -144,14 +88,12 @@ func (t *tokens) fetch(q *http.Request) error {
 	}
 	switch {
 	case reply.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answers %s: %.200q", q.URL.Host, reply.Status, body)
+		return token, end, fmt.Errorf("%s answers %s: %.200q", q.URL.Host, reply.Status, body)
 	case json.Unmarshal(body, &a) != nil || a.Token == "":
-		return fmt.Errorf("the reply of %s has no access token", q.URL.Host) // it may have a secret
+		return token, end, fmt.Errorf("the reply of %s has no access token", q.URL.Host) // it may have a secret
 	}
 	// By the time of day: the other clock of the process stands still while a machine sleeps.
-	t.refused.Store(false)
-	t.token, t.until = a.Token, sent.Round(0).Add(time.Duration(a.Seconds)*time.Second)
-	return nil
+	return aws.Key{ID: a.Token}, sent.Round(0).Add(time.Duration(a.Seconds) * time.Second), nil
 }
 
 // A login is a file of credentials: of a service account, or of a person (authorized_user).
