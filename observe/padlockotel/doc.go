@@ -5,7 +5,7 @@
 // metrics instead, which links no other library.
 //
 //	observer, err := padlockotel.New()
-//	locker := padlock.New(observer.Store(store),
+//	locker := padlock.New(store,
 //		padlock.Observe(observer),
 //		padlock.TraceHolders(padlockotel.Traceparent)) // optional: links to the holder
 //
@@ -23,7 +23,6 @@
 //	padlock.lock.pending_requests     up-down    acquires that wait, or ask the store
 //	padlock.lock.lost                 counter    locks that were lost while they were held: padlock.reason (lost, expired)
 //	padlock.lock.renewal_slack        histogram  how much of a lease was left when a renewal was confirmed
-//	padlock.store.operation.duration  histogram  requests of Observer.Store: padlock.operation, padlock.store, error.type
 //	padlock.election.leading          gauge      1 if the candidate of Observer.Election leads
 //	padlock.stampede.gets             counter    calls of Get of the Cache of Observer.Stampede: padlock.cache,
 //	                                             padlock.result (hit, stale, miss)

@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	locker := padlock.New(observer.Store(memstore.New()),
+	locker := padlock.New(memstore.New(),
 		padlock.Observe(observer),
 		padlock.TraceHolders(padlockotel.Traceparent), // other processes link to this one's traces
 	)

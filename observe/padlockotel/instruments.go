@@ -11,11 +11,11 @@ var buckets = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 30
 
 // instruments are the metrics that events change.
 type instruments struct {
-	wait, use, slack, operation metric.Float64Histogram
-	count, pending              metric.Int64UpDownCounter
-	lost                        metric.Int64Counter
-	leading                     metric.Int64ObservableGauge
-	gets, runs, failures        metric.Int64ObservableCounter
+	wait, use, slack     metric.Float64Histogram
+	count, pending       metric.Int64UpDownCounter
+	lost                 metric.Int64Counter
+	leading              metric.Int64ObservableGauge
+	gets, runs, failures metric.Int64ObservableCounter
 }
 
 func (i *instruments) make(m metric.Meter) error {
@@ -33,7 +33,6 @@ func (i *instruments) make(m metric.Meter) error {
 	i.wait = histogram("padlock.lock.wait_time", "How long acquires took.")
 	i.use = histogram("padlock.lock.use_time", "How long locks were held.")
 	i.slack = histogram("padlock.lock.renewal_slack", "How much of the lease was left when a renewal was confirmed.")
-	i.operation = histogram("padlock.store.operation.duration", "How long requests to the store took.")
 	i.count = upDown("padlock.lock.count", "{lock}", "Locks that are held.")
 	i.pending = upDown("padlock.lock.pending_requests", "{request}", "Acquires that wait for a lock.")
 	var err error

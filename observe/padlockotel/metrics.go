@@ -11,7 +11,7 @@ import (
 )
 
 // labels are the attributes of a metric. Empty ones are left out.
-type labels struct{ store, group, mode, outcome, reason, operation, errorType string }
+type labels struct{ store, group, mode, outcome, reason, errorType string }
 
 // optionFor returns an option that adds the labels to a measurement. It makes each option only once
 // and keeps it for later calls. This needs little memory, because the labels have few values.
@@ -22,7 +22,7 @@ func (o *Observer) optionFor(l labels) metric.MeasurementOption {
 	var set []attribute.KeyValue
 	for _, kv := range []struct{ key, value string }{
 		{"padlock.store", l.store}, {"padlock.group", l.group}, {"padlock.mode", l.mode}, {"padlock.outcome", l.outcome},
-		{"padlock.reason", l.reason}, {"padlock.operation", l.operation}, {"error.type", l.errorType},
+		{"padlock.reason", l.reason}, {"error.type", l.errorType},
 	} {
 		if kv.value != "" {
 			set = append(set, attribute.String(kv.key, kv.value))

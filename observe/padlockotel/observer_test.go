@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/padlockotel"
 	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -121,7 +120,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newTelemetry(t)
 	store := memstore.New()
-	l := padlock.New(s.observer.Store(store), padlock.Observe(s.observer))
+	l := padlock.New(store, padlock.Observe(s.observer))
 	defer l.Close(context.Background())
 	err := l.Do(t.Context(), "orders:17", func(ctx context.Context) error {
 		s.want(t, map[string]int64{
@@ -156,7 +155,6 @@ func TestMetrics(t *testing.T) {
 		"padlock.lock.use_time{padlock.group=orders,padlock.outcome=released,padlock.store=memory}":                         1,
 		"padlock.lock.use_time{padlock.group=orders,padlock.outcome=lost,padlock.store=memory}":                             1,
 		"padlock.lock.lost{padlock.group=orders,padlock.reason=lost,padlock.store=memory}":                                  1,
-		"padlock.store.operation.duration{padlock.operation=acquire,padlock.store=memory}":                                  3,
 	})
 }
 
@@ -249,30 +247,3 @@ func TestStampede(t *testing.T) {
 type counted stampede.Stats
 
 func (c *counted) Stats() stampede.Stats { return stampede.Stats(*c) }
-
-// The store of the observer has the abilities of the store inside, and its errors have types.
-func TestStore(t *testing.T) {
-	t.Parallel()
-	s := newTelemetry(t)
-	store := s.observer.Store(memstore.New())
-	if _, ok := driver.As[driver.Admin](store); !ok {
-		t.Error("an ability is missing")
-	}
-	if _, err := store.Extend(t.Context(), "job", "token", time.Second); err == nil {
-		t.Error("a free name was extended")
-	}
-	if _, err := store.Acquire(t.Context(), driver.Request{}); err == nil {
-		t.Error("a request without a name was granted")
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Release(t.Context(), "job", "token", 0); err == nil {
-		t.Error("a closed store answers")
-	}
-	s.want(t, map[string]int64{
-		"padlock.store.operation.duration{error.type=lost,padlock.operation=extend,padlock.store=memory}":     1,
-		"padlock.store.operation.duration{error.type=invalid,padlock.operation=acquire,padlock.store=memory}": 1,
-		"padlock.store.operation.duration{error.type=closed,padlock.operation=release,padlock.store=memory}":  1,
-	})
-}
