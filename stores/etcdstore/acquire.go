@@ -2,7 +2,6 @@ package etcdstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -62,9 +61,6 @@ func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*att
 		if err == nil {
 			err = try(a)
 		}
-		if held := (*driver.HeldError)(nil); err == nil && !a.granted || errors.As(err, &held) {
-			a.dropLease()
-		}
 		if err == nil {
 			return a.grant(), nil
 		}
@@ -85,20 +81,6 @@ func (a *attempt) prepare(ctx context.Context) (err error) {
 	a.end = a.lease.end
 	a.keeper, err = l.forFence(ctx)
 	return err
-}
-
-// dropLease revokes, in the background, the lease of an attempt that did not use it, unless other
-// attempts may have it too.
-func (a *attempt) dropLease() {
-	if a.lease == nil || !a.lease.alone {
-		return
-	}
-	s, id := a.s, a.lease.id
-	s.calls.Work.Go(func() {
-		ctx, cancel := s.conn.limits.limit(context.WithoutCancel(s.conn.ctx))
-		defer cancel()
-		s.conn.revoke(ctx, id)
-	})
 }
 
 // addHold adds the operations that make a hold with the given key.

@@ -26,9 +26,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer done()
 	if h := s.holds.find(r.Name, idOf(r.Token)); h != nil {
-		if left := h.endsAt().Sub(s.cfg.clock.Now()); left > r.TTL && left <= driver.MaxTTL {
-			r.TTL = left // the new lease lasts as long as the old one
-		}
+		r.TTL = max(r.TTL, h.endsAt().Sub(s.cfg.clock.Now())) // the new lease lasts as long as the old one
 	}
 	return s.withLeases(ctx, &r, func(a *attempt) error { return a.convert(ctx) })
 }

@@ -19,10 +19,9 @@ import (
 // seconds get the same lease; see extraSeconds. The store never renews the first lease of a hold.
 // So a hold that nobody extends ends with its first lease.
 type lease struct {
-	id    clientv3.LeaseID
-	from  driver.Instant // when the request that made or renewed the lease was sent
-	end   driver.Instant // the earliest time at which the lease may end
-	alone bool           // only one new hold gets it; see extraSeconds
+	id   clientv3.LeaseID
+	from driver.Instant // when the request that made or renewed the lease was sent
+	end  driver.Instant // the earliest time at which the lease may end
 }
 
 // leases makes and keeps the leases that new holds get.
@@ -47,8 +46,8 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 // extraSeconds returns how many seconds the store adds to the first lease of a hold. Other holds
 // that begin during these seconds can share the lease. The result is at most 10, because a dead
-// holder's lock stays taken until the lease ends. No lease is longer than driver.MaxTTL.
-func extraSeconds(length int64) int64 { return min(length/4, 10, seconds(driver.MaxTTL)-length) }
+// holder's lock stays taken until the lease ends.
+func extraSeconds(length int64) int64 { return min(length/4, 10) }
 
 // grant makes a new lease.
 func (s *leases) grant(ctx context.Context, length int64) (*lease, error) {
@@ -83,13 +82,9 @@ func (s *leases) forHold(ctx context.Context, ttl time.Duration) (*lease, error)
 	if l := s.known(length, ttl); l != nil {
 		return l, nil
 	}
-	extra := extraSeconds(length)
-	l, err := s.grant(ctx, length+extra)
+	l, err := s.grant(ctx, length+extraSeconds(length))
 	if err != nil {
 		return nil, err
-	}
-	if l.alone = extra <= 0 && length >= 4; l.alone {
-		return l, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

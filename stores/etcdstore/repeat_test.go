@@ -1,9 +1,6 @@
 package etcdstore_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -79,40 +76,4 @@ func TestNobodyShortensALease(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Refused requests for a day, which no other hold can share, leave no leases on the server.
-func TestRefusalsLeaveNoLeases(t *testing.T) {
-	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{})
-	s, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
-	leases := func() int {
-		reply, err := c.Leases(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(reply.Leases)
-	}
-	r := request("job", "one")
-	r.TTL = 24 * time.Hour
-	take(t, s, r)
-	before := leases()
-	for range 10 {
-		r.Token += "+"
-		if _, err := s.Acquire(t.Context(), r); !errors.Is(err, driver.ErrHeld) {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	r.Token += "+"
-	if _, err := s.Wait(ctx, r, true); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Wait: %v", err)
-	}
-	server.Eventually(t, func() error { // they go in the background; the lease of the places in the queues stays for 2 s
-		if n := leases() - before; n > 1 {
-			return fmt.Errorf("%d leases are left", n)
-		}
-		return nil
-	})
 }
