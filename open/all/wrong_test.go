@@ -26,7 +26,7 @@ type mould struct {
 var moulds = []mould{
 	{
 		schemes: []string{"redis", "rediss"}, url: "SCHEME://HOST/0?",
-		wrong: []string{"max-ttl=5", "max-ttl=-5s", "max-ttl=25h", "fence-keep=1s", "replicas=-1", "replicas=101", "replicas=x", "replica-wait=1",
+		wrong: []string{"max-ttl=5", "max-ttl=-5s", "max-ttl=25h", "fence-keep=1s", "replicas=1",
 			"db=-1", "db=x", "lazy=maybe", "durable=", "fences=1", "layout=list", "restart-guard=no", "eviction=yes", "client-name=a%20b"},
 	},
 	{schemes: []string{"redis+unix"}, url: "SCHEME:///nowhere?", noHost: true, wrong: []string{"max-ttl=5", "db=x"}},

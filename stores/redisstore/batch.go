@@ -19,11 +19,8 @@ var bothBatchScripts = map[bool]func() *script{
 }
 
 // ExtendBatch implements driver.BatchExtender with one request for up to 128 holds. In a cluster,
-// it sends one request for each slot. A store with the option Replicas lacks this ability.
+// it sends one request for each slot.
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	if s.guarantees.Lacks&driver.AbilityBatchExtender != 0 {
-		return nil, errors.ErrUnsupported
-	}
 	for i := range holds {
 		h := &holds[i]
 		if err := driver.CheckExtend(h.Name, h.Token, h.TTL, &s.guarantees); err != nil {

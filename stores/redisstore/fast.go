@@ -16,7 +16,7 @@ import (
 
 // fast reports whether a fast script may serve r.
 func (s *Store) fast(r *driver.Request) bool {
-	return !r.Shared && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign && s.config.replicas == 0
+	return !r.Shared && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign
 }
 
 // fastAcquire tries a fast script, which takes a free name or claims a reservation. The last result

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -74,7 +73,7 @@ func (s *Store) fullAcquire(ctx context.Context, c *connected, r *driver.Request
 const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
-	return s.granting(ctx, c, s.scripts.acquire, r.Name, r.Token,
+	return s.granting(ctx, c, s.scripts.acquire, r.Name,
 		r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), s.holderText(&r.Holder), r.Replaces)
 }
 
@@ -87,12 +86,10 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if s.config.replicas == 0 {
-		if g, err, done := s.fastExtend(ctx, c, name, token, ttl); done {
-			return g, err
-		}
+	if g, err, done := s.fastExtend(ctx, c, name, token, ttl); done {
+		return g, err
 	}
-	return s.granting(ctx, c, s.scripts.extend, name, token, token, millis(ttl))
+	return s.granting(ctx, c, s.scripts.extend, name, token, millis(ttl))
 }
 
 // Release implements driver.Store.
@@ -152,7 +149,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if r.Shared && s.config.strings {
 		return driver.Grant{}, errShared
 	}
-	return s.granting(ctx, c, s.scripts.convert, r.Name, r.Token, r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove))
+	return s.granting(ctx, c, s.scripts.convert, r.Name, r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove))
 }
 
 // RaiseFence implements driver.FenceRaiser.
@@ -167,7 +164,7 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, to uint64) e
 	if err != nil {
 		return err
 	}
-	_, err = s.granting(ctx, c, s.scripts.raise, name, token, token, fence(to))
+	_, err = s.granting(ctx, c, s.scripts.raise, name, token, fence(to))
 	return err
 }
 
@@ -187,16 +184,12 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	case seenFence != 0:
 		return 0, driver.ErrLost
 	}
-	g, err := s.granting(ctx, c, s.scripts.break_, name, "", seen)
+	g, err := s.granting(ctx, c, s.scripts.break_, name, seen)
 	return g.Fence, err
 }
 
-// granting runs a script that returns a grant. With the option Replicas, it also waits for the
-// replicas.
-func (s *Store) granting(ctx context.Context, c *connected, sc *script, name, token string, args ...string) (driver.Grant, error) {
-	if s.config.replicas > 0 && token != "" {
-		return s.replicated(ctx, c, sc, name, slices.Clone(args)) // the clone, so that other stores keep args on the stack
-	}
+// granting runs a script that returns a grant.
+func (s *Store) granting(ctx context.Context, c *connected, sc *script, name string, args ...string) (driver.Grant, error) {
 	a, err := s.runScript(ctx, c, sc, name, args...)
 	if err != nil {
 		return driver.Grant{}, err

@@ -264,48 +264,6 @@ func portOf(srv *server.Server) string {
 	return port
 }
 
-// TestReplicas: a replica must confirm every grant. If it does not confirm one, the caller gets an
-// error and may repeat the request.
-func TestReplicas(t *testing.T) {
-	t.Parallel()
-	primary := server.Redis(t, server.RedisOptions{Args: []string{"--repl-diskless-sync-delay", "0"}})
-	replica := server.Redis(t, server.RedisOptions{})
-	ask(t, replica, "REPLICAOF", "127.0.0.1", portOf(primary))
-	s := opened(t, primary.Addr(), redisstore.Replicas(1, 2*time.Second))
-	r := request("a")
-	eventually(t, "the replica follows", func() bool {
-		_, err := s.Acquire(t.Context(), r)
-		return err == nil
-	})
-	if ask(t, replica, "EXISTS", "a") != "1" {
-		t.Error("a grant was given that the replica does not have")
-	}
-	eventually(t, "Extend", func() bool {
-		_, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL)
-		if err != nil && !errors.Is(err, driver.ErrUncertain) { // the replica has two seconds to confirm it
-			t.Fatalf("Extend: %v", err)
-		}
-		return err == nil
-	})
-	free(t, s, r)
-
-	replica.Pause()
-	r = request("b")
-	_, err := s.Acquire(t.Context(), r)
-	wantIs(t, err, driver.ErrUncertain, "Acquire while the replica is silent")
-	replica.Resume()
-	eventually(t, "Acquire when the replica is back", func() bool {
-		_, err := s.Acquire(t.Context(), r)
-		return err == nil
-	})
-	if err := s.Close(); err != nil { // Close waits for clean-ups
-		t.Fatal(err)
-	}
-	if ask(t, primary, "EXISTS", "b") != "1" {
-		t.Error("what was granted by the repetition was released")
-	}
-}
-
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})

@@ -11,21 +11,19 @@ import (
 type Option func(*config)
 
 type config struct {
-	strings  bool
-	fences   bool
-	prefix   string
-	foreign  bool
-	alone    bool
-	maxTTL   *time.Duration // nil if MaxTTL was not given; see longestTTL
-	keep     time.Duration
-	guard    Guard
-	runIDs   RunIDs
-	evicts   bool
-	durable  bool
-	replicas int
-	patience time.Duration // for replicas, see Replicas
-	lazy     bool
-	clock    driver.Clock
+	strings bool
+	fences  bool
+	prefix  string
+	foreign bool
+	alone   bool
+	maxTTL  *time.Duration // nil if MaxTTL was not given; see longestTTL
+	keep    time.Duration
+	guard   Guard
+	runIDs  RunIDs
+	evicts  bool
+	durable bool
+	lazy    bool
+	clock   driver.Clock
 }
 
 // Guard says in which processes the restart guard acts. A server that has restarted may have lost
@@ -120,15 +118,6 @@ func AllowEviction() Option { return func(c *config) { c.evicts = true } }
 // accepts them.
 func Durable() Option { return func(c *config) { c.durable = true } }
 
-// Replicas makes every grant and renewal wait until n replicas have the change. The number n is
-// from 0 to 100; with 0, which is the default, nothing waits. The argument patience is how long a
-// request waits for the replicas: at most 2 s, and 0 means 1 s. Outside of these ranges Open
-// returns driver.ErrInvalid. If fewer replicas have the change by then, the request fails. Replicas
-// makes it less likely that a failover loses a lock, but it is no guarantee.
-func Replicas(n int, patience time.Duration) Option {
-	return func(c *config) { c.replicas, c.patience = n, patience }
-}
-
 // Lazy makes Open return without a connection to the server. The first use connects. So a member of
 // a quorum may be down from the start. Without it, Open connects and checks the server.
 func Lazy() Option { return func(c *config) { c.lazy = true } }
@@ -159,10 +148,6 @@ func (c *config) check() error {
 		return storekit.Invalidf("fence-keep: it is %v, allowed are 1m to 720h", c.keep)
 	case c.guard < GuardKnown || c.guard > GuardOff:
 		return storekit.Invalidf("restart-guard: there is no Guard %d; use GuardKnown, GuardStrict or GuardOff", c.guard)
-	case c.replicas < 0 || c.replicas > 100:
-		return storekit.Invalidf("replicas: it is %d, allowed are 0 to 100", c.replicas)
-	case c.patience < 0 || c.patience > 2*time.Second:
-		return storekit.Invalidf("replicas: they are given %v, allowed are up to 2s", c.patience)
 	}
 	return checkPrefix(c.prefix)
 }
@@ -205,11 +190,8 @@ func (c *config) guarantees() driver.Guarantees {
 // lacks returns the abilities that would save no request, or would need a guess.
 func (c *config) lacks() driver.Ability {
 	lacks := driver.AbilitySamePlace
-	if c.foreign || c.replicas > 0 || c.strings && !c.fences {
+	if c.foreign || c.strings && !c.fences {
 		lacks |= driver.AbilityPasser | driver.AbilitySlotTaker
-	}
-	if c.replicas > 0 {
-		lacks |= driver.AbilityBatchExtender
 	}
 	return lacks
 }

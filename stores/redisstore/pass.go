@@ -8,8 +8,8 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer. The store lacks Passer if it has the option Foreign or Replicas, or
-// has PlainStrings together with NoFences: Pass would save no request.
+// Pass implements driver.Passer. The store lacks Passer if it has the option Foreign, or has
+// PlainStrings together with NoFences: Pass would save no request.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if s.guarantees.Lacks&driver.AbilityPasser != 0 {
 		return driver.OutcomeGone, driver.Grant{}, errors.ErrUnsupported
@@ -31,7 +31,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	}
 	// The caller may have repeated a call whose reply was lost. In that case, next.Token has the
 	// hold already.
-	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, next.Token, millis(next.TTL))
+	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, millis(next.TTL))
 	if err == nil {
 		return driver.OutcomeReleased, g, nil
 	}

@@ -30,12 +30,6 @@ func TestRangesOfOptions(t *testing.T) {
 		{"MaxTTL(24h)", redisstore.MaxTTL(24 * time.Hour), true},
 		{"MaxTTL(25h)", redisstore.MaxTTL(25 * time.Hour), false},
 		{"no Guard", redisstore.RestartGuard(7), false},
-		{"no replicas", redisstore.Replicas(0, 0), true},
-		{"100 replicas", redisstore.Replicas(100, 2*time.Second), true},
-		{"-1 replicas", redisstore.Replicas(-1, 0), false},
-		{"101 replicas", redisstore.Replicas(101, 0), false},
-		{"patience below 0", redisstore.Replicas(1, -1), false},
-		{"patience above 2s", redisstore.Replicas(1, 2*time.Second+1), false},
 		{"nil for a clock", redisstore.WithClock(nil), true},
 		{"nil for run ids", redisstore.RememberRunIDs(nil), true},
 	} {

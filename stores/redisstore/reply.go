@@ -36,13 +36,9 @@ type answer struct {
 
 // runScript runs a script with all keys of name.
 func (s *Store) runScript(ctx context.Context, c *connected, sc *script, name string, args ...string) (answer, error) {
-	return s.readAnswer(ctx, s.send(ctx, c, c.setting, sc, name, args))
-}
-
-func (s *Store) send(ctx context.Context, c rueidis.CoreClient, setting string, sc *script, name string, args []string) rueidis.RedisResult {
 	l := s.keys.lock(name)
-	all := append(make([]string, 0, 9), setting)
-	return sc.do(ctx, c, l.keys[:], append(all, args...))
+	all := append(make([]string, 0, 9), c.setting)
+	return s.readAnswer(ctx, sc.do(ctx, c, l.keys[:], append(all, args...)))
 }
 
 // readAnswer reads the reply of a full script.

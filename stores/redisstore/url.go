@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"net/url"
-	"time"
 
 	"github.com/padlock-go/padlock/internal/redisconn"
 )
@@ -33,7 +32,6 @@ import (
 //	run-ids=DIR          RememberRunIDs(RunIDDir(DIR))
 //	eviction=allow       AllowEviction
 //	durable=yes          Durable
-//	replicas=N, replica-wait=DURATION    Replicas
 //	lazy=yes             Lazy
 //	db=N                 the database, if the path does not name it
 //	node=HOST:PORT       another address; may be given several times
@@ -57,17 +55,12 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 func readURL(u *url.URL) (*redisconn.Server, []Option, error) {
 	var p parameters
 	server, err := redisconn.ReadURL(u, p.table())
-	if p.replicas > 0 {
-		p.add(Replicas(p.replicas, p.replicaWait))
-	}
 	return server, p.opts, err
 }
 
 // parameters are the store's own parameters of a URL.
 type parameters struct {
-	opts        []Option
-	replicas    int
-	replicaWait time.Duration
+	opts []Option
 }
 
 func (p *parameters) add(o Option) { p.opts = append(p.opts, o) }
@@ -106,8 +99,6 @@ func (p *parameters) table() map[string]redisconn.Parameter {
 			guards := map[string]Guard{"known": GuardKnown, "strict": GuardStrict, "off": GuardOff}
 			p.add(RestartGuard(guards[r.OneOf(name, v, "known", "strict", "off")]))
 		},
-		"run-ids":      func(r *redisconn.Reader, _, v string) { p.add(RememberRunIDs(RunIDDir(v))) },
-		"replicas":     func(r *redisconn.Reader, name, v string) { p.replicas = r.Number(name, v) },
-		"replica-wait": func(r *redisconn.Reader, name, v string) { p.replicaWait = r.Duration(name, v) },
+		"run-ids": func(r *redisconn.Reader, _, v string) { p.add(RememberRunIDs(RunIDDir(v))) },
 	}
 }

@@ -67,10 +67,10 @@ func TestURLPlaces(t *testing.T) {
 func TestURLOptions(t *testing.T) {
 	ninety := 90 * time.Second
 	_, c, err := parsed(t, "redis://h?layout=string&fences=no&fence-keep=2h&prefix=a:&foreign=yes&only-padlock=yes&max-ttl=90s"+
-		"&restart-guard=strict&run-ids=/x&eviction=allow&durable=yes&replicas=2&replica-wait=50ms&lazy=yes")
+		"&restart-guard=strict&run-ids=/x&eviction=allow&durable=yes&lazy=yes")
 	want := config{
 		strings: true, keep: 2 * time.Hour, prefix: "a:", foreign: true, alone: true, maxTTL: &ninety, guard: GuardStrict,
-		runIDs: RunIDDir("/x"), evicts: true, durable: true, replicas: 2, patience: 50 * time.Millisecond, lazy: true,
+		runIDs: RunIDDir("/x"), evicts: true, durable: true, lazy: true,
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("the options are\n%+v, want\n%+v, %v", c, want, err)
@@ -86,7 +86,7 @@ func TestURLRefused(t *testing.T) {
 		"redis:h", "redis://h#x", "redis://", "redis:///3", "http://h", "redis://h,i", "redis://h/x", "redis://h/0/1", "redis://h/-1",
 		"redis://u@h", "redis://u:@h", "redis+sentinel://h", "redis+sentinel://h/", "redis+cluster://h/0", "redis+cluster://a,,b",
 		"redis+unix://h/x", "redis+unix:///", "rediss:///x", "redis+unix://", "redis://h?x=1", "redis://h?layout=list", "redis://h?fences=1",
-		"redis://h?max-ttl=5", "redis://h?max-ttl=-5s", "redis://h?replicas=x", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
+		"redis://h?max-ttl=5", "redis://h?max-ttl=-5s", "redis://h?replicas=1", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
 		"redis://h?ca=x", "rediss://h?ca=/does/not/exist", "rediss://h?cert=/x", "redis://h?restart-guard=no", "redis://h?%zz",
 		"redis://h/1?db=2", "redis://h/1?db=", "redis://h?db=", "redis+sentinel://h/s/1?db=2", "redis+unix:///run/redis.sock?db=", "redis+cluster://h?db=",
 	} {

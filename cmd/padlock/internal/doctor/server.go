@@ -168,15 +168,12 @@ func (v *visit) failover(n node) {
 	case f.Value == unknownValue:
 		v.unknown("failover", "it is unknown whether there are replicas", "a replica that takes over may lack locks that are held", "allow the user INFO")
 	case f.Value != "0" || several:
-		do := "use a server that is restarted and never replaced, or a quorum: of separate servers, and check fences where you write"
-		if v.u.Query().Get("replicas") == "" {
-			do += "; replicas=N in the URL makes the loss less likely"
-		}
 		seen := f.Value + " replicas are connected"
 		if several {
 			seen = v.mode + ": replicas take over; connected now: " + f.Value
 		}
-		v.problem("failover", seen, "a replica that takes over may lack the newest locks, and then two programs hold the same lock", do)
+		v.problem("failover", seen, "a replica that takes over may lack the newest locks, and then two programs hold the same lock",
+			"use a server that is restarted and never replaced, or a quorum: of separate servers, and check fences where you write")
 	default:
 		v.good("failover", "no replicas, so none can take over")
 	}
