@@ -22,7 +22,6 @@ type Store struct {
 	checks     serverChecks
 	subscriber subscriber
 	lastHolder atomic.Pointer[holderJSON]
-	identity   identity
 	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 
