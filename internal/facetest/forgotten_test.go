@@ -111,9 +111,9 @@ func TestAllocationsOfObservers(t *testing.T) {
 		opts []padlock.LockerOption
 		most float64
 	}{
-		"no observer": {nil, 3},
-		"an observer": {[]padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}, 8},
-		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 8},
+		"no observer": {nil, 5},
+		"an observer": {[]padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}, 10},
+		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 10},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := padlock.New(memstore.New(), c.opts...)

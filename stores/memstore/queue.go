@@ -91,8 +91,8 @@ func (s *space) setAlarm(e *entry, now moment) {
 }
 
 // alarmFired runs when an alarm of e fires. setFor is the time for which the alarm was set. In
-// the meantime, another alarm may have been set, or e may have been forgotten and reused for
-// another name. Then alarmFired does nothing.
+// the meantime, another alarm may have been set, or e may have been forgotten. Then alarmFired does
+// nothing.
 func (s *space) alarmFired(e *entry, setFor decide.Time) {
 	s.mu.Lock()
 	defer s.unlock()

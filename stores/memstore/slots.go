@@ -3,7 +3,6 @@ package memstore
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -18,12 +17,9 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 	}
 	defer s.unlock()
 	now, free, permit := s.now(), -1, ""
-	var room [96]byte
-	text := append(room[:0], driver.SlotName(r.Name, 0)...)
-	before := len(text) - len("0") // the names of the permits differ only in their numbers
 	for i := range n {
-		text = strconv.AppendInt(text[:before], int64(i), 10)
-		e := s.entries[string(text)]
+		name := driver.SlotName(r.Name, i)
+		e := s.entries[name]
 		if e != nil {
 			if e.Live(r.Token, now.Now) != nil {
 				g, err := s.take(e, &r, now)
@@ -31,7 +27,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 			}
 		}
 		if free < 0 && (e == nil || !e.blocked(&r, now)) {
-			free, permit = i, s.nameFrom(text)
+			free, permit = i, name
 		}
 	}
 	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {

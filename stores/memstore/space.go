@@ -16,9 +16,8 @@ type space struct {
 	mu      sync.Mutex
 	clock   driver.Clock
 	entries map[string]*entry
-	swept   int      // how many entries there were after the last sweep
-	spare   []*entry // entries that can be reused; each has the name that it had last
-	woken   *waiter  // the list of waiters whose onTurn is called when mu is unlocked
+	swept   int     // how many entries there were after the last sweep
+	woken   *waiter // the list of waiters whose onTurn is called when mu is unlocked
 
 	// A free name is forgotten, so that it needs no memory. When it is taken again, its fence must
 	// be greater than its earlier fences. So floor is the highest fence of the forgotten names,
@@ -69,8 +68,6 @@ func (s *space) now() moment {
 	return now
 }
 
-const maxSpare = 64
-
 // maxLead is in microseconds. A forgotten name raises space.floor to its fence if the fence is at
 // most maxLead ahead of the clock. A fence further ahead is kept in space.aheadOfClock, so that it
 // does not raise the fences of other names.
@@ -85,13 +82,8 @@ func (s *space) entry(name string, now moment) *entry {
 	if len(s.entries)+len(s.aheadOfClock) > 2*s.swept+64 {
 		s.sweep(now)
 	}
-	var e *entry
-	if n := len(s.spare); n > 0 {
-		e, s.spare = s.spare[n-1], s.spare[:n-1]
-	} else {
-		e = &entry{}
-	}
-	e.name, e.Fence = name, max(s.floor, s.aheadOfClock[name])
+	e := &entry{name: name}
+	e.Fence = max(s.floor, s.aheadOfClock[name])
 	delete(s.aheadOfClock, name)
 	s.entries[name] = e
 	return e
@@ -106,15 +98,6 @@ func (s *space) known(name string, now moment) *entry {
 	}
 	e.Trim(now.Now)
 	return e
-}
-
-// nameFrom returns text as a name. It allocates nothing if the next spare entry had that name,
-// which is usual if one caller takes and releases permits.
-func (s *space) nameFrom(text []byte) string {
-	if n := len(s.spare); n > 0 && s.spare[n-1].name == string(text) {
-		return s.spare[n-1].name
-	}
-	return string(text)
 }
 
 // sweep forgets names whose holders let the lease run out and never came back. It also forgets the
@@ -139,12 +122,6 @@ func (s *space) forget(e *entry, now moment) {
 	delete(s.entries, e.name)
 	if e.stop != nil {
 		e.stop()
-	}
-	if len(s.spare) < maxSpare {
-		clear(e.Holds)
-		kept := decide.State{Holds: e.Holds[:0], Taken: e.Taken[:0], Spent: e.Spent[:0]}
-		*e = entry{name: e.name, State: kept, queue: e.queue[:0], watchers: e.watchers[:0]}
-		s.spare = append(s.spare, e)
 	}
 }
 
