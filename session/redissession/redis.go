@@ -15,6 +15,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/padlock-go/padlock/session/sessionstore"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
 )
@@ -63,10 +64,7 @@ func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, err
 // The parameter prefix sets Prefix. Any other parameter causes padlock.ErrInvalid. opts are applied
 // after the parameters of the URL. FromURL returns the same errors as Open.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
-	var own []Option
-	server, err := redisconn.ReadURL(u, map[string]redisconn.Parameter{
-		"prefix": func(_ *redisconn.Reader, _, value string) { own = append(own, Prefix(value)) },
-	})
+	server, own, err := redisconn.ReadURL(u, map[string]storeurl.Param[Option]{"prefix": storeurl.Text(Prefix)})
 	if err != nil {
 		return nil, fmt.Errorf("redissession: %w", err)
 	}

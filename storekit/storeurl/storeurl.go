@@ -108,10 +108,10 @@ func yesNo[O any](when string, o O) Param[O] {
 	}
 }
 
-// Symfony reads the parameter layout: it adds o for symfony, and nothing for the usual layout.
-func Symfony[O any](usual string, o O) Param[O] {
+// OneOf reads usual or other, and adds o if the value is other.
+func OneOf[O any](usual, other string, o O) Param[O] {
 	return func(r *Reading[O], name, value string) error {
-		return oneOf(r, name, value, usual, "symfony", "symfony", o)
+		return oneOf(r, name, value, usual, other, other, o)
 	}
 }
 

@@ -22,7 +22,7 @@ var form = storeurl.Form[option]{
 	Params: map[string]storeurl.Param[option]{
 		"lazy":          storeurl.IfYes(option("lazy")),
 		"fences":        storeurl.IfNo(option("no fences")),
-		"layout":        storeurl.Symfony("queue", option("symfony")),
+		"layout":        storeurl.OneOf("queue", "symfony", option("symfony")),
 		"root":          storeurl.Text(func(s string) option { return option("root " + s) }),
 		"timeout":       storeurl.Duration(func(d time.Duration) option { return option(d.String()) }),
 		"pool":          storeurl.Count(func(n int) option { return option(strings.Repeat("p", n)) }),

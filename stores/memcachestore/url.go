@@ -42,7 +42,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 var form = storeurl.Form[Option]{
 	Schemes: []string{scheme}, Example: example,
 	Params: map[string]storeurl.Param[Option]{
-		"layout":        storeurl.Symfony("hash", SymfonyLayout()),
+		"layout":        storeurl.OneOf("hash", "symfony", SymfonyLayout()),
 		"prefix":        storeurl.Text(Prefix),
 		"lazy":          storeurl.IfYes(Lazy()),
 		"tls":           storeurl.Yes[Option],

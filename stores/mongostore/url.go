@@ -55,7 +55,7 @@ var schemes = []string{"mongodb", "mongodb+srv"}
 // params are padlock's own parameters. MongoDB's client does not get them.
 var params = map[string]storeurl.Param[Option]{
 	"collection":    storeurl.Keep[Option],
-	"layout":        storeurl.Symfony("padlock", SymfonyLayout()),
+	"layout":        storeurl.OneOf("padlock", "symfony", SymfonyLayout()),
 	"lazy":          storeurl.IfYes(Lazy()),
 	"password-file": storeurl.PasswordFile[Option],
 }

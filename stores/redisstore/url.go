@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // FromURL opens the store that a URL names:
@@ -45,60 +46,34 @@ import (
 // Any other parameter is driver.ErrInvalid. opts are applied after the parameters of the URL. ctx
 // bounds the opening only. No error contains a password.
 func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
-	server, own, err := readURL(u)
+	server, own, err := redisconn.ReadURL(u, params)
 	if err != nil {
 		return nil, err
 	}
 	return open(ctx, server, append(own, opts...))
 }
 
-func readURL(u *url.URL) (*redisconn.Server, []Option, error) {
-	var p parameters
-	server, err := redisconn.ReadURL(u, p.table())
-	return server, p.opts, err
+// params are the store's own parameters of a URL.
+var params = map[string]storeurl.Param[Option]{
+	"layout":        storeurl.OneOf("set", "string", PlainStrings()),
+	"fences":        storeurl.IfNo(NoFences()),
+	"fence-keep":    storeurl.Duration(FenceKeep),
+	"prefix":        storeurl.Text(Prefix),
+	"foreign":       storeurl.IfYes(Foreign()),
+	"only-padlock":  storeurl.IfYes(OnlyPadlock()),
+	"max-ttl":       storeurl.Duration(MaxTTL),
+	"restart-guard": readGuard,
+	"run-ids":       storeurl.Text(func(dir string) Option { return RememberRunIDs(RunIDDir(dir)) }),
+	"eviction":      storeurl.OneOf("refuse", "allow", AllowEviction()),
+	"durable":       storeurl.IfYes(Durable()),
+	"lazy":          storeurl.IfYes(Lazy()),
 }
 
-// parameters are the store's own parameters of a URL.
-type parameters struct {
-	opts []Option
-}
-
-func (p *parameters) add(o Option) { p.opts = append(p.opts, o) }
-
-func (p *parameters) when(r *redisconn.Reader, name, value string, o Option) {
-	if r.Yes(name, value) {
-		p.add(o)
+func readGuard(r *storeurl.Reading[Option], name, value string) error {
+	guard, ok := map[string]Guard{"known": GuardKnown, "strict": GuardStrict, "off": GuardOff}[value]
+	if !ok {
+		return storeurl.Invalid("%s: it is known or strict or off", name)
 	}
-}
-
-func (p *parameters) table() map[string]redisconn.Parameter {
-	return map[string]redisconn.Parameter{
-		"layout": func(r *redisconn.Reader, name, v string) {
-			if r.OneOf(name, v, "set", "string") == "string" {
-				p.add(PlainStrings())
-			}
-		},
-		"fences": func(r *redisconn.Reader, name, v string) {
-			if !r.Yes(name, v) {
-				p.add(NoFences())
-			}
-		},
-		"foreign":      func(r *redisconn.Reader, name, v string) { p.when(r, name, v, Foreign()) },
-		"prefix":       func(r *redisconn.Reader, _, v string) { p.add(Prefix(v)) },
-		"only-padlock": func(r *redisconn.Reader, name, v string) { p.when(r, name, v, OnlyPadlock()) },
-		"durable":      func(r *redisconn.Reader, name, v string) { p.when(r, name, v, Durable()) },
-		"lazy":         func(r *redisconn.Reader, name, v string) { p.when(r, name, v, Lazy()) },
-		"fence-keep":   func(r *redisconn.Reader, name, v string) { p.add(FenceKeep(r.Duration(name, v))) },
-		"max-ttl":      func(r *redisconn.Reader, name, v string) { p.add(MaxTTL(r.Duration(name, v))) },
-		"eviction": func(r *redisconn.Reader, name, v string) {
-			if r.OneOf(name, v, "allow", "refuse") == "allow" {
-				p.add(AllowEviction())
-			}
-		},
-		"restart-guard": func(r *redisconn.Reader, name, v string) {
-			guards := map[string]Guard{"known": GuardKnown, "strict": GuardStrict, "off": GuardOff}
-			p.add(RestartGuard(guards[r.OneOf(name, v, "known", "strict", "off")]))
-		},
-		"run-ids": func(r *redisconn.Reader, _, v string) { p.add(RememberRunIDs(RunIDDir(v))) },
-	}
+	r.Add(RestartGuard(guard))
+	return nil
 }

@@ -20,7 +20,7 @@ func parsed(t *testing.T, raw string) (*redisconn.Server, config, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, opts, err := readURL(u)
+	server, opts, err := redisconn.ReadURL(u, params)
 	c := defaults()
 	for _, o := range opts {
 		o(&c)
@@ -86,7 +86,7 @@ func TestURLRefused(t *testing.T) {
 		"redis:h", "redis://h#x", "redis://", "redis:///3", "http://h", "redis://h,i", "redis://h/x", "redis://h/0/1", "redis://h/-1",
 		"redis://u@h", "redis://u:@h", "redis+sentinel://h", "redis+sentinel://h/", "redis+cluster://h/0", "redis+cluster://a,,b",
 		"redis+unix://h/x", "redis+unix:///", "rediss:///x", "redis+unix://", "redis://h?x=1", "redis://h?layout=list", "redis://h?fences=1",
-		"redis://h?max-ttl=5", "redis://h?max-ttl=-5s", "redis://h?replicas=1", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
+		"redis://h?max-ttl=5", "redis://h?replicas=1", "redis://h?ca=", "rediss://h?ca=", "redis://h?tls-verify=no", "redis://h?db=1&db=2", "redis://h?db=x", "redis://h?node=x",
 		"redis://h?ca=x", "rediss://h?ca=/does/not/exist", "rediss://h?cert=/x", "redis://h?restart-guard=no", "redis://h?%zz",
 		"redis://h/1?db=2", "redis://h/1?db=", "redis://h?db=", "redis+sentinel://h/s/1?db=2", "redis+unix:///run/redis.sock?db=", "redis+cluster://h?db=",
 	} {
@@ -94,8 +94,10 @@ func TestURLRefused(t *testing.T) {
 			t.Errorf("%s: want ErrInvalid, got: %v", raw, err)
 		}
 	}
-	if _, err := FromURL(t.Context(), &url.URL{Scheme: "redis", Host: "h", RawQuery: "max-ttl=25h&lazy=yes"}); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("a max-ttl of 25 h: %v", err)
+	for _, ttl := range []string{"25h", "-5s"} {
+		if _, err := FromURL(t.Context(), &url.URL{Scheme: "redis", Host: "h", RawQuery: "lazy=yes&max-ttl=" + ttl}); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("a max-ttl of %s: %v", ttl, err)
+		}
 	}
 }
 
@@ -107,8 +109,8 @@ func TestURLTLS(t *testing.T) {
 	for query, says := range map[string]string{
 		"ca=" + ca:                       "ca: there is no certificate in " + ca,
 		"ca=/does/not/exist":             "ca: open /does/not/exist: no such file",
-		"cert=/does/not/exist":           "cert and key: one needs the other",
-		"key=/does/not/exist":            "cert and key: one needs the other",
+		"cert=/does/not/exist":           "cert and key: name both files",
+		"key=/does/not/exist":            "cert and key: name both files",
 		"cert=/does/not/exist&key=" + ca: "cert and key: open /does/not/exist: no such file",
 		"cert=" + ca + "&key=" + ca:      "cert and key: tls: failed to find any PEM data",
 	} {

@@ -35,7 +35,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 var form = storeurl.Form[Option]{
 	Schemes: schemes, Example: example, Hosts: true,
 	Params: map[string]storeurl.Param[Option]{
-		"layout":          storeurl.Symfony("queue", SymfonyLayout()),
+		"layout":          storeurl.OneOf("queue", "symfony", SymfonyLayout()),
 		"fences":          storeurl.IfNo(NoFences()),
 		"lazy":            storeurl.IfYes(Lazy()),
 		"session-timeout": storeurl.Duration(SessionTimeout),
