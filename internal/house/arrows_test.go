@@ -127,7 +127,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need
+		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "storekit/storeurl", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need; storeurl: its own parameter of the URL
 		arrowRow{dir: "open", code: []string{"driver", "storekit", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
