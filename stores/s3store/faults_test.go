@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,9 +306,9 @@ func TestOpenWhileBusy(t *testing.T) {
 		for name, answer := range disturbances() {
 			for n := range 3 {
 				s.disturb = func(f *front) {
-					left := n // of the PUTs that are answered well
+					var done atomic.Int64 // PUTs so far; the first n are answered well
 					f.Next("PUT", n+3, func(w http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
-						if left--; left >= 0 {
+						if done.Add(1) <= int64(n) {
 							out := apply()
 							maps.Copy(w.Header(), out.Header())
 							w.WriteHeader(out.Code)
