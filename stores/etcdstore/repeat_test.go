@@ -1,9 +1,6 @@
 package etcdstore_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
