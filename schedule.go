@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -86,9 +87,9 @@ const offsetStep = 1e-8
 // offsetRange is so much less than 1 that the random part stays below 1 for all holds of a request.
 const offsetRange = 1 - (mostTogether+1)*offsetStep
 
-// drawOffset draws a new random part. The caller holds mu.
+// drawOffset draws a new random part.
 func (k *renewer) drawOffset() {
-	k.offset = float64(k.l.random.Uint64()>>11) / (1 << 53) * offsetRange
+	k.offset = rand.Float64() * offsetRange
 }
 
 // renewEarlyBy returns how much earlier than planned a lease may be renewed, if other leases are
@@ -128,7 +129,7 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 		sent = g.From
 	}
 	if g.TTL == 0 && g.Bound == nil && h.bond == nil {
-		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
+		h.renewAt = sent.Add(lookEvery*9/10 + rand.N(lookEvery/5))
 	}
 	if h.noRenewal || g.TTL == 0 {
 		return

@@ -155,7 +155,7 @@ func (a *attempt) leaveLine(err error) {
 func (a *attempt) waitAsHead() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
-	poll := poller{l: a.l}
+	var poll poller
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	for {
