@@ -2,17 +2,16 @@ package padlock
 
 import (
 	"context"
-	crand "crypto/rand"
+	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
 // This file has what all parts of a Locker use: its mutex, the count of its calls, its clock, its
-// random numbers and the identity of its store.
+// tokens and the identity of its store.
 
 // unlock unlocks mu and delivers the events that were noted while it was held.
 func (l *Locker) unlock() {
@@ -46,36 +45,13 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Tokens come from ChaCha8. The system's random generator provides its key, and a new key after
-// each tokensPerSeed tokens. An acquire from a memstore would be a quarter slower if each token
-// came from the system's generator. A token identifies a hold and is used for nothing else.
-const tokensPerSeed = 1 << 16
-
-func (l *Locker) reseed() {
-	var seed [32]byte
-	crand.Read(seed[:])
-	l.random = rand.NewChaCha8(seed)
-}
-
 // newToken returns 32 random bytes in base64, the form that Symfony's clients use. The caller holds
-// l.mu.
+// mu.
 func (l *Locker) newToken() string {
-	if l.stats.tokens++; l.stats.tokens%tokensPerSeed == 0 {
-		l.reseed()
-	}
-	var raw [32]byte
-	l.random.Read(raw[:])
+	rand.Read(l.raw[:])
 	var text [44]byte
-	base64.StdEncoding.Encode(text[:], raw[:])
+	base64.StdEncoding.Encode(text[:], l.raw[:])
 	return string(text[:])
-}
-
-// jitter returns a random time between -d and d. The caller holds mu.
-func (l *Locker) jitter(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(l.random.Uint64()%uint64(2*d)) - d
 }
 
 // can reports whether the store has all parts of abilities that are given, so far as it implements

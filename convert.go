@@ -46,7 +46,7 @@ func (h *hold) promote(caller context.Context, start driver.Instant) error {
 	defer context.AfterFunc(h.context(), cancel)()
 	shared := h.isShared()
 	err := h.convert(ctx, false, start)
-	poll := poller{l: h.locker}
+	var poll poller
 	var refused error // the last refusal
 	for errors.Is(err, ErrHeld) {
 		refused = err

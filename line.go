@@ -10,10 +10,7 @@ import (
 // line is the line of goroutines of one Locker that wait for one name. Only the head of the line
 // talks to the store, so the store sees one waiter even if a thousand goroutines wait.
 type line struct {
-	waiting int
-	turns   []*turn // turns[0] is the head
-	gone    int     // how many turns have turn.gone set
-	parking         // how long the head waits if it is parked; see parkFor
+	turns []*turn // turns[0] is the head
 
 	// If a waiter gives up before it has asked the store, its error names the last known holder.
 	// One of the next two fields describes that holder, and the other one is nil:
@@ -87,31 +84,14 @@ func (a *attempt) leaveLineLocked() {
 	if !a.hidden {
 		l.stats.waiting--
 	}
-	if ln.waiting--; ln.waiting == 0 {
-		ln.parking.endParking()
+	i := slices.Index(ln.turns, t)
+	ln.turns = slices.Delete(ln.turns, i, i+1)
+	switch {
+	case len(ln.turns) == 0:
 		delete(l.lines, a.h.name)
-		return
+	case i == 0:
+		l.nextHead(ln)
 	}
-	l.leaveLine(ln, t)
-}
-
-func (l *Locker) leaveLine(ln *line, t *turn) {
-	if ln.turns[0] != t {
-		// Turns that are gone must not pile up while the head waits.
-		if ln.gone++; ln.gone > len(ln.turns)/2 {
-			ln.turns = slices.DeleteFunc(ln.turns, func(t *turn) bool { return t.gone })
-			ln.gone = 0
-		}
-		return
-	}
-	ln.turns[0] = nil
-	ln.turns = ln.turns[1:]
-	for ln.turns[0].gone { // this ends: since ln.waiting > 0, at least one waiter has not given up
-		ln.turns[0] = nil
-		ln.turns = ln.turns[1:]
-		ln.gone--
-	}
-	l.nextHead(ln)
 }
 
 // nextHead is called when another turn has become the head of the line. It parks that turn, or
@@ -153,21 +133,6 @@ func (l *Locker) initHandover() {
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)
 	if l.handover.passer != nil {
 		l.handover.holders = make(map[string]*hold)
-	}
-}
-
-// parking says when the parked head of a line must ask the store. Locker.mu guards it.
-type parking struct {
-	askAt   driver.Instant // when the head must ask the store
-	alarmAt driver.Instant // when the alarm fires: at askAt, or earlier
-	alarm   func() bool    // stops the alarm; nil if no alarm is set
-}
-
-// endParking stops the alarm.
-func (p *parking) endParking() {
-	if p.alarm != nil {
-		p.alarm()
-		p.alarm = nil
 	}
 }
 
@@ -229,41 +194,18 @@ func (l *Locker) parkHead(ln *line) bool {
 	if ln.holder != h {
 		ln.held, ln.holder = nil, h
 	}
-	now := l.clock.Now()
 	if !h.mayPassOn() || a.request.Shared {
 		return false
 	}
-	ln.askAt = now.Add(parkFor)
-	ln.turns[0].state = turnParked
-	l.setAlarm(ln, now)
-	return true
-}
-
-// setAlarm sets an alarm that wakes the parked head of ln at ln.askAt. If an alarm for an earlier
-// time is set already, setAlarm does nothing: when the earlier alarm fires, it sets an alarm for
-// ln.askAt.
-func (l *Locker) setAlarm(ln *line, now driver.Instant) {
-	if ln.alarm != nil {
-		if ln.alarmAt <= ln.askAt {
-			return
-		}
-		ln.alarm()
-	}
-	at := ln.askAt
-	ln.alarmAt = at
-	ln.alarm = l.clock.AfterFunc(at.Sub(now), func() {
+	t := ln.turns[0]
+	t.state = turnParked
+	// Nothing stops this timer. If it is late, another turn is the head, or the line is empty.
+	l.clock.AfterFunc(parkFor, func() {
 		l.mu.Lock()
 		defer l.unlock()
-		if ln.alarm == nil || ln.alarmAt != at {
-			return
-		}
-		ln.alarm = nil
-		switch now := l.clock.Now(); {
-		case !ln.headParked():
-		case ln.askAt > now:
-			l.setAlarm(ln, now)
-		default:
+		if ln.headParked() && ln.turns[0] == t {
 			ln.callHead()
 		}
 	})
+	return true
 }

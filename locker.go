@@ -3,7 +3,6 @@ package padlock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -56,7 +55,7 @@ type Locker struct {
 	observersLate bool          // a call has waited for an observer longer than observerPatience
 	attempts      int           // how many acquires, releases and functions of Do are running; Close waits for them
 	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
-	random        *rand.ChaCha8
+	raw           [32]byte      // for newToken; an array of its own would be on the heap under the race detector
 	lines         map[string]*line
 	permitWaiters map[string]int // how many callers wait for a permit, by the name of the gate; nil if none has waited
 	handover      handoverState
@@ -94,7 +93,6 @@ func New(store Store, opts ...LockerOption) *Locker {
 	l.closing, l.beginClose = context.WithCancelCause(context.Background())
 	l.closeDone = make(chan struct{})
 	l.initHandover()
-	l.reseed()
 	l.renewer.init(l)
 	l.cleaner.init(l)
 	return l
@@ -204,7 +202,6 @@ type Stats struct {
 
 // counters is guarded by Locker.mu.
 type counters struct {
-	tokens                       uint64
 	waiting                      int
 	acquired, contended, refused uint64
 	renewals, renewalErrors      uint64

@@ -2,6 +2,7 @@ package padlock
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -13,7 +14,6 @@ var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond
 // random times from 10 ms to 1 s (decorrelated jitter). A pause ends early if the holder's lease
 // ends.
 type poller struct {
-	l    *Locker
 	last time.Duration
 	end  time.Time
 }
@@ -46,11 +46,8 @@ func (p *poller) adaptTo(err error) {
 }
 
 func (p *poller) next() time.Duration {
-	p.l.mu.Lock()
-	spread := p.l.random.Uint64()
-	p.l.mu.Unlock()
 	high := max(3*p.last, 2*pollMin)
-	p.last = min(pollMax, pollMin+time.Duration(spread%uint64(high-pollMin)))
+	p.last = min(pollMax, pollMin+rand.N(high-pollMin))
 	if left := time.Until(p.end); left > 0 {
 		return min(p.last, left+time.Millisecond)
 	}

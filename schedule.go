@@ -1,7 +1,9 @@
 package padlock
 
 import (
+	"container/heap"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -86,9 +88,9 @@ const offsetStep = 1e-8
 // offsetRange is so much less than 1 that the random part stays below 1 for all holds of a request.
 const offsetRange = 1 - (mostTogether+1)*offsetStep
 
-// drawOffset draws a new random part. The caller holds mu.
+// drawOffset draws a new random part.
 func (k *renewer) drawOffset() {
-	k.offset = float64(k.l.random.Uint64()>>11) / (1 << 53) * offsetRange
+	k.offset = rand.Float64() * offsetRange
 }
 
 // renewEarlyBy returns how much earlier than planned a lease may be renewed, if other leases are
@@ -128,7 +130,7 @@ func (h *hold) scheduleRenewal(sent driver.Instant, g driver.Grant) {
 		sent = g.From
 	}
 	if g.TTL == 0 && g.Bound == nil && h.bond == nil {
-		h.renewAt = sent.Add(lookEvery - h.locker.jitter(lookEvery/10))
+		h.renewAt = sent.Add(lookEvery*9/10 + rand.N(lookEvery/5))
 	}
 	if h.noRenewal || g.TTL == 0 {
 		return
@@ -160,9 +162,8 @@ func (h *hold) renewAgain(now driver.Instant) driver.Instant {
 }
 
 // schedule is a heap of holds, ordered by the time at which the renewer looks at each hold next.
-// Each hold knows its index. Each entry has up to four children. Each entry has the time of its
-// hold, because reading a hold from memory is slow: with 100,000 holds, it takes longer than many
-// comparisons.
+// Each hold knows its index. Each entry has the time of its hold, because reading a hold from
+// memory is slow.
 type schedule []scheduled
 
 type scheduled struct {
@@ -172,49 +173,39 @@ type scheduled struct {
 
 // put puts e into the heap. If the hold of e has an entry there, e replaces that entry.
 func (s *schedule) put(e scheduled) {
-	i := int(e.h.index)
-	if i < 0 {
-		i = len(*s)
+	if e.h.index < 0 {
+		e.h.index = int32(len(*s))
 		*s = append(*s, e)
+	} else {
+		(*s)[e.h.index] = e
 	}
-	s.sift(i, e)
+	heap.Fix(s, int(e.h.index))
 }
 
 func (s *schedule) remove(h *hold) {
-	i, last := int(h.index), len(*s)-1
+	heap.Remove(s, int(h.index))
 	h.index = -1
-	e := (*s)[last]
+}
+
+// Len implements heap.Interface.
+func (s schedule) Len() int { return len(s) }
+
+// Less implements heap.Interface.
+func (s schedule) Less(i, j int) bool { return s[i].at < s[j].at }
+
+// Swap implements heap.Interface.
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].h.index, s[j].h.index = int32(i), int32(j)
+}
+
+// Push implements heap.Interface. It is not used: put appends without an allocation.
+func (s *schedule) Push(any) {}
+
+// Pop implements heap.Interface. It removes the last entry.
+func (s *schedule) Pop() any {
+	last := len(*s) - 1
 	(*s)[last] = scheduled{}
 	*s = (*s)[:last]
-	if i < last {
-		s.sift(i, e)
-	}
-}
-
-// sift puts e at index i, or where it belongs: parents that are due later than e move down, or
-// children that are due earlier move up.
-func (s schedule) sift(i int, e scheduled) {
-	for i > 0 && s[(i-1)/4].at > e.at {
-		s.set(i, s[(i-1)/4])
-		i = (i - 1) / 4
-	}
-	for first := 4*i + 1; first < len(s); first = 4*i + 1 {
-		child := first
-		for other := first + 1; other < min(first+4, len(s)); other++ {
-			if s[other].at < s[child].at {
-				child = other
-			}
-		}
-		if s[child].at >= e.at {
-			break
-		}
-		s.set(i, s[child])
-		i = child
-	}
-	s.set(i, e)
-}
-
-func (s schedule) set(i int, e scheduled) {
-	s[i] = e
-	e.h.index = int32(i)
+	return nil
 }

@@ -36,7 +36,7 @@ func TestSchedule(t *testing.T) {
 			t.Fatalf("the heap has %d holds, want %d", len(s), len(times))
 		}
 		for i, e := range s {
-			parent := s[max(0, i-1)/4].at
+			parent := s[max(0, i-1)/2].at
 			if e.h.index != int32(i) || times[e.h] != e.at || e.at < parent {
 				t.Fatalf("entry %d has the time %v and index %d; the hold has %v, the parent %v", i, e.at, e.h.index, times[e.h], parent)
 			}

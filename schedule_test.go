@@ -28,7 +28,6 @@ func TestBoundsOfPlans(t *testing.T) {
 			for _, lease := range []time.Duration{ttl, ttl / 7} {
 				l := &Locker{}
 				l.renewer.l, l.renewer.batcher = l, c.batcher
-				l.reseed()
 				h := &hold{locker: l, terms: terms{ttl: ttl}, index: -1}
 				early := l.renewer.renewEarlyBy(lease)
 				before := driver.Instant(0)

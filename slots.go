@@ -73,7 +73,7 @@ type permitCall struct {
 
 // takePermit takes one of the permits of name.
 func (c *call) takePermit(name string) (*hold, error) {
-	p := &permitCall{call: c, name: name, poll: poller{l: c.l}}
+	p := &permitCall{call: c, name: name}
 	if err := p.check(); err != nil {
 		return nil, err
 	}

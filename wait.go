@@ -76,10 +76,10 @@ func (a *attempt) heldBy() error {
 	case ln.holder == nil:
 		return ln.held
 	case ln.holder.cause != nil:
-		return &HeldError{Waiters: ln.waiting - 1}
+		return &HeldError{Waiters: len(ln.turns) - 1}
 	}
 	hold := ln.holder.report()
-	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: ln.waiting - 1}
+	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: len(ln.turns) - 1}
 }
 
 // report describes h as a store would describe it. The caller holds mu.
@@ -117,7 +117,7 @@ func (a *attempt) takePlace() error {
 	if ln == nil {
 		ln = &line{held: ErrHeld}
 	}
-	if ln.waiting >= l.cfg.maxWaiters {
+	if len(ln.turns) >= l.cfg.maxWaiters {
 		return ErrTooManyWaiters
 	}
 	l.lines[a.h.name] = ln
@@ -125,7 +125,6 @@ func (a *attempt) takePlace() error {
 		ln.held, ln.holder = a.held, nil
 	}
 	a.line, a.place = ln, &turn{ready: make(chan struct{}, 1), a: a}
-	ln.waiting++
 	if !a.hidden {
 		l.stats.waiting++
 	}
@@ -155,7 +154,7 @@ func (a *attempt) leaveLine(err error) {
 func (a *attempt) waitAsHead() error {
 	ctx, stop := a.bounded(a.ended)
 	defer stop()
-	poll := poller{l: a.l}
+	var poll poller
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	for {

@@ -31,9 +31,6 @@ const (
 	DefaultMaxBackOff = 30 * time.Second
 )
 
-// lookEvery is how often Changes asks the store.
-const lookEvery = time.Second
-
 // An Election is one candidate in the election of the leader for a name. Its methods are safe for
 // concurrent use.
 type Election struct {
@@ -43,9 +40,8 @@ type Election struct {
 
 	mu      sync.Mutex
 	running bool
-	trouble error         // why the last try to become the leader failed; nil if it did not
-	term    *term         // nil unless this candidate leads
-	changed chan struct{} // closed, and made again, when term changes
+	trouble error // why the last try to become the leader failed; nil if it did not
+	term    *term // nil unless this candidate leads
 }
 
 // A term is the time from one election of this candidate to the moment when it stops leading.
@@ -58,7 +54,7 @@ type term struct {
 // New returns a candidate in the election for name. All candidates with the same store and the same
 // name elect one leader among them. New sends no request.
 func New(l *padlock.Locker, name string, opts ...Option) *Election {
-	e := &Election{locker: l, name: name, changed: make(chan struct{})}
+	e := &Election{locker: l, name: name}
 	e.set = settings{backOff: DefaultBackOff, maxBackOff: DefaultMaxBackOff, onError: func(error) {}}
 	for _, o := range opts {
 		if o != nil {
@@ -248,8 +244,6 @@ func (e *Election) setTerm(t *term) {
 	if t != nil {
 		e.trouble = nil
 	}
-	close(e.changed)
-	e.changed = make(chan struct{})
 }
 
 func (e *Election) current() *term {

@@ -365,41 +365,6 @@ func TestHandlers(t *testing.T) {
 	})
 }
 
-func TestChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{store: memstore.New()}
-		watcher := election.New(padlock.New(w.store, padlock.KeepStoreOpen()), "scheduler")
-		ctx, cancel := context.WithCancel(t.Context())
-		var seen []string
-		ended := make(chan struct{})
-		go func() {
-			for l, err := range watcher.Changes(ctx) {
-				if err != nil {
-					l.Label = "nobody"
-				}
-				seen = append(seen, l.Label)
-			}
-			close(ended)
-		}()
-		synctest.Wait()
-		a := w.join(t, "a")
-		wait(time.Minute) // several renewals, none of which changes the leader
-		b := w.join(t, "b")
-		a.leave(t)
-		wait(2 * time.Second)
-		w.evict(t)
-		wait(time.Minute)
-		b.leave(t)
-		wait(2 * time.Second)
-		cancel()
-		<-ended
-		want := "[nobody a b nobody b nobody]"
-		if got := fmt.Sprint(seen); got != want {
-			t.Errorf("the leaders are %s, want %s", got, want)
-		}
-	})
-}
-
 // The context of a leader ends before its lease can have ended, even if the store does not reply.
 func TestContextEndsBeforeTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,25 +55,14 @@ func (o *opener) open(ctx context.Context, rawURL string) (driver.Store, error) 
 	case o.depth >= maxDepth:
 		return nil, storekit.Invalidf("the stores are nested more than %d deep", maxDepth)
 	}
-	twins, err := o.distinct(u.Scheme, u.Query()["store"])
-	if err != nil {
+	if err := o.distinct(u.Scheme, u.Query()["store"]); err != nil {
 		return nil, err
 	}
-	var members []driver.Store
 	opening.Member = func(ctx context.Context, rawURL string, lazy bool) (driver.Store, error) {
 		inner := *o
 		inner.depth++
 		inner.opening.Lazy = lazy
-		m, err := inner.open(ctx, rawURL)
-		if err != nil {
-			return nil, err
-		}
-		i := len(members)
-		members = append(members, m)
-		if first, ok := twins[i]; ok && first < i {
-			return newTwin(members[first], m)
-		}
-		return m, nil
+		return inner.open(ctx, rawURL)
 	}
 	return s.Open(ctx, u, opening)
 }

@@ -164,12 +164,10 @@ func misplacedAt(u *url.URL) bool {
 }
 
 // distinct returns an error if two members of a composite store are the same store. That store
-// would have two votes. But a store with the scheme "all" may have two members in one place if
-// their layouts differ. Such members are twins (see twin). The result maps the index of each twin
-// to the index of the other twin.
-func (o *opener) distinct(scheme string, members []string) (twins map[int]int, err error) {
-	seen, layouts := map[string]int{}, map[int]string{}
-	twins = map[int]int{}
+// would have two votes. Under the scheme "all", which moves locks from one store to another, PHP's
+// table and padlock's own tables may be in one SQL database.
+func (o *opener) distinct(scheme string, members []string) error {
+	seen := map[string]int{}
 	for i, member := range members {
 		u, s, err := o.parse(member)
 		if err != nil || s.InProcess { // every URL "memory:" opens a store of its own
@@ -177,22 +175,18 @@ func (o *opener) distinct(scheme string, members []string) (twins map[int]int, e
 		}
 		query := u.Query()
 		place := fmt.Sprintf("%s//%s%s%s?%q&%q", u.Scheme, strings.ToLower(u.Host), u.Path, u.Opaque, query.Get("prefix"), query.Get("db"))
-		if s.Composite {
-			place = member
-		}
-		layouts[i] = query.Get("layout")
-		first, ok := seen[place]
-		_, third := twins[first]
 		switch {
-		case !ok:
-			seen[place] = i
-		case !third && scheme == "all" && layouts[first] != layouts[i]:
-			twins[i], twins[first] = first, i
-		default:
-			return nil, storekit.Invalidf("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
+		case s.Composite:
+			place = member
+		case scheme == "all" && s.Schema != nil && query.Has("layout"):
+			place += "&layout"
 		}
+		if first, ok := seen[place]; ok {
+			return storekit.Invalidf("stores %d and %d are the same: each store of a quorum has one vote", first+1, i+1)
+		}
+		seen[place] = i
 	}
-	return twins, nil
+	return nil
 }
 
 // tellApart are the parameters of URLs by which two stores on one server differ. None is secret.

@@ -15,9 +15,8 @@ import (
 
 func main() {
 	added := flag.String("merge", "", "put the medians of this `file`, a run, into published.json first")
-	keep := flag.Bool("keep-rows", false, "with -merge, keep the published rows that the run does not have")
 	flag.Parse()
-	if err := publish(*added, *keep); err != nil {
+	if err := publish(*added); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)
 	}
@@ -30,7 +29,7 @@ const (
 )
 
 // publish merges a run, if there is one, and writes the tables and the chart.
-func publish(added string, keepRows bool) error {
+func publish(added string) error {
 	all, err := read(published)
 	if err != nil {
 		return err
@@ -40,7 +39,7 @@ func publish(added string, keepRows bool) error {
 		if err != nil {
 			return err
 		}
-		if err := all.merge(with, keepRows); err != nil {
+		if err := all.merge(with); err != nil {
 			return fmt.Errorf("%s: %w", added, err)
 		}
 		if err := os.WriteFile(published, all.text(), 0o644); err != nil {

@@ -85,18 +85,12 @@ func TestMerge(t *testing.T) {
 		`"Targets":[{"Row":"redsync","Column":"s","AtMost":80,"Value":75,"Met":true}]}`
 	added := readText(t, `{"Name":"procs","Rounds":3,"Columns":["s"],"Rows":["padlock"],"Trials":{"padlock":[{"s":1},{"s":6543.21},{"s":7000}]},
 		"Targets":[{"Row":"padlock","Column":"s","AtLeast":5,"Value":6543.21,"Met":true}]}`, `{"Name":"none of the pages","Trials":{"padlock":[{"ms":1}]}}`)
-	const ours = `{"Row":"padlock","Column":"s","AtLeast":5,"Value":6543,"Met":true}`
-	for keepRows, want := range map[bool]string{
-		false: `{"Name":"procs","Rounds":3,"Columns":["s"],"Rows":["padlock"],"Trials":{"padlock":[{"s":6543}]},"Targets":[` + ours + `]}`,
-		true: `{"Name":"procs","Rounds":3,"Columns":["s"],"Rows":["padlock","redsync"],"Trials":{"padlock":[{"s":6543}],"redsync":[{"s":75}]},"Targets":[` + ours +
-			`,{"Row":"redsync","Column":"s","AtMost":80,"Value":75,"Met":true}]}`,
-	} {
-		all := readText(t, file, procs)
-		if err := all.merge(added, keepRows); err != nil || string(all.text()) != file+"\n"+want+"\n" {
-			t.Errorf("keepRows %v: %v, got:\n%s\nwant:\n%s", keepRows, err, all.text(), want)
-		}
+	const want = `{"Name":"procs","Rounds":3,"Columns":["s"],"Rows":["padlock"],"Trials":{"padlock":[{"s":6543}]},"Targets":[{"Row":"padlock","Column":"s","AtLeast":5,"Value":6543,"Met":true}]}`
+	all := readText(t, file, procs)
+	if err := all.merge(added); err != nil || string(all.text()) != file+"\n"+want+"\n" {
+		t.Errorf("%v, got:\n%s\nwant:\n%s", err, all.text(), want)
 	}
-	if err := readText(t, file).merge(added, false); err == nil {
+	if err := readText(t, file).merge(added); err == nil {
 		t.Error("a run without a published experiment was merged")
 	}
 }

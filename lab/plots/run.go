@@ -52,14 +52,11 @@ func (all run) find(name string) *measure.Record {
 
 // merge puts the medians of a run in the place of the published ones. An experiment that is not
 // published yet joins with a line {"Name":"…"} in published.json.
-func (all run) merge(added run, keepRows bool) error {
+func (all run) merge(added run) error {
 	merged := false
 	for i, old := range all {
 		if now := added.find(old.Name); now.Name != "" {
 			all[i], merged = now.Medians(), true
-			if keepRows {
-				all[i].AddMissing(old)
-			}
 		}
 	}
 	if !merged {

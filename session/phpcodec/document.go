@@ -3,7 +3,6 @@ package phpcodec
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,17 +23,13 @@ const maxBinaryKey = 127
 // A Document is a session: keys and serialised values, in order. It is not safe for concurrent use.
 //
 // If the session has no references, the cost of an edit does not grow with the number of keys. If
-// it has references, an edit looks at each value that contains one.
+// it has references, an edit looks at each value.
 type Document struct {
 	handler Handler
 	entries []entry
 	index   map[string]int
 	holes   int  // number of deleted entries
-	slots   sums // the number of slots of each entry; see spanInfo
-	// withRefs has the indices of the entries that have or had references (see mayHaveRefs). The
-	// indices are in ascending order.
-	withRefs []int
-	steps    int // counts the work of edits, for tests
+	refs    bool // an entry has or had references (see mayHaveRefs)
 }
 
 // entry is a key and its value. A deleted entry stays in the list, empty, until compact removes it.
@@ -131,13 +126,9 @@ func (d *Document) depth() int {
 }
 
 func (d *Document) add(e entry) {
-	i := len(d.entries)
-	d.index[e.key] = i
+	d.index[e.key] = len(d.entries)
 	d.entries = append(d.entries, e)
-	d.slots = d.slots.push(e.slots)
-	if e.mayHaveRefs() {
-		d.withRefs = append(d.withRefs, i)
-	}
+	d.refs = d.refs || e.mayHaveRefs()
 }
 
 // mayHaveRefs reports whether e contains references, or may contain references that cannot be read.
@@ -146,11 +137,8 @@ func (e *entry) mayHaveRefs() bool { return len(e.refs) > 0 || e.opaque }
 
 // putEntry changes entry i.
 func (d *Document) putEntry(i int, e entry) {
-	d.slots.add(i, e.slots-d.entries[i].slots)
 	d.entries[i] = e
-	if at, found := slices.BinarySearch(d.withRefs, i); e.mayHaveRefs() && !found {
-		d.withRefs = slices.Insert(d.withRefs, at, i)
-	}
+	d.refs = d.refs || e.mayHaveRefs()
 }
 
 // compact removes the deleted entries.
@@ -158,9 +146,8 @@ func (d *Document) compact() {
 	if d.holes == 0 {
 		return
 	}
-	d.steps += len(d.entries)
 	all := d.entries
-	d.entries, d.slots, d.withRefs, d.holes = all[:0], nil, nil, 0
+	d.entries, d.refs, d.holes = all[:0], false, 0
 	for _, e := range all {
 		if e.raw != nil {
 			d.add(e)
@@ -257,7 +244,6 @@ func (d *Document) Delete(key string) error {
 	d.putEntry(i, entry{})
 	delete(d.index, key)
 	d.holes++
-	d.steps++
 	return nil
 }
 
@@ -272,25 +258,25 @@ func (d *Document) Delete(key string) error {
 //   - The reference points to a slot after entry i, and that slot gets another number, because the
 //     new value has more or fewer slots than the old value.
 func (d *Document) mayChange(i, newSlots int) error {
-	if len(d.withRefs) == 0 {
+	if !d.refs {
 		return nil
 	}
-	errRefs := fmt.Errorf("%w: key %q", ErrReferences, d.entries[i].key)
-	from := 1 + d.depth() + d.slots.sumBefore(i) // in php_serialize the array itself is slot 1
-	to := from + d.entries[i].slots
-	known := true // false if the slots up to entry i cannot be counted
-	for _, j := range d.withRefs {
-		d.steps++
-		e := &d.entries[j]
-		if j <= i {
-			known = known && !e.opaque
-			continue
-		}
-		if old := &d.entries[i]; e.opaque && (newSlots != old.slots || old.objects) {
+	old := &d.entries[i]
+	errRefs := fmt.Errorf("%w: key %q", ErrReferences, old.key)
+	from := 1 + d.depth() // in php_serialize the array itself is slot 1
+	known := true         // false if the slots up to entry i cannot be counted
+	for _, e := range d.entries[:i] {
+		from += e.slots
+		known = known && !e.opaque
+	}
+	known = known && !old.opaque
+	to := from + old.slots
+	for _, e := range d.entries[i+1:] {
+		if e.opaque && (newSlots != old.slots || old.objects) {
 			return errRefs // e may contain hidden references to objects in earlier entries
 		}
 		for _, ref := range e.refs {
-			if !known || ref >= from && (ref < to || newSlots != d.entries[i].slots) {
+			if !known || ref >= from && (ref < to || newSlots != old.slots) {
 				return errRefs
 			}
 		}

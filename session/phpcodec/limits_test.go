@@ -3,7 +3,6 @@ package phpcodec_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,57 +78,6 @@ func TestKeysBeyondTheLimit(t *testing.T) {
 	}
 	if _, err := phpcodec.Parse(phpcodec.PHP, encode(t, d)); err != nil {
 		t.Error(err)
-	}
-}
-
-// editAll changes and deletes half of the keys and returns the number of steps. The session begins
-// with an integer and ends with lastEntry, which may be a reference to that integer.
-func editAll(t *testing.T, keys int, lastEntry string) int {
-	t.Helper()
-	d, err := phpcodec.Parse(phpcodec.PHP, []byte("first|i:1;"+manyKeys(keys)+lastEntry))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range keys {
-		key := fmt.Sprint("k", i)
-		err := d.Set(key, []byte("a:1:{i:0;N;}"))
-		if i%2 == 0 {
-			err = errors.Join(err, d.Delete(key))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := phpcodec.New(phpcodec.PHP)
-	rest, err := phpcodec.Parse(phpcodec.PHP, encode(t, d))
-	if err != nil || rest.Len() != d.Len() {
-		t.Fatal(rest.Len(), d.Len(), err)
-	}
-	for i := range d.Len() {
-		key, raw := d.At(i)
-		if key == "last" {
-			continue
-		}
-		if err := want.Set(key, raw); err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := d.Get(key); !ok || !bytes.Equal(got, raw) {
-			t.Fatalf("%s is %q, and listed as %q", key, got, raw)
-		}
-	}
-	if want.Len() != keys/2+1 {
-		t.Errorf("%d keys, want %d", want.Len(), keys/2+1)
-	}
-	return d.Steps()
-}
-
-// TestEditsAreLinear: with sixteen times as many keys, edits take sixteen times as many steps.
-func TestEditsAreLinear(t *testing.T) {
-	for name, end := range map[string]string{"plain": "", "a reference at the end": "last|R:1;"} {
-		few, many := editAll(t, 1000, end), editAll(t, 16000, end)
-		if many > 17*few || many > 16*16000 {
-			t.Errorf("%s: %d steps for 1,000 keys, %d for 16,000", name, few, many)
-		}
 	}
 }
 

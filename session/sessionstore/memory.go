@@ -3,36 +3,23 @@ package sessionstore
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 )
-
-const shards = 64
 
 // Memory keeps sessions in this process: for a single server, and for tests. It starts no goroutine
 // to remove expired sessions. The zero value is ready for use, and it is safe for concurrent use.
 type Memory struct {
-	max    int // 0 means DefaultMaxSessions
-	once   sync.Once
-	seed   maphash.Seed
-	shards [shards]memoryShard
-	count  atomic.Int64 // sessions and tombstones
+	max      int // 0 means DefaultMaxSessions
+	mu       sync.Mutex
+	sessions map[string]*memorySession // with tombstones
+	sweepAt  int                       // with at least this many sessions, a new session starts a sweep
+	swept    time.Time                 // when the last sweep was
 
 	users memoryIndex
-
-	sweepMu sync.Mutex
-	swept   time.Time // when sweepAll last swept
-}
-
-type memoryShard struct {
-	mu       sync.Mutex
-	sessions map[string]*memorySession
-	sweepAt  int // if the shard has at least this many sessions, a new session starts a sweep
 }
 
 type memorySession struct {
@@ -44,8 +31,7 @@ type memorySession struct {
 	moved    Moved
 }
 
-// sweepFrom is the smallest value of sweepAt. A new session starts no sweep of its shard while the
-// shard has fewer than sweepFrom sessions.
+// sweepFrom is the smallest value of sweepAt, unless MaxSessions is less.
 const sweepFrom = 64
 
 // DefaultMaxSessions is how many sessions a Memory keeps unless MaxSessions says otherwise. If a
@@ -77,85 +63,47 @@ func NewMemory(opts ...MemoryOption) *Memory {
 	return m
 }
 
-func (m *Memory) init() {
-	m.seed = maphash.MakeSeed()
-	if m.max <= 0 {
-		m.max = DefaultMaxSessions
-	}
-	for i := range m.shards {
-		m.shards[i].sessions, m.shards[i].sweepAt = make(map[string]*memorySession), sweepFrom
-	}
-}
-
 // Traits implements Store.
 func (m *Memory) Traits() Traits { return Traits{} }
 
 // Len counts the sessions and tombstones, including those that have expired and were not removed
 // yet.
-func (m *Memory) Len() int { return int(m.count.Load()) }
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.sessions)
+}
 
-// lock locks the shard of key. It returns the shard and the session that lives at key, if any.
-func (m *Memory) lock(key string) (*memoryShard, *memorySession) {
-	m.once.Do(m.init)
-	sh := &m.shards[maphash.String(m.seed, key)%shards]
-	sh.mu.Lock()
-	s := sh.sessions[key]
-	if s != nil && s.expired(time.Now()) {
-		delete(sh.sessions, key)
-		m.count.Add(-1)
-		s = nil
+// lock locks m. It returns the session that lives at key, if any.
+func (m *Memory) lock(key string) *memorySession {
+	m.mu.Lock()
+	if m.sessions == nil {
+		if m.max <= 0 {
+			m.max = DefaultMaxSessions
+		}
+		m.sessions, m.sweepAt = make(map[string]*memorySession), min(sweepFrom, m.max)
 	}
-	return sh, s
+	s := m.sessions[key]
+	if s != nil && s.expired(time.Now()) {
+		delete(m.sessions, key)
+		return nil
+	}
+	return s
 }
 
 func (s *memorySession) expired(now time.Time) bool {
 	return !s.expires.IsZero() && !now.Before(s.expires)
 }
 
-// sweep removes expired sessions when the number of sessions in the shard has doubled since the
-// last sweep. So the cost for each new session is constant on average.
-func (m *Memory) sweep(sh *memoryShard) {
-	if len(sh.sessions) >= sh.sweepAt {
-		m.sweepNow(sh, time.Now())
-		sh.sweepAt = max(sweepFrom, 2*len(sh.sessions))
-	}
-}
-
-func (m *Memory) sweepNow(sh *memoryShard, now time.Time) {
-	before := len(sh.sessions)
-	maps.DeleteFunc(sh.sessions, func(_ string, s *memorySession) bool { return s.expired(now) })
-	m.count.Add(int64(len(sh.sessions) - before))
-}
-
-// reserve counts a session that is about to be made, if there is room. The caller must not hold the
-// lock of any shard.
-func (m *Memory) reserve() error {
-	if m.count.Add(1) <= int64(m.max) {
-		return nil
-	}
-	m.sweepAll()
-	if m.count.Load() <= int64(m.max) {
-		return nil
-	}
-	m.count.Add(-1)
-	return fmt.Errorf("%w: it keeps %d sessions and has no room for more (MaxSessions)", ErrUnavailable, m.max)
-}
-
-// sweepAll sweeps all shards to make room, at most once a second.
-func (m *Memory) sweepAll() {
-	m.sweepMu.Lock()
-	defer m.sweepMu.Unlock()
-	now := time.Now()
-	if now.Sub(m.swept) < time.Second {
+// sweep removes expired sessions when the number of sessions has doubled since the last sweep. So
+// the cost for each new session is constant on average. It sweeps at most once a second, for a
+// store that is full.
+func (m *Memory) sweep(now time.Time) {
+	if len(m.sessions) < m.sweepAt || now.Sub(m.swept) < time.Second {
 		return
 	}
-	m.swept = now
-	for i := range m.shards {
-		sh := &m.shards[i]
-		sh.mu.Lock()
-		m.sweepNow(sh, now)
-		sh.mu.Unlock()
-	}
+	maps.DeleteFunc(m.sessions, func(_ string, s *memorySession) bool { return s.expired(now) })
+	m.sweepAt, m.swept = min(max(sweepFrom, 2*len(m.sessions)), m.max), now
 }
 
 // Load implements Store.
@@ -163,8 +111,8 @@ func (m *Memory) Load(ctx context.Context, key string) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, unavailable(err)
 	}
-	sh, s := m.lock(key)
-	defer sh.mu.Unlock()
+	s := m.lock(key)
+	defer m.mu.Unlock()
 	if s == nil {
 		return Record{}, ErrNotFound
 	}
@@ -192,23 +140,14 @@ func (m *Memory) Commit(ctx context.Context, key string, c Change) (Result, erro
 	if err := ctx.Err(); err != nil {
 		return Result{}, unavailable(err)
 	}
-	if !c.Create {
-		return m.commit(key, c)
+	s := m.lock(key)
+	defer m.mu.Unlock()
+	if c.Create {
+		m.sweep(time.Now())
+		if len(m.sessions) >= m.max {
+			return Result{}, fmt.Errorf("%w: it keeps %d sessions and has no room for more (MaxSessions)", ErrUnavailable, m.max)
+		}
 	}
-	m.once.Do(m.init)
-	if err := m.reserve(); err != nil {
-		return Result{}, err
-	}
-	res, err := m.commit(key, c)
-	if err != nil {
-		m.count.Add(-1)
-	}
-	return res, err
-}
-
-func (m *Memory) commit(key string, c Change) (Result, error) {
-	sh, s := m.lock(key)
-	defer sh.mu.Unlock()
 	switch {
 	case c.Create && s != nil:
 		return Result{}, ErrExists
@@ -236,8 +175,7 @@ func (m *Memory) commit(key string, c Change) (Result, error) {
 	s.fields, s.size, s.moved = fields.m, fields.size, c.Move
 	s.version++
 	s.live(c.TTL)
-	sh.sessions[key] = s
-	m.sweep(sh)
+	m.sessions[key] = s
 	return Result{s.versionText(), values}, nil
 }
 
@@ -270,8 +208,8 @@ func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
 	}
-	sh, s := m.lock(key)
-	defer sh.mu.Unlock()
+	s := m.lock(key)
+	defer m.mu.Unlock()
 	if s != nil && s.moved.To == "" {
 		s.live(ttl)
 	}
@@ -283,12 +221,11 @@ func (m *Memory) Delete(ctx context.Context, key string) (Moved, error) {
 	if err := ctx.Err(); err != nil {
 		return Moved{}, unavailable(err)
 	}
-	sh, s := m.lock(key)
-	defer sh.mu.Unlock()
+	s := m.lock(key)
+	defer m.mu.Unlock()
 	if s == nil {
 		return Moved{}, nil
 	}
-	delete(sh.sessions, key)
-	m.count.Add(-1)
+	delete(m.sessions, key)
 	return s.moved, nil
 }

@@ -2,7 +2,6 @@ package sessiontest
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,38 +23,14 @@ type BlobHarness struct {
 // RunBlobs checks that a store keeps the contract of sessionstore.BlobStore, each case in a
 // subtest. To check the sessionstore.Store that sessionstore.FromBlobs returns, use Run.
 func RunBlobs(t *testing.T, h BlobHarness) {
-	s, err := startBlobs(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range blobCases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			for _, f := range s.run(c) {
-				t.Errorf("%s (%s)", f.Text, f.At)
-			}
-		})
-	}
+	s, cases, err := startBlobs(h)
+	s.runAll(t, cases, err)
 }
 
 // CheckBlobs runs all cases and returns their failures.
 func CheckBlobs(h BlobHarness) []Failure {
-	s, err := startBlobs(h)
-	if err != nil {
-		return []Failure{{"open", err.Error(), ""}}
-	}
-	results := make([][]Failure, len(blobCases))
-	var wg sync.WaitGroup
-	for i, c := range blobCases {
-		wg.Go(func() { results[i] = s.run(c) })
-	}
-	wg.Wait()
-	return slices.Concat(results...)
-}
-
-type blobSuite struct {
-	suite
-	a, b sessionstore.BlobStore
+	s, cases, err := startBlobs(h)
+	return s.checkAll(cases, err)
 }
 
 type blobCase struct {
@@ -68,18 +43,19 @@ type blobCheck struct {
 	a, b sessionstore.BlobStore
 }
 
-func startBlobs(h BlobHarness) (*blobSuite, error) {
-	s := &blobSuite{suite: suite{Harness: Harness{Expire: h.Expire, Patience: h.Patience}}}
+func startBlobs(h BlobHarness) (*suite, []testCase, error) {
+	s := &suite{Harness: Harness{Expire: h.Expire, Patience: h.Patience}}
 	s.setDefaults()
-	var err error
-	if s.a, err = h.Open(); err == nil {
-		s.b, err = h.Open()
+	a, err := h.Open()
+	if err != nil {
+		return s, nil, err
 	}
-	return s, err
-}
-
-func (s *blobSuite) run(c blobCase) []Failure {
-	return s.suite.run(testCase{c.name, func(k *check) { c.f(&blobCheck{k, s.a, s.b}) }})
+	b, err := h.Open()
+	var cases []testCase
+	for _, c := range blobCases {
+		cases = append(cases, testCase{c.name, func(k *check) { c.f(&blobCheck{k, a, b}) }})
+	}
+	return s, cases, err
 }
 
 // swap calls Swap, which must succeed.

@@ -57,8 +57,18 @@ func (f Failure) String() string { return f.Case + ": " + f.Text + " (" + f.At +
 // Run checks the store, each case in a subtest.
 func Run(t *testing.T, h Harness) {
 	s, err := start(h)
-	if err != nil {
-		t.Fatal(err)
+	s.runAll(t, cases, err)
+}
+
+// Check runs all cases and returns their failures.
+func Check(h Harness) []Failure {
+	s, err := start(h)
+	return s.checkAll(cases, err)
+}
+
+func (s *suite) runAll(t *testing.T, cases []testCase, opened error) {
+	if opened != nil {
+		t.Fatal(opened)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,11 +80,9 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check runs all cases and returns their failures.
-func Check(h Harness) []Failure {
-	s, err := start(h)
-	if err != nil {
-		return []Failure{{"open", err.Error(), ""}}
+func (s *suite) checkAll(cases []testCase, opened error) []Failure {
+	if opened != nil {
+		return []Failure{{"open", opened.Error(), ""}}
 	}
 	results := make([][]Failure, len(cases))
 	var wg sync.WaitGroup

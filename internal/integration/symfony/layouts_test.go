@@ -13,34 +13,17 @@ import (
 	"github.com/padlock-go/padlock/open/all"
 )
 
-// TestMoveBetweenLayouts moves names from the layout of older versions of PHP's Symfony to the
-// newer one. A process that uses both layouts excludes the processes that use one of them. Long
-// names have the same row in both layouts.
-func TestMoveBetweenLayouts(t *testing.T) {
+// One table, in one layout or in two, is one store.
+func TestOneTableIsOneStore(t *testing.T) {
 	t.Parallel()
 	at := "sqlite://" + filepath.Join(t.TempDir(), "shop.db")
-	members := func(layouts ...string) string {
-		q := url.Values{"fences": {"no"}}
-		for _, l := range layouts {
-			q.Add("store", at+"?layout="+l)
+	for _, second := range []string{"symfony73", "symfony"} {
+		stores := url.Values{"store": {at + "?layout=symfony73", at + "?layout=" + second}}.Encode()
+		for _, scheme := range []string{"all", "quorum"} {
+			if s, err := all.Store(t.Context(), scheme+":?fences=no&"+stores); !errors.Is(err, driver.ErrInvalid) {
+				t.Errorf("%s: of %s: %v, %v", scheme, second, s, err)
+			}
 		}
-		return "all:?" + q.Encode()
-	}
-	before, during, after := locker(t, at+"?layout=symfony73"), locker(t, members("symfony73", "symfony")), locker(t, at+"?layout=symfony")
-	for name, text := range map[string]string{"short": "report", "long": strings.Repeat("long-", 20), "63": strings.Repeat("x", 63), "64": strings.Repeat("x", 64)} {
-		t.Run(name, func(t *testing.T) {
-			excluded(t, during, text, before, after, during)
-			excluded(t, before, text, during)
-			excluded(t, after, text, during)
-		})
-	}
-	for _, layouts := range [][]string{{"symfony73", "symfony73"}, {"symfony", "symfony"}, {"symfony73", "symfony", "symfony73"}} {
-		if s, err := all.Store(t.Context(), members(layouts...)); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("all: of %v: %v, %v", layouts, s, err)
-		}
-	}
-	if s, err := all.Store(t.Context(), "quorum"+strings.TrimPrefix(members("symfony73", "symfony"), "all")); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("a majority with two votes of one table: %v, %v", s, err)
 	}
 }
 

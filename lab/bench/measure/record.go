@@ -210,21 +210,6 @@ func (r *Record) Medians() *Record {
 	return out
 }
 
-// AddMissing copies the rows of an older record that r does not have, with their targets.
-func (r *Record) AddMissing(old *Record) {
-	for _, row := range old.Rows {
-		if r.Trials[row] != nil {
-			continue
-		}
-		r.Rows, r.Trials[row] = append(slices.Clone(r.Rows), row), old.Trials[row]
-		for _, v := range old.Targets {
-			if v.Row == row {
-				r.Targets = append(r.Targets, v)
-			}
-		}
-	}
-}
-
 // threeDigits rounds x to three significant digits, or to a whole number if it is large.
 func threeDigits(x float64) float64 {
 	if math.Abs(x) >= 1000 {
