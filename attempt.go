@@ -293,12 +293,12 @@ func (a *attempt) cleanUpOf(name string) cleanUp {
 	return what
 }
 
-// newToken returns the first token of the attempt. The caller holds mu.
+// newToken returns the first token of the attempt.
 func (a *attempt) newToken() string {
 	if a.set.token != nil {
 		return *a.set.token
 	}
-	return a.l.newToken()
+	return newToken()
 }
 
 // renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
@@ -316,6 +316,6 @@ func (a *attempt) renewToken() {
 		spent = spent[max(0, len(spent)+1-driver.MaxSpent):]
 		a.request.Spent = append(slices.Clone(spent), a.request.Token) // the store may still use the old slice
 	}
-	a.request.Token = a.l.newToken()
+	a.request.Token = newToken()
 	a.h.token = a.request.Token
 }

@@ -45,12 +45,12 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// newToken returns 32 random bytes in base64, the form that Symfony's clients use. The caller holds
-// mu.
-func (l *Locker) newToken() string {
-	rand.Read(l.raw[:])
+// newToken returns 32 random bytes in base64, the form that Symfony's clients use.
+func newToken() string {
+	var raw [32]byte
+	rand.Read(raw[:])
 	var text [44]byte
-	base64.StdEncoding.Encode(text[:], l.raw[:])
+	base64.StdEncoding.Encode(text[:], raw[:])
 	return string(text[:])
 }
 

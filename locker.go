@@ -55,7 +55,6 @@ type Locker struct {
 	observersLate bool          // a call has waited for an observer longer than observerPatience
 	attempts      int           // how many acquires, releases and functions of Do are running; Close waits for them
 	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
-	raw           [32]byte      // for newToken; an array of its own would be on the heap under the race detector
 	lines         map[string]*line
 	permitWaiters map[string]int // how many callers wait for a permit, by the name of the gate; nil if none has waited
 	handover      handoverState

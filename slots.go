@@ -298,12 +298,9 @@ func (w *permitWatch) stop() {
 // request returns the request with which the caller waits for permits. This request takes no place
 // in the store's queue.
 func (p *permitCall) request(name string) driver.Request {
-	l := p.l
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	return driver.Request{
-		Name: name, Token: l.newToken(), TTL: p.set.ttl,
-		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: p.set.label},
+		Name: name, Token: newToken(), TTL: p.set.ttl,
+		Holder: driver.Holder{Host: p.l.host, PID: p.l.pid, Label: p.set.label},
 	}
 }
 
