@@ -358,7 +358,8 @@ func TestAcquireAllOfManyNames(t *testing.T) {
 }
 
 // Several names cost three allocations together, and five for each name: its attempt, its hold, its
-// token, and the store's entry with its list of holds.
+// token, and the store's entry with its list of holds. Under the race detector, the random bytes of
+// a token are one more.
 func TestAllocationsOfSeveralNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := padlock.New(memstore.New())
@@ -373,8 +374,8 @@ func TestAllocationsOfSeveralNames(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := testing.AllocsPerRun(1000, once); n > 18 {
-			t.Errorf("three names make %v allocations, want at most 18", n)
+		if n := testing.AllocsPerRun(1000, once); n > 21 {
+			t.Errorf("three names make %v allocations, want at most 21", n)
 		}
 	})
 }
