@@ -72,14 +72,18 @@ func (a *attempt) heldBy() error {
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
 	ln := a.line
-	switch {
-	case ln.holder == nil:
+	if ln.holder == nil {
 		return ln.held
-	case ln.holder.cause != nil:
-		return &HeldError{Waiters: len(ln.turns) - 1}
 	}
-	hold := ln.holder.report()
-	return &HeldError{Holds: []Hold{hold}, Until: hold.Until, Waiters: len(ln.turns) - 1}
+	err := &HeldError{Waiters: len(ln.turns)}
+	if !a.place.gone {
+		err.Waiters--
+	}
+	if ln.holder.cause == nil {
+		hold := ln.holder.report()
+		err.Holds, err.Until = []Hold{hold}, hold.Until
+	}
+	return err
 }
 
 // report describes h as a store would describe it. The caller holds mu.

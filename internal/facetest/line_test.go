@@ -324,8 +324,8 @@ func TestNoTryBehindTheOwnLocker(t *testing.T) {
 				h := acquire(t, l, "job", holder)
 				_, err := l.Acquire(t.Context(), "job", padlock.Wait(time.Millisecond))
 				var held *padlock.HeldError
-				if !errors.As(err, &held) || len(held.Holds) != 1 {
-					t.Errorf("the error is %v, want the holder", err)
+				if !errors.As(err, &held) || len(held.Holds) != 1 || held.Waiters != 0 {
+					t.Errorf("the error is %#v, want the holder, and no waiters", err)
 				}
 				if n := s.requests(); n["acquire"] != 1 {
 					t.Errorf("%v, want no try", n)
