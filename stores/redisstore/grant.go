@@ -121,8 +121,8 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 
 // leave removes the place of a waiter that gave up from the queue. If the waiter has a hold, leave
 // releases it. It works during Close too, and uses a context of its own, because the caller's may
-// have ended. If the server does not answer for too long, the place stays: a hand-over to it reserves
-// the name for 500 ms at most.
+// have ended. If the server does not answer for too long, the place stays. When the name is later
+// handed over to it, this process gets the message, and leave is called again.
 func (s *Store) leave(w *waiter) {
 	ctx, cancel := context.WithTimeout(context.Background(), driver.MaxSilence/2)
 	defer cancel()
@@ -130,6 +130,9 @@ func (s *Store) leave(w *waiter) {
 		err := s.prepare(ctx, false)
 		if err == nil {
 			_, err = s.runScript(ctx, s.checks.client.Load(), s.scripts.release, w.r.Name, w.r.Token, "0")
+		}
+		if err == nil {
+			s.subscriber.hasLeft(w)
 		}
 		if err == nil || errors.Is(err, driver.ErrClosed) || !storekit.Sleep(ctx, pause) {
 			return

@@ -20,6 +20,7 @@ type subscriber struct {
 	subscriptions map[string]*subscription // by primary
 	refused       hashSlotOwners           // the owners of the slots when the server last refused sharded messages
 	waiters       map[uint64]*waiter
+	leaving       map[uint64]*waiter   // waiters that gave up, as long as the server has not confirmed that they are out of the queue
 	lines         map[string][]*waiter // by name, the waiters for an exclusive hold, in the order in which they came
 	lastID        uint64
 }
@@ -27,7 +28,7 @@ type subscriber struct {
 func (sub *subscriber) init(s *Store) {
 	sub.s = s
 	sub.subscriptions = map[string]*subscription{}
-	sub.waiters, sub.lines = map[uint64]*waiter{}, map[string][]*waiter{}
+	sub.waiters, sub.leaving, sub.lines = map[uint64]*waiter{}, map[uint64]*waiter{}, map[string][]*waiter{}
 }
 
 // listening returns the subscription for a waiter. It waits until the server has confirmed that

@@ -51,7 +51,9 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	defer s.subscriber.remove(a.w)
 	g, err := a.wait()
 	if err != nil && a.sent {
-		s.calls.Work.Go(func() { s.leave(a.w) })
+		a.w.giveUp = func() { s.leave(a.w) }
+		s.subscriber.leaves(a.w)
+		s.calls.Work.Go(a.w.giveUp)
 	}
 	return g, err
 }

@@ -209,6 +209,47 @@ func deadWaiter(t *testing.T, srv *server.Server, name string, frozen bool) {
 	p.Close()
 }
 
+// TestGaveUpInAnOutage: forty waiters of one process give up while it cannot reach the server, so
+// their places stay in the queue. When the name is handed over to one of them later, the process
+// gives it back at once. So they cost the living waiter behind them little time: much less than
+// forty reservations.
+func TestGaveUpInAnOutage(t *testing.T) {
+	server.Thorough(t)
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	p := server.NewProxy(t, srv.Addr())
+	first, s := opened(t, srv.Addr()), opened(t, p.Addr())
+	r := request("job")
+	take(t, first, r)
+	var gone []*waiting
+	for range 40 {
+		gone = append(gone, waits(t, s, "job"))
+	}
+	living := waits(t, opened(t, srv.Addr()), "job")
+	p.Point("127.0.0.1:1")
+	p.Cut()
+	for _, w := range gone {
+		w.cancel()
+	}
+	for _, w := range gone {
+		<-w.done
+	}
+	<-time.After(driver.MaxSilence + time.Second) // the clean-ups end, after half of MaxSilence
+	p.Point(srv.Addr())
+	other := request("other")
+	take(t, first, other)
+	waits(t, s, "other") // so the process gets messages again
+	if n := living.queued(); n != len(gone)+1 {
+		t.Fatalf("%d waiters are in the queue; %d have given up", n, len(gone))
+	}
+	began := time.Now()
+	free(t, first, r)
+	_, at := living.got()
+	if cost := at.Sub(began); cost > time.Duration(len(gone)/2)*driver.MaxReservation {
+		t.Errorf("%d waiters that gave up cost %v", len(gone), cost)
+	}
+}
+
 // TestMissedWakeUp cuts the connections of a waiter, so that messages to it are lost.
 func TestMissedWakeUp(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ type waiter struct {
 	lined  bool
 	on     *subscription // the subscription that the last look used
 	called chan message  // if it is full, messages are dropped: the waiter will look at the name anyway
+	giveUp func()        // if the waiter has given up: removes its place from the queue
 }
 
 // The kinds of messages to a waiter. Scripts use the same letters.
@@ -76,6 +77,26 @@ func (sub *subscriber) remove(w *waiter) {
 	}
 }
 
+// mostLeaving is the greatest number of waiters in subscriber.leaving.
+const mostLeaving = 4096
+
+// leaves notes that a waiter has given up, and may still be in the queue.
+func (sub *subscriber) leaves(w *waiter) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if len(sub.leaving) >= mostLeaving {
+		clear(sub.leaving)
+	}
+	sub.leaving[w.id] = w
+}
+
+// hasLeft notes that a waiter that has given up is not in the queue any more.
+func (sub *subscriber) hasLeft(w *waiter) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	delete(sub.leaving, w.id)
+}
+
 // lookAll tells each waiter of the subscription n to ask the server about its name. The caller
 // holds mu.
 func (sub *subscriber) lookAll(n *subscription) {
@@ -100,11 +121,17 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 		return // no script sends it
 	}
 	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	if w := sub.waiters[id]; w != nil {
-		value, _, _ = strings.Cut(value, " ") // an older padlock sends more
-		w.call(message{kind: kind[0], value: atoi(value)})
+	w, gone := sub.waiters[id], sub.leaving[id]
+	if w == nil {
+		sub.mu.Unlock()
+		if gone != nil && kind[0] == msgHandedOver {
+			sub.s.calls.Go(gone.giveUp)
+		}
+		return
 	}
+	defer sub.mu.Unlock()
+	value, _, _ = strings.Cut(value, " ") // an older padlock sends more
+	w.call(message{kind: kind[0], value: atoi(value)})
 }
 
 func (w *waiter) call(m message) {
