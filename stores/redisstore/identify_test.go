@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -84,8 +85,9 @@ func TestStoreIDInARace(t *testing.T) {
 	}
 }
 
-// TestStoreIDOfAnotherValue: StoreID fails while its key holds something else.
-func TestStoreIDOfAnotherValue(t *testing.T) {
+// TestStoreIDAsksOnce counts the commands of many calls. It also checks that StoreID fails if its
+// key holds something else.
+func TestStoreIDAsksOnce(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	c := rawClient(t, single(srv.Addr()))
@@ -94,8 +96,14 @@ func TestStoreIDOfAnotherValue(t *testing.T) {
 	_, err := s.StoreID(t.Context())
 	wantIs(t, err, driver.ErrUnavailable, "StoreID with something else at its key")
 	askBy(t, c, "DEL", "padlock:{id}")
-	if _, err := s.StoreID(t.Context()); err != nil {
-		t.Error(err)
+	askBy(t, c, "CONFIG", "RESETSTAT")
+	for range 10 {
+		if _, err := s.StoreID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stats := askBy(t, c, "INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
+		t.Errorf("10 calls of StoreID were not one request: %s", stats)
 	}
 }
 

@@ -22,6 +22,7 @@ type Store struct {
 	checks     serverChecks
 	subscriber subscriber
 	lastHolder atomic.Pointer[holderJSON]
+	identity   identity
 	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 
