@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
@@ -197,9 +198,13 @@ func mixed(s *Site) (*setup, error) {
 		f.On = soak.Targets(serverTarget, 1)
 		faults = append(faults, f)
 	}
-	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, voting: true, log: pg.Log}
+	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, goroutines: 2, load: calm, voting: true, log: pg.Log}
 	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
 }
+
+// calm sets a load that the slowest of three stores can bear. A quorum waits for a member for a
+// twentieth of the lease; a member that is slower than that for everybody grants nothing to anybody.
+func calm(l *soak.Load) { l.MinTTL, l.MaxTTL = 2*time.Second, 4*time.Second }
 
 // moving returns the setup for a move of all locks from one server to another. The workers use the
 // first server in the first stage, both servers in the second, and the second server in the third.
