@@ -145,6 +145,11 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 // lose releases the hold at the members that granted it, and returns the error of the try.
 func (t *try) lose(ctx context.Context, cause error) error {
 	s := t.s
+	if refusal(t.answers) != nil {
+		// The other members are about to answer. Without their answers, it would be uncertain whether
+		// they have granted the hold.
+		t.round.collect(ctx, t.answers, t.round.timeout+grace, func() bool { return false })
+	}
 	s.mu.Lock()
 	t.stage = lost
 	t.round.drain(t.answers)

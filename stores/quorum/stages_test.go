@@ -165,7 +165,7 @@ func TestARefusalEndsTheTry(t *testing.T) {
 		bubble(t, 2, func(t *testing.T, c cluster, open func() *client) {
 			others := open().links
 			for _, l := range others {
-				l.next("acquire", slow(2*time.Millisecond)) // otherwise these two members make a quorum first
+				l.next("acquire", slow(20*time.Millisecond)) // later than the refusal, which has to wait for them
 			}
 			s, err := quorum.New(quorum.Majority, []driver.Store{others[0], &refusing{memstore.New(), want}, others[1]})
 			if err != nil {
