@@ -86,22 +86,6 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	return held
 }
 
-// fastExtend tries a fast script. The last result is false if a full script is needed.
-func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
-	l := s.keys.lock(name)
-	m, err := s.scripts.fastExtend.do(ctx, c, l.keys[:2], []string{counted(token), millis(ttl), millis(s.keep)}).ToMessage()
-	if err != nil {
-		return driver.Grant{}, s.failure(ctx, err), true
-	}
-	parts, err := m.ToArray()
-	if err != nil || len(parts) < 2 {
-		return driver.Grant{}, nil, false
-	}
-	g := driver.Grant{Fence: s.callerFence(number(&parts[0])), TTL: s.lease(number(&parts[1]))}
-	g.Shared = len(parts) > 2 && number(&parts[2]) == 1
-	return g, nil, true
-}
-
 // The replies of the scripts that end a hold: fast_release_*.lua and swap.lua. A greater number is
 // the fence of a waiter or a caller of this process, which has the name now. After 2, a waiter of
 // another process has it.
