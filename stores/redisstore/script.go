@@ -39,7 +39,7 @@ func newScript(files ...string) *script {
 // scripts has the scripts of one layout.
 type scripts struct {
 	fastAcquire, fastRelease        *script
-	join, swap                      *script
+	swap                            *script
 	acquire, release, wait          *script
 	convert, raise, break_, inspect *script
 	identify, record, records       *script
@@ -50,7 +50,6 @@ func newScripts(layout string) *scripts {
 	return &scripts{
 		fastAcquire: newScript("fast_acquire_" + layout),
 		fastRelease: newScript("fast_release_"+layout, "handover", "key_"+layout, "publish", "pass"),
-		join:        newScript("slot_begin", "fast_acquire_"+layout, "join"),
 		identify:    newScript("identify"),
 		record:      newScript("record"),
 		records:     newScript("records"),
