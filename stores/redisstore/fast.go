@@ -27,7 +27,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	}
 	l := s.keys.lock(r.Name)
 	m, err := s.scripts.fastAcquire.do(ctx, c, l.keys[:2],
-		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), s.holderText(&r.Holder)}).ToMessage()
+		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
 	if err != nil {
 		return s.fastFailed(ctx, err)
 	}
@@ -123,7 +123,7 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 
 // successor adds the arguments for a waiter or a caller of this process, which wants the name.
 func (s *Store) successor(args []string, r *driver.Request) []string {
-	return append(args, counted(r.Token), millis(r.TTL), millis(r.TTL+s.keep), s.holderText(&r.Holder))
+	return append(args, counted(r.Token), millis(r.TTL), millis(r.TTL+s.keep), holderText(&r.Holder))
 }
 
 // handOver hands a free name over to its waiters, after a script has ended the hold and has found

@@ -74,7 +74,7 @@ const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name,
-		r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), s.holderText(&r.Holder), r.Replaces)
+		r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), holderText(&r.Holder), r.Replaces)
 }
 
 // Extend implements driver.Store: it is a batch of one hold.

@@ -107,22 +107,12 @@ func (sc *script) doAll(ctx context.Context, c rueidis.CoreClient, calls []scrip
 
 // The texts of arguments.
 
-// holderJSON is a holder and its text.
-type holderJSON struct {
-	holder driver.Holder
-	text   string
-}
-
-// holderText returns h as JSON. It keeps the last text, since most requests have the same holder.
-func (s *Store) holderText(h *driver.Holder) string {
-	if last := s.lastHolder.Load(); last != nil && last.holder == *h {
-		return last.text
-	}
+// holderText returns h as JSON.
+func holderText(h *driver.Holder) string {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return "" // cannot happen: strings and numbers can always be written
 	}
-	s.lastHolder.Store(&holderJSON{*h, string(text)})
 	return string(text)
 }
 

@@ -86,7 +86,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	a.sent = a.sent || a.reserve
 	r := a.r
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
+		holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
