@@ -80,7 +80,7 @@ var moulds = []mould{
 	},
 	{schemes: []string{"memcached"}, url: "SCHEME://HOST?", wrong: []string{"lazy=maybe", "tls=maybe", "layout=x"}},
 	{schemes: []string{"semaphore"}, url: "SCHEME:?", noHost: true, wrong: []string{"hash=x"}},
-	{schemes: []string{"file"}, url: "SCHEME:///dev/null/locks?", noHost: true, wrong: []string{"max-open=-1", "max-open=x", "create=maybe", "world=", "nfs=yes"}},
+	{schemes: []string{"file"}, url: "SCHEME:///dev/null/locks?", noHost: true, wrong: []string{"max-open=1", "create=maybe", "world=", "nfs=yes"}},
 	{schemes: []string{"quorum", "all"}, url: "SCHEME:?store=memory:&store=memory:&", noHost: true, wrong: []string{"fences=1"}},
 }
 

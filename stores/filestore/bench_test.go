@@ -15,9 +15,9 @@ func BenchmarkAcquireRelease(b *testing.B) {
 		name   string
 		shared bool
 		kept   int
-	}{{"exclusive", false, DefaultMaxOpen}, {"opened each time", false, 0}, {"shared", true, DefaultMaxOpen}} {
+	}{{"exclusive", false, maxOpen}, {"opened each time", false, 0}, {"shared", true, maxOpen}} {
 		b.Run(mode.name, func(b *testing.B) {
-			s, err := Open(b.TempDir(), MaxOpen(mode.kept))
+			s, err := Open(b.TempDir(), func(c *config) { c.maxOpen = mode.kept })
 			if err != nil {
 				b.Fatal(err)
 			}

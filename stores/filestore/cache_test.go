@@ -29,10 +29,13 @@ func filesOpen(t testing.TB, dir string) (n int) {
 	return n
 }
 
+// keepOpen sets how many descriptors of free lock files stay open.
+func keepOpen(n int) Option { return func(c *config) { c.maxOpen = n } }
+
 func TestDescriptorsKeptAreBounded(t *testing.T) {
 	t.Parallel()
-	for _, limit := range []int{0, 1, 5, DefaultMaxOpen} {
-		s := open(t, t.TempDir(), MaxOpen(limit))
+	for _, limit := range []int{0, 1, 5, maxOpen} {
+		s := open(t, t.TempDir(), keepOpen(limit))
 		const names = 300
 		for i := range names {
 			for _, r := range []driver.Request{request(fmt.Sprint(i), "us"), shared(fmt.Sprint(i), "us")} {
@@ -59,7 +62,7 @@ func TestDescriptorsKeptAreBounded(t *testing.T) {
 // keeps it as a spare one.
 func TestDescriptorsOfHolds(t *testing.T) {
 	t.Parallel()
-	s := open(t, t.TempDir(), MaxOpen(2))
+	s := open(t, t.TempDir(), keepOpen(2))
 	const n = 20
 	for i := range n {
 		take(t, s, request(fmt.Sprint(i), "us"))

@@ -202,8 +202,8 @@ func TestFromURL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for query, ok := range map[string]bool{
-		"": true, "?create=no": true, "?create=yes": true, "?group=yes": true, "?world=no": true, "?nfs=force": true, "?max-open=0": true,
-		"?create=maybe": false, "?nfs=yes": false, "?max-open=-1": false, "?max-open=x": false, "?worlds=yes": false,
+		"": true, "?create=no": true, "?create=yes": true, "?group=yes": true, "?world=no": true, "?nfs=force": true,
+		"?create=maybe": false, "?nfs=yes": false, "?max-open=3": false, "?worlds=yes": false,
 		"?world=yes&world=no": false, "?ttl=1s": false, "?a=%zz": false, "#x": false,
 	} {
 		u, err := url.Parse("file://" + dir + query)
@@ -229,13 +229,13 @@ func TestFromURL(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	u, _ := url.Parse("file://localhost" + dir + "/a%20b?max-open=3")
+	u, _ := url.Parse("file://localhost" + dir + "/a%20b?group=yes")
 	s, err := FromURL(t.Context(), u)
-	if err != nil || s.Dir() != dir+"/a b" || s.config.maxOpen != 3 {
+	if err != nil || s.Dir() != dir+"/a b" || s.config.access != group {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	s.Close()
-	if s, err = FromURL(t.Context(), u, MaxOpen(7)); err != nil || s.config.maxOpen != 7 {
+	if s, err = FromURL(t.Context(), u, AllowWorld()); err != nil || s.config.access != world {
 		t.Fatalf("an option after the URL: %+v, %v", s, err)
 	}
 	s.Close()

@@ -38,8 +38,8 @@ func (c *conn) pwrite(b []byte, offset int64) error {
 }
 
 // fileState has the identity of a file.
-type fileState struct{ dev, ino, nlink uint64 }
+type fileState struct{ dev, ino uint64 }
 
 func stateOfStat(st *syscall.Stat_t) fileState {
-	return fileState{uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink)}
+	return fileState{uint64(st.Dev), uint64(st.Ino)}
 }

@@ -69,9 +69,6 @@ func (s *Store) openPath(path string) (*conn, error) {
 		s.evictAll()
 		c, err = openConn(path, s.config.access)
 	}
-	if err == nil {
-		c.local = !s.config.network
-	}
 	return c, err
 }
 

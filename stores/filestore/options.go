@@ -13,10 +13,10 @@ type config struct {
 	access  access
 	create  bool
 	network bool
-	maxOpen int
 	clock   driver.Clock
 
 	// Tests replace these.
+	maxOpen            int
 	wall               func() time.Time
 	recordLockPatience time.Duration
 	probes             bool // try a lock to find out whether it is held
@@ -33,10 +33,9 @@ const (
 
 func (a access) perm() uint32 { return [...]uint32{0o600, 0o660, 0o666}[a] }
 
-// DefaultMaxOpen is how many descriptors of free lock files stay open for the next Acquire if
-// MaxOpen is not given. If the process may have few descriptors, at most an eighth of them stay
-// open.
-const DefaultMaxOpen = 256
+// maxOpen is how many descriptors of free lock files stay open for the next Acquire. If the process
+// may have few descriptors, at most an eighth of them stay open.
+const maxOpen = 256
 
 // AllowGroup lets the store use a directory to which a group may write. The store then makes lock
 // files that the same group may read and write (mode 0660). Every member of that group can hold
@@ -59,12 +58,6 @@ func AllowNetwork() Option { return func(c *config) { c.network = true } }
 // NoCreate makes Open fail with driver.ErrUnavailable if the directory does not exist. Without it,
 // Open makes the directory.
 func NoCreate() Option { return func(c *config) { c.create = false } }
-
-// MaxOpen sets how many descriptors of free locks stay open. The default is DefaultMaxOpen, or less
-// if the process may open few descriptors. With 0 each Acquire opens the file, which more than
-// doubles the cost of Acquire. The number is 0 or more; a negative n counts as 0. In addition, each
-// lock that is held needs a descriptor of its own.
-func MaxOpen(n int) Option { return func(c *config) { c.maxOpen = max(n, 0) } }
 
 // WithClock sets the clock that ends reservations. The default is driver.SystemClock, which nil
 // stands for too. Cool-downs always follow the kernel's clocks, which all processes share.

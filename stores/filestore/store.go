@@ -48,7 +48,7 @@ var _ interface {
 // it or can write to it, or because it is on a network file system.
 func Open(dir string, opts ...Option) (*Store, error) {
 	c := config{
-		create: true, probes: !hasList, maxOpen: min(DefaultMaxOpen, descriptorLimit()/8),
+		create: true, probes: !hasList, maxOpen: min(maxOpen, descriptorLimit()/8),
 		wall: time.Now, recordLockPatience: recordLockPatience,
 	}
 	storekit.Apply(&c, opts)

@@ -6,27 +6,12 @@ import (
 	"unsafe"
 )
 
-// flock calls the kernel directly, without informing Go's scheduler, if the call is certain to be
-// short. If it informed the scheduler, the call would cost ten times as much.
-func (c *conn) flock(how int) error {
-	if !c.local {
-		return syscall.Flock(c.fd, how)
-	}
-	_, _, errno := syscall.RawSyscall(syscall.SYS_FLOCK, uintptr(c.fd), uintptr(how), 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
-
 // statx is the result of a request for only the type and the number of a file. The
 // request does not ask for the times of the file. Since Linux 6.13, a request for the times slows
 // down the next write to the file: the kernel then stores the times to the nanosecond, which takes
 // longer than the write itself.
 type statx struct {
-	_        [16]byte
-	nlink    uint32
-	_        [12]byte
+	_        [32]byte
 	ino      uint64
 	_        [96]byte
 	devMajor uint32
@@ -35,10 +20,9 @@ type statx struct {
 }
 
 const (
-	statxWants   = 0x1 | 0x4 | 0x100 // type, nlink, ino
+	statxWants   = 0x1 | 0x100 // type, ino
 	atFDCWD      = ^uintptr(99)
 	atNoFollow   = 0x100
-	atEmptyPath  = 0x1000
 	minorLowBits = 0xff
 	majorLowBits = 0xfff
 )
@@ -60,27 +44,13 @@ func statPath(path string) (fileState, error) {
 	return stateOfStat(&st), err
 }
 
-func statConn(c *conn) (fileState, error) {
-	if sysStatx != 0 && !noStatx.Load() && c.local {
-		var st statx
-		var empty byte
-		_, _, errno := syscall.RawSyscall6(sysStatx, uintptr(c.fd), uintptr(unsafe.Pointer(&empty)), atEmptyPath, statxWants, uintptr(unsafe.Pointer(&st)), 0)
-		if st, err, ok := st.result(errno); ok {
-			return st, err
-		}
-	}
-	var st syscall.Stat_t
-	err := syscall.Fstat(c.fd, &st)
-	return stateOfStat(&st), err
-}
-
 // result converts the kernel's result. ok is false if the kernel has no statx.
 func (st *statx) result(errno syscall.Errno) (s fileState, err error, ok bool) {
 	switch errno {
 	case 0:
 		major, minor := uint64(st.devMajor), uint64(st.devMinor)
 		dev := minor&minorLowBits | major&majorLowBits<<8 | minor&^minorLowBits<<12 | major&^majorLowBits<<32
-		return fileState{dev, st.ino, uint64(st.nlink)}, nil, true
+		return fileState{dev, st.ino}, nil, true
 	case syscall.ENOSYS, syscall.EPERM: // EPERM: the filter of an old container
 		noStatx.Store(true)
 		return s, nil, false

@@ -11,7 +11,6 @@ import (
 // conn has no use here, because this system has no lock files.
 type conn struct {
 	dev, ino uint64
-	local    bool
 	stuck    bool
 }
 

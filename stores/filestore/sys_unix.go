@@ -15,7 +15,6 @@ import (
 type conn struct {
 	fd       int
 	dev, ino uint64
-	local    bool   // the file system is local, so calls are short
 	stuck    bool   // unlock failed, so only close frees the lock
 	path     string // ends with a zero byte
 }
@@ -94,7 +93,7 @@ func openForReading(path string) (*conn, error) {
 // tryLock takes or converts the lock, or returns errBusy. If a conversion fails, the lock is lost.
 func (c *conn) tryLock(shared bool) error {
 	for {
-		switch err := c.flock(howToLock(shared) | syscall.LOCK_NB); err {
+		switch err := syscall.Flock(c.fd, howToLock(shared)|syscall.LOCK_NB); err {
 		case syscall.EINTR:
 		case syscall.EWOULDBLOCK:
 			return errBusy
@@ -115,7 +114,7 @@ func howToLock(shared bool) int {
 // see keepSpare.
 func (c *conn) unlock() {
 	for {
-		err := c.flock(syscall.LOCK_UN)
+		err := syscall.Flock(c.fd, syscall.LOCK_UN)
 		if err != syscall.EINTR {
 			c.stuck = err != nil
 			return
@@ -139,8 +138,9 @@ func (c *conn) current() (bool, error) {
 // isLinked reports whether the file still has a name. If the system reports an error, isLinked
 // assumes that it has.
 func (c *conn) isLinked() bool {
-	st, err := statConn(c)
-	return err != nil || st.nlink > 0
+	var st syscall.Stat_t
+	err := syscall.Fstat(c.fd, &st)
+	return err != nil || st.Nlink > 0
 }
 
 // descriptorLimit returns how many descriptors this process may have.

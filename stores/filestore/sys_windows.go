@@ -23,7 +23,6 @@ func descriptorLimit() int { return math.MaxInt32 }
 type conn struct {
 	h        syscall.Handle
 	dev, ino uint64
-	local    bool
 	stuck    bool // always false: unlock does not fail
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/padlock-go/padlock/storekit"
@@ -17,7 +16,6 @@ import (
 //	group=yes       AllowGroup
 //	world=yes       AllowWorld
 //	nfs=force       AllowNetwork
-//	max-open=N      MaxOpen
 //
 // Any other parameter is driver.ErrInvalid. The options in opts override the parameters of the URL.
 // FromURL fails if ctx has ended; apart from that it does not use ctx, because Open does not wait.
@@ -74,16 +72,10 @@ func parameter(name string, values []string) (Option, error) {
 			return nil, storekit.Invalidf("nfs=%q: the only value is force", value)
 		}
 		return AllowNetwork(), nil
-	case "max-open":
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 {
-			return nil, storekit.Invalidf("max-open=%q: it is a number from 0", value)
-		}
-		return MaxOpen(n), nil
 	case "group", "world", "create":
 		return switchParameter(name, value)
 	}
-	return nil, storekit.Invalidf("unknown parameter %q: there are create, group, max-open, nfs and world", name)
+	return nil, storekit.Invalidf("unknown parameter %q: there are create, group, nfs and world", name)
 }
 
 func switchParameter(name, value string) (Option, error) {

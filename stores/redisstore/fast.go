@@ -27,7 +27,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	}
 	l := s.keys.lock(r.Name)
 	m, err := s.scripts.fastAcquire.do(ctx, c, l.keys[:2],
-		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), s.holderText(&r.Holder)}).ToMessage()
+		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
 	if err != nil {
 		return s.fastFailed(ctx, err)
 	}
@@ -86,22 +86,6 @@ func (s *Store) fastHeld(m *rueidis.RedisMessage) error {
 	return held
 }
 
-// fastExtend tries a fast script. The last result is false if a full script is needed.
-func (s *Store) fastExtend(ctx context.Context, c *connected, name, token string, ttl time.Duration) (driver.Grant, error, bool) {
-	l := s.keys.lock(name)
-	m, err := s.scripts.fastExtend.do(ctx, c, l.keys[:2], []string{counted(token), millis(ttl), millis(s.keep)}).ToMessage()
-	if err != nil {
-		return driver.Grant{}, s.failure(ctx, err), true
-	}
-	parts, err := m.ToArray()
-	if err != nil || len(parts) < 2 {
-		return driver.Grant{}, nil, false
-	}
-	g := driver.Grant{Fence: s.callerFence(number(&parts[0])), TTL: s.lease(number(&parts[1]))}
-	g.Shared = len(parts) > 2 && number(&parts[2]) == 1
-	return g, nil, true
-}
-
 // The replies of the scripts that end a hold: fast_release_*.lua and swap.lua. A greater number is
 // the fence of a waiter or a caller of this process, which has the name now. After 2, a waiter of
 // another process has it.
@@ -139,7 +123,7 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 
 // successor adds the arguments for a waiter or a caller of this process, which wants the name.
 func (s *Store) successor(args []string, r *driver.Request) []string {
-	return append(args, counted(r.Token), millis(r.TTL), millis(r.TTL+s.keep), s.holderText(&r.Holder))
+	return append(args, counted(r.Token), millis(r.TTL), millis(r.TTL+s.keep), holderText(&r.Holder))
 }
 
 // handOver hands a free name over to its waiters, after a script has ended the hold and has found

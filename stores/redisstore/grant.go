@@ -74,22 +74,16 @@ const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name,
-		r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), s.holderText(&r.Holder), r.Replaces)
+		r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), holderText(&r.Holder), r.Replaces)
 }
 
-// Extend implements driver.Store.
+// Extend implements driver.Store: it is a batch of one hold.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	if err := driver.CheckExtend(name, token, ttl, &s.guarantees); err != nil {
-		return driver.Grant{}, err
-	}
-	c, err := s.ready(ctx, false)
+	out, err := s.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: token, TTL: ttl}})
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if g, err, done := s.fastExtend(ctx, c, name, token, ttl); done {
-		return g, err
-	}
-	return s.granting(ctx, c, s.scripts.extend, name, token, millis(ttl))
+	return out[0].Grant, out[0].Err
 }
 
 // Release implements driver.Store.

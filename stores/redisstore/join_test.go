@@ -29,24 +29,23 @@ func handsOn(t *testing.T, s *redisstore.Store, other driver.Store, name string)
 	return w
 }
 
-// TestWaitTakesAFreeName: what Wait returns for a free name, with and without join.lua.
+// TestWaitTakesAFreeName: Wait reserves a free name, and the waiter claims it.
 func TestWaitTakesAFreeName(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
 	for what, c := range map[string]struct {
 		opts []redisstore.Option
 		r    func(*driver.Request)
-		hold bool // Wait returns the hold, and not a reservation
 	}{
-		"a set":                    {hold: true},
-		"a set without fences":     {opts: []redisstore.Option{redisstore.NoFences()}, hold: true},
-		"a string":                 {opts: []redisstore.Option{redisstore.PlainStrings()}, hold: true},
+		"a set":                    {},
+		"a set without fences":     {opts: []redisstore.Option{redisstore.NoFences()}},
+		"a string":                 {opts: []redisstore.Option{redisstore.PlainStrings()}},
 		"a string without fences":  {opts: []redisstore.Option{redisstore.PlainStrings(), redisstore.NoFences()}},
 		"names that PHP polls":     {opts: []redisstore.Option{redisstore.Foreign()}},
 		"a TTL of a reservation":   {r: func(r *driver.Request) { r.TTL = driver.MaxReservation }},
 		"a shared hold":            {r: func(r *driver.Request) { r.Shared = true }},
 		"a fence above another":    {r: func(r *driver.Request) { r.FenceAbove = 1 }},
-		"a holder without details": {r: func(r *driver.Request) { r.Holder = driver.Holder{} }, hold: true},
+		"a holder without details": {r: func(r *driver.Request) { r.Holder = driver.Holder{} }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := opened(t, srv.Addr(), append(c.opts, redisstore.Prefix(what+":"))...)
@@ -57,12 +56,12 @@ func TestWaitTakesAFreeName(t *testing.T) {
 				}
 				began := time.Now()
 				g, err := s.Wait(t.Context(), r, true)
-				if err != nil || g.TTL <= 0 || (g.From != 0 && g.TTL > driver.MaxReservation) != c.hold {
-					t.Fatalf("Wait: %+v, %v; want a hold: %v", g, err, c.hold)
+				if err != nil || g.TTL <= 0 || g.TTL > driver.MaxReservation {
+					t.Fatalf("Wait: %+v, %v", g, err)
 				}
 				st, err := s.Inspect(t.Context(), "job")
 				claimed, failed := s.Acquire(t.Context(), r)
-				inTime := c.hold || time.Since(began) < driver.MaxReservation
+				inTime := time.Since(began) < driver.MaxReservation
 				if inTime && (err != nil || len(st.Holds) != 1 || st.Holds[0].Host != r.Holder.Host || st.Waiters != 0) {
 					t.Errorf("the name: %+v, %v", st, err)
 				}
@@ -79,8 +78,8 @@ func TestWaitTakesAFreeName(t *testing.T) {
 	}
 }
 
-// TestLostReplyOfAJoin: the reply that grants a free name is lost. The waiter finds its hold when
-// it looks, with the same fence.
+// TestLostReplyOfAJoin: the reply that reserves a free name is lost. The waiter finds its
+// reservation when it looks, with the same fence.
 func TestLostReplyOfAJoin(t *testing.T) {
 	t.Parallel()
 	bothLayouts(t, func(t *testing.T, _ *redisstore.Store, srv *server.Server) {

@@ -31,7 +31,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	}
 	// The caller may have repeated a call whose reply was lost. In that case, next.Token has the
 	// hold already.
-	g, err := s.granting(ctx, c, s.scripts.extend, next.Name, next.Token, millis(next.TTL))
+	g, err := s.Extend(ctx, next.Name, next.Token, next.TTL)
 	if err == nil {
 		return driver.OutcomeReleased, g, nil
 	}

@@ -38,11 +38,11 @@ func newScript(files ...string) *script {
 
 // scripts has the scripts of one layout.
 type scripts struct {
-	fastAcquire, fastRelease, fastExtend *script
-	join, swap                           *script
-	acquire, extend, release, wait       *script
-	convert, raise, break_, inspect      *script
-	identify, record, records            *script
+	fastAcquire, fastRelease        *script
+	swap                            *script
+	acquire, release, wait          *script
+	convert, raise, break_, inspect *script
+	identify, record, records       *script
 }
 
 func newScripts(layout string) *scripts {
@@ -50,13 +50,11 @@ func newScripts(layout string) *scripts {
 	return &scripts{
 		fastAcquire: newScript("fast_acquire_" + layout),
 		fastRelease: newScript("fast_release_"+layout, "handover", "key_"+layout, "publish", "pass"),
-		fastExtend:  newScript("fast_extend_" + layout),
-		join:        newScript("slot_begin", "fast_acquire_"+layout, "join"),
 		identify:    newScript("identify"),
 		record:      newScript("record"),
 		records:     newScript("records"),
 		swap:        newScript("handover", "key_"+layout, "publish", "swap", "pass"),
-		acquire:     full("acquire"), extend: full("extend"), release: full("release"), wait: full("wait"),
+		acquire:     full("acquire"), release: full("release"), wait: full("wait"),
 		convert: full("convert"), raise: full("raise"), break_: full("break"), inspect: full("inspect"),
 	}
 }
@@ -109,22 +107,12 @@ func (sc *script) doAll(ctx context.Context, c rueidis.CoreClient, calls []scrip
 
 // The texts of arguments.
 
-// holderJSON is a holder and its text.
-type holderJSON struct {
-	holder driver.Holder
-	text   string
-}
-
-// holderText returns h as JSON. It keeps the last text, since most requests have the same holder.
-func (s *Store) holderText(h *driver.Holder) string {
-	if last := s.lastHolder.Load(); last != nil && last.holder == *h {
-		return last.text
-	}
+// holderText returns h as JSON.
+func holderText(h *driver.Holder) string {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return "" // cannot happen: strings and numbers can always be written
 	}
-	s.lastHolder.Store(&holderJSON{*h, string(text)})
 	return string(text)
 }
 

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -21,7 +20,6 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	lastHolder atomic.Pointer[holderJSON]
 	identity   identity
 	calls      storekit.Calls // its Work counts waits and clean-ups
 }

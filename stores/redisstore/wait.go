@@ -20,7 +20,6 @@ type wait struct {
 	reserve bool
 	w       *waiter
 	sent    bool           // the token may be in the queue
-	joined  bool           // the fast script was tried
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
 	down    driver.Instant // when the server was first found unreachable, or 0
@@ -85,16 +84,9 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 		return g, 0, err
 	}
 	a.sent = a.sent || a.reserve
-	if !a.joined {
-		a.joined = true
-		if g, next, err := a.join(c, on); next > 0 || g.TTL > 0 || err != nil {
-			a.queued = next > 0
-			return g, next, err
-		}
-	}
 	r := a.r
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		a.s.holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
+		holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
@@ -142,46 +134,6 @@ func (a *wait) ended() error {
 		return err
 	}
 	return driver.ErrClosed
-}
-
-// join is the first request of a waiter that wants an exclusive hold. If the name is held, the
-// waiter joins the queue, and join returns the time until it must look at the name again. If the
-// name is free and nobody waits for it, join returns a grant of the hold. If join returns neither,
-// the full script must run.
-func (a *wait) join(c *connected, on *subscription) (g driver.Grant, next time.Duration, err error) {
-	r, s := a.r, a.s
-	if !a.reserve || r.Shared || s.config.foreign {
-		return g, 0, nil
-	}
-	keys := s.keys.lock(r.Name).keys
-	args := append(make([]string, 0, 4), r.Token,
-		on.channel+" "+itoa(int64(a.w.id))+" x "+fence(r.FenceAbove)+" "+s.holderText(&r.Holder))
-	if s.fast(r) && s.joinGrants() && r.TTL > driver.MaxReservation {
-		args = append(args, millis(r.TTL), millis(r.TTL+s.keep))
-	}
-	sent := s.clock.Now()
-	m, err := s.scripts.join.do(a.ctx, c, keys[:4], args).ToMessage()
-	if err != nil {
-		return g, 0, s.failure(a.ctx, err)
-	}
-	if m.IsInt64() {
-		return a.joinGranted(sent, number(&m))
-	}
-	parts, err := m.ToArray()
-	if err != nil || len(parts) == 0 {
-		return g, 0, err
-	}
-	return g, time.Duration(number(&parts[0])) * time.Millisecond, nil
-}
-
-// joinGrants reports whether join.lua can grant a name that is free.
-func (s *Store) joinGrants() bool { return s.config.fences || !s.config.strings }
-
-// joinGranted returns the grant of a name that was free.
-func (a *wait) joinGranted(sent driver.Instant, fence int64) (g driver.Grant, next time.Duration, err error) {
-	s := a.s
-	g, err = s.confirmed(a.ctx, a.r, driver.Grant{Fence: s.callerFence(fence), From: sent, TTL: a.r.TTL}, nil)
-	return g, 0, err
 }
 
 // While the server is unreachable, each pause between two looks is twice as long as the one before.

@@ -1,10 +1,9 @@
--- Extends the lease of an exclusive hold.
+-- Extends the lease of an exclusive hold. This file is the body of onLock in extend_batch.lua.
 -- KEYS: 1 name  2 note
 -- ARGV:
 --   1 the token, with its length before it, as in the note
 --   2 ttl
 --   3 KEEP
--- With extend_batch.lua, there are three more:
 --   4 the time, as a number of ms
 --   5 time + ttl, as a text
 --   6 time + ttl + KEEP, as a text
@@ -18,20 +17,16 @@ local token = string.sub(a, COUNTED_TOKEN)
 local e = redis.pcall('ZSCORE', KEYS[1], token)
 if type(e) ~= 'string' then return 0 end
 local ms = ARGV[4]
-if not ms then
-  local t = redis.call('TIME')
-  ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
-end
 local til = ms + ARGV[2]
 e = tonumber(e)
 if e <= ms then return 0 end
 local f = tonumber(string.sub(v, NOTE_FENCE, NOTE_FENCE_END))
 if til > e then
   e = til
-  local at, ahead = ARGV[5] or til, math.ceil(f / 1000)
+  local at, ahead = ARGV[5], math.ceil(f / 1000)
   redis.call('PEXPIREAT', KEYS[1], at) -- first: without memory, the server refuses ZADD as the first write
   local n = redis.call('ZADD', KEYS[1], 'XX', 'CH', at, token, at, '__write__')
-  redis.call('PEXPIREAT', KEYS[2], ahead > til and ahead + ARGV[3] or ARGV[6] or til + ARGV[3])
+  redis.call('PEXPIREAT', KEYS[2], ahead > til and ahead + ARGV[3] or ARGV[6])
   return { f, e - ms, n == 1 and 1 or 0 }
 end
 return { f, e - ms, redis.call('ZSCORE', KEYS[1], '__write__') and 0 or 1 }

@@ -1,7 +1,6 @@
--- Extends a lease.
+-- Extends a lease. This file is the body of onLock in extend_batch.lua.
 -- KEYS: 1 name  2 note
 -- ARGV: 1 the token, with its length before it, as in the note  2 ttl  3 KEEP
--- With extend_batch.lua, there are three more:
 --   4 the time, as a number of ms
 --   5 time + ttl, as a text
 --   6 time + ttl + KEEP, as a text
@@ -17,13 +16,8 @@ if left < ttl then
   left = ttl
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   if note then
-    local ms, ahead = ARGV[4], math.ceil(f / 1000)
-    if not ms then
-      local t = redis.call('TIME')
-      ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
-    end
-    local til = ms + ttl
-    redis.call('PEXPIREAT', KEYS[2], ahead > til and ahead + ARGV[3] or ARGV[6] or til + ARGV[3])
+    local ahead = math.ceil(f / 1000)
+    redis.call('PEXPIREAT', KEYS[2], ahead > ARGV[4] + ttl and ahead + ARGV[3] or ARGV[6])
   end
 end
 return { f, left }
