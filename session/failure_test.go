@@ -402,30 +402,3 @@ func TestGoroutinesOfARequest(t *testing.T) {
 		has(b, "n", 160)
 	})
 }
-
-func TestGob(t *testing.T) {
-	type cart struct{ Items []string }
-	onStores(t, func(t *testing.T, b *browser) {
-		b.ok(func(s *session.Session) {
-			noError(t, s.Put("cart", cart{[]string{"x"}}))
-			noError(t, s.Put("n", uint8(3)))
-			noError(t, s.Put("text", "12"))
-			if n, err := s.Incr(bg, "n", 4); n != 7 || err != nil {
-				t.Error(n, err)
-			}
-			if _, err := s.Incr(bg, "text", 1); !errors.Is(err, session.ErrNotNumber) {
-				t.Error(err)
-			}
-		})
-		has(b, "n", int64(7))
-		has(b, "text", "12")
-		b.ok(func(s *session.Session) {
-			if c := get1[cart](t, s, "cart"); len(c.Items) != 1 || c.Items[0] != "x" {
-				t.Error(c)
-			}
-			if _, err := session.Get[string](s, "n"); err == nil {
-				t.Error("a number was read as text")
-			}
-		})
-	}, session.ValueCodec(session.Gob()))
-}

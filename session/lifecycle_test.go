@@ -212,30 +212,28 @@ func TestClear(t *testing.T) {
 	})
 }
 
-// TestTypedKeys: a Key has the value that the string has, and GetOr its default only if there is no
-// value that can be decoded.
-func TestTypedKeys(t *testing.T) {
+// TestGetOr: GetOr returns its default only if there is no value that can be decoded.
+func TestGetOr(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		const n session.Key[int] = "n"
 		b.ok(func(s *session.Session) {
-			if v := n.GetOr(s, 7); v != 7 {
+			if v := session.GetOr(s, "n", 7); v != 7 {
 				t.Errorf("no value: %d", v)
 			}
-			noError(t, n.Put(s, 0))
+			noError(t, s.Put("n", 0))
 		})
 		b.ok(func(s *session.Session) {
-			v, found, err := n.Lookup(s)
-			if d := n.GetOr(s, 7); d != 0 || v != 0 || !found || err != nil {
+			v, found, err := session.Lookup[int](s, "n")
+			if d := session.GetOr(s, "n", 7); d != 0 || v != 0 || !found || err != nil {
 				t.Errorf("%d, %d %v %v", d, v, found, err)
 			}
 			if v := session.GetOr(s, "n", "text"); v != "text" {
 				t.Errorf("a value of another type: %q", v)
 			}
-			noError(t, n.Put(s, 3))
-			if v := must[int](t)(n.Get(s)); v != 3 {
+			noError(t, s.Put("n", 3))
+			if v := must[int](t)(session.Get[int](s, "n")); v != 3 {
 				t.Errorf("%d", v)
 			}
-			if v, found, err := n.Take(bg, s); v != 3 || !found || err != nil {
+			if v, found, err := session.Take[int](bg, s, "n"); v != 3 || !found || err != nil {
 				t.Errorf("%d %v %v", v, found, err)
 			}
 		})

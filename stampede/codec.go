@@ -15,9 +15,7 @@ type Codec interface {
 	Unmarshal(data []byte, v any) error
 }
 
-// JSON is the default codec. It uses encoding/json.
-func JSON() Codec { return jsonCodec{} }
-
+// jsonCodec is the default codec.
 type jsonCodec struct{}
 
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }

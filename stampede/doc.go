@@ -12,8 +12,8 @@
 //
 //	page, err := pages.Get(ctx, "/front") // calls render(ctx, "/front"), at most once at a time
 //
-// [Cache] does this for values; with a [Dir] they are files that a web server can send. [Prevent],
-// [Do] and [DoPer] are for work that leaves no value: the second caller skips it.
+// [Cache] does this for values; with a [Dir] they are files that a web server can send. For work
+// that leaves no value, and that the second caller skips, use TryDo of package padlock.
 //
 // # Guarantees
 //

@@ -47,19 +47,3 @@ func Example() {
 	// the page /front <nil>
 	// renders: 1
 }
-
-// Work that leaves no value runs once in a period, however many machines start it.
-func ExampleDoPer() {
-	ctx := context.Background()
-	locker := padlock.New(memstore.New())
-	defer locker.Close(ctx)
-
-	for range 3 {
-		ran, err := stampede.DoPer(ctx, locker, "clean-up", time.Hour, func(context.Context) error { return nil })
-		fmt.Println(ran, err)
-	}
-	// Output:
-	// true <nil>
-	// false <nil>
-	// false <nil>
-}

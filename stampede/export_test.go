@@ -23,6 +23,9 @@ func NewFamily(locker *padlock.Locker, values Values, opts ...Option) *Family {
 	return &Family{c.c, locker}
 }
 
+// LockName returns the name of the lock for a key of any length.
+func LockName(l *padlock.Locker, key string) string { return lockName(l, key) }
+
 // Invalidate is Cache.Invalidate.
 func (f *Family) Invalidate(ctx context.Context, key string) error { return f.invalidate(ctx, key) }
 

@@ -32,12 +32,3 @@ func lockName(l *padlock.Locker, name string) string {
 	}
 	return name[:min(keptOfName, most-len(hash))] + hash
 }
-
-// lockOptions returns the options of a short, renewed lease, followed by opts.
-func lockOptions(l *padlock.Locker, lease time.Duration, opts ...padlock.Option) []padlock.Option {
-	all := make([]padlock.Option, 0, len(opts)+1)
-	if l.Guarantees().Lease {
-		all = append(all, padlock.TTL(lease))
-	}
-	return append(all, opts...)
-}

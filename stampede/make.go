@@ -101,7 +101,10 @@ func (e *errLockLost) Unwrap() error { return e.err }
 // fill tries at most three times.
 func (j *job) fill(ctx context.Context, mayWait bool) (v any, err error) {
 	defer caught(&err)
-	opts := lockOptions(j.c.locker, j.s.lease, padlock.Wait(0))
+	opts := []padlock.Option{padlock.Wait(0)}
+	if j.c.locker.Guarantees().Lease {
+		opts = append(opts, padlock.TTL(j.s.lease))
+	}
 	if mayWait {
 		opts = append(opts, padlock.Wait(forever))
 	}

@@ -104,15 +104,8 @@ func TestLongKeys(t *testing.T) {
 			t.Errorf("a key of %d bytes: %v", len(key), err)
 		}
 	}
-	guard, err := stampede.Prevent(ctx, l, long+"a", padlock.TTL(longLease))
-	if err != nil || len(guard.Name()) > driver.MaxName {
-		t.Fatalf("Prevent: %v", err)
-	}
-	defer guard.Release()
-	for end, want := range map[string]bool{"a": false, "b": true} {
-		if ran, err := stampede.Do(ctx, l, long+end, func(context.Context) error { return nil }, padlock.TTL(longLease)); ran != want || err != nil {
-			t.Errorf("Do of the key that ends with %s: %v, %v", end, ran, err)
-		}
+	if a, b := stampede.LockName(l, long+"a"), stampede.LockName(l, long+"b"); a == b || len(a) > driver.MaxName {
+		t.Errorf("the locks have the names %q and %q", a, b)
 	}
 }
 
@@ -136,17 +129,17 @@ func TestLongNamesBehindAPrefix(t *testing.T) {
 		defer l.Close(context.Background())
 		for _, n := range []int{driver.MaxName - len(prefix), driver.MaxName - len(prefix) + 1, driver.MaxName, 5000} {
 			name := strings.Repeat("k", n-1)
-			a, err := stampede.Prevent(ctx, l, name+"a", padlock.TTL(longLease))
+			a, err := l.TryAcquire(ctx, stampede.LockName(l, name+"a"), padlock.TTL(longLease))
 			if err != nil {
 				t.Errorf("a prefix of %d bytes, a name of %d: %v", len(prefix), n, err)
 				continue
 			}
-			if b, err := stampede.Prevent(ctx, l, name+"b", padlock.TTL(longLease)); err != nil {
+			if b, err := l.TryAcquire(ctx, stampede.LockName(l, name+"b"), padlock.TTL(longLease)); err != nil {
 				t.Errorf("a prefix of %d bytes: another name of %d bytes: %v", len(prefix), n, err)
 			} else if err := b.Release(); err != nil {
 				t.Error(err)
 			}
-			if b, err := stampede.Prevent(ctx, l, name+"a", padlock.TTL(longLease)); err == nil {
+			if b, err := l.TryAcquire(ctx, stampede.LockName(l, name+"a"), padlock.TTL(longLease)); err == nil {
 				b.Release()
 				t.Errorf("a prefix of %d bytes: a name of %d bytes is locked twice", len(prefix), n)
 			}

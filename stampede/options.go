@@ -34,7 +34,7 @@ const forever = time.Duration(math.MaxInt64)
 func defaults() settings {
 	return settings{
 		lease: defaultLease, errorTTL: time.Second, timeLimit: 5 * time.Minute, maxWait: forever,
-		codec: JSON(), maxBehind: 64,
+		codec: jsonCodec{}, maxBehind: 64,
 	}
 }
 

@@ -16,12 +16,12 @@ package watermilllock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 )
 
 // OncePrefix is the beginning of the names of locks of Once.
@@ -48,7 +48,8 @@ const OncePrefix = "once:"
 // would make a message count as handled although its handler has failed.
 func Once(l *padlock.Locker, key func(*message.Message) string, window time.Duration, opts ...padlock.Option) message.HandlerMiddleware {
 	opts = append(slices.Clone(opts), padlock.CoolDown(0), padlock.HoldAtLeast(0))
-	wrong := checkWindow(l.Guarantees(), window)
+	g := l.Guarantees()
+	wrong := driver.CheckKeep("the window of Once", window, &g) // Release would say so only after the work
 	return func(h message.HandlerFunc) message.HandlerFunc {
 		return func(m *message.Message) ([]*message.Message, error) {
 			name := key(m)
@@ -74,21 +75,6 @@ func Once(l *padlock.Locker, key func(*message.Message) string, window time.Dura
 			return out, finish(lock, padlock.CoolDown(window))
 		}
 	}
-}
-
-// checkWindow returns an error if the store has no cool-down of this length. It comes before the
-// work, because Release would report the error only after the work.
-func checkWindow(g padlock.Guarantees, window time.Duration) error {
-	low, high := max(100*time.Millisecond, g.MinTTL), 24*time.Hour
-	switch {
-	case window == 0:
-		return nil
-	case !g.CoolDown:
-		return fmt.Errorf("watermilllock: Once: this store has no cool-downs: %w", errors.ErrUnsupported)
-	case window < low || window > high:
-		return fmt.Errorf("%w: watermilllock: the window of Once is %v, allowed are %v to %v", padlock.ErrInvalid, window, low, high)
-	}
-	return nil
 }
 
 // OneAtATime returns a middleware that handles one message of a key at a time, on all servers. If

@@ -132,7 +132,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},
 		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
 		arrowRow{dir: "adapters/certmagiclock", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "adapters/watermilllock", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "adapters/watermilllock", code: []string{".", "driver"}, tests: rootTests},
 		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},
 		arrowRow{dir: "internal/house"},
 		arrowRow{dir: "internal/house/portable", tests: []string{"internal/server"}},

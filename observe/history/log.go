@@ -60,9 +60,6 @@ func keepsIn(store driver.Store, dir string) bool {
 	return err == nil && info.Mode().Perm()&writableForOthers == 0
 }
 
-// Shared reports whether the store keeps a history, so that other machines see it.
-func (l *Log) Shared() bool { return l.store != nil }
-
 // Runs returns the runs of name, the newest first. It returns at most MaxRuns runs that began and
 // at most MaxRuns runs that were skipped. If the directory or the store cannot be read, Runs
 // returns an error and the runs that it could read. For a name without runs, the error is nil.

@@ -41,7 +41,7 @@ type tenant struct {
 // When the Handler is no longer used, close it. It does not close the store.
 func Handler(store driver.Store, opts ...Option) *API {
 	a := &API{
-		settings: settings{logger: slog.New(slog.DiscardHandler), maxWaits: DefaultMaxWaits, maxNames: DefaultMaxNames},
+		settings: settings{logger: slog.New(slog.DiscardHandler), maxWaits: DefaultMaxWaits, maxNames: maxNames},
 		store:    store, clock: driver.SystemClock(), origin: http.NewCrossOriginProtection(),
 		paths: make(map[string]*operation), tenants: make(map[string]*tenant),
 	}

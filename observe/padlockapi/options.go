@@ -92,11 +92,12 @@ func Logger(l *slog.Logger) Option {
 	}
 }
 
-// DefaultMaxWaits and DefaultMaxNames are the limits if MaxWaits and MaxNames are not given.
-const (
-	DefaultMaxWaits = 2048
-	DefaultMaxNames = 10_000
-)
+// DefaultMaxWaits is the limit if MaxWaits is not given.
+const DefaultMaxWaits = 2048
+
+// maxNames is how many locks one visitor can hold at the same time, as far as a Handler has granted
+// or extended them.
+const maxNames = 10_000
 
 // MaxWaits limits how many callers can wait at the same time. One visitor has at most half of these
 // places, but always at least one. If n is not above 0, the default stays.
@@ -104,16 +105,6 @@ func MaxWaits(n int) Option {
 	return func(s *settings) {
 		if n > 0 {
 			s.maxWaits = n
-		}
-	}
-}
-
-// MaxNames limits how many locks one visitor can hold at the same time, as far as this Handler has
-// granted or extended them. If n is not above 0, the default stays.
-func MaxNames(n int) Option {
-	return func(s *settings) {
-		if n > 0 {
-			s.maxNames = n
 		}
 	}
 }

@@ -170,7 +170,7 @@ func TestWrongTokensLockNobodyOut(t *testing.T) {
 // locks.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := newAPI(t, WithoutToken(), MaxWaits(6), MaxNames(3))
+		a, _ := newAPI(t, WithoutToken(), MaxWaits(6), func(s *settings) { s.maxNames = 3 })
 		from := func(address string) func(*http.Request) {
 			return func(r *http.Request) { r.RemoteAddr = address + ":1234" }
 		}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // admit finds out who sent the request. If the visitor lacks the right, admit answers the request
@@ -49,7 +50,7 @@ func (w *Web) visitor(r *http.Request) *visitor {
 		return newVisitor(w.tryLogin(r, secret)) // with a wrong secret, without any right
 	}
 	if c, err := r.Cookie(cookieName); err == nil {
-		if k, ok := w.visits.find(c.Value, timeNow()); ok {
+		if k, ok := w.visits.find(c.Value, time.Now()); ok {
 			if k, ok = w.tokens.current(k); ok {
 				return newVisitor(k)
 			}
@@ -60,7 +61,7 @@ func (w *Web) visitor(r *http.Request) *visitor {
 
 // refreshTokens reads the token file again if it has changed.
 func (w *Web) refreshTokens() {
-	if err := w.tokens.refresh(timeNow()); err != nil {
+	if err := w.tokens.Refresh(); err != nil {
 		w.logger.Error("the token file was not read; the tokens that were read last stay good", "error", err.Error())
 	}
 }
@@ -108,7 +109,7 @@ func (w *Web) logIn(rw http.ResponseWriter, r *http.Request, v *visitor) {
 		return
 	}
 	w.audit(r, slog.LevelInfo, "login", k.name)
-	setCookie(rw, r, w.visits.beginVisit(k, timeNow()))
+	setCookie(rw, r, w.visits.beginVisit(k, time.Now()))
 	redirect(rw, "./")
 }
 

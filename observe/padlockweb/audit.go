@@ -3,6 +3,7 @@ package padlockweb
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/padlock-go/padlock/internal/remote"
 )
@@ -20,7 +21,7 @@ func (w *Web) audit(r *http.Request, level slog.Level, event, token string, more
 		slog.String("method", r.Method), slog.String("path", r.URL.Path),
 	}
 	if level == slog.LevelWarn {
-		ok, left := w.records.Next(timeNow().Unix())
+		ok, left := w.records.Next(time.Now().Unix())
 		if !ok {
 			return
 		}

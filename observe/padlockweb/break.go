@@ -2,7 +2,6 @@ package padlockweb
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -22,7 +21,6 @@ type target struct {
 	row          // the lock as the store knows it now; its name and its title include the slot, if any
 	Plain string // the name without the slot
 	slot  int    // -1 if it is no slot
-	Hex   string // the name with the slot in hexadecimal digits, because a form can send only text
 }
 
 // maxReason is the length of the longest reason for a break.
@@ -35,7 +33,7 @@ func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stor
 	if !isSlot {
 		name = stored
 	}
-	t = &target{row: row{Title: printable.Name(name)}, Plain: name, slot: -1, Hex: hex.EncodeToString([]byte(stored))}
+	t = &target{row: row{Title: printable.Name(name)}, Plain: name, slot: -1}
 	if isSlot {
 		t.Title += ", slot " + strconv.Itoa(slot)
 		t.slot = slot
@@ -87,24 +85,14 @@ func unbreakable(t *target) string {
 	return ""
 }
 
-// breakLock breaks a lock. The form has the lock's name, the fence that the visitor saw, and the
-// reason. The name is in the field n. If the name is not text, it is in the field hex, as
-// hexadecimal digits.
+// breakLock breaks a lock. The form has the fence that the visitor saw, and the reason. The name is
+// in the address, because a form can send only text.
 func (w *Web) breakLock(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	if err := r.ParseForm(); err != nil {
 		w.message(rw, r, http.StatusBadRequest, v, "The form could not be read.")
 		return
 	}
-	stored := r.PostForm.Get("n")
-	if text := r.PostForm.Get("hex"); text != "" {
-		raw, err := hex.DecodeString(text)
-		if err != nil {
-			w.message(rw, r, http.StatusBadRequest, v, "The name could not be read.")
-			return
-		}
-		stored = string(raw)
-	}
-	t, ok := w.mayBreak(rw, r, v, stored)
+	t, ok := w.mayBreak(rw, r, v, r.Form.Get("n"))
 	if !ok {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -29,9 +28,8 @@ type chartStep struct {
 // leastHeight is the least height of what is to be seen in a chart.
 const leastHeight = 7
 
-// newChart draws what the sampler saw, and the runs that the history has for the time before that.
-func newChart(d sampler.Day, past []history.Run, now time.Time) *chart {
-	addRuns(d, past, now)
+// newChart draws what the sampler saw.
+func newChart(d sampler.Day) *chart {
 	var sum sampler.Step
 	var lastLost time.Time
 	most := 0
@@ -62,32 +60,6 @@ func newChart(d sampler.Day, past []history.Run, now time.Time) *chart {
 	}
 	c.Text = chartText(sum, most, lastLost)
 	return c
-}
-
-// addRuns adds the runs to the steps in which the sampler did not look, or saw less.
-func addRuns(d sampler.Day, past []history.Run, now time.Time) {
-	held := make([]time.Duration, len(d.Steps))
-	for i := range past {
-		r := &past[i]
-		end := r.End
-		if r.Outcome() == history.Running {
-			end = now
-		}
-		if r.Skipped || end.IsZero() {
-			continue
-		}
-		for n := range d.Steps {
-			from := d.Start.Add(time.Duration(n) * sampler.DayStep)
-			began, ended := r.Start.Sub(from), end.Sub(from)
-			held[n] += max(0, min(ended, sampler.DayStep)-max(began, 0))
-			if r.Reason == "lost" && ended >= 0 && ended < sampler.DayStep {
-				d.Steps[n].Lost = max(1, d.Steps[n].Lost)
-			}
-		}
-	}
-	for n := range d.Steps {
-		d.Steps[n].Held = max(d.Steps[n].Held, min(held[n], sampler.DayStep))
-	}
 }
 
 // stepTitle describes one step.
@@ -121,7 +93,7 @@ func chartText(sum sampler.Step, mostWaiters int, lastLost time.Time) string {
 		text += "; " + count(sum.Lost, "hold was", "holds were") + " lost, the last one at about " + lastLost.UTC().Format("15:04") + " UTC"
 	}
 	if unwatched := 24*time.Hour - sampler.DayStep - sum.Watched; unwatched > sampler.DayStep {
-		text += ". This page did not watch it for " + span(unwatched.Round(time.Minute)) + " of them, and knows only the recorded runs of that time"
+		text += ". This page did not watch it for " + span(unwatched.Round(time.Minute)) + " of them"
 	}
 	return text + "."
 }

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"html/template"
 	"io"
-	"mime"
 	"net/http"
 	"path"
 	"time"
@@ -15,26 +14,10 @@ import (
 //go:embed assets
 var files embed.FS
 
-// assets are the files that browsers load, by their paths.
-var assets = readAssets("style.css", "live.js", "icon.svg")
-
-func readAssets(names ...string) map[string][]byte {
-	all := make(map[string][]byte)
-	for _, name := range names {
-		data, err := files.ReadFile("assets/" + name)
-		if err != nil {
-			panic(err) // the file is part of the program
-		}
-		all[name] = data
-	}
-	return all
-}
-
+// serveAsset answers with a file that browsers load.
 func serveAsset(rw http.ResponseWriter, r *http.Request) {
-	name := path.Base(r.URL.Path)
-	rw.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 	rw.Header().Set("Cache-Control", "no-cache")
-	rw.Write(assets[name])
+	http.ServeFileFS(rw, r, files, "assets/"+path.Base(r.URL.Path))
 }
 
 // content is everything that a page shows.
@@ -62,7 +45,6 @@ type content struct {
 	UsualRun         string
 	Chart            *chart
 	Jobs             []jobRow
-	JobsLink         string // to the jobs that match the filter
 
 	// setFrame sets these fields.
 	Place    string
@@ -91,9 +73,7 @@ func (w *Web) setFrame(rw http.ResponseWriter, r *http.Request, status int, v *v
 	c.CanLogIn = w.tokens != nil && w.authorize == nil && !v.known() && r.URL.Path != "/login"
 	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
 	rw.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		io.WriteString(rw, string(render("layout", c)))
-	}
+	io.WriteString(rw, string(render("layout", c))) // net/http drops the body of an answer to HEAD
 }
 
 // message answers with a page that shows only a text.

@@ -36,18 +36,18 @@ func pagesWith(text string) map[string]template.HTML {
 		Ended: []sampler.Ended{{Host: text, Label: text, How: sampler.How(text)}},
 	}, query{})
 	nameless := (&visitor{}).newRow(&sampler.Name{Path: text}, query{})
-	q := query{kind: "name", name: text, Host: text, Filter: text, Failed: true, Since: text, from: "jobs"}
+	q := query{Kind: "name", name: text, Filter: text, Failed: true, Since: text}
 	job := jobRow{
 		Job: &history.Job{Summary: history.Summary{Name: text}, Level: history.LevelFailed}, Key: "j", Title: text, Link: q.nameLink(text), Usual: text, Due: past,
-		Run: run{Outcome: history.Outcome(text), Detail: text, Also: text, Took: text, Host: text, OnHost: text}, Held: []sampler.Hold{hold, hold},
+		Run: run{Outcome: history.Outcome(text), Detail: text, Also: text, Took: text, Host: text}, Held: []sampler.Hold{hold, hold},
 	}
-	t := &target{row: one, Plain: text, Hex: text}
+	t := &target{row: one, Plain: text}
 	c := &content{
 		Title: text, Problem: text, Good: text, Query: q, Reason: text, Target: t, Live: q.events(), Trouble: text, Partial: text, Cost: text, Taken: past,
 		Rows: []row{one, nameless}, Caption: text, Nothing: text, One: &one, OneSummary: text, MayBreak: true, NoRuns: text, Place: text, Token: text, Reader: true,
 		Runs:  []run{{Outcome: history.Outcome(text), Detail: text, Also: text, Waited: text, Took: text, Host: text}},
 		Chart: &chart{Text: text, Steps: []chartStep{{Title: text, Unwatched: true, Held: 1, Waiting: 1, Lost: true}}},
-		Jobs:  []jobRow{job}, JobsLink: q.page(), HasJobs: true,
+		Jobs:  []jobRow{job}, HasJobs: true,
 	}
 	pages := map[string]template.HTML{}
 	for _, name := range []string{"table", "name", "break", "login", "message", "layout", "jobs"} {

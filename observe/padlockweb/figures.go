@@ -23,11 +23,8 @@ func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	if v.prefix == "" {
 		f.ofGroups(s.Groups)
 		f.counters(s.Groups)
-		f.ofCost(s)
-		promtext.Head(&out, "padlock_web_streams", "gauge", "Pages that are live now.")
-		fmt.Fprintf(&out, "padlock_web_streams %d\n", w.places.openStreams())
 	} else {
-		f.ofGroups(groupsOf(rows(s, v, query{kind: "table"})))
+		f.ofGroups(groupsOf(rows(s, v, query{Kind: "table"})))
 	}
 	if w.history != nil {
 		jobs, err := w.jobs(r.Context(), s, v, query{})
@@ -110,13 +107,6 @@ func (f *figures) counters(groups []sampler.Group) {
 		}
 		f.line(usual+"_count", label, float64(g.Usual.Count))
 	}
-}
-
-func (f *figures) ofCost(s *sampler.Snapshot) {
-	f.head("padlock_sampler_interval_seconds", "gauge", "Time from one sample to the next.")
-	f.line("padlock_sampler_interval_seconds", "", s.Cost.Interval.Seconds())
-	f.head("padlock_sampler_requests_per_second", "gauge", "Requests to the store for samples.")
-	f.line("padlock_sampler_requests_per_second", "", s.Cost.Requests)
 }
 
 // groupsOf returns the groups of the rows, for a visitor who may see only these.

@@ -37,7 +37,7 @@ const maxDrawn = 256
 // fragment returns the part of a page that shows the snapshot.
 func (w *Web) fragment(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) template.HTML {
 	once := sync.OnceValue(func() template.HTML {
-		return render(q.kind, w.liveContent(context.WithoutCancel(ctx), s, v, q))
+		return render(q.Kind, w.liveContent(context.WithoutCancel(ctx), s, v, q))
 	})
 	return w.drawn.keep(s.Number, drawnKey{q, v.prefix, v.right, v.known()}, once)()
 }
@@ -86,7 +86,7 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	if v.prefix == "" { // the cost would show how many other names there are
 		c.Cost = cost(s)
 	}
-	if q.kind == "jobs" {
+	if q.Kind == "jobs" {
 		w.addJobs(ctx, s, v, c)
 		return c
 	}
@@ -94,15 +94,12 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	c.Totals = sum(c.Rows)
 	c.More = max(0, len(c.Rows)-maxRows)
 	c.Rows = c.Rows[:min(len(c.Rows), maxRows)]
-	if q.kind == "name" {
+	if q.Kind == "name" {
 		w.addName(ctx, s, v, c)
 		return c
 	}
 	c.Caption, c.Nothing = "Names that are held, cool down or have waiters", "Nothing is held."
 	if q.Filter != "" {
-		if w.history != nil {
-			c.JobsLink = query{kind: "jobs", Filter: q.Filter}.page()
-		}
 		c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
 	}
 	switch {
@@ -133,7 +130,7 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 	if usual := history.Usual(starts); usual > 0 {
 		c.UsualRun = span(usual)
 	}
-	c.Chart = newChart(w.sampler.Day(c.Query.name), past, timeNow())
+	c.Chart = newChart(w.sampler.Day(c.Query.name))
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".
@@ -148,7 +145,7 @@ func trouble(s *sampler.Snapshot, v *visitor) string {
 	if s.Taken.IsZero() {
 		return "The store cannot be read: " + reason
 	}
-	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(timeNow())), reason)
+	return fmt.Sprintf("The store cannot be read, so this is %s old: %s", span(s.Age(time.Now())), reason)
 }
 
 // partial returns a note if the page may not show all locks, otherwise "".
@@ -158,10 +155,8 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
 	case s.Incomplete != nil:
 		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
-	case s.Unshown > 0 && v.prefix != "":
+	case s.Unshown > 0: // a visitor with a prefix must not learn how many
 		return "There may be more names than these, because there are so many. padlock ls PREFIX lists them."
-	case s.Unshown > 0:
-		return "There are " + strconv.Itoa(s.Unshown) + " more names, which are not shown because there are so many. padlock ls PREFIX lists them."
 	case s.Untracked > 0 && v.prefix == "":
 		return count(s.Untracked, "name has", "names have") + " no past here: there are so many that their renewals and past holds are not watched. padlock serve --max-names watches more."
 	}

@@ -3,10 +3,12 @@ package padlockweb
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"html/template"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,9 +31,9 @@ const injected = `</td><script>alert("1 & '2'")</script>`
 
 func goldenHolds() []sampler.Hold {
 	return []sampler.Hold{
-		{Name: "a b", Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: "web-3" + injected, PID: 41, Label: "job " + injected}, Since: past, Until: timeNow().Add(days)}, Held: days},
+		{Name: "a b", Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: "web-3" + injected, PID: 41, Label: "job " + injected}, Since: past, Until: time.Now().Add(days)}, Held: days},
 		{Name: "a b" + driver.SlotName("", 2), Slot: 2, Fence: 0, Hold: padlock.Hold{Holder: driver.Holder{PID: 9}, Foreign: true, Shared: true}, Held: 90 * time.Second, AtLeast: true, Missed: 3},
-		{Name: "c", Slot: -1, Hold: padlock.Hold{Cooling: true, Until: timeNow().Add(days)}},
+		{Name: "c", Slot: -1, Hold: padlock.Hold{Cooling: true, Until: time.Now().Add(days)}},
 	}
 }
 
@@ -39,7 +41,7 @@ func goldenNames() []*sampler.Name {
 	holds := goldenHolds()
 	return []*sampler.Name{
 		{
-			Name: "a b", Path: "/run/a b", State: sampler.Held, Holds: holds, Fence: 7, Waiters: 2, WaitSince: timeNow().Add(-days),
+			Name: "a b", Path: "/run/a b", State: sampler.Held, Holds: holds, Fence: 7, Waiters: 2, WaitSince: time.Now().Add(-days),
 			Stuck: []sampler.Reason{sampler.Long, sampler.PastEnd}, Figures: sampler.Figures{Grants: 1, Missed: 2, Expired: 1},
 			Usual: sampler.Times{Count: 5, P50: time.Second, P95: 2 * time.Second, P99: 3 * time.Second, Max: time.Hour},
 			Ended: []sampler.Ended{
@@ -53,7 +55,7 @@ func goldenNames() []*sampler.Name {
 }
 
 func goldenContent(kind string) *content {
-	c := &content{Query: query{kind: kind, name: injected, Host: injected, Filter: injected}, Taken: past, Cost: "One look."}
+	c := &content{Query: query{Kind: kind, name: injected, Since: injected, Filter: injected}, Taken: past, Cost: "One look."}
 	for _, n := range goldenNames() {
 		c.Rows = append(c.Rows, (&visitor{}).newRow(n, query{}))
 	}
@@ -71,16 +73,15 @@ func goldenContent(kind string) *content {
 			State: string(level), Run: c.Runs[0], Usual: "1 s", Slow: true, Held: goldenHolds(),
 		})
 	}
-	c.Jobs[0].Run.OnHost, c.Jobs[0].LastSuccess = injected, &history.Run{Start: past}
+	c.Jobs[0].LastSuccess = &history.Run{Start: past}
 	c.Jobs[2].State, c.Jobs[2].Why, c.UsualRun = "stuck", injected, "28 s"
 	c.Jobs[1].Due, c.Jobs[1].Held = past, nil
-	c.JobsLink = query{kind: "jobs", Filter: injected}.page()
 	return c
 }
 
 func goldenTarget() *target {
 	return &target{
-		row: row{Name: &sampler.Name{Name: "a", Fence: 7, Holds: goldenHolds()}, Title: injected}, Plain: injected, Hex: "6162",
+		row: row{Name: &sampler.Name{Name: "a", Fence: 7, Holds: goldenHolds()}, Title: injected}, Plain: injected,
 	}
 }
 
@@ -88,7 +89,7 @@ func goldenTarget() *target {
 func TestGoldenPages(t *testing.T) {
 	small := &content{Title: injected, Problem: injected, Good: injected, Reason: injected, Target: goldenTarget()}
 	small.One = &small.Target.row
-	empty := &content{Query: query{kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
+	empty := &content{Query: query{Kind: "table"}, Nothing: "Nothing is held.", Caption: "Names"}
 	free := (&visitor{}).newRow(&sampler.Name{Name: "free", State: sampler.Free}, query{})
 	first, stranger := &content{
 		Title: injected, Live: "events?n=" + injected, Query: query{Filter: injected}, Place: injected, Token: injected, Reader: true, HasJobs: true,
@@ -97,7 +98,7 @@ func TestGoldenPages(t *testing.T) {
 	for file, page := range map[string]template.HTML{
 		"table": render("table", goldenContent("table")),
 		"name":  render("name", goldenContent("name")), "jobs": render("jobs", goldenContent("jobs")), "table-empty": render("table", empty),
-		"name-free": render("name", &content{Query: query{kind: "name", name: "free"}, One: &free, OneSummary: "It is free."}),
+		"name-free": render("name", &content{Query: query{Kind: "name", name: "free"}, One: &free, OneSummary: "It is free."}),
 		"login":     render("login", small), "login-first": render("login", &content{}), "message": render("message", small),
 		"break": render("break", small), "layout": render("layout", first), "layout-stranger": render("layout", stranger),
 	} {
@@ -126,4 +127,26 @@ var between = regexp.MustCompile(`>\s*\n\s*<|><`)
 // inLines puts each tag that follows another one on a line of its own.
 func inLines(page []byte) []byte {
 	return append(bytes.TrimSpace(between.ReplaceAll(page, []byte(">\n<"))), '\n')
+}
+
+// The steps of a day are in the picture, and in the text.
+func TestChartOfADay(t *testing.T) {
+	d := sampler.Day{Start: past, Steps: make([]sampler.Step, sampler.DaySteps)}
+	full := sampler.Step{Watched: sampler.DayStep, Held: sampler.DayStep, Waiters: 4}
+	d.Steps[5], d.Steps[6], d.Steps[7] = full, full, sampler.Step{Watched: sampler.DayStep, Held: sampler.DayStep / 2, Waiters: 2, Lost: 1}
+	c := newChart(d)
+	var steps []string
+	for _, s := range c.Steps {
+		steps = append(steps, fmt.Sprint(s.At, s.Width, s.Held, s.Waiting, s.Lost, s.Unwatched))
+	}
+	if got, want := strings.Join(steps, "; "), "0 5 0 0 false true; 5 1 100 100 false false; 6 1 100 100 false false; 7 1 50 50 true false; 8 136 0 0 false true"; got != want {
+		t.Errorf("the steps are %s, want %s", got, want)
+	}
+	lost := past.Add(7*sampler.DayStep).UTC().Format("15:04") + " UTC"
+	if want := "It was held for 25 min in the last 24 hours; at most 4 callers waited; 1 hold was lost, the last one at about " + lost + ". This page did not watch it for 23 h"; !strings.HasPrefix(c.Text, want) {
+		t.Errorf("the text is %q, want %q", c.Text, want)
+	}
+	if title := c.Steps[3].Title; title != lost+", held for 5 min, 2 waiting, 1 lost" {
+		t.Errorf("the third step is %q", title)
+	}
 }

@@ -30,8 +30,8 @@ type jobRow struct {
 // jobs returns the jobs of the names that the visitor sees. It reads the histories for one filter
 // at a time, because there are as many filters as visitors can think of.
 func (w *Web) jobs(ctx context.Context, s *sampler.Snapshot, v *visitor, q query) ([]history.Job, error) {
-	since, _ := sinceOf(q.Since)
-	key := jobsKey{v.prefix, q.Host, since, q.Failed}
+	since, _ := time.ParseDuration(q.Since) // 0 for any time
+	key := jobsKey{v.prefix, since, q.Failed}
 	if l := w.keptJobs.get(key); l != nil {
 		return l.jobs, l.err
 	}
@@ -52,9 +52,9 @@ func (w *Web) jobs(ctx context.Context, s *sampler.Snapshot, v *visitor, q query
 func (w *Web) readJobs(ctx context.Context, s *sampler.Snapshot, key jobsKey) *jobList {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsPatience)
 	defer cancel()
-	f := history.Filter{Failed: key.failed, Host: key.host}
+	f := history.Filter{Failed: key.failed}
 	if key.since > 0 {
-		f.Since = timeNow().Add(-key.since)
+		f.Since = time.Now().Add(-key.since)
 	}
 	ask := w.locker.Inspect
 	if s.Err != nil { // the store does not answer
@@ -105,7 +105,7 @@ func (w *Web) addJobs(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 func newJobRow(j *history.Job, q query, now *sampler.Name) jobRow {
 	row := jobRow{
 		Job: j, Key: "j" + rowKey(j.Name), Title: printable.Name(j.Name), Link: q.nameLink(j.Name),
-		State: string(j.Level), Run: newRun(&j.Start), Slow: j.IsSlow(timeNow()),
+		State: string(j.Level), Run: newRun(&j.Start), Slow: j.IsSlow(time.Now()),
 	}
 	if j.Usual > 0 {
 		row.Usual = span(j.Usual)
@@ -121,17 +121,6 @@ func newJobRow(j *history.Job, q query, now *sampler.Name) jobRow {
 	}
 	return row
 }
-
-// First returns the hold that the row shows, or nil.
-func (r *jobRow) First() *sampler.Hold {
-	if len(r.Held) == 0 {
-		return nil
-	}
-	return &r.Held[0]
-}
-
-// Others returns how many holds of the name the row does not show.
-func (r *jobRow) Others() int { return max(0, len(r.Held)-1) }
 
 // matches reports whether the row contains the text of the filter.
 func (r *jobRow) matches(filter string) bool {
@@ -160,18 +149,15 @@ func (q query) Failures() []choice {
 	return []choice{q.choose("All", all), q.choose("Failed or overdue", failed)}
 }
 
-// Times returns the choices of since when the page shows runs.
-func (q query) Times() (times []choice) {
-	for _, t := range []struct{ title, since string }{{"Any time", ""}, {"12 hours", "12h"}, {"24 hours", "24h"}, {"7 days", "168h"}} {
-		to := q
-		to.Since = t.since
-		times = append(times, q.choose(t.title, to))
-	}
-	return times
-}
+// times are the choices of since when the page shows runs: their titles, and durations.
+var times = [][2]string{{"Any time", ""}, {"12 hours", "12h"}, {"24 hours", "24h"}, {"7 days", "168h"}}
 
-// AnyHost returns the address of the page of jobs for all hosts.
-func (q query) AnyHost() string {
-	q.Host = ""
-	return q.page()
+// Times returns the links to these choices.
+func (q query) Times() (list []choice) {
+	for _, t := range times {
+		to := q
+		to.Since = t[1]
+		list = append(list, q.choose(t[0], to))
+	}
+	return list
 }

@@ -16,9 +16,9 @@ const (
 
 // jobsKey is everything on which a list of jobs depends, above all the prefix of the visitor.
 type jobsKey struct {
-	prefix, host string
-	since        time.Duration
-	failed       bool
+	prefix string
+	since  time.Duration
+	failed bool
 }
 
 // jobList is a list of jobs, and why it may lack some.
@@ -39,7 +39,7 @@ type keptJobs struct {
 func (k *keptJobs) get(key jobsKey) *jobList {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	maps.DeleteFunc(k.all, func(_ jobsKey, l *jobList) bool { return timeNow().After(l.until) })
+	maps.DeleteFunc(k.all, func(_ jobsKey, l *jobList) bool { return time.Now().After(l.until) })
 	return k.all[key]
 }
 
@@ -49,9 +49,9 @@ func (k *keptJobs) put(key jobsKey, l *jobList) {
 	if k.all == nil || len(k.all) >= maxLists {
 		k.all = make(map[jobsKey]*jobList)
 	}
-	l.until = timeNow().Add(keepRead)
+	l.until = time.Now().Add(keepRead)
 	if l.err != nil {
-		l.until = timeNow().Add(keepPartial)
+		l.until = time.Now().Add(keepPartial)
 	}
 	k.all[key] = l
 }

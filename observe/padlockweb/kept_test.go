@@ -17,10 +17,10 @@ import (
 func TestOldListsAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k keptJobs
-		k.put(jobsKey{host: "a"}, &jobList{})
-		k.put(jobsKey{host: "b"}, &jobList{err: context.DeadlineExceeded})
+		k.put(jobsKey{prefix: "a"}, &jobList{})
+		k.put(jobsKey{prefix: "b"}, &jobList{err: context.DeadlineExceeded})
 		<-time.After(keepPartial + time.Second)
-		if k.get(jobsKey{host: "a"}) == nil || k.get(jobsKey{host: "b"}) != nil {
+		if k.get(jobsKey{prefix: "a"}) == nil || k.get(jobsKey{prefix: "b"}) != nil {
 			t.Errorf("these lists are kept: %v", k.all)
 		}
 		<-time.After(keepRead)
@@ -63,7 +63,7 @@ func TestOneListOfJobsAtATime(t *testing.T) {
 		w := Handler(l, Sampler(sampler.New(l)), History(history.Open("", "", store)))
 		defer w.Close()
 		ask := func(since string) {
-			if _, err := w.jobs(t.Context(), w.sampler.Snapshot(), &visitor{}, query{kind: "jobs", Since: since}); err != nil {
+			if _, err := w.jobs(t.Context(), w.sampler.Snapshot(), &visitor{}, query{Kind: "jobs", Since: since}); err != nil {
 				t.Errorf("since %q: %v", since, err)
 			}
 		}

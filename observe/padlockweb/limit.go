@@ -19,9 +19,6 @@ func (p *places) takePlace(client string) (free func(), ok bool) {
 	if p.gone || p.all >= p.most || p.by[client] >= p.each {
 		return nil, false
 	}
-	if p.by == nil {
-		p.by = make(map[string]int)
-	}
 	p.all++
 	p.by[client]++
 	return func() {
@@ -32,13 +29,6 @@ func (p *places) takePlace(client string) (free func(), ok bool) {
 			delete(p.by, client)
 		}
 	}, true
-}
-
-// openStreams returns how many streams are open.
-func (p *places) openStreams() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all
 }
 
 func (p *places) close() {

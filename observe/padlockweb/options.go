@@ -26,8 +26,9 @@ type settings struct {
 	history    *history.Log
 }
 
-// DefaultMaxStreams is how many pages can be live at the same time if MaxStreams is not given.
-const DefaultMaxStreams = 128
+// maxStreams is how many pages can show changes live at the same time. One client can have at most a
+// quarter of them. Further pages show no changes until they are reloaded.
+const maxStreams = 128
 
 // Visitor describes the sender of a request. The function that is given to Authorize returns it.
 type Visitor struct {
@@ -100,18 +101,6 @@ func Logger(l *slog.Logger) Option {
 	return func(set *settings) {
 		if l != nil {
 			set.logger = l
-		}
-	}
-}
-
-// MaxStreams limits how many pages can show changes live at the same time. The default is
-// DefaultMaxStreams. The number is at least 1; otherwise the default stays, and there is no error.
-// One client can have at most a quarter of these live pages, but always at least one. Further pages
-// show no changes until they are reloaded.
-func MaxStreams(n int) Option {
-	return func(set *settings) {
-		if n > 0 {
-			set.streams = n
 		}
 	}
 }

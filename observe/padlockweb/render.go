@@ -36,17 +36,6 @@ func render(name string, c *content) template.HTML {
 	return template.HTML(bytes.ReplaceAll(page, []byte("\r"), []byte("&#13;")))
 }
 
-// First returns the hold that the table shows, or nil.
-func (r *row) First() *sampler.Hold {
-	if len(r.Holds) == 0 {
-		return nil
-	}
-	return &r.Holds[0]
-}
-
-// Others returns how many holds of the name the table does not show.
-func (r *row) Others() int { return max(0, len(r.Holds)-1) }
-
 // UsualText tells how long holds of the name last.
 func (r *row) UsualText() string {
 	u := r.Usual
@@ -54,12 +43,6 @@ func (r *row) UsualText() string {
 		return "no hold has ended since this page began to look"
 	}
 	return "p50 " + span(u.P50) + ", p95 " + span(u.P95) + ", p99 " + span(u.P99) + ", at most " + span(u.Max) + " (" + strconv.FormatUint(u.Count, 10) + " seen)"
-}
-
-// SeenText tells what the sampler has seen of the name.
-func (r *row) SeenText() string {
-	return count(int(r.Grants), "grant", "grants") + ", " + count(int(r.Figures.Missed), "missed renewal", "missed renewals") + ", " +
-		count(int(r.Figures.Expired), "hold", "holds") + " that ran out without a release"
 }
 
 // Holders returns the holds that the page of a name shows.
@@ -74,7 +57,7 @@ func (c *content) Holders() []sampler.Hold {
 func (c *content) OtherHolders() int { return len(c.One.Holds) - len(c.Holders()) }
 
 // since returns the time that has passed since t.
-func since(t time.Time) string { return span(timeNow().Sub(t)) }
+func since(t time.Time) string { return span(time.Since(t)) }
 
 // number returns a number as text, or "unknown" for 0.
 func number(n uint64) string {

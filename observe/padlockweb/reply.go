@@ -3,7 +3,6 @@ package padlockweb
 import (
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/padlock-go/padlock/internal/remote"
 )
@@ -12,7 +11,6 @@ import (
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin") // no-referrer would also make browsers send "Origin: null" with forms
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -35,6 +33,3 @@ func redirect(rw http.ResponseWriter, to string) {
 	rw.Header().Set("Location", to)
 	rw.WriteHeader(http.StatusSeeOther)
 }
-
-// timeNow returns the current time, for limits and visits.
-func timeNow() time.Time { return time.Now() }

@@ -20,7 +20,6 @@ type run struct {
 	Detail             string // the reason, the holders that were in the way, the signal or the exit status
 	Also               string // on which hosts the same start was skipped
 	Waited, Took, Host string
-	OnHost             string // for a link
 }
 
 const (
@@ -72,7 +71,7 @@ func newRun(s *history.Start) run {
 	r := s.Last()
 	out := run{
 		Began: r.Start, Outcome: r.Outcome(), Took: "unknown", Waited: span(r.Waited),
-		Host: holderName(r.Host, r.PID, false), OnHost: r.Host,
+		Host: holderName(r.Host, r.PID, false),
 	}
 	detail := []string{}
 	if r.Reason != "" {
@@ -87,7 +86,7 @@ func newRun(s *history.Start) run {
 		}
 		return out
 	case r.Running:
-		out.Took = span(timeNow().Sub(r.Start)) + " so far"
+		out.Took = span(time.Since(r.Start)) + " so far"
 	case !r.End.IsZero():
 		out.Took = span(r.Duration())
 		if r.Signal != "" {

@@ -73,7 +73,7 @@ func (w *Web) followSampler(r *http.Request, v *visitor, q query, s *stream) {
 		body := w.fragment(ctx, snap, v, q)
 		var err error
 		if body == last {
-			err = s.beat(timeNow(), snap)
+			err = s.beat(time.Now(), snap)
 		} else {
 			last = body
 			err = s.sendEvent("locks", body)
@@ -107,31 +107,9 @@ func (w *Web) nextSnapshot(ctx context.Context, snap *sampler.Snapshot) *sampler
 	return nil
 }
 
-// stillReads reports whether the visitor still has the same right as when the stream began. If the
-// right has changed, the stream ends, and the browser opens a new one.
-func (w *Web) stillReads(r *http.Request, v *visitor) bool {
-	if w.authorize != nil {
-		found := w.authorize(r)
-		return found.Name == v.token.name && found.Right == v.right && found.Prefix == v.prefix
-	}
-	if !v.known() {
-		return true
-	}
-	w.refreshTokens()
-	k, ok := w.tokens.current(v.token)
-	if !ok || k != v.token {
-		return false
-	}
-	if _, isBearer := bearer(r); isBearer {
-		return true
-	}
-	c, err := r.Cookie(cookieName)
-	if err != nil {
-		return false
-	}
-	_, ok = w.visits.find(c.Value, timeNow())
-	return ok
-}
+// stillReads reports whether the visitor is still who it was when the stream began, with the same
+// right. Otherwise the stream ends, and the browser opens a new one.
+func (w *Web) stillReads(r *http.Request, v *visitor) bool { return *w.visitor(r) == *v }
 
 // stream writes server-sent events.
 type stream struct {
@@ -170,7 +148,7 @@ func silentFor(snap *sampler.Snapshot, at time.Time) string {
 
 // flush sends text, with a deadline for slow readers.
 func (s *stream) flush(text string) error {
-	s.sent = timeNow()
+	s.sent = time.Now()
 	_ = s.control.SetWriteDeadline(s.sent.Add(eventPatience)) // a ResponseWriter of a test has no deadlines
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return err

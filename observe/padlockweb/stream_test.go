@@ -72,8 +72,8 @@ func TestManyStreams(t *testing.T) {
 	if a := s.get(""); a.StatusCode != http.StatusOK {
 		t.Errorf("the page: %d", a.StatusCode)
 	}
-	if a := s.get("metrics"); !strings.Contains(a.text, "\npadlock_web_streams 8\n") {
-		t.Errorf("the figures: %s", a.text)
+	if n := padlockweb.OpenStreams(s.web); n != 8 {
+		t.Errorf("%d streams are open", n)
 	}
 }
 
@@ -109,15 +109,6 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// streams returns how many streams are open.
-func streams(w http.Handler) string {
-	recorded := httptest.NewRecorder()
-	w.ServeHTTP(recorded, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	_, rest, _ := strings.Cut(recorded.Body.String(), "\npadlock_web_streams ")
-	n, _, _ := strings.Cut(rest, "\n")
-	return n
-}
-
 // A reader that does not read loses its stream, and one that reads keeps it, whatever
 // http.Server.ReadTimeout and WriteTimeout say.
 func TestSlowReaders(t *testing.T) {
@@ -142,23 +133,23 @@ func TestSlowReaders(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		if n := streams(w); n != "2" {
-			t.Errorf("%s streams are open, want 2", n)
+		if n := padlockweb.OpenStreams(w); n != 2 {
+			t.Errorf("%d streams are open, want 2", n)
 		}
 		<-time.After(11 * time.Second)
 		synctest.Wait()
-		if n := streams(w); n != "1" {
-			t.Errorf("%s streams are open, want that of the quick reader", n)
+		if n := padlockweb.OpenStreams(w); n != 1 {
+			t.Errorf("%d streams are open, want that of the quick reader", n)
 		}
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
-		if n := streams(w); n != "1" {
-			t.Errorf("after five minutes %s streams are open", n)
+		if n := padlockweb.OpenStreams(w); n != 1 {
+			t.Errorf("after five minutes %d streams are open", n)
 		}
 		w.Close()
 		synctest.Wait()
-		if n := streams(w); n != "0" {
-			t.Errorf("after Close %s streams are open", n)
+		if n := padlockweb.OpenStreams(w); n != 0 {
+			t.Errorf("after Close %d streams are open", n)
 		}
 		slow.Close()
 		quick.Close()

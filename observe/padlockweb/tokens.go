@@ -113,18 +113,6 @@ func OpenTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-// Allow reports whether any of the tokens has the right.
-func (t *Tokens) Allow(right Right) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, k := range t.list {
-		if k.right >= right {
-			return true
-		}
-	}
-	return false
-}
-
 // warn reports a file whose secrets every user of this machine can read.
 func (t *Tokens) warn(log *slog.Logger) {
 	t.mu.Lock()

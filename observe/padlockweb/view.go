@@ -1,6 +1,7 @@
 package padlockweb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -26,14 +27,6 @@ type row struct {
 	Link    string // to the page of the name
 }
 
-// title returns the name to show. A lock file may be known by its path only.
-func title(n *sampler.Name) string {
-	if n.Name == "" {
-		return printable.Name(n.Path)
-	}
-	return printable.Name(n.Name)
-}
-
 func (v *visitor) newRow(n *sampler.Name, q query) row {
 	why := []string{}
 	if stuck := stuckFor(n); stuck != "" {
@@ -46,7 +39,8 @@ func (v *visitor) newRow(n *sampler.Name, q query) row {
 		why = append(why, "there may be more slots") // the reason may name locks of others
 	}
 	return row{
-		Name: n, Link: q.nameLink(n.Name), Key: "n" + rowKey(n.Name+"\x00"+n.Path), Level: n.Level(), Title: title(n),
+		Name: n, Link: q.nameLink(n.Name), Key: "n" + rowKey(n.Name+"\x00"+n.Path), Level: n.Level(),
+		Title:   printable.Name(cmp.Or(n.Name, n.Path)), // a lock file may be known by its path only
 		Reasons: strings.Join(why, ", "),
 	}
 }
@@ -77,15 +71,13 @@ func rowKey(text string) string {
 
 // query is what a page is asked to show.
 type query struct {
-	kind   string // table, name or jobs
+	Kind   string // table, name or jobs
 	name   string
 	Filter string
 
-	// These are for jobs, and for the way back to them from a name.
-	Host   string
+	// These are for jobs. The other pages keep them for the way back.
 	Failed bool
-	Since  string // a duration
-	from   string // jobs: the page of a name was opened there
+	Since  string // a duration, one of times
 }
 
 const (
@@ -95,34 +87,16 @@ const (
 
 // newQuery reads the parameters of a page.
 func newQuery(kind string, values url.Values) query {
-	q := query{kind: kind, Filter: printable.Name(values.Get("q"))} // names are compared as they are shown
+	q := query{Kind: kind, Filter: printable.Name(values.Get("q")), Failed: values.Get("failed") == "1"} // names are compared as they are shown
 	q.Filter = strings.ToValidUTF8(q.Filter[:min(len(q.Filter), maxFilter)], "")
 	if kind == "name" {
 		q.name = values.Get("n")
 		q.name = q.name[:min(len(q.name), driver.MaxName)]
-		if values.Get("from") == "jobs" {
-			q.from = "jobs"
-		}
 	}
-	if kind == "jobs" || q.from != "" {
-		q.Failed = values.Get("failed") == "1"
-		if _, ok := sinceOf(values.Get("since")); ok {
-			q.Since = values.Get("since")
-		}
-		if host := values.Get("h"); len(host) <= driver.MaxHost && printable.Is(host) {
-			q.Host = host
-		}
+	if slices.ContainsFunc(times, func(c [2]string) bool { return c[1] == values.Get("since") }) {
+		q.Since = values.Get("since")
 	}
 	return q
-}
-
-// maxSince is the longest time for which stores keep a history.
-const maxSince = 400 * 24 * time.Hour
-
-// sinceOf reads how long ago a run may have begun.
-func sinceOf(text string) (time.Duration, bool) {
-	d, err := time.ParseDuration(text)
-	return d, err == nil && d > 0 && d <= maxSince
 }
 
 // values returns the parameters that lead to the same page again.
@@ -132,9 +106,7 @@ func (q query) values() url.Values {
 	if q.Failed {
 		failed = "1"
 	}
-	for key, value := range map[string]string{
-		"n": q.name, "h": q.Host, "q": q.Filter, "failed": failed, "since": q.Since, "from": q.from,
-	} {
+	for key, value := range map[string]string{"n": q.name, "q": q.Filter, "failed": failed, "since": q.Since} {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -145,49 +117,33 @@ func (q query) values() url.Values {
 // events returns the address of the stream for this page.
 func (q query) events() string {
 	values := q.values()
-	values.Set("view", q.kind)
+	values.Set("view", q.Kind)
 	return local("events", values)
 }
 
 // page returns the address of the page itself.
 func (q query) page() string {
-	path := q.kind
-	if q.kind == "table" {
+	path := q.Kind
+	if q.Kind == "table" {
 		path = "./"
 	}
 	return local(path, q.values())
 }
 
-// nameLink returns the address of the page of a name. It keeps the filter, for the way back.
+// nameLink returns the address of the page of a name. It keeps the filter.
 func (q query) nameLink(name string) string {
-	if q.kind == "jobs" {
-		q.from = "jobs"
-	}
-	q.kind, q.name = "name", name
+	q.Kind, q.name = "name", name
 	return q.page()
 }
 
-// Back returns the way from the page of a name to the list with the same filter.
-func (q query) Back() choice {
-	if q.from == "jobs" {
-		q.kind, q.name, q.from = "jobs", "", ""
-		return choice{Title: "All jobs", Link: q.page()}
-	}
-	return choice{Title: "All locks", Link: query{kind: "table", Filter: q.Filter}.page()}
+// List returns the address of a list, the table or the jobs, with the same filter.
+func (q query) List(kind string) string {
+	q.Kind, q.name = kind, ""
+	return q.page()
 }
-
-// Lists returns the links to the lists. They keep the text of the filter.
-func (q query) Lists() []choice {
-	locks := query{kind: "table", Filter: q.Filter}.page()
-	jobs := query{kind: "jobs", Filter: q.Filter}.page()
-	return []choice{{"Locks", locks, q.kind == "table"}, {"Jobs", jobs, q.kind == "jobs"}}
-}
-
-// OfJobs reports whether a search on this page searches the jobs.
-func (q query) OfJobs() bool { return q.kind == "jobs" || q.from == "jobs" }
 
 // isPlain reports whether the page shows everything.
-func (q query) isPlain() bool { return q == query{kind: q.kind} }
+func (q query) isPlain() bool { return q == query{Kind: q.Kind} }
 
 // local returns an address on this server.
 func local(path string, parameters url.Values) string {
@@ -218,7 +174,7 @@ func (v *visitor) seesRow(n *sampler.Name) bool {
 
 func (q query) matches(n *sampler.Name) bool {
 	switch {
-	case q.kind == "name":
+	case q.Kind == "name":
 		return n.Name == q.name
 	case q.Filter == "":
 		return true
@@ -293,10 +249,10 @@ func heldTime(h *sampler.Hold) string {
 // endText returns a text about the planned end of a hold, or else about the end of its lease.
 func endText(h *sampler.Hold) string {
 	in := func(what string, t time.Time) string {
-		if d := t.Sub(timeNow()); d > 0 {
+		if d := time.Until(t); d > 0 {
 			return what + " ends in " + span(d)
 		}
-		return what + " ended " + span(timeNow().Sub(t)) + " ago"
+		return what + " ended " + span(time.Since(t)) + " ago"
 	}
 	switch {
 	case !h.PlannedEnd.IsZero():

@@ -3,6 +3,7 @@ package padlockweb
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,9 +12,7 @@ import (
 
 // visitor is the sender of a request.
 type visitor struct {
-	token  token // the zero token if anonymous
-	right  Right
-	prefix string
+	token // without a name if anonymous
 }
 
 // canSee reports whether the visitor may know that a lock of this name exists.
@@ -36,7 +35,7 @@ func (v *visitor) canBreak(name string) bool { return v.right >= RightBreak && v
 // known reports whether the visitor has a token.
 func (v *visitor) known() bool { return v.token.name != "" }
 
-func newVisitor(k token) *visitor { return &visitor{k, k.right, k.prefix} }
+func newVisitor(k token) *visitor { return &visitor{k} }
 
 // visits is the list of the browsers that are logged in. Each browser has a cookie with a random
 // number, and the list has only the hash of that number. A visit ends at a logout, after visitTime,
@@ -57,7 +56,7 @@ const (
 )
 
 // beginVisit starts a visit and returns the value of the cookie. If there are too many visits, it
-// ends the visit that would end first.
+// ends one of them.
 func (v *visits) beginVisit(k token, now time.Time) string {
 	secret := rand.Text()
 	v.mu.Lock()
@@ -66,27 +65,16 @@ func (v *visits) beginVisit(k token, now time.Time) string {
 		v.all = make(map[[sha256.Size]byte]visit)
 	}
 	if len(v.all) >= maxVisits {
-		v.drop(now)
+		maps.DeleteFunc(v.all, func(_ [sha256.Size]byte, old visit) bool { return now.After(old.ends) })
+	}
+	for old := range v.all {
+		if len(v.all) < maxVisits {
+			break
+		}
+		delete(v.all, old)
 	}
 	v.all[sha256.Sum256([]byte(secret))] = visit{k, now.Add(visitTime)}
 	return secret
-}
-
-// drop removes the visits that are over. If there are still too many visits, drop removes the visit
-// that would end first.
-func (v *visits) drop(now time.Time) {
-	var first [sha256.Size]byte
-	var ends time.Time
-	for key, visit := range v.all {
-		if now.After(visit.ends) {
-			delete(v.all, key)
-		} else if ends.IsZero() || visit.ends.Before(ends) {
-			first, ends = key, visit.ends
-		}
-	}
-	if len(v.all) >= maxVisits {
-		delete(v.all, first)
-	}
 }
 
 // find returns the token of the visit that the cookie names.
@@ -106,29 +94,15 @@ func (v *visits) end(secret string) {
 // cookieName is the name of the cookie of a visit.
 const cookieName = "padlock_visit"
 
-// setCookie sends the cookie of a visit. With an empty secret it removes the cookie.
+// setCookie sends the cookie of a visit. With an empty secret it removes the cookie. Without a path,
+// browsers send it to all addresses beside that of the login, which are those of the Handler.
 func setCookie(w http.ResponseWriter, r *http.Request, secret string) {
 	c := &http.Cookie{
-		Name: cookieName, Value: secret, Path: mount(r), MaxAge: int(visitTime / time.Second),
+		Name: cookieName, Value: secret, MaxAge: int(visitTime / time.Second),
 		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 	}
 	if secret == "" {
 		c.MaxAge = -1
 	}
 	http.SetCookie(w, c)
-}
-
-// mount returns the path under which the Handler is mounted, as the browser sees it. It ends with a
-// slash. http.StripPrefix removes the path from r.URL, but not from r.RequestURI.
-func mount(r *http.Request) string {
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	if own := r.URL.EscapedPath(); strings.HasSuffix(path, own) {
-		path = strings.TrimSuffix(path, own)
-	} else {
-		path = ""
-	}
-	if !strings.HasPrefix(path, "/") {
-		return "/"
-	}
-	return strings.TrimSuffix(path, "/") + "/"
 }

@@ -42,7 +42,7 @@ type Web struct {
 // close it; close the locker after it.
 func Handler(locker *padlock.Locker, opts ...Option) *Web {
 	w := &Web{
-		settings: settings{streams: DefaultMaxStreams, logger: slog.New(slog.DiscardHandler)},
+		settings: settings{streams: maxStreams, logger: slog.New(slog.DiscardHandler)},
 		locker:   locker, origin: http.NewCrossOriginProtection(), readingJobs: make(chan struct{}, 1),
 	}
 	for _, o := range opts {
@@ -51,7 +51,7 @@ func Handler(locker *padlock.Locker, opts ...Option) *Web {
 		}
 	}
 	w.dropBroken()
-	w.places.most, w.places.each = w.streams, max(1, w.streams/4)
+	w.places.most, w.places.each, w.places.by = w.streams, max(1, w.streams/4), make(map[string]int)
 	w.closing, w.close = context.WithCancel(context.Background())
 	if w.sampler == nil {
 		w.sampler = sampler.New(locker)
@@ -107,7 +107,7 @@ func (w *Web) routes() *http.ServeMux {
 			}
 		})
 	}
-	for name := range assets {
+	for _, name := range []string{"style.css", "live.js", "icon.svg"} {
 		mux.HandleFunc("GET /"+name, serveAsset)
 	}
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { plain(rw, http.StatusOK, "ok") })

@@ -83,7 +83,7 @@ func (d *poor) Lacks(err error) (table, rights bool) {
 	return err == errRefused && d.table, err == errRefused && d.rights
 }
 
-func (d *poor) MakeTable(*session, bool) error { return errRefused }
+func (d *poor) MakeTable(*session) error { return errRefused }
 
 func (d *poor) Fence(*session, string) (uint64, bool, error) { return 0, false, errRefused }
 

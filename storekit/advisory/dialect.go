@@ -107,10 +107,9 @@ type Table[C Session] interface {
 	// Lacks says whether the server refused a statement because the table is missing, or because
 	// the user may not use it or not make it.
 	Lacks(err error) (table, rights bool)
-	// MakeTable makes the table and the row of the version. If the table exists, MakeTable makes
-	// only the row, so that it needs no right to create tables. Several processes may call it at
-	// the same time.
-	MakeTable(c C, exists bool) error
+	// MakeTable makes the table and the row of the version. Several processes may call it at the
+	// same time.
+	MakeTable(c C) error
 	// SweepDue returns true if nobody has begun a sweep of the table for the given time. It then
 	// notes that this process begins one.
 	SweepDue(c C, every time.Duration) (bool, error)

@@ -241,6 +241,6 @@ func (plain[C]) Probes(C, bool) int                                       { retu
 func (plain[C]) Fence(C, string) (uint64, bool, error)                    { return advisory.TableVersion, true, nil }
 func (plain[C]) VersionKey() string                                       { return "version" }
 func (plain[C]) Lacks(error) (table, rights bool)                         { return false, false }
-func (plain[C]) MakeTable(C, bool) error                                  { return nil }
+func (plain[C]) MakeTable(C) error                                        { return nil }
 func (plain[C]) SweepDue(C, time.Duration) (bool, error)                  { return false, nil }
 func (plain[C]) Sweep(C, string, int, time.Duration) (int, string, error) { return 0, "", nil }

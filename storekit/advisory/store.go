@@ -163,7 +163,7 @@ func (s *Store[C]) prepare() error {
 func (s *Store[C]) useTable(c C) error {
 	version, err := s.version(c)
 	if err == nil && version == 0 {
-		err = s.dialect.MakeTable(c, false)
+		err = s.dialect.MakeTable(c)
 	}
 	if keep := keepFor(s.cfg.Keep); err == nil && keep > 0 && !s.cfg.Lenient {
 		s.calls.Work.Go(s.sweeper(keep).background)
@@ -204,27 +204,11 @@ func (s *Store[C]) failure(err error) error {
 func WithTable[C Session](d Table[C], c C, f func() error) error {
 	err := f()
 	if missing, _ := d.Lacks(err); missing {
-		if err = d.MakeTable(c, false); err == nil {
+		if err = d.MakeTable(c); err == nil {
 			err = f()
 		}
 	}
 	return err
-}
-
-// Upgrade makes the table of fences if it is missing. If the table has no version, Upgrade writes
-// it. It returns the versions before and after, and 0 for no table.
-func Upgrade[C Session](ctx context.Context, s *Store[C]) (from, to int, err error) {
-	if !s.fences {
-		return TableVersion, TableVersion, nil
-	}
-	from, err = Ask(ctx, s, func(c C) (int, error) {
-		from, err := s.version(c)
-		if err != nil {
-			return from, err
-		}
-		return from, s.dialect.MakeTable(c, from > 0)
-	})
-	return from, TableVersion, err
 }
 
 // Ask runs statements that take no lock, on a connection of the store. It neither checks the server

@@ -12,7 +12,7 @@ import (
 // Scheme describes the URLs of DynamoDB for package open. [FromURL] lists these URLs.
 func Scheme() storeurl.Scheme {
 	s := kind.Scheme()
-	s.Schema, s.Upgrade = schema, upgrade
+	s.Schema, s.MakeTable = schema, makeTable
 	return s
 }
 

@@ -58,19 +58,19 @@ func createTable(name, key string) any {
 	}
 }
 
-// upgrade makes the table if there is none, and waits until it can be used.
-func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
+// makeTable makes the table if there is none, and waits until it can be used.
+func makeTable(ctx context.Context, u *url.URL) error {
 	target, err := kind.Read(u)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	c, err := config(target)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	t, err := connect(c, &target.Options)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	if c.SymfonyLayout {
 		t.key = keyID
@@ -79,25 +79,25 @@ func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
 	return t.create(ctx)
 }
 
-func (t *table) create(ctx context.Context) (from, to int, err error) {
+func (t *table) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	from = 1
+	made := false
 	for {
 		a, _, err := t.read(ctx, "DescribeTable", map[string]string{"TableName": t.name})
 		switch {
 		case err == nil && a.Table.TableStatus == "ACTIVE":
-			return from, 1, t.expire(ctx, from)
+			return t.expire(ctx, made)
 		case err != nil && a.typeOf() != "ResourceNotFoundException":
-			return 0, 0, err
-		case err != nil && from == 1: // later, the table is only not known yet
-			from = 0
+			return err
+		case err != nil && !made: // later, the table is only not known yet
+			made = true
 			if err := t.ask(ctx, "CreateTable", createTable(t.name, t.key), "ResourceInUseException"); err != nil {
-				return 0, 0, err
+				return err
 			}
 		}
 		if !storekit.Sleep(ctx, time.Second) {
-			return 0, 0, fmt.Errorf("%w: the table %s is not ready yet: repeat the command in a minute", driver.ErrUnavailable, t.name)
+			return fmt.Errorf("%w: the table %s is not ready yet: repeat the command in a minute", driver.ErrUnavailable, t.name)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (t *table) create(ctx context.Context) (from, to int, err error) {
 // expire lets the service delete items that nobody has changed for long, unless it does so already.
 // If the service does not tell, expire asks only for a table that was made by this call. A service
 // other than Amazon's need not know that.
-func (t *table) expire(ctx context.Context, from int) error {
+func (t *table) expire(ctx context.Context, made bool) error {
 	if t.key != "key" { // the items of Symfony's table have no time at which they expire
 		return nil
 	}
@@ -114,7 +114,7 @@ func (t *table) expire(ctx context.Context, from int) error {
 		return err
 	}
 	r, err := t.Read(ctx, q)
-	if told := err == nil && r.Status == http.StatusOK; told && ttlEnabled(r.Body) || !told && from != 0 {
+	if told := err == nil && r.Status == http.StatusOK; told && ttlEnabled(r.Body) || !told && !made {
 		return nil
 	}
 	err = t.ask(ctx, "UpdateTimeToLive", map[string]any{

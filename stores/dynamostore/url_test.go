@@ -104,8 +104,8 @@ func TestWrongURLs(t *testing.T) {
 	}
 }
 
-// The statements of padlock schema are commands of the AWS tools, and Upgrade does what they do. It
-// waits until the service knows the new table, and repeats what has failed.
+// The statements of padlock schema are commands of the AWS tools, and MakeTable does what they do.
+// It waits until the service knows the new table, and repeats what has failed.
 func TestSchema(t *testing.T) {
 	server.Thorough(t)
 	noEnvironment(t)
@@ -121,18 +121,18 @@ func TestSchema(t *testing.T) {
 	if _, err := dynamostore.FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "padlock schema") {
 		t.Errorf("without a table: %v", err)
 	}
-	if _, _, err := scheme.Upgrade(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "kept for ever") {
-		t.Errorf("Upgrade without the right to let items expire: %v", err)
+	if err := scheme.MakeTable(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "kept for ever") {
+		t.Errorf("MakeTable without the right to let items expire: %v", err)
 	}
 	for range 2 {
-		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || from != 1 || to != 1 || !f.TTL {
-			t.Errorf("Upgrade once more: from %d to %d, %v; items expire: %v", from, to, err, f.TTL)
+		if err := scheme.MakeTable(t.Context(), u); err != nil || !f.TTL {
+			t.Errorf("MakeTable once more: %v; items expire: %v", err, f.TTL)
 		}
 	}
 	f.Made, f.TTL, f.Late = false, false, 1
-	for _, want := range [][2]int{{0, 1}, {1, 1}} {
-		if from, to, err := scheme.Upgrade(t.Context(), u); err != nil || [2]int{from, to} != want {
-			t.Errorf("Upgrade: from %d to %d, %v; want %v", from, to, err, want)
+	for range 2 {
+		if err := scheme.MakeTable(t.Context(), u); err != nil {
+			t.Errorf("MakeTable: %v", err)
 		}
 	}
 	store, err := dynamostore.FromURL(t.Context(), u)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/storekit/advisory"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -30,7 +29,6 @@ func (o Opener) Scheme() storeurl.Scheme {
 		Servers:     o.Servers,
 		At:          o.At,
 		Schema:      o.schema,
-		Upgrade:     o.upgrade,
 	}
 }
 
@@ -62,16 +60,6 @@ func (o Opener) schema(u *url.URL) ([]string, error) {
 		c.schema = strings.TrimPrefix(u.Path, "/")
 	}
 	return Schema(c.schema)
-}
-
-// upgrade creates the table if it is missing, and writes the version if the table has none.
-func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
-	s, err := FromURL(ctx, u, o, Lazy())
-	if err != nil {
-		return 0, 0, err
-	}
-	defer s.Close()
-	return advisory.Upgrade(ctx, s.kit)
 }
 
 // foreignDSN recognises the DSNs of PHP's PDO.

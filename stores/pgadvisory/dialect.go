@@ -183,12 +183,8 @@ func (d *dialect) Lacks(err error) (table, rights bool) {
 }
 
 // MakeTable implements advisory.Table.
-func (d *dialect) MakeTable(c *conn, exists bool) error {
-	statements := d.sql.makeTable
-	if exists {
-		statements = statements[1:]
-	}
-	for _, sql := range statements {
+func (d *dialect) MakeTable(c *conn) error {
+	for _, sql := range d.sql.makeTable {
 		_, err := c.exec(&statement{"padlock_make" + sql[:6], sql})
 		if err != nil && !hasCode(err, uniqueViolation, duplicateTable) { // another process makes it too
 			return err

@@ -1,11 +1,9 @@
 package pgadvisory
 
 import (
-	"context"
 	"net/url"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/storekit/advisory"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
@@ -27,7 +25,6 @@ func Scheme() storeurl.Scheme {
 		Servers:     servers,
 		At:          atProxy,
 		Schema:      schemaOf,
-		Upgrade:     upgrade,
 	}
 }
 
@@ -60,17 +57,6 @@ func schemaOf(u *url.URL) ([]string, error) {
 		return nil, err
 	}
 	return Schema(c.schema)
-}
-
-// upgrade creates the table of fences if it is missing. If the table has no version, upgrade writes
-// it.
-func upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
-	s, err := FromURL(ctx, u, Lazy())
-	if err != nil {
-		return 0, 0, err
-	}
-	defer s.Close()
-	return advisory.Upgrade(ctx, s.inner)
 }
 
 func fromSymfony(dsn string) (*url.URL, error) {

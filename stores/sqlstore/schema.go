@@ -92,9 +92,6 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	case n > schemaVersion:
 		return s.newerError(n)
-	case n < schemaVersion:
-		return fmt.Errorf("%w: the tables of %s have version %d; run `padlock schema --upgrade URL` to bring them to version %d",
-			driver.ErrUnavailable, s.rows.tables.locks, n, schemaVersion)
 	}
 	_, err = s.readID(ctx)
 	return err

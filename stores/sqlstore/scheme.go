@@ -34,7 +34,6 @@ func (o Opener) Scheme() storeurl.Scheme {
 		Servers:    o.Servers,
 		At:         o.At,
 		Schema:     o.schema,
-		Upgrade:    o.upgrade,
 	}
 }
 
@@ -53,21 +52,6 @@ func (o Opener) schema(u *url.URL) ([]string, error) {
 		return nil, err
 	}
 	return Schema(o.Engine, p.schema)
-}
-
-// upgrade brings the tables to the version of this program.
-func (o Opener) upgrade(ctx context.Context, u *url.URL) (from, to int, err error) {
-	p, err := parse(u, o)
-	if err != nil {
-		return 0, 0, err
-	}
-	db, _, err := o.Open(p.u, p.password)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer db.Close()
-	limit(db, o.Engine, 0)
-	return Upgrade(ctx, db, o.Engine, p.schema)
 }
 
 // spellings lists, for each engine, the URL schemes and prefixes that other programs use.

@@ -142,20 +142,17 @@ func TestVersions(t *testing.T) {
 	each(t, func(t *testing.T, sys *system) {
 		at, job := sys.shared(t).URL(), t.Name()
 		u, db := sys.url(at, ""), sys.db(t, at)
-		if statements, err := sys.scheme.Schema(u); err != nil || len(statements) != 2 || !strings.Contains(statements[0], ".") {
+		statements, err := sys.scheme.Schema(u)
+		if err != nil || len(statements) != 2 || !strings.Contains(statements[0], ".") {
 			t.Errorf("Schema: %q, %v", statements, err)
 		}
-		upgrade := func(from int) {
-			t.Helper()
-			if got, to, err := sys.scheme.Upgrade(t.Context(), u); got != from || to != 1 || err != nil {
-				t.Errorf("upgrade: from %d to %d, %v; want from %d to 1", got, to, err, from)
-			}
+		take(t, sys.mustOpen(t, at, ""), request(job+" makes the table"))
+		if n := ask[int](t, db, versions); n != 1 {
+			t.Errorf("%d rows have the version", n)
 		}
-		upgrade(0)
-		upgrade(1)
 		run(t, db, "DELETE FROM padlock_fences")
 		take(t, sys.mustOpen(t, at, ""), request(job))
-		upgrade(1)
+		run(t, db, statements...)
 		if n := ask[int](t, db, versions); n != 1 {
 			t.Errorf("%d rows have the version", n)
 		}
@@ -166,12 +163,10 @@ func TestVersions(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		_, err := sys.open(t.Context(), at, "")
+		_, err = sys.open(t.Context(), at, "")
 		refused("Open", err)
 		_, err = sys.mustOpen(t, at, "lazy=yes").Acquire(t.Context(), request(job+" lazy"))
 		refused("the first call of a lazy store", err)
-		_, _, err = sys.scheme.Upgrade(t.Context(), u)
-		refused("upgrade", err)
 		take(t, sys.mustOpen(t, at, "fences=no"), request(job+" without a fence"))
 	})
 }
@@ -210,12 +205,6 @@ func TestRights(t *testing.T) {
 		statements, err := sys.scheme.Schema(sys.url(at, ""))
 		noError(t, err)
 		run(t, db, append(statements, "GRANT SELECT, INSERT, UPDATE ON padlock_fences TO "+user, "DELETE FROM padlock_fences")...)
-		if from, to, err := sys.scheme.Upgrade(t.Context(), as("")); from != 1 || to != 1 || err != nil {
-			t.Errorf("upgrade: from %d to %d, %v", from, to, err)
-		}
-		if n := ask[int](t, db, versions); n != 1 {
-			t.Errorf("%d rows have the version", n)
-		}
 		fenced, err := sys.openURL(t.Context(), as(sys.patient))
 		noError(t, err)
 		defer fenced.Close()

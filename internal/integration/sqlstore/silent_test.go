@@ -32,10 +32,6 @@ func TestOpeningASilentDatabase(t *testing.T) {
 			_, err := sqlstore.Open(ctx, db, sqlstore.PostgreSQL)
 			return err
 		},
-		"upgrade": func(ctx context.Context, db *sql.DB) error {
-			_, _, err := sqlstore.Upgrade(ctx, db, sqlstore.MySQL, "")
-			return err
-		},
 		"symfony": func(ctx context.Context, db *sql.DB) error {
 			_, err := symfony.Open(ctx, db, sqlstore.MySQL, symfony.Symfony)
 			return err

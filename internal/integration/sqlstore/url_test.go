@@ -111,13 +111,6 @@ func TestVersions(t *testing.T) {
 	rawURL, o := urls["sqlite"](t)
 	u, err := url.Parse(rawURL)
 	noError(t, err)
-	scheme := o.Scheme()
-	if from, to, err := scheme.Upgrade(t.Context(), u); from != 0 || to != 1 || err != nil {
-		t.Errorf("of nothing: %d, %d, %v", from, to, err)
-	}
-	if from, to, err := scheme.Upgrade(t.Context(), u); from != 1 || to != 1 || err != nil {
-		t.Errorf("of the same version: %d, %d, %v", from, to, err)
-	}
 	old, err := fromURL(t.Context(), rawURL, o)
 	noError(t, err)
 	defer old.Close()
@@ -131,9 +124,6 @@ func TestVersions(t *testing.T) {
 		defer lazy.Close()
 		if err := take(t, lazy, "lazy", "t"); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("version %s, found by the first call: %v", version, err)
-		}
-		if _, _, err := scheme.Upgrade(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), want) {
-			t.Errorf("version %s: upgrade: %v", version, err)
 		}
 	}
 }

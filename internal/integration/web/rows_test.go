@@ -139,7 +139,7 @@ func TestJobsInBrowser(t *testing.T) {
 	if roles := tab.Roles(); roles["image"]+roles["img"] < 1 || roles["unnamed"] > 0 {
 		t.Errorf("the page of a name has the roles %v", roles)
 	}
-	goTo("All jobs")
+	goTo("Jobs")
 	tab.Until(isLive + ` && location.search === "?failed=1"`)
 	if said := chromium.Complaints(); len(said) > 0 {
 		t.Errorf("the pages complain: %s", said)

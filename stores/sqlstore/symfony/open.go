@@ -40,7 +40,7 @@ func (s *Store) check(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
 	s.checked.Store(true)

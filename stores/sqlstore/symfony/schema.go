@@ -21,19 +21,19 @@ func Schema(e sqlstore.Engine, opts ...Option) ([]string, error) {
 	return []string{newStatements(dialects[e], &c).create}, nil
 }
 
-// prepare creates the table if it is missing, and reports whether it has created it.
-func (s *Store) prepare(ctx context.Context) (made bool, err error) {
-	_, err = s.read(ctx, "")
+// prepare creates the table if it is missing.
+func (s *Store) prepare(ctx context.Context) error {
+	_, err := s.read(ctx, "")
 	if err != nil && dbms.Judge(err) != dbms.NoTable {
-		return false, dbms.Failure(ctx, err, false)
+		return dbms.Failure(ctx, err, false)
 	}
 	if err != nil {
 		if _, err := s.db.ExecContext(ctx, s.sql.create); err != nil && !s.madeMeanwhile(ctx) {
-			return false, fmt.Errorf("%w: the table %s cannot be made; make it with the statement of `padlock schema`: %w", driver.ErrUnavailable, s.cfg.table, err)
+			return fmt.Errorf("%w: the table %s cannot be made; make it with the statement of `padlock schema`: %w", driver.ErrUnavailable, s.cfg.table, err)
 		}
-		return true, nil
+		return nil
 	}
-	return false, s.hasKey(ctx)
+	return s.hasKey(ctx)
 }
 
 // madeMeanwhile reports whether the table exists now because another program has made it.

@@ -8,7 +8,6 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/sqlstore"
-	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
 // parameters lists the parameters of this store's URLs, without those of [sqlstore.Opener.Pool].
@@ -40,12 +39,6 @@ func Scheme(o sqlstore.Opener) storeurl.Scheme {
 		}
 		return Schema(o.Engine, t.opts...)
 	}
-	s.Upgrade = func(ctx context.Context, u *url.URL) (from, to int, err error) {
-		if !ofLayout(u) {
-			return own.Upgrade(ctx, u)
-		}
-		return upgrade(ctx, u, o)
-	}
 	s.Symfony = dsns[o.Engine]
 	s.FromSymfony = func(dsn string) (*url.URL, error) { return fromSymfony(o, dsn) }
 	return s
@@ -53,29 +46,6 @@ func Scheme(o sqlstore.Opener) storeurl.Scheme {
 
 // ofLayout reports whether a URL belongs to this store.
 func ofLayout(u *url.URL) bool { return u.Query().Has("layout") }
-
-// tableVersion is the version of the table. PHP's table has no version of its own, so the version
-// is always 1.
-const tableVersion = 1
-
-// upgrade makes the table if it is missing.
-func upgrade(ctx context.Context, u *url.URL, o sqlstore.Opener) (from, to int, err error) {
-	s, err := FromURL(ctx, u, o, Lazy())
-	if err != nil {
-		return 0, 0, err
-	}
-	defer s.Close()
-	ctx, done, err := s.calls.Enter(ctx, dbms.Bound)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer done()
-	made, err := s.prepare(ctx)
-	if !made {
-		from = tableVersion
-	}
-	return from, tableVersion, err
-}
 
 // FromURL opens the store in the database that a URL names. o chooses the driver:
 //

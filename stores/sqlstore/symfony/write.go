@@ -73,7 +73,7 @@ func (s *Store) retry(ctx context.Context, statement func() error) error {
 			return err
 		case v == dbms.NoTable && !made:
 			made = true
-			if _, err := s.prepare(ctx); err != nil {
+			if err := s.prepare(ctx); err != nil {
 				return err
 			}
 		case v != dbms.Again || !dbms.Pause(ctx, try):

@@ -18,7 +18,8 @@ never shared, and it ends when the machine restarts.
 
 The key is a secret: it is all that is needed to release the lock. It goes to
 standard output or, with --key-file, into a file that only you can read. That file is
-new, or holds an old key: no other file is replaced.
+new, or holds an old key, which is replaced: a lock of that key can then only be broken,
+or ends with its lease. No other file is replaced.
 
 Exit status:
 ` + verbStatuses
@@ -78,11 +79,6 @@ func (a *app) acquire(ctx context.Context, set *acquireFlags, name string) error
 		return err
 	}
 	defer place.drop()
-	if place.tmp != nil {
-		if err := a.stillHeld(ctx, l, place.file); err != nil {
-			return err
-		}
-	}
 	ctx, stop := interruptible(ctx)
 	lock, err := l.Acquire(ctx, name, set.options()...)
 	if s := stop(); s != nil {

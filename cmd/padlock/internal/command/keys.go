@@ -99,7 +99,7 @@ func newKeyPlace(file string) (*keyPlace, error) {
 	return place, nil
 }
 
-// checkKeyFile returns an error for a file that must not be replaced or removed, because it is not
+// checkKeyFile returns an error for a file that must not be replaced, because it is not
 // the file of a key. Another user may have made a link, so a link is no such file.
 func checkKeyFile(file string) error {
 	st, err := os.Lstat(file)
@@ -130,33 +130,6 @@ func holdsOnlyKey(file string) error {
 		return errors.New("it holds something other than a key; name a new file, or one with a key")
 	}
 	return nil
-}
-
-// stillHeld returns an error if the file contains the key of a lock that is still held. If the key
-// were overwritten, nobody could release that lock.
-func (a *app) stillHeld(ctx context.Context, l *padlock.Locker, file string) error {
-	key, ok := keyIn(file)
-	if !ok {
-		return nil
-	}
-	left, err := l.ExtendKey(ctx, key, 100*time.Millisecond) // this never makes the lease shorter
-	if err != nil {
-		return nil
-	}
-	return keyInUse(file, key, left)
-}
-
-// keyIn returns the key in a file. ok is false if there is none.
-func keyIn(file string) (key padlock.Key, ok bool) {
-	text, err := os.ReadFile(file)
-	return key, err == nil && key.UnmarshalText(bytes.TrimSpace(text)) == nil
-}
-
-// keyInUse returns the failure for a file to which a new key cannot be written, because the file
-// contains the key of a lock that is still held.
-func keyInUse(file string, key padlock.Key, left time.Duration) error {
-	return usage("--key-file %s holds the key of %s, which is locked for %s more; release it first (padlock release --key-file %s), or name another file",
-		show(file), show(key.Name()), span(left), show(file))
 }
 
 // drop removes the temporary file, unless it was already renamed to its final name.

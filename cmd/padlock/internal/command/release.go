@@ -2,10 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,9 +11,9 @@ import (
 )
 
 const releaseLong = `release releases a lock by its key. Exit status 79 means that the lock was lost
-earlier: somebody else may have worked under it at the same time as you. With
---key-file the file is removed when the lock is no longer yours. If release cannot
-tell, it keeps the file, and you can call it again.
+earlier: somebody else may have worked under it at the same time as you. The file of
+--key-file stays, because the next holder may have put its key there. If release cannot
+tell whether the lock was released, you can call it again.
 
 ` + keyHelp + `
 
@@ -46,7 +42,7 @@ func (a *app) releaseCommand() *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	c.Flags().Var(&coolDown, "cool-down", "keep the name locked for another `SECONDS`")
-	keyFlag(c, &file, "read the key from `FILE`, and remove the file")
+	keyFlag(c, &file, "read the key from `FILE`")
 	return c
 }
 
@@ -61,24 +57,15 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return err
 	}
 	defer a.close(l)
-	ctx, stop := interruptible(ctx) // before the file is moved
-	used, err := setAside(file)
-	if err != nil {
-		stop()
-		return fail(exitOutput, "output", name, "%s cannot be removed: %s; the lock was not released", show(file), pathReason(err))
-	}
+	ctx, stop := interruptible(ctx)
 	done := make(chan error, 1)
 	go func() { done <- a.releaseKey(ctx, l, key, coolDown.d) }()
 	select {
 	case err = <-done:
 		stop()
 	case <-ctx.Done(): // a store that does not answer may not heed ctx either
-		used.settle(false)
 		return interruptedRequest(stop(), name, "released")
 	}
-	var why *failure
-	lost := errors.As(err, &why) && why.status == exitLost
-	used.settle(err == nil || lost)
 	if err != nil {
 		return err
 	}
@@ -100,40 +87,4 @@ func (a *app) releaseKey(ctx context.Context, l *padlock.Locker, key padlock.Key
 		return a.unsuccessful(key.Name(), "released", err)
 	}
 	return nil
-}
-
-// usedKey is the file of a key that is about to become invalid. The file is moved away before the
-// lock is released. After the release, the next holder may write its key to the same place, and
-// that new key must stay.
-type usedKey struct{ file, aside string }
-
-// setAside moves the file of a key away. A file that is not regular, such as a link, /dev/stdin or a
-// pipe, stays where it is.
-func setAside(file string) (usedKey, error) {
-	if file == "" || checkKeyFile(file) != nil {
-		return usedKey{}, nil
-	}
-	u := usedKey{file, fmt.Sprintf("%s.used-%d", file, os.Getpid())}
-	return u, os.Rename(file, u.aside)
-}
-
-// linkFile is os.Link, except in tests.
-var linkFile = os.Link
-
-// settle removes the file if its key is invalid now, and puts it back otherwise.
-func (u usedKey) settle(useless bool) {
-	if u.file == "" {
-		return
-	}
-	if !useless {
-		err := linkFile(u.aside, u.file)
-		if errors.Is(err, fs.ErrExist) {
-			return // a new key is at this place, and stays
-		}
-		if err != nil { // the file system has no hard links
-			_ = os.Rename(u.aside, u.file)
-			return
-		}
-	}
-	_ = os.Remove(u.aside) // if that fails, an invalid key stays, which does no harm
 }

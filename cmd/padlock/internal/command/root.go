@@ -35,10 +35,7 @@ func (a *app) execute(args []string) int {
 	root.SetOut(help)
 	root.SetErr(a.stderr)
 	a.json = asksForJSON(args) // errors may occur before the flags are parsed
-	err := misplacedFlag(root, args)
-	if err == nil {
-		err = root.ExecuteContext(context.Background())
-	}
+	err := root.ExecuteContext(context.Background())
 	if err == nil {
 		err = help.err
 	}
@@ -118,6 +115,9 @@ does the job, or only one machine, with a store on a server such as Redis.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if c == root && c.Flags().NArg() > 0 { // not a flag of padlock, but of what is no verb
 			return noSuchVerb(c, c.Flags().Args())
+		}
+		if c == root {
+			return usage("%s; the flags of a verb stand after it: padlock VERB FLAGS; see padlock --help", flagProblem(err))
 		}
 		return usage("%s; see %s --help", flagProblem(err), c.CommandPath())
 	})

@@ -36,31 +36,6 @@ func noSuchVerb(c *cobra.Command, args []string) error {
 	return usage("padlock has no verb %q; did you mean %s?", args[0], meant)
 }
 
-// misplacedFlag returns the failure for a flag of a verb that stands before the verb. Cobra would
-// accept some of these flags, and take what follows for their values.
-func misplacedFlag(root *cobra.Command, args []string) error {
-	for i := 0; i < len(args) && len(args[i]) > 1 && args[i][0] == '-' && args[i] != "--"; i++ {
-		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		f := root.PersistentFlags().Lookup(name)
-		if f == nil {
-			f = root.Flags().Lookup(name)
-		}
-		if args[i][1] != '-' {
-			f = root.Flags().ShorthandLookup(name[:1])
-			if f == nil {
-				f = root.PersistentFlags().ShorthandLookup(name[:1])
-			}
-		}
-		switch {
-		case f == nil:
-			return usage("%s stands before the verb; write padlock VERB %s (see padlock --help for the flags of all verbs)", args[i], args[i])
-		case f.NoOptDefVal == "" && !hasValue:
-			i++ // the value
-		}
-	}
-	return nil
-}
-
 // flagProblem describes an error in a flag.
 func flagProblem(err error) string {
 	var value *pflag.InvalidValueError

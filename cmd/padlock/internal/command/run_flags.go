@@ -25,8 +25,7 @@ func recordsAll(value string) bool {
 // runFlags holds the flags of run.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, unlock, noFork, passKey, quiet           bool
-	record                                          bool
+	shell, passKey, quiet, record                   bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  exitStatus
 	signal                                          signalFlag
@@ -57,10 +56,6 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
 	f.BoolVar(&set.record, "record", recordsAll(os.Getenv(envRecord)), "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")
 	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
-	for name, variable := range map[string]*bool{"unlock": &set.unlock, "no-fork": &set.noFork} {
-		f.BoolVarP(variable, name, map[string]string{"unlock": "u", "no-fork": "F"}[name], false, "")
-		f.Lookup(name).Hidden = true // run refuses these flags of flock(1)
-	}
 }
 
 // defineWait defines the flags that control how the lock is taken.
@@ -95,10 +90,6 @@ func (set *runFlags) check() error {
 		return usage("--also: the name of the lock is empty")
 	case set.passKey && len(set.also) > 0:
 		return usage("--pass-key passes one lock, so it cannot be combined with --also")
-	case set.unlock:
-		return usage("-u: run releases its lock when the command has ended; padlock release releases a lock of padlock acquire")
-	case set.noFork:
-		return usage("-F: padlock stays with the command, to end it if the lock is lost")
 	}
 	return nil
 }

@@ -17,35 +17,33 @@ and DELETE on them are enough.
 
   padlock schema postgres://db7/shop | psql -h db7 shop
 
---upgrade connects, and brings tables of an older padlock to the version of this one.
-Programs with an older padlock refuse them from then on, so upgrade those first.
-If the tables are newer than this padlock, nothing is changed.`
+--make is for DynamoDB, whose table padlock does not make by itself: it makes the table,
+and waits until it can be used.`
 
-// tables is what schema prints with --json: what it has changed, or would change, in the tables.
+// tables is what schema prints with --json.
 type tables struct {
 	URL        string   `json:"url"` // without secrets
 	Statements []string `json:"statements,omitempty"`
-	From       int      `json:"from_version,omitempty"` // missing: there were no tables
-	To         int      `json:"to_version,omitempty"`
+	Made       bool     `json:"made,omitempty"` // by --make: the table is there
 }
 
 func (a *app) schemaCommand() *cobra.Command {
-	upgrade := false
+	makes := false
 	c := &cobra.Command{
 		Use:   "schema [FLAGS] [URL]",
-		Short: "Print or upgrade the tables of a store in a database",
+		Short: "Print or make the tables of a store in a database",
 		Long:  schemaLong,
 		Example: `  padlock schema postgres://db7/shop
-  padlock schema --upgrade 'mysql://locks@db7/shop?password-file=/run/secrets/db7'`,
+  padlock schema --make dynamodb://padlock/shop`,
 		DisableFlagsInUseLine: true,
 		Args:                  a.oneURL,
-		RunE:                  func(c *cobra.Command, _ []string) error { return a.schema(c.Context(), upgrade) },
+		RunE:                  func(c *cobra.Command, _ []string) error { return a.schema(c.Context(), makes) },
 	}
-	c.Flags().BoolVar(&upgrade, "upgrade", false, "bring the tables in the database to the version of this padlock")
+	c.Flags().BoolVar(&makes, "make", false, "make the table in DynamoDB")
 	return c
 }
 
-func (a *app) schema(ctx context.Context, upgrade bool) error {
+func (a *app) schema(ctx context.Context, makes bool) error {
 	rawURL, err := a.url()
 	if err != nil {
 		return noURL("", err)
@@ -58,32 +56,24 @@ func (a *app) schema(ctx context.Context, upgrade bool) error {
 	switch {
 	case s.Schema == nil:
 		return usage("%s has no tables", a.place())
-	case upgrade:
-		t.From, t.To, err = s.Upgrade(ctx, u)
+	case makes && s.MakeTable == nil:
+		return usage("padlock makes the tables of %s by itself at the first use; leave out --make to print them", a.place())
+	case makes:
+		t.Made = true
+		err = s.MakeTable(ctx, u)
 	default:
 		t.Statements, err = s.Schema(u)
 	}
 	if err != nil {
 		return a.explain("", err)
 	}
-	return a.tellTables(t)
-}
-
-func (a *app) tellTables(t tables) error {
 	if a.json {
 		return a.print(a.stdout, t)
 	}
-	text := ""
-	switch {
-	case t.To == 0:
+	text := "the table is there\n"
+	if !t.Made {
 		text = strings.Join(t.Statements, ";\n\n") + ";\n"
-	case t.From == 0:
-		text = fmt.Sprintf("the tables were made, version %d\n", t.To)
-	case t.From == t.To:
-		text = fmt.Sprintf("the tables have version %d already\n", t.To)
-	default:
-		text = fmt.Sprintf("the tables were brought from version %d to %d\n", t.From, t.To)
 	}
-	_, err := fmt.Fprint(a.stdout, text)
+	_, err = fmt.Fprint(a.stdout, text)
 	return err
 }

@@ -78,7 +78,8 @@ func leaseMain() {
 
 // faulty is a store that fails as the files in a directory say: "lost" (somebody else has taken the
 // lock), "cut" (the server cannot be reached), "hang" (a release gets no answer), "silent" (an
-// acquire gets no answer). It makes the file "renewed" when it has extended a hold.
+// acquire gets no answer). It makes the file "renewed" when it has extended a hold, and "asked" when
+// a release begins to hang.
 type faulty struct {
 	padlock.Store
 	dir string
@@ -118,7 +119,8 @@ func (f faulty) Extend(ctx context.Context, name, token string, ttl time.Duratio
 
 func (f faulty) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	if _, err := os.Stat(filepath.Join(f.dir, "hang")); err == nil {
-		select {} // and does not heed ctx
+		_ = os.WriteFile(filepath.Join(f.dir, "asked"), nil, 0o644) // the test waits for it
+		select {}                                                   // and does not heed ctx
 	}
 	switch err := f.fault(); err {
 	case nil:

@@ -122,7 +122,7 @@ type access struct {
 //	the same, with --allowed-host  --token-file               yes
 //	any other                      TLS and --token-file       yes
 //	--insecure                     nothing                    with --token-file
-//	--allow-break, anywhere        a token that may break
+//	--allow-break, anywhere        --token-file
 func (set *serving) judge(local bool) (access, error) {
 	var acc access
 	var err error
@@ -147,8 +147,8 @@ func (set *serving) judge(local bool) (access, error) {
 	private := local && len(set.hosts) == 0
 	acc.open = private || set.insecure && acc.tokens == nil
 	switch {
-	case set.allowBreak && (acc.tokens == nil || !acc.tokens.Allow(padlockweb.RightBreak)):
-		return acc, usage("--allow-break needs --token-file with a token that has the right break")
+	case set.allowBreak && acc.tokens == nil:
+		return acc, usage("--allow-break needs --token-file: only a token with the right break may break locks")
 	case private || set.insecure:
 		return acc, nil
 	case local && acc.tokens == nil:

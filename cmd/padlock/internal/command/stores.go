@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,12 +129,6 @@ type finding struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// The bounds of a TTL if the store has none.
-const (
-	minTTL = 100 * time.Millisecond
-	maxTTL = 24 * time.Hour
-)
-
 func newPromised(g padlock.Guarantees) promised {
 	p := promised{
 		Store: g.Store, Lease: g.Lease, EndsWith: g.Bound.String(),
@@ -150,11 +145,7 @@ func newPromised(g padlock.Guarantees) promised {
 		p.DeadWait = max(g.DeadWaiter, driver.MaxReservation).Seconds()
 	}
 	if g.Lease {
-		least, most := max(g.MinTTL, minTTL), g.MaxTTL
-		if most == 0 {
-			most = maxTTL
-		}
-		p.MinTTL, p.MaxTTL = least.Seconds(), most.Seconds()
+		p.MinTTL, p.MaxTTL = max(g.MinTTL, driver.MinTTL).Seconds(), cmp.Or(g.MaxTTL, driver.MaxTTL).Seconds()
 	}
 	return p
 }

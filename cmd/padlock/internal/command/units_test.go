@@ -1,9 +1,6 @@
 package command
 
 import (
-	"os"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,32 +88,5 @@ func TestHolderWithoutHost(t *testing.T) {
 		if got := holderName(h); got != want {
 			t.Errorf("%+v is %q, want %q", h, got, want)
 		}
-	}
-}
-
-// On a file system without hard links too, the file of a key that is still valid returns to its
-// place.
-func TestKeyFileReturnsWithoutHardLinks(t *testing.T) {
-	t.Cleanup(func() { linkFile = os.Link })
-	linkFile = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
-	file := filepath.Join(t.TempDir(), "key")
-	key, err := padlock.KeyFor("deploy", "a token", padlock.ModeExclusive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := key.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, want, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	used, err := setAside(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	used.settle(false)
-	if text, err := os.ReadFile(file); string(text) != string(want) {
-		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -18,59 +18,6 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-func TestDoAndDoPer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 3)
-		ran := 0
-		work := func(context.Context) error { ran++; <-time.After(time.Second); return nil }
-		for round := range 3 {
-			var wg sync.WaitGroup
-			for _, c := range f.caches {
-				wg.Go(func() {
-					if _, err := stampede.Do(t.Context(), c.Locker, "do", work); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-			if ran != round+1 {
-				t.Fatalf("%d runs in round %d", ran, round+1)
-			}
-		}
-		ran = 0
-		for range 60 { // each minute for an hour, on three machines
-			for _, c := range f.caches {
-				if _, err := stampede.DoPer(t.Context(), c.Locker, "per", 10*time.Minute, work); err != nil {
-					t.Error(err)
-				}
-			}
-			<-time.After(time.Minute)
-		}
-		if ran < 6 || ran > 7 {
-			t.Errorf("%d runs in an hour, once per 10 minutes", ran)
-		}
-	})
-}
-
-func TestPrevent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 2)
-		guard, err := stampede.Prevent(t.Context(), f.caches[0].Locker, "flag")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stampede.Prevent(t.Context(), f.caches[1].Locker, "flag"); !errors.Is(err, padlock.ErrHeld) {
-			t.Errorf("the second got %v", err)
-		}
-		guard.Release()
-		guard, err = stampede.Prevent(t.Context(), f.caches[1].Locker, "flag")
-		if err != nil {
-			t.Fatal(err)
-		}
-		guard.Release()
-	})
-}
-
 // A web server can send the files of a Dir. A reader finds a complete file, and no file after
 // Invalidate. If another program removes the file, it is made again.
 func TestDirForAWebServer(t *testing.T) {
