@@ -67,7 +67,7 @@ bench-stampede: ## Four processes and a stale value, compared with singleflight,
 	@.ci/steps bench_stampede
 
 .PHONY: bench-http
-bench-http: ## Locks over HTTP: a pair compared with its parts, with targets, and 1,000 waiters at one server; BENCHFLAGS as above
+bench-http: ## Locks over HTTP: a pair compared with its parts, with targets; BENCHFLAGS as above
 	@.ci/steps bench_http
 
 .PHONY: bench-command
