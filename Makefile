@@ -71,7 +71,7 @@ bench-http: ## Locks over HTTP: a pair compared with its parts, with targets; BE
 	@.ci/steps bench_http
 
 .PHONY: bench-command
-bench-command: ## Start, memory and size of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
+bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
 	@.ci/steps bench_command
 
 .PHONY: bench-go
