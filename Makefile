@@ -58,10 +58,6 @@ bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, 
 bench-coord: ## Locks in etcd and ZooKeeper compared with bare requests and with the locks of their clients; BENCHFLAGS="-only etcd"
 	@.ci/steps bench_coord
 
-.PHONY: bench-session
-bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
-	@.ci/steps bench_session
-
 .PHONY: bench-stampede
 bench-stampede: ## Four processes and a stale value, compared with singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
 	@.ci/steps bench_stampede
