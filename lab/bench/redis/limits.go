@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
@@ -45,7 +46,7 @@ func (b *blpop) close() error {
 }
 
 func (r *rig) primeBlpop(name string) error {
-	_, err := r.admin.do(command("RPUSH", name, "turn"))
+	_, err := r.admin.do(server.RedisCommand("RPUSH", name, "turn"))
 	return err
 }
 
@@ -55,7 +56,7 @@ func (b *blpop) lock(name string) (trial.Lock, error) {
 		return nil, err
 	}
 	b.conns = append(b.conns, conn)
-	pop, push := command("BLPOP", name, "0"), command("RPUSH", name, "turn")
+	pop, push := server.RedisCommand("BLPOP", name, "0"), server.RedisCommand("RPUSH", name, "turn")
 	unlock := func() error {
 		_, err := conn.do(push)
 		return err

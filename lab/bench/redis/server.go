@@ -38,7 +38,7 @@ func connect(addr string) (*rig, error) {
 
 // clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
 func (r *rig) clear() error {
-	_, err := r.admin.do(command("FLUSHALL"))
+	_, err := r.admin.do(server.RedisCommand("FLUSHALL"))
 	return err
 }
 
@@ -90,7 +90,7 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 
 // info reads a section of INFO.
 func (r *rig) info(section string) (map[string]string, error) {
-	reply, err := r.admin.do(command("INFO", section))
+	reply, err := r.admin.do(server.RedisCommand("INFO", section))
 	text, ok := reply.(string)
 	if err != nil || !ok {
 		return nil, fmt.Errorf("INFO %s: %v, %w", section, reply, err)
