@@ -47,7 +47,7 @@ type cost struct {
 	sent   int64         // commands that clients sent
 	calls  float64       // commands that the server ran, including those in scripts
 	server time.Duration // CPU time of the server
-	client measure.Usage
+	client time.Duration // processor time
 }
 
 // cost reads the current cost. The INFO that it sends is not counted.
@@ -81,7 +81,7 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 			per := 1 / float64(n)
 			f["cmds"] = float64(after.sent-before.sent) * per
 			f["calls"] = (after.calls - before.calls) * per
-			f["client us"] = measure.Micros(after.client.CPU-before.client.CPU) * per
+			f["client us"] = measure.Micros(after.client-before.client) * per
 			f["server us"] = measure.Micros(after.server-before.server) * per
 			return err
 		}, err

@@ -68,7 +68,7 @@ func Repeat(d time.Duration, m Meter, once ...func() error) (measure.Figures, er
 		}
 		return measure.Figures{
 			"ops/s": n / float64(took) * 1e9, "us": float64(sum) / 1e3 / n, "p50 us": all.Micros(0.5), "p99 us": all.Micros(0.99),
-			"client us": float64((measure.Used().CPU - used.CPU).Nanoseconds()) / 1e3 / n,
+			"client us": float64((measure.Used() - used).Nanoseconds()) / 1e3 / n,
 		}, len(all), err
 	})
 }
