@@ -58,20 +58,12 @@ bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, 
 bench-coord: ## Locks in etcd and ZooKeeper compared with bare requests and with the locks of their clients; BENCHFLAGS="-only etcd"
 	@.ci/steps bench_coord
 
-.PHONY: bench-session
-bench-session: ## Web sessions compared with scs, gorilla and PHP: kept of 100, with targets; BENCHFLAGS="-rounds 1 -rows Delta"
-	@.ci/steps bench_session
-
-.PHONY: bench-stampede
-bench-stampede: ## Four processes and a stale value, compared with singleflight, go-redis/cache and rueidisaside; BENCHFLAGS as above
-	@.ci/steps bench_stampede
-
 .PHONY: bench-http
-bench-http: ## Locks over HTTP: a pair compared with its parts, with targets, and 1,000 waiters at one server; BENCHFLAGS as above
+bench-http: ## Locks over HTTP: a pair compared with its parts, with targets; BENCHFLAGS as above
 	@.ci/steps bench_http
 
 .PHONY: bench-command
-bench-command: ## Start, memory and size of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
+bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
 	@.ci/steps bench_command
 
 .PHONY: bench-go
@@ -79,7 +71,7 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: plots
-plots: ## The tables of the benchmarks in the pages, and a chart, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
+plots: ## The tables of the benchmarks in the pages, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
 .PHONY: soak

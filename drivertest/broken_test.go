@@ -104,7 +104,7 @@ var broken = map[bug]string{
 	holdersLabelCut:           "limits/holder limits/holder-of-readers limits/holder-of-a-waiter",
 	readersLabelCut:           "limits/holder-of-readers",
 	waitersLabelCut:           "limits/holder-of-a-waiter",
-	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl wait/invalid",
+	invalidUnnamed:            "acquire/spent limits/fence limits/holder limits/keep limits/name limits/token limits/token-of-no-hold limits/ttl",
 	joinersIgnoreAbove:        "fence/above-joining",
 	oldUserMissesCoolDown:     "acquire/used-often",
 	oldUserMissesGrowth:       "acquire/used-often",
@@ -128,7 +128,7 @@ var broken = map[bug]string{
 	placeIsAnywhere:           "identify/place",
 	overtakes:                 "queue/readers-wait-behind-writers",
 	promotersWaitForEachOther: "promote/conflict",
-	promotesAmongReaders:      "promote/failed-keeps-the-hold promote/needs-to-be-alone",
+	promotesAmongReaders:      "promote/failed-keeps-the-hold",
 	promotionKeepsFence:       "promote/sole-reader",
 	promotionLosesHold:        "promote/failed-keeps-the-hold",
 	raiseDoesNothing:          "raisefence/raises raisefence/used-up",
@@ -138,7 +138,7 @@ var broken = map[bug]string{
 	readerShortensOthers:      "shared/longest-lease shared/own-lease",
 	readersFenceOld:           "fence/above fence/above-joining fence/shared raisefence/used-up shared/one-fence",
 	readersMint:               "shared/one-fence",
-	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token-of-no-hold promote/sole-reader shared/kept-out-by-writer",
+	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token-of-no-hold promote/sole-reader",
 	readersShareALease:        "shared/own-lease",
 	releaseAnybody:            "release/foreign-token tokens/one-name tokens/opaque",
 	releaseFreesAllReaders: "acquire/repeat-mode cooldown/with-readers demote/keeps-fence promote/conflict promote/failed-keeps-the-hold " +
@@ -177,7 +177,7 @@ var broken = map[bug]string{
 		"giveup/during-a-long-wait giveup/silence wait/blocks wait/break-wakes wait/foreign wait/missed-wake-up wait/readers wait/release-wakes " +
 		"wait/wakes-after-cooldown wait/wakes-at-expiry wait/demotion-wakes wait/intent-wakes wait/above",
 	writersIgnoreReaders: "limits/holder-of-readers demote/keeps-fence held/all-in-the-way promote/failed-keeps-the-hold release/one-reader replaces/mode " +
-		"shared/keeps-writers-out shared/longest-lease convert/lengthens convert/never-shortens",
+		"shared/longest-lease convert/lengthens convert/never-shortens",
 	wrongTokenIsTaken: "release/foreign-token release/repeat-after-another",
 	sameFenceAgain:    "acquire/again-after-expiry",
 	leaseEndsEarly: "acquire/repeat-shorter acquire/expiry acquire/repeat-full-lease bound/close-keeps " +
@@ -236,7 +236,7 @@ var broken = map[bug]string{
 	slotsShareALock:         "names/slots",
 	boundSwaps:              "replaces/bound",
 	replacesAnybody:         "replaces/never-fresh replaces/taken",
-	swapUnsupported:         "held/holder replaces/mode replaces/never-fresh replaces/repeat replaces/swap replaces/taken replaces/unbound shared/told wait/above",
+	swapUnsupported:         "held/holder replaces/mode replaces/never-fresh replaces/repeat replaces/swap replaces/taken shared/told wait/above",
 	releaseKeepsReservation: "queue/no-overtaking reserve/release wait/missed-wake-up",
 	sharedPretended:         "shared/unsupported",
 	holdIsNone:              "reserve/hold",
@@ -257,7 +257,7 @@ var broken = map[bug]string{
 	slotOvertakes:           "slots/queue",
 	slotRepeatTakesAnother:  "slots/repeat",
 	slotUnchecked:           "slots/invalid",
-	slotRefusedForEver:      "slots/refused-again slots/takes",
+	slotRefusedForEver:      "slots/takes",
 	refusedForEver:          "acquire/refused-again lost-reply/refused",
 	refusedKeepsFence:       "acquire/refused-again lost-reply/refused",
 	refusalComesBack:        "lost-reply/refused",

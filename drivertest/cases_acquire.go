@@ -29,6 +29,7 @@ var acquireCases = []testCase{
 			c.mustRefuse(c.a, c.request(l.req.Name), "by another token of the same process", l)
 			c.mustRefuse(c.b, c.request(l.req.Name), "by another process", l)
 			if c.g.Shared {
+				c.mustRefuse(c.a, c.readRequest(l.req.Name), "to read, by the same process", l)
 				c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read", l)
 			}
 			c.verify(l, "after others asked for the name")

@@ -28,28 +28,15 @@ var promoteCases = []testCase{
 		},
 	},
 	{
-		name:   "promote/needs-to-be-alone",
-		clause: "While others read, promotion returns a *HeldError: a hold is never exclusive while there is another reader.",
-		about:  "Converter.Convert ErrHeld",
-		needs:  []need{converts, promotes, readers},
-		f: func(c *check) {
-			l, other := c.twoReaders()
-			c.notPromoted(l)
-			c.verify(other, "after another reader's promotion was refused")
-			c.releaseFreely(other)
-			if c.alive(l) {
-				c.eventuallyPromoted(l)
-			}
-		},
-	},
-	{
 		name:   "promote/failed-keeps-the-hold",
-		clause: "A failed promotion leaves the shared hold as it was, or returns ErrLost.",
-		about:  "Converter.Convert ErrLost PromotionRegrant",
+		clause: "While others read, promotion returns a *HeldError: a hold is never exclusive while there is another reader. A failed promotion leaves the shared hold as it was, or returns ErrLost.",
+		about:  "Converter.Convert ErrHeld ErrLost PromotionRegrant",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			l, other := c.twoReaders()
-			if errors.Is(c.notPromoted(l), driver.ErrLost) {
+			lost := errors.Is(c.notPromoted(l), driver.ErrLost)
+			c.verify(other, "after another reader's promotion was refused")
+			if lost {
 				return // a store is allowed to report the loss
 			}
 			c.verify(l, "after a promotion that returned ErrHeld")
@@ -259,8 +246,7 @@ func (c *check) notPromoted(l *lease) error {
 
 // refusedPromotion makes two readers and tries to promote the first reader. ok is true if the
 // store refused the promotion and the first reader kept its hold. If ok is false, the caller ends
-// its case without a failure, because other cases check this: promote/needs-to-be-alone and
-// promote/failed-keeps-the-hold.
+// its case without a failure, because promote/failed-keeps-the-hold checks this.
 func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 	l, other = c.twoReaders()
 	_, err := c.convert(l, false)

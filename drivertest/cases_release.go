@@ -83,6 +83,7 @@ var releaseCases = []testCase{
 			other := c.readToo(c.b, l)
 			c.releaseFreely(other)
 			c.verify(l, "after another reader's Release")
+			c.mustRefuse(c.a, c.request(l.req.Name), "while one reader of the same process is left", l)
 			c.mustRefuse(c.b, c.request(l.req.Name), "while one reader is left", l)
 			c.releaseFreely(l)
 			c.takeSoon(c.b, c.request(l.req.Name), "after the last reader's Release")

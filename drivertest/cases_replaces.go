@@ -1,10 +1,6 @@
 package drivertest
 
-import (
-	"errors"
-
-	"github.com/padlock-go/padlock/driver"
-)
+import "github.com/padlock-go/padlock/driver"
 
 var replacesCases = []testCase{
 	{
@@ -95,19 +91,6 @@ var replacesCases = []testCase{
 			_, err := c.b.Acquire(c.ctx, c.swap(l))
 			c.wantUnsupported(err, "Acquire with Replaces")
 			c.verify(l, "after a swap was refused")
-		},
-	},
-	{
-		name:   "replaces/unbound",
-		clause: "A store whose holds are bound to nothing can hand them over: it does not return errors.ErrUnsupported for Replaces.",
-		about:  "Request.Replaces Guarantees.Bound",
-		needs:  []need{not(bound)},
-		f: func(c *check) {
-			r := c.request(c.newName())
-			r.Replaces = newToken()
-			if _, err := c.a.Acquire(c.ctx, r); errors.Is(err, errors.ErrUnsupported) {
-				c.failf("Acquire with Replaces returns errors.ErrUnsupported, though Guarantees say that holds are bound to nothing")
-			}
 		},
 	},
 }

@@ -23,31 +23,6 @@ var sharedCases = []testCase{
 		},
 	},
 	{
-		name:   "shared/keeps-writers-out",
-		clause: "A shared hold excludes an exclusive one.",
-		about:  "Request.Shared",
-		needs:  []need{readers},
-		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			c.mustRefuse(c.a, c.request(l.req.Name), "to write while there is a reader of the same process", l)
-			c.mustRefuse(c.b, c.request(l.req.Name), "to write while there is a reader of another process", l)
-			c.verify(l, "after a writer was refused")
-		},
-	},
-	{
-		name:   "shared/kept-out-by-writer",
-		clause: "A shared request is granted only together with other shared holds: an exclusive hold excludes it.",
-		about:  "Request.Shared",
-		needs:  []need{readers},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.mustRefuse(c.a, c.readRequest(l.req.Name), "to read while there is a writer of the same process", l)
-			c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a writer of another process", l)
-			c.releaseFreely(l)
-			c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after the writer's release")
-		},
-	},
-	{
 		name:   "shared/own-lease",
 		clause: "Every reader has its own lease: another reader's lease does not keep it alive.",
 		about:  "Request.Shared Request.TTL",

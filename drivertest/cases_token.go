@@ -17,28 +17,6 @@ var tokenCases = []testCase{
 		f:      refusedAgain,
 	},
 	{
-		name:   "slots/refused-again",
-		clause: "A token that AcquireSlot refused has nothing, and a later AcquireSlot with it is a new try.",
-		about:  "SlotTaker.AcquireSlot Guarantees.RefusedIsSpent",
-		needs:  []need{takesSlots, repeatsRefused},
-		f: func(c *check) {
-			r := c.request(c.slotted())
-			slot, l := c.takeSlot(c.a, r, 1, false, "of one free permit")
-			r.Token = newToken()
-			for range 2 {
-				c.slotRefused(r, 1, false, "while the permit is held", l)
-			}
-			c.verify(l, "of a permit, after the others were refused")
-			c.releaseFreely(l)
-			again, n := c.takeSlot(c.b, r, 1, false, "after the release, with the token that was refused")
-			if again != slot || c.g.Fence != driver.FenceNone && n.grant.Fence <= l.grant.Fence {
-				c.failf("the refused token gets permit %d with the fence %d, after permit %d with the fence %d", again, n.grant.Fence, slot, l.grant.Fence)
-			}
-			c.verify(n, "of a permit that a refused token has got")
-			c.releaseFreely(n)
-		},
-	},
-	{
 		name:   "lost-reply/refused",
 		clause: "If the reply to a refusal was lost, the token has nothing. The same request is refused again while others hold the name. When it is granted, that hold is the only one, and nothing that remains of the first request ends it or brings it back.",
 		about:  "Store.Acquire Request.Token ErrUncertain ErrHeld Guarantees.RefusedIsSpent",

@@ -180,21 +180,6 @@ var waitCases = []testCase{
 		},
 	},
 	{
-		name:   "wait/invalid",
-		clause: "Wait checks its request first, as Acquire does.",
-		about:  "Waiter.Wait ErrInvalid",
-		needs:  []need{waits},
-		f: func(c *check) {
-			r := c.request("")
-			_, err := c.b.Wait(c.ctx, r, false)
-			c.invalid(err, "name", "Wait for an empty name")
-			r = c.request(c.newName())
-			r.Token = ""
-			_, err = c.b.Wait(c.ctx, r, false)
-			c.invalid(err, "token", "Wait with an empty token")
-		},
-	},
-	{
 		name:   "wait/break-wakes",
 		clause: "A waiter gets its turn when the hold that it waits for is broken.",
 		about:  "Waiter.Wait Admin.Break",

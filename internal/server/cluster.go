@@ -1,11 +1,8 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +24,7 @@ func RedisCluster(t testing.TB) (nodes []*Server) {
 	first := nodes[0].Place()
 	for _, n := range nodes[1:] {
 		p := n.Place()
-		if reply, err := askText(ctx, first, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(p.Port), strconv.Itoa(p.Extra[0])); err != nil {
+		if reply, err := AskRedis(ctx, first.Addr(), "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(p.Port), strconv.Itoa(p.Extra[0])); err != nil {
 			t.Fatalf("CLUSTER MEET: %q, %v", reply, err)
 		}
 	}
@@ -46,7 +43,7 @@ func RedisClusterReplica(t testing.TB, nodes []*Server, of int) *Server {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	primary := nodes[of].Place()
-	id, err := askText(ctx, primary, "CLUSTER", "MYID")
+	id, err := AskRedis(ctx, primary.Addr(), "CLUSTER", "MYID")
 	if err != nil {
 		t.Fatalf("CLUSTER MYID: %v", err)
 	}
@@ -54,15 +51,15 @@ func RedisClusterReplica(t testing.TB, nodes []*Server, of int) *Server {
 	spec.Prepare = nil // the replica begins without a list of nodes
 	replica := Start(t, spec)
 	p := replica.Place()
-	if reply, err := askText(ctx, p, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(primary.Port), strconv.Itoa(primary.Extra[0])); err != nil {
+	if reply, err := AskRedis(ctx, p.Addr(), "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(primary.Port), strconv.Itoa(primary.Extra[0])); err != nil {
 		t.Fatalf("CLUSTER MEET: %q, %v", reply, err)
 	}
 	awaitText(ctx, t, p, id, "CLUSTER", "NODES")
-	if reply, err := askText(ctx, p, "CLUSTER", "REPLICATE", id); err != nil {
+	if reply, err := AskRedis(ctx, p.Addr(), "CLUSTER", "REPLICATE", id); err != nil {
 		t.Fatalf("CLUSTER REPLICATE: %q, %v", reply, err)
 	}
 	awaitText(ctx, t, p, "master_link_status:up", "INFO", "replication")
-	own, err := askText(ctx, p, "CLUSTER", "MYID")
+	own, err := AskRedis(ctx, p.Addr(), "CLUSTER", "MYID")
 	if err != nil {
 		t.Fatalf("CLUSTER MYID: %v", err)
 	}
@@ -78,7 +75,7 @@ func awaitText(ctx context.Context, t testing.TB, p Place, text string, command 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		reply, err := askText(ctx, p, command...)
+		reply, err := AskRedis(ctx, p.Addr(), command...)
 		if strings.Contains(reply, text) {
 			return
 		}
@@ -95,7 +92,7 @@ func awaitCluster(ctx context.Context, p Place) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		text, err := askText(ctx, p, "CLUSTER", "INFO")
+		text, err := AskRedis(ctx, p.Addr(), "CLUSTER", "INFO")
 		if err == nil && strings.Contains(text, "cluster_state:ok") && strings.Contains(text, "cluster_slots_ok:16384") &&
 			strings.Contains(text, "cluster_size:"+strconv.Itoa(len(clusterSlots))) {
 			return nil
@@ -124,41 +121,8 @@ func clusterNode(i int) Spec {
 				"vars currentEpoch %d lastVoteEpoch 0\n", p.Port, p.Port, p.Extra[0], i+1, clusterSlots[i], i+1))
 		},
 		Ready: func(ctx context.Context, p Place) error {
-			_, err := askText(ctx, p, "PING")
+			_, err := AskRedis(ctx, p.Addr(), "PING")
 			return err
 		},
 	}
-}
-
-// askText sends a command to a Redis without a password, and returns the text of its reply.
-func askText(ctx context.Context, p Place, args ...string) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		return "", err
-	}
-	if _, err := conn.Write(redisCommand(args)); err != nil {
-		return "", err
-	}
-	r := bufio.NewReader(conn)
-	line, err := r.ReadString('\n')
-	line = strings.TrimRight(line, "\r\n")
-	switch {
-	case err != nil:
-		return "", err
-	case strings.HasPrefix(line, "-"):
-		return "", fmt.Errorf("redis says %q", line)
-	case !strings.HasPrefix(line, "$"):
-		return line[1:], nil
-	}
-	n, err := strconv.Atoi(line[1:])
-	if err != nil || n < 0 {
-		return "", fmt.Errorf("redis says %q: %w", line, err)
-	}
-	text := make([]byte, n)
-	_, err = io.ReadFull(r, text)
-	return string(text), err
 }

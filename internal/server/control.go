@@ -116,7 +116,7 @@ func (s *Server) stop() error {
 		return nil
 	}
 	_ = s.proc.cont() // a stopped process would not handle the signal; on systems without SIGSTOP this does nothing
-	if err := s.proc.cmd.Process.Signal(s.stopSignal()); err != nil {
+	if err := s.proc.cmd.Process.Signal(os.Interrupt); err != nil {
 		return s.end() // this system does not have the signal
 	}
 	timeout := time.NewTimer(s.spec.timeout())
@@ -127,11 +127,4 @@ func (s *Server) stop() error {
 	case <-timeout.C:
 		return s.end()
 	}
-}
-
-func (s *Server) stopSignal() os.Signal {
-	if s.spec.StopSignal != nil {
-		return s.spec.StopSignal
-	}
-	return os.Interrupt
 }

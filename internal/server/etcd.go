@@ -25,8 +25,8 @@ type EtcdOptions struct {
 	MinLease time.Duration
 }
 
-// Etcd starts an etcd server. Unless o.Old is set, the server is built from the module in
-// testdata/etcd, since Debian has no current version. The first build on a machine takes a minute.
+// Etcd starts an etcd server. Unless o.Old is set, the server is built from its module, in the
+// version of testdata/etcd/go.mod, since Debian has no current version. The first build on a machine takes a minute.
 func Etcd(t testing.TB, o EtcdOptions) *Server {
 	t.Helper()
 	spec := Spec{Name: "etcd", Package: "etcd-server", Binary: []string{"etcd"}, URL: o.url, Ready: o.ready, ExtraPorts: 1, Timeout: time.Minute}
@@ -38,7 +38,7 @@ func Etcd(t testing.TB, o EtcdOptions) *Server {
 	}
 	spec.Args = func(p Place) []string {
 		peer := fmt.Sprintf("http://127.0.0.1:%d", p.Extra[0])
-		return o.args(p, "one", peer, "one="+peer)
+		return o.args(p, "one", peer, peer, "one="+peer)
 	}
 	return Start(t, spec)
 }
@@ -75,8 +75,8 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 		all = append(all, Start(t, Spec{
 			Name: "etcd", Binary: []string{binary}, URL: o.url, Timeout: time.Minute,
 			Args: func(p Place) []string {
-				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], strings.Join(cluster, ","))
-				return append(args, "-advertise", advertised[i], "-heartbeat", "50", "-election", "500")
+				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], advertised[i], strings.Join(cluster, ","))
+				return append(args, "--heartbeat-interval", "50", "--election-timeout", "500")
 			},
 			Ready: func(context.Context, Place) error { return nil }, // the loop below waits, because no member is ready before the others have started
 		}))
@@ -94,21 +94,22 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 	return all
 }
 
-func (o EtcdOptions) args(p Place, name, peer, cluster string) []string {
+// args returns the arguments of a member whose peers connect to it at the URL advertised.
+func (o EtcdOptions) args(p Place, name, peer, advertised, cluster string) []string {
 	client := o.url(p)
-	if o.Old {
-		return []string{"--name", name, "--data-dir", p.Path("etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster}
+	args := []string{"--name", name, "--data-dir", p.Path("etcd"), "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", advertised, "--initial-cluster", cluster}
+	if !o.Old {
+		args = append(args, "--unsafe-no-fsync", "--log-level", "warn")
 	}
-	args := []string{"-name", name, "-data-dir", p.Path("etcd"), "-client", client, "-peer", peer, "-cluster", cluster, "-no-fsync"}
 	if o.MinLease > 0 {
-		args = append(args, "-election", fmt.Sprint((o.MinLease * 2 / 3).Milliseconds()))
+		args = append(args, "--election-timeout", fmt.Sprint((o.MinLease * 2 / 3).Milliseconds()))
 	}
 	if o.Quota > 0 {
-		args = append(args, "-quota", fmt.Sprint(o.Quota))
+		args = append(args, "--quota-backend-bytes", fmt.Sprint(o.Quota))
 	}
 	if o.TLS != nil {
-		args = append(args, "-cert", p.Path("cert.pem"), "-key", p.Path("key.pem"))
+		args = append(args, "--cert-file", p.Path("cert.pem"), "--key-file", p.Path("key.pem"))
 	}
 	return args
 }

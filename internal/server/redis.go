@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
@@ -158,15 +159,49 @@ func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
 // askServer sends a command in Redis' protocol, RESP. It returns the first line of the reply, which
 // begins with the reply's type ("+OK", ":1", "-ERR …").
 func askServer(conn net.Conn, args ...string) (string, error) {
-	if _, err := conn.Write(redisCommand(args)); err != nil {
+	if _, err := conn.Write(RedisCommand(args...)); err != nil {
 		return "", err
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-// redisCommand is a command in RESP.
-func redisCommand(args []string) []byte {
+// AskRedis sends a command to a Redis without a password, on a connection of its own. It returns the
+// text of the reply, which is "" for a null.
+func AskRedis(ctx context.Context, addr string, args ...string) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(15 * time.Second)); err != nil { // long enough for a busy machine
+		return "", err
+	}
+	if _, err := conn.Write(RedisCommand(args...)); err != nil {
+		return "", err
+	}
+	r := bufio.NewReader(conn)
+	line, err := r.ReadString('\n')
+	line = strings.TrimRight(line, "\r\n")
+	switch {
+	case err != nil:
+		return "", err
+	case strings.HasPrefix(line, "-"):
+		return "", fmt.Errorf("redis says %q", line)
+	case !strings.HasPrefix(line, "$"):
+		return line[1:], nil
+	}
+	n, err := strconv.Atoi(line[1:])
+	if err != nil || n < 0 {
+		return "", err
+	}
+	text := make([]byte, n)
+	_, err = io.ReadFull(r, text)
+	return string(text), err
+}
+
+// RedisCommand is a command in RESP.
+func RedisCommand(args ...string) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {
 		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"net"
 	"testing"
 )
 
@@ -20,10 +19,7 @@ func Sentinel(t testing.TB, primary *Server) *Server {
 				p.Port, p.Dir, primary.Place().Port))
 		},
 		Ready: func(ctx context.Context, p Place) error {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
-			if err == nil {
-				err = conn.Close()
-			}
+			_, err := AskRedis(ctx, p.Addr(), "PING")
 			return err
 		},
 	})

@@ -41,7 +41,6 @@ type Spec struct {
 	Env        []string           // "KEY=value", added to the test's own environment
 	RunAs      string             // the server runs as this user if the test runs as root; some servers refuse to run as root
 	ExtraPorts int                // number of ports in addition to the first; see Place.Extra
-	StopSignal os.Signal          // the signal that asks the server to end; os.Interrupt if nil
 	Timeout    time.Duration      // maximum time from start to ready; a minute if zero
 }
 

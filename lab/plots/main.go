@@ -1,6 +1,6 @@
-// Command plots writes the tables of the benchmarks into the pages, and draws the chart of some of
-// their figures. The figures are in published.json. `make plots PLOTSFLAGS="-merge run.json"` first
-// puts the medians of a run there, which was made with -json.
+// Command plots writes the tables of the benchmarks into the pages. The figures are in
+// published.json. `make plots PLOTSFLAGS="-merge run.json"` first puts the medians of a run there,
+// which was made with -json.
 package main
 
 import (
@@ -25,10 +25,9 @@ func main() {
 const (
 	published = "published.json"
 	docs      = "../../docs"
-	picture   = docs + "/images/readme.svg"
 )
 
-// publish merges a run, if there is one, and writes the tables and the chart.
+// publish merges a run, if there is one, and writes the tables.
 func publish(added string) error {
 	all, err := read(published)
 	if err != nil {
@@ -45,9 +44,6 @@ func publish(added string) error {
 		if err := os.WriteFile(published, all.text(), 0o644); err != nil {
 			return err
 		}
-	}
-	if err := os.WriteFile(picture, chart(all), 0o644); err != nil {
-		return err
 	}
 	for _, name := range pages {
 		text, err := os.ReadFile(filepath.Join(docs, name))

@@ -103,21 +103,11 @@ func always() bool { return true }
 // it logs which resources are still in use.
 func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []monitorAPI, before Inventory) error {
 	main := monitors[o.Goroutines]
-	locker, seen := o.locker(store)
 	note := func(op Op, n Inventory) {
 		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: clockNow(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
 	}
 	note(Started, before)
-	var all sync.WaitGroup
-	for g := range o.Goroutines {
-		w := newWorker(o, g, monitors[g], locker)
-		all.Go(func() { w.work(ctx) })
-	}
-	stop := o.candidates(ctx, main, locker)
-	all.Wait()
-	stop()
-	o.rest(ctx, main, locker)
-	o.closeLocker(main, locker, seen)
+	o.runShared(ctx, store, monitors)
 	after := before.Settle()
 	note(Ended, after)
 	if what := after.Beyond(before); what != "" {
@@ -126,23 +116,18 @@ func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []m
 	return nil
 }
 
-// runShared is like runWorkers, for workers that share a process. It does not look for leaks,
-// because it cannot tell which worker caused them.
+// runShared runs workers that may share a process with others. It does not look for leaks, because
+// it cannot tell which worker caused them.
 func (o *order) runShared(ctx context.Context, store driver.Store, monitors []monitorAPI) {
 	locker, seen := o.locker(store)
 	main := monitors[o.Goroutines]
-	done := make(chan struct{}, o.Goroutines)
+	var all sync.WaitGroup
 	for g := range o.Goroutines {
 		w := newWorker(o, g, monitors[g], locker)
-		go func() {
-			defer func() { done <- struct{}{} }()
-			w.work(ctx)
-		}()
+		all.Go(func() { w.work(ctx) })
 	}
 	stop := o.candidates(ctx, main, locker)
-	for range o.Goroutines {
-		<-done
-	}
+	all.Wait()
 	stop()
 	o.rest(ctx, main, locker)
 	o.closeLocker(main, locker, seen)

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Command command measures the command padlock: its start, compared with flock(1) and with a Go
-// program that does nothing; the memory of a run that holds a lock; its size; and, with -cold, a
-// build with an empty cache. It builds the commands as a release does, and starts Redis itself.
+// program that does nothing; the memory of a run that holds a lock; and, with -cold, a build
+// with an empty cache. It builds the commands as a release does, and starts Redis itself.
 // Package bench describes the method.
 package main
 
@@ -70,7 +70,7 @@ func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 	if err := k.build(p.asReleased); err != nil {
 		return nil, err
 	}
-	experiments := []*measure.Experiment{k.starts(p), k.memory(), k.sizes()}
+	experiments := []*measure.Experiment{k.starts(p), k.memory()}
 	if *cold {
 		experiments = append(experiments, k.coldBuilds())
 	}
@@ -106,9 +106,6 @@ func (k *kit) starts(p *plan) *measure.Experiment {
 		k.started(p, run, k.file(small), "--store", store, "run", "name", "--", "true"),
 		k.started(p, run+", Redis", k.file(small), "--store", k.redis, "run", "name", "--", "true"),
 		k.started(p, "padlock-all run NAME -- true", k.file(all), "--store", store, "run", "name", "--", "true"),
-	}
-	if _, err := exec.LookPath("consul"); err == nil && os.Getenv("CONSUL_HTTP_ADDR") != "" {
-		rows = append(rows, k.started(p, "consul lock NAME true", "consul", "lock", "name", "true"))
 	}
 	return &measure.Experiment{
 		Name:    "a start",
@@ -196,23 +193,6 @@ func (k *kit) held(program, store string, others int) (measure.Figures, error) {
 		return nil, err
 	}
 	return measure.Figures{"first MB": first * 1024 / 1e6, "second MB": second * 1024 / 1e6, "MB": (first + second) * 1024 / 1e6}, nil
-}
-
-func (k *kit) sizes() *measure.Experiment {
-	row := func(name string) measure.Row {
-		return measure.Row{Name: name, Run: func() (measure.Figures, error) {
-			file, err := os.Stat(k.file(name))
-			if err != nil {
-				return nil, err
-			}
-			return measure.Figures{"MB": float64(file.Size()) / 1e6}, nil
-		}}
-	}
-	return &measure.Experiment{
-		Name: "size", Columns: []string{"MB"}, Rows: []measure.Row{row(small), row(all)},
-		Base: small, Ratio: "MB", Most: 1,
-		Targets: []measure.Target{{Row: small, Column: "MB", AtMost: 14}},
-	}
 }
 
 // coldBuilds builds with an empty cache, as go install does. The modules must be there.

@@ -22,8 +22,7 @@ func TestMain(m *testing.M) {
 // tiny shows that every experiment still works; its figures mean nothing.
 func tiny(t *testing.T) *plan {
 	return &plan{
-		trial: 5 * time.Millisecond, waiters: 50, drains: 2, crowds: []int{50}, manyHolds: 500, maxRoutines: 100,
-		dir: t.TempDir(), processes: []int{2, 4},
+		trial: 5 * time.Millisecond, waiters: 50, drains: 2, dir: t.TempDir(), processes: []int{2, 4},
 	}
 }
 

@@ -16,22 +16,18 @@ import (
 
 // plan says how much is measured.
 type plan struct {
-	trial       time.Duration // how long one trial repeats its operation
-	waiters     int           // number of goroutines that wait for one name in a hand-over
-	crowds      []int         // how many goroutines wait while memory is measured, one row for each number
-	manyHolds   int
-	dir         string // directory for lock files
-	drains      int    // how many queues of waiters one trial empties, one after the other
-	maxRoutines float64
-	processes   []int // how many processes wait for one file; one row for each number
+	trial     time.Duration // how long one trial repeats its operation
+	waiters   int           // number of goroutines that wait for one name in a hand-over
+	dir       string        // directory for lock files
+	drains    int           // how many queues of waiters one trial empties, one after the other
+	processes []int         // how many processes wait for one file; one row for each number
 }
 
 // The plan has many short rounds, so that some of them run while no other program is busy.
 var bench = measure.Bench[plan]{
 	Name: "core", Rounds: 41,
 	Plan: plan{
-		trial: 50 * time.Millisecond, waiters: 1000, drains: 3, crowds: []int{1000, 10_000},
-		manyHolds: 100_000, maxRoutines: 100, processes: []int{25, 100, 400},
+		trial: 50 * time.Millisecond, waiters: 1000, drains: 3, processes: []int{25, 100, 400},
 	},
 	Start: func(_ *measure.Run, p *plan) ([]*measure.Experiment, error) { return experiments(p), nil },
 }
@@ -45,7 +41,6 @@ func main() {
 // experiments returns the experiments in the order in which they run.
 func experiments(p *plan) []*measure.Experiment {
 	return []*measure.Experiment{
-		files(p), processes(p), faceOverMemory(p), observed(p), permits(p), slotQueue(p),
-		handOver(p), memoryOfWaiters(p), manyHolds(p),
+		files(p), processes(p), faceOverMemory(p), observed(p), handOver(p), memoryOfWaiters(p),
 	}
 }

@@ -29,8 +29,6 @@ type Run struct {
 	JSON          bool
 	Rounds        int // 0 stands for the rounds of the plan
 	Out, Progress io.Writer
-
-	rows *regexp.Regexp
 }
 
 // Main is the main function of the command. It exits with an error if the bench itself fails. A
@@ -56,7 +54,8 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 	if err != nil {
 		return err
 	}
-	if r.rows, err = regexp.Compile(r.Rows); err != nil {
+	rows, err := regexp.Compile(r.Rows)
+	if err != nil {
 		return err
 	}
 	all, err := b.Start(r, p)
@@ -69,7 +68,7 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 	}
 	missed, targets := 0, 0
 	for _, e := range all {
-		if e.Choose(r.rows); len(e.Rows) == 0 || !only.MatchString(e.Name) {
+		if e.Choose(rows); len(e.Rows) == 0 || !only.MatchString(e.Name) {
 			continue
 		}
 		record := e.Run(rounds, r.Progress)
@@ -89,10 +88,6 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 	}
 	return err
 }
-
-// Wants reports whether the user wants to see a row, so that a bench need not start a server for
-// other rows.
-func (r *Run) Wants(row string) bool { return r.rows.MatchString(row) }
 
 // Choose removes the rows whose names do not match, and their targets. The row that others are
 // compared with stays, unless it is the only one.

@@ -63,6 +63,3 @@ func (t Times) MaxToMean() float64 {
 
 // Micros returns d in microseconds.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-// Millis returns d in milliseconds.
-func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

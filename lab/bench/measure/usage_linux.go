@@ -7,19 +7,13 @@ import (
 	"time"
 )
 
-// Usage is what this process has used so far.
-type Usage struct {
-	CPU      time.Duration // user and system time
-	Switches int64         // voluntary context switches of all its threads
-}
-
-// Used returns the current Usage. It panics if the system does not report it.
-func Used() Usage {
+// Used returns the processor time of this process so far. It panics if the system does not report it.
+func Used() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 		panic(fmt.Sprint("getrusage: ", err))
 	}
-	return Usage{time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Nvcsw}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // Memory returns the size of the heap and of the stacks of goroutines in bytes, after a garbage

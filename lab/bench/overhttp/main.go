@@ -1,18 +1,18 @@
 //go:build linux
 
-// Command overhttp measures locks over HTTP: what a pair costs beyond the requests and the store,
-// and a crowd that waits for one name at one server. It starts the servers itself. Package bench
-// describes the method; `make bench-http` runs the command.
+// Command overhttp measures what a pair over HTTP costs beyond the requests and the store. It starts
+// the servers itself. Package bench describes the method; `make bench-http` runs the command.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,13 +26,12 @@ import (
 
 // plan says how much is measured.
 type plan struct {
-	trial  time.Duration // how long a trial of pairs takes
-	crowds []int         // how many clients wait for one name
+	trial time.Duration // how long a trial of pairs takes
 }
 
 var bench = measure.Bench[plan]{
 	Name: "overhttp", Rounds: 7, Start: start,
-	Plan: plan{time.Second, []int{1000}},
+	Plan: plan{time.Second},
 }
 
 func main() { bench.Main() }
@@ -71,20 +70,6 @@ func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 			},
 			Targets: []measure.Target{{Row: ours, Column: "p50 us", Base: parts, AtMost: 1.3}},
 		})
-	}
-	command := sync.OnceValues(func() (string, error) { return server.BuildPadlock(dir) })
-	for _, n := range p.crowds {
-		e := &measure.Experiment{
-			Name: fmt.Sprintf("%d clients wait for one name at one server", n), Most: 5,
-			Columns: []string{
-				"kB a waiter", "drain s", "hand-overs/s",
-				"longest ms", "kB a waiter left",
-			},
-		}
-		for _, s := range []struct{ name, url string }{{"Redis", redis}, {"PostgreSQL", postgres}} {
-			e.Rows = append(e.Rows, measure.Row{Name: s.name, Run: func() (measure.Figures, error) { return crowd(command, s.url, n) }})
-		}
-		experiments = append(experiments, e)
 	}
 	return experiments, nil
 }
@@ -154,9 +139,13 @@ func (s *site) token() string {
 }
 
 func (s *site) ask(want int, path, body string) error {
-	status, _, err := post(context.Background(), s.client, s.url+"/v1/"+path, body)
-	if err == nil && status != want {
-		err = fmt.Errorf("%s: the status is %d, want %d", path, status, want)
+	reply, err := s.client.Post(s.url+"/v1/"+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if _, err = io.Copy(io.Discard, reply.Body); err == nil && reply.StatusCode != want {
+		err = fmt.Errorf("%s: the status is %d, want %d", path, reply.StatusCode, want)
 	}
 	return err
 }

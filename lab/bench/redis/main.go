@@ -50,5 +50,5 @@ func (b *bench) experiments() (all []*measure.Experiment) {
 	for _, n := range p.contenders {
 		all = append(all, b.quorum(n))
 	}
-	return append(all, b.permits(), b.blockedProcs(p.blockers), b.renewals(p.holds, p.ttl, p.watched))
+	return append(all, b.blockedProcs(p.blockers), b.renewals(p.holds, p.ttl, p.watched))
 }

@@ -145,8 +145,8 @@ func TestOnlyRowsAndJSON(t *testing.T) {
 }
 
 func TestCommandsAreCountedHoweverTheyAreCut(t *testing.T) {
-	text := string(command("SET", "k*1\r\n", "$5\r\n*2\r\n", "NX")) + string(command("PING")) +
-		string(command("EVALSHA", "", strings.Repeat("x", 300)))
+	text := string(server.RedisCommand("SET", "k*1\r\n", "$5\r\n*2\r\n", "NX")) + string(server.RedisCommand("PING")) +
+		string(server.RedisCommand("EVALSHA", "", strings.Repeat("x", 300)))
 	for size := 1; size <= len(text); size++ {
 		sent := new(trial.Counter)
 		c := commands{sent: sent}

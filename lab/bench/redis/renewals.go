@@ -31,7 +31,11 @@ func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment 
 }
 
 func (b *bench) renew(opts []redisstore.Option, n int, ttl, watched time.Duration) (f measure.Figures, err error) {
-	locker, p, err := b.openLocker(opts...)
+	if err := b.rig.clear(); err != nil {
+		return nil, err
+	}
+	p := new(trial.Page) // counts the commands
+	locker, err := site{b.rig.addr, &p.Sent[0]}.locker(opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -31,16 +31,6 @@ func (s site) resp() (*resp, error) {
 	return &resp{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// command returns the bytes of a command.
-func command(args ...string) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, a := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
-	}
-	return []byte(b.String())
-}
-
 // do sends a command and reads its reply. See read for the types of replies.
 func (r *resp) do(cmd []byte) (any, error) {
 	if _, err := r.Write(cmd); err != nil {

@@ -38,7 +38,7 @@ func connect(addr string) (*rig, error) {
 
 // clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
 func (r *rig) clear() error {
-	_, err := r.admin.do(command("FLUSHALL"))
+	_, err := r.admin.do(server.RedisCommand("FLUSHALL"))
 	return err
 }
 
@@ -47,7 +47,7 @@ type cost struct {
 	sent   int64         // commands that clients sent
 	calls  float64       // commands that the server ran, including those in scripts
 	server time.Duration // CPU time of the server
-	client measure.Usage
+	client time.Duration // processor time
 }
 
 // cost reads the current cost. The INFO that it sends is not counted.
@@ -81,7 +81,7 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 			per := 1 / float64(n)
 			f["cmds"] = float64(after.sent-before.sent) * per
 			f["calls"] = (after.calls - before.calls) * per
-			f["client us"] = measure.Micros(after.client.CPU-before.client.CPU) * per
+			f["client us"] = measure.Micros(after.client-before.client) * per
 			f["server us"] = measure.Micros(after.server-before.server) * per
 			return err
 		}, err
@@ -90,7 +90,7 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 
 // info reads a section of INFO.
 func (r *rig) info(section string) (map[string]string, error) {
-	reply, err := r.admin.do(command("INFO", section))
+	reply, err := r.admin.do(server.RedisCommand("INFO", section))
 	text, ok := reply.(string)
 	if err != nil || !ok {
 		return nil, fmt.Errorf("INFO %s: %v, %w", section, reply, err)

@@ -9,12 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
 	_ "modernc.org/sqlite"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
@@ -80,50 +78,25 @@ func (b *bench) open(e sqlstore.Engine, conns int) (*sql.DB, error) {
 	return db, err
 }
 
-// A process has its own pool, store and Locker, as a separate process would have. In fact all of
-// them run in this program.
-type process struct {
-	db     *sql.DB
-	store  *sqlstore.Store
-	locker *padlock.Locker
-}
-
-func (b *bench) process(e sqlstore.Engine, push bool) (*process, error) {
-	db, err := b.open(e, 4)
+// process opens a pool, a store and a Locker, as a separate process would.
+func (b *bench) process(*trial.Counter) (*trial.Client, error) {
+	db, err := b.open(sqlstore.PostgreSQL, 4)
 	if err != nil {
 		return nil, err
 	}
-	var opts []sqlstore.Option
-	if push {
-		unused, l, err := postgres.Open(b.pg)
-		if err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
-		unused.Close()
-		opts = append(opts, sqlstore.Notify(l))
-	}
-	s, err := sqlstore.Open(context.Background(), db, e, opts...)
+	unused, l, err := postgres.Open(b.pg)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &process{db, s, padlock.New(s)}, nil
-}
-
-// client makes a process a party of a trial.
-func (p *process) client() *trial.Client {
-	return trial.NewClient(p.close, func(ctx context.Context, name string) (func() error, error) {
-		lock, err := p.locker.Acquire(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		return func() error { return lock.Release() }, nil
-	})
-}
-
-func (p *process) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return errors.Join(p.locker.Close(ctx), p.db.Close())
+	unused.Close()
+	s, err := sqlstore.Open(context.Background(), db, sqlstore.PostgreSQL, sqlstore.Notify(l))
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	c := trial.Face(s)
+	end := c.Close
+	c.Close = func() error { return errors.Join(end(), db.Close()) }
+	return c, nil
 }
 
 // calls returns how many statements the server has run for locks.

@@ -18,13 +18,11 @@ type plan struct {
 	trial   time.Duration // how long a trial of pairs takes
 	waiters int           // waiters of a drain
 	queued  time.Duration // how long waiters wait before the drain starts
-	renewed []int         // numbers of leases that one process renews
-	lease   time.Duration // the TTL of these leases
 }
 
 var benchmark = measure.Bench[plan]{
 	Name: "sql", Rounds: 5,
-	Plan: plan{time.Second, 64, time.Second, []int{1000, 10000}, 30 * time.Second},
+	Plan: plan{time.Second, 64, time.Second},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		b := &bench{plan: *p}
 		if err := b.start(r); err != nil {
@@ -38,6 +36,6 @@ func main() { benchmark.Main() }
 
 func (b *bench) experiments() []*measure.Experiment {
 	return []*measure.Experiment{
-		b.tables(sqlstore.PostgreSQL), b.tables(sqlstore.SQLite), b.advisory(), b.namedLocks(), b.drains(), b.drainsOfFiles(), b.renewals(),
+		b.tables(sqlstore.PostgreSQL), b.tables(sqlstore.SQLite), b.advisory(), b.namedLocks(), b.drains(),
 	}
 }

@@ -26,14 +26,14 @@ func Renewals(l *padlock.Locker, n int, ttl, watched time.Duration, m Meter) (me
 		}
 	}
 	return m.around(func() (f measure.Figures, renewed int, err error) {
-		cpu, from := measure.Used().CPU, l.Stats()
+		cpu, from := measure.Used(), l.Stats()
 		time.Sleep(watched)
 		to := l.Stats()
 		if renewed = int(to.Renewals - from.Renewals); to.Lost > 0 || to.Held != n {
 			err = fmt.Errorf("of %d holds %d are left: %+v", n, to.Held, to)
 		}
 		return measure.Figures{
-			"renewals": float64(renewed), "client us": measure.Micros(measure.Used().CPU-cpu) / float64(renewed),
+			"renewals": float64(renewed), "client us": measure.Micros(measure.Used()-cpu) / float64(renewed),
 		}, renewed, err
 	})
 }

@@ -74,7 +74,7 @@ func (o *Order) obey(p *Page, peer *Peer) error {
 	case compete:
 		before := measure.Used()
 		t = p.Work(locks[0], int32(o.Party))
-		t.CPU = measure.Used().CPU - before.CPU
+		t.CPU = measure.Used() - before
 	case take:
 		err = errors.Join(<-began, c.Close())
 	case stay:

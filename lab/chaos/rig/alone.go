@@ -60,7 +60,7 @@ var received = regexp.MustCompile(`total_connections_received:(\d+)`)
 // the end of the run. A worker that was killed or stopped may open two more: after a stop, the
 // worker may rightly conclude that its connections are dead.
 func tooManyConnections(s *server.Server, out *soak.Outcome, workers int) (string, error) {
-	info, err := askFor(s.Addr(), "INFO stats")
+	info, err := askRedis(s, "INFO", "stats")
 	if err != nil {
 		return "", err
 	}

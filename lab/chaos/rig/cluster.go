@@ -3,6 +3,7 @@ package rig
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,12 +46,12 @@ func oneAtATime(f *soak.Fault, n int) {
 func moveSlots(servers []*server.Server) soak.Fault {
 	return soak.Fault{Kind: "slot moved", Grace: 4 * time.Second, Weight: 4, Begin: func(d *rand.Rand, from int) (func() error, error) {
 		for _, s := range servers {
-			if info, err := askFor(s.Addr(), "CLUSTER INFO"); err != nil || !strings.Contains(info, "cluster_state:ok") {
+			if info, err := askRedis(s, "CLUSTER", "INFO"); err != nil || !strings.Contains(info, "cluster_state:ok") {
 				return nil, err
 			}
 		}
-		key, err := askFor(servers[from].Addr(), "RANDOMKEY")
-		if err != nil || strings.HasPrefix(key, "$") { // the primary has no key
+		key, err := askRedis(servers[from], "RANDOMKEY")
+		if err != nil || key == "" { // the primary has no key
 			return nil, err
 		}
 		return nil, moveSlot(servers, key, from, (from+1+d.IntN(len(servers)-1))%len(servers))
@@ -59,14 +60,13 @@ func moveSlots(servers []*server.Server) soak.Fault {
 
 // moveSlot moves the slot of a key, with all its keys, from one primary to another.
 func moveSlot(servers []*server.Server, key string, from, to int) error {
-	slot, err := askFor(servers[from].Addr(), "CLUSTER KEYSLOT "+key)
+	slot, err := askRedis(servers[from], "CLUSTER", "KEYSLOT", key)
 	if err != nil {
 		return err
 	}
-	slot = strings.TrimSpace(strings.TrimPrefix(slot, ":"))
 	var ids []string
 	for _, s := range servers {
-		id, err := askFor(s.Addr(), "CLUSTER MYID")
+		id, err := askRedis(s, "CLUSTER", "MYID")
 		if err != nil {
 			return err
 		}
@@ -92,12 +92,12 @@ func moveSlot(servers []*server.Server, key string, from, to int) error {
 // moveKeys moves all keys of a slot.
 func moveKeys(from, to *server.Server, slot string) error {
 	for {
-		key, err := askFor(from.Addr(), `EVAL "return redis.call('CLUSTER','GETKEYSINSLOT',ARGV[1],1)[1]" 0 `+slot)
-		if err != nil || strings.HasPrefix(key, "$") { // no key is left
+		key, err := askRedis(from, "EVAL", "return redis.call('CLUSTER','GETKEYSINSLOT',ARGV[1],1)[1]", "0", slot)
+		if err != nil || key == "" { // no key is left
 			return err
 		}
 		p := to.Place()
-		if err := tell(from, fmt.Sprintf("MIGRATE 127.0.0.1 %d %s 0 5000", p.Port, key)); err != nil {
+		if _, err := askRedis(from, "MIGRATE", "127.0.0.1", strconv.Itoa(p.Port), key, "0", "5000"); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,9 @@
 package rig
 
 import (
-	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,46 +14,19 @@ import (
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
-// tell sends commands to a Redis server, each over a new connection.
-func tell(s *server.Server, commands ...string) error {
-	for _, c := range commands {
-		if err := tellOne(s.Addr(), c); err != nil {
-			return fmt.Errorf("%s: %w", c, err)
-		}
-	}
-	return nil
-}
-
-func tellOne(addr, command string) error {
-	_, err := askFor(addr, command)
+// tell sends a command to a Redis server, whose words have no spaces.
+func tell(s *server.Server, command string) error {
+	_, err := askRedis(s, strings.Fields(command)...)
 	return err
 }
 
-// askFor sends one command over a new connection and returns the first line of the reply. If the
-// reply is a bulk string, askFor returns the string instead, or "$-1" for a null.
-func askFor(addr, command string) (string, error) {
-	const patience = 15 * time.Second // long enough for a busy machine
-	conn, err := net.DialTimeout("tcp", addr, patience)
+// askRedis sends a command to a Redis server and returns the text of the reply.
+func askRedis(s *server.Server, args ...string) (string, error) {
+	reply, err := server.AskRedis(context.Background(), s.Addr(), args...)
 	if err != nil {
-		return "", err
+		err = fmt.Errorf("%s: %w", strings.Join(args, " "), err)
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience)) // cannot fail for a new connection
-	if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
-		return "", err
-	}
-	r := bufio.NewReader(conn)
-	line, err := r.ReadString('\n')
-	if err == nil && strings.HasPrefix(line, "-") {
-		return "", fmt.Errorf("it says %s", strings.TrimSpace(line))
-	}
-	var length int
-	if n, _ := fmt.Sscanf(line, "$%d", &length); err != nil || n == 0 || length < 0 {
-		return line, err
-	}
-	text := make([]byte, length)
-	_, err = io.ReadFull(r, text)
-	return string(text), err
+	return reply, err
 }
 
 // serverTarget is the prefix of the names of servers as targets of faults.

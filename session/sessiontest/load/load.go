@@ -2,8 +2,8 @@
 // Each reads the session, works for a while, and sets its own key. The result is the number of keys
 // that the session has afterwards.
 //
-// It is for comparing libraries, and for finding lost writes in a program. To check the contract of
-// a store, use package sessiontest instead.
+// It is for finding lost writes in a program. To check the contract of a store, use package
+// sessiontest instead.
 //
 // [Client.Run] is the client. It works with every server that serves these paths, in Go or in
 // another language. [Handler] is such a server, made with package session:
@@ -53,11 +53,7 @@ type Answer struct {
 	Status int
 	Body   string
 	Cookie *http.Cookie // the last cookie that the response set, if any
-	Took   time.Duration
-	Worked time.Duration // the handler's own measurement, from the header X-Worked if there is one
 }
-
-const workHeader = "X-Worked"
 
 // Get sends request number i, with the cookie.
 func (c *Client) Get(ctx context.Context, i int, path string) (Answer, error) {
@@ -68,15 +64,13 @@ func (c *Client) Get(ctx context.Context, i int, path string) (Answer, error) {
 	if c.Cookie != nil {
 		req.AddCookie(&http.Cookie{Name: c.Cookie.Name, Value: c.Cookie.Value})
 	}
-	start := time.Now()
 	res, err := c.HTTP.Do(req)
 	if err != nil {
 		return Answer{}, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	a := Answer{Status: res.StatusCode, Body: string(body), Took: time.Since(start)}
-	a.Worked, _ = time.ParseDuration(res.Header.Get(workHeader))
+	a := Answer{Status: res.StatusCode, Body: string(body)}
 	for _, cookie := range res.Cookies() {
 		a.Cookie = cookie
 	}
@@ -118,16 +112,9 @@ func Add(n int, work time.Duration) Plan {
 // Incr is a Plan in which each of n requests adds 1 to the counter at the key "n", atomically.
 func Incr(n int) Plan { return Plan{n, func(int) string { return "/incr?key=n" }, 0} }
 
-// Read is a Plan of n readers.
-func Read(n int, work time.Duration) Plan {
-	return Plan{n, func(int) string { return "/read?work=" + work.String() }, 0}
-}
-
 // A Report is the result of a Plan.
 type Report struct {
 	Wall     time.Duration
-	Slowest  time.Duration
-	Worked   time.Duration // sum of Answer.Worked
 	Statuses map[int]int
 	Errors   []error // errors of requests that got no answer
 	// Answers are in the order of the requests. The Answer of a request that failed is zero.
@@ -154,8 +141,6 @@ func (c *Client) Run(ctx context.Context, p Plan) Report {
 			}
 			r.Answers[i] = a
 			r.Statuses[a.Status]++
-			r.Slowest = max(r.Slowest, a.Took)
-			r.Worked += a.Worked
 		})
 	}
 	wg.Wait()
