@@ -82,9 +82,9 @@ func stepTitle(at time.Time, s *sampler.Step, isUnwatched bool) string {
 
 // chartText says in sentences what the chart shows.
 func chartText(sum sampler.Step, mostWaiters int, lastLost time.Time) string {
-	text := "It was held for " + span(sum.Held) + " in the last 24 hours"
+	text := "This page saw it held for " + span(sum.Held) + " in the last 24 hours"
 	if sum.Held == 0 {
-		text = "It was not seen held in the last 24 hours"
+		text = "This page did not see it held in the last 24 hours"
 	}
 	if mostWaiters > 0 {
 		text += "; at most " + count(mostWaiters, "caller", "callers") + " waited"
@@ -93,7 +93,7 @@ func chartText(sum sampler.Step, mostWaiters int, lastLost time.Time) string {
 		text += "; " + count(sum.Lost, "hold was", "holds were") + " lost, the last one at about " + lastLost.UTC().Format("15:04") + " UTC"
 	}
 	if unwatched := 24*time.Hour - sampler.DayStep - sum.Watched; unwatched > sampler.DayStep {
-		text += ". This page did not watch it for " + span(unwatched.Round(time.Minute)) + " of them"
+		text += ", and did not watch for " + span(unwatched.Round(time.Minute)) + " of them"
 	}
 	return text + "."
 }

@@ -143,7 +143,7 @@ func TestChartOfADay(t *testing.T) {
 		t.Errorf("the steps are %s, want %s", got, want)
 	}
 	lost := past.Add(7*sampler.DayStep).UTC().Format("15:04") + " UTC"
-	if want := "It was held for 25 min in the last 24 hours; at most 4 callers waited; 1 hold was lost, the last one at about " + lost + ". This page did not watch it for 23 h"; !strings.HasPrefix(c.Text, want) {
+	if want := "This page saw it held for 25 min in the last 24 hours; at most 4 callers waited; 1 hold was lost, the last one at about " + lost + ", and did not watch for 23 h"; !strings.HasPrefix(c.Text, want) {
 		t.Errorf("the text is %q, want %q", c.Text, want)
 	}
 	if title := c.Steps[3].Title; title != lost+", held for 5 min, 2 waiting, 1 lost" {

@@ -149,7 +149,7 @@ func TestChart(t *testing.T) {
 	s := newSite(t, padlockweb.ReadWithoutToken())
 	text := s.get("name?n=nightly").text
 	for _, want := range []string{
-		"It was not seen held in the last 24 hours. This page did not watch it for 23 h",
+		"This page did not see it held in the last 24 hours, and did not watch for 23 h",
 		`<svg role="img" aria-labelledby="chart-title" aria-describedby="chart-text"`, `<title id="chart-title">`, `<p id="chart-text"`,
 	} {
 		if !strings.Contains(text, want) {
