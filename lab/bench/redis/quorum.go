@@ -45,7 +45,7 @@ const oursQuorum = "padlock quorum"
 
 // quorumPeers are redsync and padlock, each client with its own connections.
 func (b *bench) quorumPeers() []trial.Peer {
-	ours := func(addrs []string) (*trial.Client, error) {
+	ours := func(addrs []string, opts ...quorum.Option) (*trial.Client, error) {
 		var members []driver.Store
 		for _, addr := range addrs {
 			s, err := redisstore.Open(context.Background(), redisstore.Config{Addrs: []string{addr}})
@@ -54,7 +54,7 @@ func (b *bench) quorumPeers() []trial.Peer {
 			}
 			members = append(members, s)
 		}
-		q, err := quorum.New(quorum.Majority, members)
+		q, err := quorum.New(quorum.Majority, members, opts...)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,8 @@ func (b *bench) quorumPeers() []trial.Peer {
 			}
 			return redsyncOn(clients...), nil
 		}),
-		peer(oursQuorum, ours),
+		peer(oursQuorum, func(addrs []string) (*trial.Client, error) { return ours(addrs) }),
+		peer(oursQuorum+", no fences", func(addrs []string) (*trial.Client, error) { return ours(addrs, quorum.NoFences()) }),
 	}
 }
 
