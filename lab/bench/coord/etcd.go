@@ -35,7 +35,14 @@ func (e *etcd) peers(p *plan) []trial.Peer {
 		{Name: hop, In: drains, Open: e.client(watches)},
 		{Name: ours, In: pairs | drains, Open: e.ours},
 		{Name: aged, In: pairs, Open: e.ours, Prime: func(name string) error { return e.age(name, p.before) }},
-		{Name: mutex, In: pairs | drains, Open: e.client(mutexes)},
+		{Name: mutex, In: pairs | drains | crowds, Open: e.client(mutexes)},
+		{Name: ours, In: crowds, Open: func(*trial.Counter) (*trial.Client, error) {
+			s, err := e.store()
+			if err != nil {
+				return nil, err
+			}
+			return trial.Face(s), nil
+		}},
 	}
 }
 
@@ -46,15 +53,20 @@ func (e *etcd) experiments(p *plan) []*measure.Experiment {
 		s.pairs(1, bare, "p50 us", measure.Target{Row: ours, Base: bare, AtMost: 1.15},
 			measure.Target{Row: ours, Base: mutex, AtMost: 1}, measure.Target{Row: aged, Base: ours, AtMost: 1.1}),
 		s.drains("hop us", measure.Target{Row: ours, Base: hop, AtMost: 1.6}, measure.Target{Row: ours, Base: mutex, AtMost: 1}),
+		s.crowds(mutex, measure.Target{Row: ours, Base: mutex, AtMost: 0.7}),
 	}
 }
 
-func (e *etcd) ours(*trial.Counter) (*trial.Client, error) {
+func (e *etcd) store() (*etcdstore.Store, error) {
 	addr, err := e.addr()
 	if err != nil {
 		return nil, err
 	}
-	s, err := etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{addr}})
+	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{addr}})
+}
+
+func (e *etcd) ours(*trial.Counter) (*trial.Client, error) {
+	s, err := e.store()
 	if err != nil {
 		return nil, err
 	}

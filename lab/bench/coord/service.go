@@ -20,6 +20,7 @@ type plan struct {
 const (
 	pairs  trial.Tables = 1 << iota // a lock that nobody else wants
 	drains                          // a queue of clients
+	crowds                          // many goroutines of one process
 )
 
 // A service is a server with the peers that are compared on it.
@@ -56,5 +57,16 @@ func (s *service) drains(column string, targets ...measure.Target) *measure.Expe
 			clients = 1
 		}
 		return c.Drain(s.plan.waiters, clients, s.queued, s.meter)
+	})
+}
+
+// crowds measures many goroutines of one process that want the same name.
+func (s *service) crowds(base string, targets ...measure.Target) *measure.Experiment {
+	name := fmt.Sprintf("crowd, %s, %d goroutines of one process", s.name, s.plan.waiters)
+	return s.experiment(name, base, "total_ms", crowds, []string{"total_ms", "packets"}, targets, func(c *trial.Peer) (measure.Figures, error) {
+		if s.meter == nil {
+			return c.Crowd(s.plan.waiters, nil)
+		}
+		return c.Crowd(s.plan.waiters, s.meter(nil))
 	})
 }

@@ -32,7 +32,7 @@ const sessionTimeout = 20 * time.Second
 type zooKeeper struct{ addr func() (string, error) }
 
 func (z *zooKeeper) peers() []trial.Peer {
-	store := func(opts ...zkstore.Option) func(*trial.Counter) (*trial.Client, error) {
+	store := func(client func(*zkstore.Store) *trial.Client, opts ...zkstore.Option) func(*trial.Counter) (*trial.Client, error) {
 		return func(*trial.Counter) (*trial.Client, error) {
 			addr, err := z.addr()
 			if err != nil {
@@ -42,14 +42,18 @@ func (z *zooKeeper) peers() []trial.Peer {
 			if err != nil {
 				return nil, err
 			}
-			return trial.Driver(s), nil
+			return client(s), nil
 		}
 	}
+	driver := func(s *zkstore.Store) *trial.Client { return trial.Driver(s) }
+	face := func(s *zkstore.Store) *trial.Client { return trial.Face(s) }
 	return []trial.Peer{
 		{Name: zkHop, In: drains, Open: z.watches},
-		{Name: zkLock, In: pairs | drains, Open: z.lock},
-		{Name: zkNoFence, In: pairs | drains, Open: store(zkstore.NoFences())},
-		{Name: zkOurs, In: pairs | drains, Open: store()},
+		{Name: zkLock, In: pairs | drains | crowds, Open: z.lock},
+		{Name: zkNoFence, In: pairs | drains, Open: store(driver, zkstore.NoFences())},
+		{Name: zkOurs, In: pairs | drains, Open: store(driver)},
+		{Name: zkNoFence, In: crowds, Open: store(face, zkstore.NoFences())},
+		{Name: zkOurs, In: crowds, Open: store(face)},
 	}
 }
 
@@ -129,6 +133,7 @@ func (z *zooKeeper) experiments(p *plan) []*measure.Experiment {
 	return []*measure.Experiment{
 		pair(1), pair(16),
 		s.drains("total_ms", measure.Target{Row: zkOurs, Base: zkHop, AtMost: 1.6}, measure.Target{Row: zkNoFence, Base: zkHop, AtMost: 1.6}),
+		s.crowds(zkLock, measure.Target{Row: zkOurs, Base: zkLock, AtMost: 1}),
 	}
 }
 

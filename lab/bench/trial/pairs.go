@@ -102,3 +102,52 @@ func meter(m func(*Page) Meter, p *Page) Meter {
 	}
 	return m(p)
 }
+
+// Crowd measures how long it takes until each of n goroutines of one client has had the same lock
+// once. All of them begin at the same time. The figures are medians of seven new names.
+func (p *Peer) Crowd(n int, m Meter) (f measure.Figures, err error) {
+	c, _, err := p.Start(new(Counter))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	const trials = 7
+	all := map[string][]float64{}
+	for i := range trials + 1 {
+		once, err := crowdOnce(c, n, m)
+		if err != nil {
+			return nil, err
+		}
+		for column, x := range once {
+			if i > 0 { // the first one only warms up
+				all[column] = append(all[column], x)
+			}
+		}
+	}
+	f = measure.Figures{}
+	for column, values := range all {
+		f[column] = measure.Median(values)
+	}
+	return f, nil
+}
+
+func crowdOnce(c *Client, n int, m Meter) (measure.Figures, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*Patience)
+	defer cancel()
+	name := NewName()
+	locks := make([]Lock, n)
+	for i := range locks {
+		var err error
+		if locks[i], err = c.Lock(name); err != nil {
+			return nil, err
+		}
+	}
+	if err := locks[0].Once(ctx); err != nil { // makes what the server keeps for the name
+		return nil, err
+	}
+	return m.around(func() (measure.Figures, int, error) {
+		start := now()
+		err := Together(n, func(i int) error { return locks[i].Once(ctx) })
+		return measure.Figures{"total_ms": float64(now()-start) / 1e6}, n, err
+	})
+}
