@@ -104,13 +104,13 @@ func openHop(s site) (*trial.Client, error) {
 	}
 	// This connection only sends PUBLISH, to pass the turn on. Nobody waits for the replies, so the
 	// server need not send them.
-	if _, err := h.publish.Write(command("CLIENT", "REPLY", "OFF")); err != nil {
+	if _, err := h.publish.Write(server.RedisCommand("CLIENT", "REPLY", "OFF")); err != nil {
 		return nil, err
 	}
 	if h.in, err = s.resp(); err != nil {
 		return nil, err
 	}
-	if _, err := h.in.do(command("SUBSCRIBE", h.channel)); err != nil {
+	if _, err := h.in.do(server.RedisCommand("SUBSCRIBE", h.channel)); err != nil {
 		return nil, err
 	}
 	h.over.Go(h.dispatch)
@@ -146,7 +146,7 @@ func (h *hop) lock(string) (trial.Lock, error) {
 	if i >= len(h.turns) {
 		return nil, fmt.Errorf("more than %d parties", len(h.turns))
 	}
-	pass := command("PUBLISH", h.channel, strconv.Itoa(i+1))
+	pass := server.RedisCommand("PUBLISH", h.channel, strconv.Itoa(i+1))
 	unlock := func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
