@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// maxGrowth is how much longer 256 times the keys may take. A good result is below 1,000, even with
+// maxGrowth is how much longer eight times the keys may take. A good result is below 12, even with
 // the race detector on a busy machine.
-const maxGrowth = 2000
+const maxGrowth = 24
 
 // cpuTime returns how long this process has had a processor. Other processes do not change it.
 func cpuTime() time.Duration {
