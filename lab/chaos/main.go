@@ -39,6 +39,7 @@ type settings struct {
 	play   func(*rig.Row, context.Context, rig.Options) (*soak.Run, *soak.Outcome, error) // runs a row
 	runs   []*run
 	pairs  map[soak.Pair]int
+	least  int // with fewer grants, a run with the covered faults proves nothing
 }
 
 func main() {
@@ -52,7 +53,7 @@ func main() {
 }
 
 func parse() *settings {
-	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}}
+	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}, least: 20}
 	s.only, s.Kinds = new(regexp.Regexp), new(regexp.Regexp)
 	flag.TextVar(s.only, "only", regexp.MustCompile(""), "rows whose name matches this")
 	flag.TextVar(s.Kinds, "kinds", regexp.MustCompile(""), "faults whose kind matches this, such as 'kill worker|stop worker'")

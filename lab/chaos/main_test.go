@@ -183,6 +183,18 @@ func TestWorkerThatFails(t *testing.T) {
 	}
 }
 
+// A row that hardly got a lock proves nothing, as a row whose servers do not start.
+func TestRowWithoutGrants(t *testing.T) {
+	t.Parallel()
+	runs := []*run{{row: rig.Row{Name: "starved"}}, {row: rig.Row{Name: "all faults"}, all: true}}
+	s := fake(runs, func(string, bool) ([]soak.Event, error) { return nil, nil })
+	s.least = 1
+	s.makeRuns(t.Context())
+	if err := s.verdict(false); runs[0].result != rigFailed || runs[1].result != ok || err == nil || !strings.Contains(err.Error(), "0 grants prove nothing") {
+		t.Errorf("the results are %q and %q, the verdict %v", runs[0].result, runs[1].result, err)
+	}
+}
+
 // Only in a whole run must every pair meet.
 func TestPairsOfAWholeRun(t *testing.T) {
 	t.Parallel()

@@ -60,6 +60,9 @@ func (s *settings) runRow(ctx context.Context, r *run) error {
 		s.pairs[pair] += n
 	}
 	p := soak.NewReport(ran, out)
+	if !all && p.Grants < s.least {
+		return fmt.Errorf("%d grants prove nothing; refused: %v", p.Grants, p.Refused)
+	}
 	dir := s.dir(row, all)
 	v, err := linear.Check(out.Events, "", time.Minute)
 	if p.Sum() > 0 || v.Illegal > 0 {
