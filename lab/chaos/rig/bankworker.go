@@ -21,8 +21,7 @@ import (
 
 // A clerk is the goroutine of a worker's process that writes invoices.
 type clerk struct {
-	*sqlstore.Store      // the store of the whole process
-	careless        bool // for a test: it does not call CheckTx
+	*sqlstore.Store // the store of the whole process
 	db              *sql.DB
 	locker          *padlock.Locker
 	worker          int
@@ -34,8 +33,8 @@ type clerk struct {
 
 // openBank opens the store of a worker, and starts a clerk that works until the store is closed.
 // The words are the number of the worker, the directory for the file of entries, and the URL of the
-// database.
-func openBank(ctx context.Context, words []string, careless bool) (driver.Store, error) {
+// database. The first transactions of a clerk are those of first, which is of a test, or nil.
+func openBank(ctx context.Context, words []string, first func(context.Context, *clerk) error) (driver.Store, error) {
 	worker, err := strconv.Atoi(words[0])
 	if err != nil {
 		return nil, err
@@ -61,8 +60,13 @@ func openBank(ctx context.Context, words []string, careless bool) (driver.Store,
 	if err != nil {
 		return nil, errors.Join(err, store.Close(), db.Close())
 	}
-	c := &clerk{Store: store, careless: careless, db: db, worker: worker, entries: entries, stopped: make(chan struct{})}
+	c := &clerk{Store: store, db: db, worker: worker, entries: entries, stopped: make(chan struct{})}
 	c.locker = padlock.New(store, padlock.KeepStoreOpen())
+	if first != nil {
+		if err := first(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	work, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	go c.work(work)
@@ -132,11 +136,8 @@ func (c *clerk) underLock(ctx context.Context, level sql.IsolationLevel, series 
 		return 0, err
 	}
 	defer lock.Release() // the transaction has made sure of the lock
-	return c.write(ctx, level, series, author, slow, func(tx *sql.Tx) error {
-		var err error
-		if !c.careless {
-			err = c.CheckTx(ctx, tx, lock)
-		}
+	return c.write(ctx, level, series, author, thinking(ctx, slow), func(tx *sql.Tx) error {
+		err := c.CheckTx(ctx, tx, lock)
 		if err == nil && early {
 			_ = lock.Release() // the transaction keeps the name
 		}
@@ -146,7 +147,7 @@ func (c *clerk) underLock(ctx context.Context, level sql.IsolationLevel, series 
 
 // inTransaction writes an invoice in a transaction that takes the lock.
 func (c *clerk) inTransaction(ctx context.Context, level sql.IsolationLevel, series int, author string) (number int64, err error) {
-	return c.write(ctx, level, series, author, rand.IntN(16) == 0, func(tx *sql.Tx) error { return c.LockTx(ctx, tx, nameOfSeries(series)) })
+	return c.write(ctx, level, series, author, thinking(ctx, rand.IntN(16) == 0), func(tx *sql.Tx) error { return c.LockTx(ctx, tx, nameOfSeries(series)) })
 }
 
 func nameOfSeries(series int) string { return "invoices " + strconv.Itoa(series) }
@@ -155,9 +156,19 @@ func nameOfSeries(series int) string { return "invoices " + strconv.Itoa(series)
 // is REPEATABLE READ, and that of PostgreSQL is READ COMMITTED.
 var levels = []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
 
-// write begins a transaction and secures the lock in it. Then it writes the invoice with the next
-// number.
-func (c *clerk) write(ctx context.Context, level sql.IsolationLevel, series int, author string, slow bool, secure func(*sql.Tx) error) (number int64, err error) {
+// thinking returns what a clerk does between reading and writing: it lets time pass.
+func thinking(ctx context.Context, slow bool) func() error {
+	return func() error {
+		if wait(ctx, bankQuick); slow {
+			wait(ctx, bankSlow)
+		}
+		return nil
+	}
+}
+
+// write begins a transaction and secures the lock in it. Then it reads the next number, thinks, and
+// writes the invoice with that number.
+func (c *clerk) write(ctx context.Context, level sql.IsolationLevel, series int, author string, think func() error, secure func(*sql.Tx) error) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
@@ -171,8 +182,8 @@ func (c *clerk) write(ctx context.Context, level sql.IsolationLevel, series int,
 	if err := tx.QueryRowContext(ctx, fmt.Sprint("SELECT COALESCE(MAX(number), 0) + 1 FROM invoices WHERE series = ", series)).Scan(&number); err != nil {
 		return 0, err
 	}
-	if wait(ctx, bankQuick); slow {
-		wait(ctx, bankSlow)
+	if err := think(); err != nil {
+		return 0, err
 	}
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO invoices VALUES (%d, %d, '%s')", series, number, author)); err != nil {
 		return 0, err

@@ -48,7 +48,7 @@ func (s *Site) End() error { return try(s.host.End) }
 func Open(ctx context.Context, config string) (driver.Store, error) {
 	words := strings.Fields(config)
 	if words[0] == bankWord {
-		return openBank(ctx, words[1:], false)
+		return openBank(ctx, words[1:], nil)
 	}
 	var members []driver.Store
 	rule, several := rules[words[0]]
