@@ -45,10 +45,6 @@ type Scheme struct {
 
 	// Schema returns the statements that create, in order, what the store needs. It sends nothing.
 	Schema func(u *url.URL) ([]string, error)
-
-	// MakeTable makes what Schema describes, and waits until it can be used. It is nil if the store
-	// does that itself at the first use, or needs no administrator.
-	MakeTable func(ctx context.Context, u *url.URL) error
 }
 
 // Opening has settings of the program. A store ignores those that it has no use for. A parameter of

@@ -12,7 +12,7 @@ import (
 // Scheme describes the URLs of DynamoDB for package open. [FromURL] lists these URLs.
 func Scheme() storeurl.Scheme {
 	s := kind.Scheme()
-	s.Schema, s.MakeTable = schema, makeTable
+	s.Schema = schema
 	return s
 }
 
@@ -20,7 +20,7 @@ func Scheme() storeurl.Scheme {
 //
 //	dynamodb://TABLE[/PREFIX]
 //
-// The command padlock schema makes the table. The access key, and what the URL does not say, come
+// The command padlock schema prints the commands that make the table. The access key, and what the URL does not say, come
 // from where the tools of AWS find them. The URL may have these parameters:
 //
 //	region=NAME      Config.Region

@@ -115,7 +115,7 @@ func connect(c Config, o *register.Options) (*table, error) {
 		o.SurvivesRestart, o.SurvivesFailover = driver.PromisePartly, driver.PromisePartly
 		o.Notes = []string{"Holds and fences are as durable as the service keeps an item that it has acknowledged, and a consistent read must see the last write."}
 	}
-	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table, key: "key"}
+	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table}
 	t.Judge = judge
 	if c.Credentials == nil {
 		c.Credentials = awsCredentials(&http.Client{Transport: t.HTTP.Transport})

@@ -63,7 +63,6 @@ func (t *table) shared(o *register.Options) (*symfony, error) {
 	if o.Prefix != "" {
 		return nil, storekit.Invalidf("layout=symfony: PHP knows no prefix; leave it out")
 	}
-	t.key = keyID
 	o.Keys, o.MaxKey, o.NoFences = nil, 0, true
 	o.Notes = append(o.Notes, "The locks are shared with PHP's Symfony, which judges leases by the clock of its machine: that clock must not differ by more than "+o.Clock.Skew.String()+" from those of the service, or two programs can have one lock.",
 		"Symfony must have the fix symfony/symfony#65676; before it, PHP's release deletes any holder's lock.",

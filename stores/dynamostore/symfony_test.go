@@ -383,11 +383,8 @@ func TestSymfonyURL(t *testing.T) {
 		t.Errorf("%q, %v", statements, err)
 	}
 	f := fakes.NewDynamoDB("locks-table")
-	f.Key, f.Made = "key_id", false
+	f.Key = "key_id"
 	u := parse(t, "dynamodb://locks-table?layout=symfony&endpoint="+serve(t, f))
-	if err := scheme.MakeTable(t.Context(), u); err != nil || f.TTL {
-		t.Errorf("MakeTable: %v; items expire: %v", err, f.TTL)
-	}
 	store, err := dynamostore.FromURL(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,6 @@ import (
 type table struct {
 	*overhttp.Client
 	name string
-	key  string       // the name of the partition key
 	date atomic.Int64 // the Date of the last reply, in seconds since 1970
 }
 

@@ -38,7 +38,6 @@ type answer struct {
 	Item             item   // of GetItem, or of a refusal
 	Items            []item
 	LastEvaluatedKey item
-	Table            struct{ TableStatus string }
 }
 
 // request makes the request for an operation, which has a JSON form.

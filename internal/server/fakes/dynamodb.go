@@ -24,8 +24,6 @@ type DynamoDB struct {
 	Mu    sync.Mutex
 	Made  bool   // there is a table
 	TTL   bool   // the table deletes items by the attribute expires, as the service says
-	Late  int    // how often the service says that it does not know the new table
-	Fails int    // how often UpdateTimeToLive fails
 	Page  int    // the items of one page of a Scan; 0 means all
 	Key   string // the partition key of the table: key, or key_id as in Symfony's table
 	Items map[string]map[string]Attribute
@@ -59,12 +57,11 @@ func (f *DynamoDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, "ValidationException", nil)
 		return
 	}
-	target := r.Header.Get("X-Amz-Target")
-	if target != "DynamoDB_20120810.CreateTable" && !f.Made {
+	if !f.Made {
 		refuse(w, "ResourceNotFoundException", nil)
 		return
 	}
-	switch strings.TrimPrefix(target, "DynamoDB_20120810.") {
+	switch strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB_20120810.") {
 	case "GetItem":
 		reply(w, map[string]any{"Item": f.Items[q.Key[f.Key]["S"]]})
 	case "PutItem":
@@ -73,28 +70,6 @@ func (f *DynamoDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.delete(w, &q)
 	case "Scan":
 		f.scan(w, &q)
-	case "CreateTable":
-		if f.Made {
-			refuse(w, "ResourceInUseException", nil)
-			return
-		}
-		f.Made = true
-		reply(w, map[string]any{})
-	case "DescribeTable":
-		if f.Late > 0 {
-			f.Late--
-			refuse(w, "ResourceNotFoundException", nil)
-			return
-		}
-		reply(w, map[string]any{"Table": map[string]string{"TableStatus": "ACTIVE"}})
-	case "UpdateTimeToLive":
-		if f.TTL || f.Fails > 0 {
-			f.Fails--
-			refuse(w, "ValidationException", nil)
-			return
-		}
-		f.TTL = true
-		reply(w, map[string]any{})
 	case "DescribeTimeToLive":
 		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[f.TTL]
 		reply(w, map[string]any{"TimeToLiveDescription": Attribute{"AttributeName": "expires", "TimeToLiveStatus": status}})

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -17,33 +16,31 @@ and DELETE on them are enough.
 
   padlock schema postgres://db7/shop | psql -h db7 shop
 
---make is for DynamoDB, whose table padlock does not make by itself: it makes the table,
-and waits until it can be used.`
+The table in DynamoDB is the exception: somebody has to make it. For it, schema prints
+commands of Amazon's tool.
+
+  padlock schema dynamodb://padlock/shop | sh`
 
 // tables is what schema prints with --json.
 type tables struct {
 	URL        string   `json:"url"` // without secrets
 	Statements []string `json:"statements,omitempty"`
-	Made       bool     `json:"made,omitempty"` // by --make: the table is there
 }
 
 func (a *app) schemaCommand() *cobra.Command {
-	makes := false
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "schema [FLAGS] [URL]",
-		Short: "Print or make the tables of a store in a database",
+		Short: "Print the statements that make the tables of a store in a database",
 		Long:  schemaLong,
 		Example: `  padlock schema postgres://db7/shop
-  padlock schema --make dynamodb://padlock/shop`,
+  padlock schema dynamodb://padlock/shop | sh`,
 		DisableFlagsInUseLine: true,
 		Args:                  a.oneURL,
-		RunE:                  func(c *cobra.Command, _ []string) error { return a.schema(c.Context(), makes) },
+		RunE:                  func(*cobra.Command,  []string) error { return a.schema() },
 	}
-	c.Flags().BoolVar(&makes, "make", false, "make the table in DynamoDB")
-	return c
 }
 
-func (a *app) schema(ctx context.Context, makes bool) error {
+func (a *app) schema() error {
 	rawURL, err := a.url()
 	if err != nil {
 		return noURL("", err)
@@ -52,28 +49,16 @@ func (a *app) schema(ctx context.Context, makes bool) error {
 	if err != nil {
 		return a.explain("", err)
 	}
-	t := tables{URL: open.Redacted(rawURL, schemes)}
-	switch {
-	case s.Schema == nil:
+	if s.Schema == nil {
 		return usage("%s has no tables", a.place())
-	case makes && s.MakeTable == nil:
-		return usage("padlock makes the tables of %s by itself at the first use; leave out --make to print them", a.place())
-	case makes:
-		t.Made = true
-		err = s.MakeTable(ctx, u)
-	default:
-		t.Statements, err = s.Schema(u)
 	}
-	if err != nil {
+	t := tables{URL: open.Redacted(rawURL, schemes)}
+	if t.Statements, err = s.Schema(u); err != nil {
 		return a.explain("", err)
 	}
 	if a.json {
 		return a.print(a.stdout, t)
 	}
-	text := "the table is there\n"
-	if !t.Made {
-		text = strings.Join(t.Statements, ";\n\n") + ";\n"
-	}
-	_, err = fmt.Fprint(a.stdout, text)
+	_, err = fmt.Fprint(a.stdout, strings.Join(t.Statements, ";\n\n")+";\n")
 	return err
 }
