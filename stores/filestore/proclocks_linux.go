@@ -64,27 +64,33 @@ func (k *calibration) ownLocks(dir string, c *conn) (n int, err error) {
 // list returns the locks on files of the directory, by inode. If ino is not 0, it returns only the
 // locks of that inode.
 //
-// The kernel's list of locks is the file /proc/locks. A list that fits into one page is read with
-// one system call, and shows all locks as they are at one moment. A longer list needs several
-// calls. If other locks come or go between two calls, the list may lack a lock or show a lock
-// twice. So a long list is read again, up to maxReadings times, until enough of these readings
-// agree about the locks of each file (see majority).
+// The kernel's list of locks is the file /proc/locks. A system call that returns the whole list
+// shows all locks as they are at one moment. A longer list needs several calls. If other locks come
+// or go between two calls, the list may lack a lock or show a lock twice. So a long list is read
+// again, up to maxReadings times, until enough of these readings agree about the locks of each file
+// (see majority).
+//
+// One reading is never enough to say that there is no lock: what looked like the whole list may be
+// a part of it, if the list has become much shorter since.
 func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLock, complete bool, err error) {
 	device, err := k.calibrate(dir)
 	if err != nil {
 		return nil, false, err
 	}
-	found, begun := vote{}, time.Now()
+	found, begun, wholes := vote{}, time.Now(), 0
 	for i := range maxReadings {
-		text, reads, err := readLocks(firstSize(i))
+		text, whole, err := readLocks(firstSize(i))
 		if err != nil {
 			return nil, false, unreadableList(err)
 		}
 		k.mu.Lock()
 		k.size, k.cost, k.at = len(text), time.Since(begun), begun
 		k.mu.Unlock()
+		if whole {
+			wholes++
+		}
 		settled := found.add(parseLocks(text, device, ino))
-		if i == 0 && reads == 1 || found[ino].isCertain() || ino == 0 && i >= 2 && settled {
+		if wholes == 2 || found[ino].isCertain() || ino == 0 && i >= 2 && settled {
 			break
 		}
 	}
@@ -95,8 +101,8 @@ const (
 	// maxReadings is how many times one call of calibration.list may read a long list.
 	maxReadings = 16
 
-	// A long list is read in pages, and a lock at the border between two pages may be missing. So
-	// the borders move by stride/maxReadings of a page from one reading to the next. The step is
+	// A long list is read in parts, and a lock at the border between two parts may be missing. So,
+	// from the third reading on, the borders move by stride/maxReadings of a page. The step is
 	// large, because the locks of one file are close together in the list.
 	stride = 7
 
@@ -104,8 +110,8 @@ const (
 	majority = 3
 )
 
-// firstSize returns how large the first part of reading i is.
-func firstSize(i int) int { return i * stride % maxReadings * page / maxReadings }
+// firstSize returns how large the first part of reading i is, or 0 if the kernel decides.
+func firstSize(i int) int { return max(i-1, 0) * stride % maxReadings * page / maxReadings }
 
 // vote collects what several readings of the kernel's list showed. The key is the inode of a file.
 // The value has every set of locks that a reading showed for the file.
@@ -184,24 +190,25 @@ func (l kernelLock) compare(other kernelLock) int {
 	return cmp.Compare(l.pid, other.pid)
 }
 
-// page is how much of the list one read returns.
+// page is the size of the kernel's buffer, at first. It is the most that one read returns, unless a
+// single lock has more text.
 const page = 4096
 
 // readLocks reads /proc/locks with as many system calls as it needs. Each call returns a part of
-// the list. A part of less than a page is the last part, so readLocks stops there. A further call
-// might return locks that were added in the meantime.
+// the list. The result whole is true if one call has returned everything.
+//
+// A part may be short although more follows: a lock and all that wait for it are one piece, which
+// the kernel does not divide. So only an empty part is the end.
 //
 // A lock may be missing at the place where one part ends and the next one begins. If firstSize is
-// not 0, the first part has at most firstSize bytes, so that the parts begin at other places. In
-// this case, readLocks stops only at the end of the list.
-func readLocks(firstSize int) (text []byte, reads int, err error) {
+// not 0, the first part has at most firstSize bytes, so that the parts begin at other places.
+func readLocks(firstSize int) (text []byte, whole bool, err error) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
-		return nil, 0, err
+		return nil, false, err
 	}
 	defer file.Close()
-	const line = 256
-	for {
+	for reads := 0; ; reads++ {
 		text = slices.Grow(text, 2*page)
 		end := cap(text)
 		if reads == 0 && firstSize > 0 {
@@ -210,11 +217,10 @@ func readLocks(firstSize int) (text []byte, reads int, err error) {
 		n, err := file.Read(text[len(text):end])
 		text = text[:len(text)+n]
 		if err != nil && err != io.EOF {
-			return nil, 0, err
+			return nil, false, err
 		}
-		reads++
-		if n == 0 || firstSize == 0 && n < page-line {
-			return text, reads, nil
+		if n == 0 {
+			return text, reads <= 1 && firstSize == 0, nil
 		}
 	}
 }

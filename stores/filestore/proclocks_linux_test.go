@@ -1,12 +1,17 @@
 package filestore
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/padlock-go/padlock/internal/server"
 )
@@ -19,6 +24,75 @@ func TestLinesThatAreReadTwice(t *testing.T) {
 	if len(locks[12]) != 1 || len(locks[13]) != 2 {
 		t.Errorf("the locks are %v", locks)
 	}
+}
+
+// TestManyWaitersInTheList: in the kernel's list, a lock for which many wait is one long piece, and
+// the part before it is short. A lock behind it is shown all the same.
+func TestManyWaitersInTheList(t *testing.T) {
+	s := open(t, t.TempDir())
+	onOneProcessor(t) // each processor has a list of its own, in which the last lock is the first
+	lock := func(name string) *os.File {
+		f, err := os.Create(filepath.Join(t.TempDir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	take(t, s, request("job", "us"))
+	long := lock("long")
+	defer lock("first").Close()
+	const waiters = 2 * page / 50 // a line has more than 50 bytes
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer long.Close()
+	for range waiters {
+		f, err := os.Open(long.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			defer f.Close()
+			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		})
+	}
+	server.Eventually(t, func() error {
+		text, err := os.ReadFile("/proc/locks")
+		if n := bytes.Count(text, []byte("->")); n < waiters {
+			return fmt.Errorf("%d wait", n)
+		}
+		return err
+	})
+	for range 3 {
+		if holds := inspect(t, s, "job").Holds; len(holds) != 1 {
+			t.Errorf("held by %+v", holds)
+		}
+		if states, err := s.List(t.Context(), ""); err != nil || len(states) != 1 {
+			t.Errorf("List: %+v, %v", states, err)
+		}
+	}
+}
+
+// onOneProcessor keeps the calling goroutine on one processor until the test ends.
+func onOneProcessor(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	set := func(number uintptr, mask *[128]byte) {
+		if _, _, err := syscall.RawSyscall(number, 0, unsafe.Sizeof(*mask), uintptr(unsafe.Pointer(mask))); err != 0 {
+			t.Fatal(err)
+		}
+	}
+	var all, one [128]byte
+	set(syscall.SYS_SCHED_GETAFFINITY, &all)
+	first := slices.IndexFunc(all[:], func(b byte) bool { return b != 0 })
+	one[first] = all[first] & -all[first]
+	set(syscall.SYS_SCHED_SETAFFINITY, &one)
+	t.Cleanup(func() {
+		set(syscall.SYS_SCHED_SETAFFINITY, &all)
+		runtime.UnlockOSThread()
+	})
 }
 
 // The kernel's list is longer than a page, and locks of other files come and go. A reader may be
