@@ -38,7 +38,6 @@ type settings struct {
 	resume bool
 	play   func(*rig.Row, context.Context, rig.Options) (*soak.Run, *soak.Outcome, error) // runs a row
 	runs   []*run
-	pairs  map[soak.Pair]int
 	least  int // with fewer grants, a run with the covered faults proves nothing
 }
 
@@ -53,7 +52,7 @@ func main() {
 }
 
 func parse() *settings {
-	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}, least: 20}
+	s := &settings{play: (*rig.Row).Run, least: 20}
 	s.only, s.Kinds = new(regexp.Regexp), new(regexp.Regexp)
 	flag.TextVar(s.only, "only", regexp.MustCompile(""), "rows whose name matches this")
 	flag.TextVar(s.Kinds, "kinds", regexp.MustCompile(""), "faults whose kind matches this, such as 'kill worker|stop worker'")
@@ -85,12 +84,10 @@ func (s *settings) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
-	whole := len(rows) == len(rig.Rows()) && s.which == "both" && s.Kinds.String() == ""
 	rows, err := s.partOf(s.drawn(rows))
 	if err != nil {
 		return err
 	}
-	whole = whole && len(rows) == len(rig.Rows())
 	for _, row := range rows {
 		for _, all := range []bool{false, true} {
 			if s.which == "covered" && all || s.which == "all" && !all {
@@ -107,11 +104,10 @@ func (s *settings) run(ctx context.Context) error {
 	}
 	s.makeRuns(ctx)
 	s.printTable(os.Stdout)
-	soak.WritePairs(os.Stdout, s.pairs, reasons)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.verdict(whole)
+	return s.verdict()
 }
 
 // drawn returns the rows that -draw selects, as many as -most allows. It prints the names of the

@@ -124,7 +124,7 @@ func TestSummaryOfFailure(t *testing.T) {
 
 // fake returns settings that play each row by a function, without servers.
 func fake(runs []*run, play func(name string, all bool) (events []soak.Event, err error)) *settings {
-	s := &settings{runs: runs, pairs: map[soak.Pair]int{}, keep: os.DevNull}
+	s := &settings{runs: runs, keep: os.DevNull}
 	s.Say = func(string) {}
 	s.play = func(row *rig.Row, _ context.Context, o rig.Options) (*soak.Run, *soak.Outcome, error) {
 		events, err := play(row.Name, o.All)
@@ -160,7 +160,7 @@ func TestRigThatFails(t *testing.T) {
 			t.Errorf("the table lacks %q\n%s", line, &table)
 		}
 	}
-	err := s.verdict(false)
+	err := s.verdict()
 	if err == nil || !strings.Contains(err.Error(), "the server did not start") || !strings.Contains(err.Error(), "-only '^dead$'") {
 		t.Errorf("the verdict is %v", err)
 	}
@@ -178,7 +178,7 @@ func TestWorkerThatFails(t *testing.T) {
 		return nil, nil
 	})
 	s.makeRuns(t.Context())
-	if err := s.verdict(false); tries != 2 || runs[0].result != broken || err == nil || !strings.Contains(err.Error(), "worker 2: panic") {
+	if err := s.verdict(); tries != 2 || runs[0].result != broken || err == nil || !strings.Contains(err.Error(), "worker 2: panic") {
 		t.Errorf("after %d runs the result is %q and the verdict %v", tries, runs[0].result, err)
 	}
 }
@@ -190,19 +190,7 @@ func TestRowWithoutGrants(t *testing.T) {
 	s := fake(runs, func(string, bool) ([]soak.Event, error) { return nil, nil })
 	s.least = 1
 	s.makeRuns(t.Context())
-	if err := s.verdict(false); runs[0].result != rigFailed || runs[1].result != ok || err == nil || !strings.Contains(err.Error(), "0 grants prove nothing") {
+	if err := s.verdict(); runs[0].result != rigFailed || runs[1].result != ok || err == nil || !strings.Contains(err.Error(), "0 grants prove nothing") {
 		t.Errorf("the results are %q and %q, the verdict %v", runs[0].result, runs[1].result, err)
-	}
-}
-
-// Only in a whole run must every pair meet.
-func TestPairsOfAWholeRun(t *testing.T) {
-	t.Parallel()
-	s := fake(nil, nil)
-	if err := s.verdict(false); err != nil {
-		t.Errorf("a part of the rows: %v", err)
-	}
-	if err := s.verdict(true); err == nil || !strings.Contains(err.Error(), "{Slots kill}") || strings.Contains(err.Error(), "{LockTx clock step}") {
-		t.Errorf("all rows: %v", err)
 	}
 }

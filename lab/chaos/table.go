@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-
-	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // makeRuns makes all runs. A run that fails because of its servers or faults does not stop the
@@ -58,8 +55,8 @@ func (s *settings) printTable(w io.Writer) {
 }
 
 // verdict returns an error if a store broke what it promises, or if a row proves nothing even at
-// its second try. If the run was whole, each pair of a feature and a fault must have met.
-func (s *settings) verdict(whole bool) error {
+// its second try.
+func (s *settings) verdict() error {
 	var parts []string
 	for _, r := range []result{broken, rigFailed} {
 		var why []string
@@ -73,20 +70,8 @@ func (s *settings) verdict(whole bool) error {
 			parts = append(parts, fmt.Sprintf("%d %s (seed %d):\n%s", len(why), what, s.Seed, strings.Join(why, "\n")))
 		}
 	}
-	if unmet := soak.Unmet(s.pairs, reasons); whole && len(unmet) > 0 {
-		parts = append(parts, fmt.Sprintf("%d pairs did not meet, for no known reason: %v", len(unmet), unmet))
-	}
 	if len(parts) == 0 {
 		return nil
 	}
 	return errors.New(strings.Join(parts, "\n"))
-}
-
-// reasons say why some pairs of the table do not meet.
-var reasons = []soak.Reason{
-	{Feature: "Detached", Classes: slices.DeleteFunc(slices.Clone(soak.Classes), func(class string) bool {
-		return class == soak.Kill || class == soak.Stop || class == soak.ShortWaits
-	}), Why: "only locks on files can be detached from their process (on other stores all locks are, or none), and files have no server"},
-	{Feature: soak.CheckTx, Classes: []string{soak.ClockStep}, Why: "the clock of PostgreSQL, MySQL and SQLite is the clock of this machine, which a soak must not set"},
-	{Feature: soak.LockTx, Classes: []string{soak.ClockStep}, Why: "as for CheckTx"},
 }

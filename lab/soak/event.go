@@ -88,8 +88,8 @@ const (
 	// then stay taken for some time after the end of a lease. The field TTL contains the longest
 	// such time.
 	Coarse Op = "coarse"
-	// Used is a call of a function that has no other event. The field With names the feature, such
-	// as "CheckTx".
+	// Used is a call of a function that has no other event. The field With names it: CheckTx or
+	// LockTx.
 	Used Op = "used"
 	// Resting is logged when a worker only waits for one name; see Run.rest.
 	Resting Op = "resting"
@@ -117,15 +117,15 @@ type Event struct {
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
-	// With lists the features of padlock in use, separated by commas; see pairs.go. Events of a
-	// hold have it only in the first event.
-	With string `json:"with,omitempty"`
-	// Class and Hit are for Faulted: the column of the fault in the table of pairs, and the number
-	// of the only worker that the fault hits plus one, or 0 if it hits all of them.
-	Class string `json:"class,omitempty"`
-	Hit   int    `json:"hit,omitempty"`
-	Err   string `json:"err,omitempty"`
+	With   string `json:"with,omitempty"`  // for Used
+	Err    string `json:"err,omitempty"`
 }
+
+// What programs of their own use besides locks, for Event.With.
+const (
+	CheckTx = "CheckTx"
+	LockTx  = "LockTx"
+)
 
 // forever is the value of Until for a hold without a lease.
 const forever = math.MaxInt64

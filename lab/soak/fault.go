@@ -79,10 +79,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 
 // fault causes one fault, and undoes it even if the run ends meanwhile.
 func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) error {
-	e := Event{Op: Faulted, Worker: engine, Call: clockNow(), Err: f.Kind, Class: f.Class, TTL: int64(f.Grace)}
-	if f.Worker != nil {
-		e.Hit = f.Worker(on) + 1
-	}
+	e := Event{Op: Faulted, Worker: engine, Call: clockNow(), Err: f.Kind, TTL: int64(f.Grace)}
 	last := f.Last
 	if dice.IntN(3) > 0 {
 		last /= 8

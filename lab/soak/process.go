@@ -68,12 +68,9 @@ func (r *Run) program(id, life int) (string, error) {
 // so on.
 const workerTargets = "worker"
 
-// itself is Fault.Worker if the targets are the workers.
-func itself(index int) int { return index }
-
 // KillWorker returns the fault that kills a worker and starts it again.
 func (r *Run) KillWorker() Fault {
-	return Fault{Kind: "kill worker", Class: Kill, Worker: itself, On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
+	return Fault{Kind: "kill worker", On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
@@ -93,7 +90,7 @@ func (r *Run) StopWorker() []Fault {
 	if stop == nil {
 		return nil
 	}
-	return []Fault{{Kind: "stop worker", Class: Stop, Worker: itself, On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
+	return []Fault{{Kind: "stop worker", On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]

@@ -10,14 +10,9 @@ import (
 // Fault is a fault of servers, connections or workers.
 type Fault struct {
 	Kind string
-	// Class is the column of the fault in the table of pairs, or "" if it has none.
-	Class string
 	// On contains the names of the targets that the fault can hit. One of them is drawn. Until the
 	// fault is undone, no other fault hits that target.
 	On []string
-	// Worker returns the number of the only worker that a fault at the target with the given index
-	// hits. If Worker is nil, the fault hits all workers.
-	Worker func(index int) int
 	// Begin causes the fault at the target with the given index in On, and returns a function that
 	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
 	Begin func(d *rand.Rand, index int) (undo func() error, err error)

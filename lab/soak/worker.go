@@ -21,13 +21,11 @@ type worker struct {
 	life    int
 	holds   int64 // number of ids given out
 	first   int64
-
-	observed bool // the Locker has an Observer
 }
 
 // newWorker makes goroutine g of process id.
 func newWorker(o *order, g int, monitor monitorAPI, l *padlock.Locker) *worker {
-	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life, observed: o.Load.observed(o.Worker)}
+	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life}
 	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
 	source := rand.NewPCG(o.Seed, uint64(w.first))
 	load := o.Load
@@ -128,7 +126,7 @@ func (t *turn) options() []padlock.Option {
 // logRefusal pauses before the worker sends its next request.
 func (w *worker) logRefusal(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
-	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Keep: int64(t.atLeast), With: w.with(&t), Err: kind})
+	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Keep: int64(t.atLeast), Err: kind})
 	if kind != "held" {
 		pause(ctx, 20*time.Millisecond)
 	}
@@ -139,7 +137,7 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
 	e.At = clockNow()
 	e.Name, e.Slots, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = h.Name(), t.slots, h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
-	e.Until, e.Keep, e.With = claim(lock), int64(t.atLeast), w.with(&t)
+	e.Until, e.Keep = claim(lock), int64(t.atLeast)
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {

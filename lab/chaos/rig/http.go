@@ -168,14 +168,12 @@ func allMet(out *soak.Outcome, enough time.Duration, say func(string)) error {
 	return nil
 }
 
-// renamed says of the faults of connections where they are, and that they hit several workers. The
-// table of pairs has no place for them.
+// renamed says of the faults of connections where they are.
 func renamed(faults []soak.Fault, where string) []soak.Fault {
 	for i, f := range faults {
-		if f.Worker == nil {
-			continue // a fault of a server
+		if len(f.On) > 0 && strings.HasPrefix(f.On[0], linkTarget) {
+			faults[i].Kind, faults[i].On = f.Kind+" ("+where+")", soak.Targets(where, len(f.On))
 		}
-		faults[i].Kind, faults[i].Worker, faults[i].On = f.Kind+" ("+where+")", nil, soak.Targets(where, len(f.On))
 	}
 	return faults
 }

@@ -14,6 +14,9 @@ func (s *Site) proxy(upstream string) (p *server.Proxy, err error) {
 	return p, err
 }
 
+// linkTarget is the prefix of the names of connections as targets of faults.
+const linkTarget = "link"
+
 // networkFaults returns the faults of the connections between workers and servers. Each fault hits
 // the connections of one worker to one server. The first index of links is the worker.
 func networkFaults(links [][]*server.Proxy) []soak.Fault {
@@ -21,10 +24,9 @@ func networkFaults(links [][]*server.Proxy) []soak.Fault {
 	for _, worker := range links {
 		all = append(all, worker...)
 	}
-	on := soak.Targets("link", len(all))
-	workerOf := func(i int) int { return i * len(links) / len(all) }
+	on := soak.Targets(linkTarget, len(all))
 	hit := func(kind string, last time.Duration, trouble func(*rand.Rand) (requests, replies server.Trouble)) soak.Fault {
-		return soak.Fault{Kind: kind, On: on, Worker: workerOf, Last: last, Grace: 4 * time.Second, Weight: 3, Begin: func(d *rand.Rand, i int) (func() error, error) {
+		return soak.Fault{Kind: kind, On: on, Last: last, Grace: 4 * time.Second, Weight: 3, Begin: func(d *rand.Rand, i int) (func() error, error) {
 			all[i].Disturb(trouble(d))
 			return func() error {
 				all[i].Disturb(server.Trouble{}, server.Trouble{})

@@ -29,14 +29,6 @@ type Options struct {
 // Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// classes are the columns of the faults in the table of pairs.
-var classes = map[string]string{
-	"lost requests": soak.LostRequest, "lost replies": soak.LostReply,
-	"cut": soak.Silence, "stop server": soak.Silence, "member stopped": soak.Silence, "table locked": soak.Silence,
-	"restart without data": soak.Restart, "restart with data": soak.Restart, "member killed": soak.Restart, "immediate shutdown": soak.Restart, "failover": soak.Restart,
-	"clock jump": soak.ClockStep,
-}
-
 // immortal lists functions. The goroutines that these functions have started go on after a run,
 // because they start child processes.
 var immortal = []string{"lab/soak.init", "internal/server.init"}
@@ -73,7 +65,6 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		faults = append(append(faults, kill), r.StopWorker()...)
 	}
 	for _, f := range faults {
-		f.Class = cmp.Or(f.Class, classes[f.Kind])
 		if (o.All || row.Covered(f.Kind)) && (o.Kinds == nil || o.Kinds.MatchString(f.Kind)) {
 			r.Faults = append(r.Faults, f)
 		}
