@@ -101,7 +101,6 @@ func (v *verification) prepare(ctx context.Context) error {
 	v.run = &soak.Run{
 		Name: v.place(), Seed: v.seed, For: v.span - tail, Tail: tail,
 		Workers: processes, Goroutines: goroutines, Load: load,
-		Voting: strings.HasPrefix(v.url, "quorum:"),
 		Stages: [][]string{config},
 		Open:   func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
 		Every:  150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,

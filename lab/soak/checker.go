@@ -41,22 +41,17 @@ func Invariants() []string {
 
 // checker examines one history.
 type checker struct {
-	events  []Event
-	holds   []*Hold
-	names   map[string][]*Hold
-	waits   map[string][]Event // all acquires, granted or not
-	stalls  map[int]spells     // for each worker, and for the engine: when its process stood still
-	still   spells             // when any process stood still
-	slow    spells             // when the store was slow to reply
-	faults  spells
-	voting  bool
-	ordered bool
-	noticed int64 // how long the store may need to notice that a process has died; 0 if it is soon
-	watches int64 // the longest lease, if each process counts it from when it first saw the hold; else 0
-	coarse  int64 // a lease of this store may last longer than requested, by at most this time
-	several bool  // the store is made of other stores
-	found   []Violation
-	late    time.Duration // the longest delay of a loss signal
+	Promises
+	events []Event
+	holds  []*Hold
+	names  map[string][]*Hold
+	waits  map[string][]Event // all acquires, granted or not
+	stalls map[int]spells     // for each worker, and for the engine: when its process stood still
+	still  spells             // when any process stood still
+	slow   spells             // when the store was slow to reply
+	faults spells
+	found  []Violation
+	late   time.Duration // the longest delay of a loss signal
 }
 
 func (c *checker) say(invariant string, at int64, name, format string, args ...any) {

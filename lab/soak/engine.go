@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,11 +36,6 @@ type Run struct {
 	// Open opens a store in this process, for the check at the end. If Stages is empty, all workers
 	// run in this process, as groups of goroutines, and Open also opens their stores.
 	Open Opener
-
-	// Voting means that a majority of several servers decides. Then Release returns when a majority
-	// has released the lock, and the name may still be held on a server that does not answer. So I8
-	// (a released name is free at once) is checked only for times without faults.
-	Voting bool
 
 	Faults []Fault
 	Every  time.Duration   // mean time from the end of a fault to the next one; 0 means no faults
@@ -108,30 +102,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("the first look: %w", err)
 	}
 	r.monitor, r.base = NewMonitor(), clockNow()
-	if r.Voting {
-		r.monitor.Log(Event{Op: Voting, Worker: engine, At: clockNow()})
-	}
-	if r.Guarantees.Promotion == driver.PromotionRegrant {
-		r.monitor.Log(Event{Op: Regrants, Worker: engine, At: clockNow()})
-	}
-	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
-		r.monitor.Log(Event{Op: Several, Worker: engine, At: clockNow()})
-	}
-	if r.Guarantees.FIFO {
-		r.monitor.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
-	}
-	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.BoundToConnection && d > 0 {
-		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
-	}
-	if r.Guarantees.Observed {
-		r.monitor.Log(Event{Op: Observes, Worker: engine, At: clockNow(), TTL: int64(r.Load.MaxTTL + r.coarse())})
-	}
-	if d := r.keptByDead(); d > 0 {
-		r.monitor.Log(Event{Op: NoticesLate, Worker: engine, At: clockNow(), TTL: int64(d)})
-	}
-	if d := r.coarse(); d > 0 {
-		r.monitor.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d)})
-	}
+	r.monitor.Log(Event{Op: Promised, Worker: engine, At: r.base, Promises: r.promises()})
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.monitor, engine, 0)
@@ -155,6 +126,25 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	}
 	out.Events = r.monitor.history()
 	return out, err
+}
+
+// promises returns what the checks have to know about the store. A majority is not checked for I8 (a
+// released name is free at once) during faults: Release returns when a majority has released the
+// lock, and the name may still be held on a server that does not answer.
+func (r *Run) promises() *Promises {
+	g := &r.Guarantees
+	p := &Promises{
+		Voting: g.Store == "quorum", Several: g.Store == "quorum" || g.Store == "all",
+		Regrants: g.Promotion == driver.PromotionRegrant, Ordered: g.FIFO,
+		NoticesLate: int64(r.keptByDead()), Coarse: int64(r.coarse()),
+	}
+	if g.Bound == driver.BoundToConnection {
+		p.LearnsLate = int64(g.LossDelay)
+	}
+	if g.Observed {
+		p.Observes = int64(r.Load.MaxTTL + r.coarse())
+	}
+	return p
 }
 
 // engine is the worker number of the engine's own process.

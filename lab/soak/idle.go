@@ -39,11 +39,11 @@ func (c *checker) busy() map[string][]heldSpan {
 	busy := c.leftBehind()
 	for name, holds := range c.names {
 		for _, h := range holds {
-			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.coarse), h.ID})
+			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.Coarse), h.ID})
 			if h.Waits() { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
 			}
-			if c.watches > 0 && h.Kept > 0 { // a process that looks later counts the cool-down from then
+			if c.Observes > 0 && h.Kept > 0 { // a process that looks later counts the cool-down from then
 				busy[name] = append(busy[name], heldSpan{h.Kept, c.replaced(name, h.At), left})
 			}
 		}
@@ -51,7 +51,7 @@ func (c *checker) busy() map[string][]heldSpan {
 	for _, e := range c.events {
 		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
 			for _, name := range e.wantedNames() {
-				busy[name] = append(busy[name], heldSpan{e.Call, e.At + e.TTL + slack + c.coarse, 0})
+				busy[name] = append(busy[name], heldSpan{e.Call, e.At + e.TTL + slack + c.Coarse, 0})
 			}
 		}
 	}
@@ -73,8 +73,8 @@ func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 		if b.from >= e.At {
 			break
 		}
-		if b.hold == left && c.watches > 0 { // the waiter has seen the hold when it began to wait, at the latest
-			b.to = min(b.to, max(b.from, e.Call)+c.noticed+c.watches+slack)
+		if b.hold == left && c.Observes > 0 { // the waiter has seen the hold when it began to wait, at the latest
+			b.to = min(b.to, max(b.from, e.Call)+c.NoticesLate+c.Observes+slack)
 		}
 		if b.to > e.Call && (b.hold != e.Hold || b.hold == 0) {
 			excused = append(excused, b)

@@ -1,7 +1,5 @@
 package soak
 
-import "slices"
-
 // A delay says how late a worker may learn that its hold has ended. It is zero if holders know in
 // advance when their holds end.
 type delay struct {
@@ -10,11 +8,11 @@ type delay struct {
 }
 
 func delayOf(events []Event) delay {
-	i := slices.IndexFunc(events, func(e Event) bool { return e.Op == LearnsLate })
-	if i < 0 {
+	late := PromisesOf(events).LearnsLate
+	if late == 0 {
 		return delay{}
 	}
-	d := delay{most: events[i].TTL + int64(catchUp), stalls: map[int]spells{}}
+	d := delay{most: late + int64(catchUp), stalls: map[int]spells{}}
 	for _, e := range events {
 		if e.Op == Stalled {
 			d.stalls[e.Worker] = append(d.stalls[e.Worker], [2]int64{e.Call, e.At})

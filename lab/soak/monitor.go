@@ -2,7 +2,6 @@ package soak
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 )
@@ -96,13 +95,6 @@ func (c *Monitor) hasBegun(worker, life int) bool {
 	defer c.mu.Unlock()
 	now, known := c.atWork[worker]
 	return known && now == life
-}
-
-// restarts returns, for each worker, how many times its process was restarted.
-func (c *Monitor) restarts() map[int]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.atWork)
 }
 
 // sums returns the numbers of grants and faults so far.

@@ -39,6 +39,9 @@ func (w *worker) takeSeveral(ctx context.Context, t turn) {
 		opts = append(opts, padlock.NoRenewal())
 	}
 	begun := clockNow()
+	for _, name := range names {
+		w.log(Event{Op: Asked, Call: begun, At: begun, Name: name})
+	}
 	all, err := w.locker.AcquireAll(ctx, []string{names[2], names[0], names[1], names[0]}, opts...)
 	if err != nil {
 		w.severalRefused(ctx, begun, t, names, err)

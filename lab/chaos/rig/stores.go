@@ -35,7 +35,6 @@ type setup struct {
 	foreign  bool       // the other programs are no older padlock, but in other languages
 	open     soak.Opener
 	faults   []soak.Fault
-	voting   bool // a majority of servers decides
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
@@ -169,7 +168,7 @@ func majority(s *Site) (*setup, error) {
 		return nil, err
 	}
 	stage := compose("majority", links, "restart-guard=strict&lazy=yes")
-	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
+	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{})}, nil
 }
 
 // mixed returns the setup for a quorum of three different stores. Two of the three servers must
@@ -198,7 +197,7 @@ func mixed(s *Site) (*setup, error) {
 		f.On = soak.Targets(serverTarget, 1)
 		faults = append(faults, f)
 	}
-	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, goroutines: 2, load: calm, voting: true, log: pg.Log}
+	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, goroutines: 2, load: calm, log: pg.Log}
 	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
 }
 

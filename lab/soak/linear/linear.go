@@ -56,7 +56,7 @@ var model = porcupine.Model{
 func Check(events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
 	var v Verdict
 	end := time.Now().Add(limit)
-	regrant := slices.ContainsFunc(events, func(e soak.Event) bool { return e.Op == soak.Regrants })
+	regrant := soak.PromisesOf(events).Regrants
 	byName := map[string][]*soak.Hold{}
 	for _, h := range soak.Holds(events) {
 		byName[h.Name] = append(byName[h.Name], h)
