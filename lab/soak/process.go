@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // ErrWorker is in the error of Run.Do if the process of a worker failed or did not end. No fault is
@@ -41,7 +43,7 @@ func (r *Run) start(id, life int) error {
 	p := &process{cmd: exec.Command(program), life: life, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	p.cmd.Stderr = &p.stderr
-	if err := launch(p.cmd); err != nil {
+	if err := server.StartChild(p.cmd); err != nil {
 		return err
 	}
 	go func() {
