@@ -117,10 +117,10 @@ func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, e
 }
 
 // serveHere returns two servers of one store in this process. The function handle may break them.
-func serveHere(handle func(http.Handler) http.Handler) func(*Site) (*serving, error) {
-	return func(s *Site) (*serving, error) {
+func serveHere(handle func(http.Handler) http.Handler) func(*Site) *serving {
+	return func(s *Site) *serving {
 		out, store := &serving{log: func() string { return "" }}, memstore.New()
-		for i := range out.addrs {
+		for range 2 {
 			api := padlockapi.Handler(store.Open(), padlockapi.WithoutToken())
 			handler := http.Handler(api)
 			if handle != nil {
@@ -132,9 +132,9 @@ func serveHere(handle func(http.Handler) http.Handler) func(*Site) (*serving, er
 				srv.Close()
 				api.Close()
 			})
-			out.addrs[i] = srv.Listener.Addr().String()
+			out.addrs = append(out.addrs, srv.Listener.Addr().String())
 		}
-		return out, nil
+		return out
 	}
 }
 
