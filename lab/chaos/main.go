@@ -35,7 +35,6 @@ type settings struct {
 	keep   string
 	append string
 	replay string
-	resume bool
 	play   func(*rig.Row, context.Context, rig.Options) (*soak.Run, *soak.Outcome, error) // runs a row
 	runs   []*run
 	least  int // with fewer grants, a run with the covered faults proves nothing
@@ -68,7 +67,6 @@ func parse() *settings {
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
 	flag.StringVar(&s.append, "append", "", "add a line for each run to this file, such as chaos/runs/runs.csv")
-	flag.BoolVar(&s.resume, "resume", false, "pass over what the file of -append has of this seed")
 	flag.StringVar(&s.Older, "older", "", "where older padlocks are built, once for all runs that name the same directory")
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()
@@ -156,10 +154,7 @@ func (s *settings) judgeKept() error {
 		return err
 	}
 	out := &soak.Outcome{Events: events, From: events[0].At, To: events[len(events)-1].At}
-	p := soak.NewReport(&soak.Run{Name: s.replay}, out)
-	v, err := linear.Check(events, filepath.Dir(s.replay), time.Minute)
-	p.Verdict = v.String()
+	p, err := linear.Judge(&soak.Run{Name: s.replay}, out, "", time.Minute)
 	p.Write(os.Stdout)
-	fmt.Println("  illegal:", v.Names)
 	return err
 }

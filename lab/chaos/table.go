@@ -20,7 +20,7 @@ func (s *settings) makeRuns(ctx context.Context) {
 			}
 			if err := s.runRow(ctx, r); err != nil && ctx.Err() == nil {
 				s.Say(fmt.Sprintf("%s: the rig failed, and the other rows go on: %v", r.row.Name, err))
-				r.why = fmt.Sprintf("  %s: %v\n    the same again: %s", r.row.Name, err, s.repeatCommand(r.row.Name, r.all))
+				r.why = err.Error()
 				failed = append(failed, r)
 			}
 		}
@@ -35,10 +35,7 @@ func (s *settings) makeRuns(ctx context.Context) {
 func (s *settings) printTable(w io.Writer) {
 	fmt.Fprintf(w, "\n%-11s  %-8s %8s %7s  %s (seed %d)\n", "result", "faults", "grants", "faults", "row", s.Seed)
 	for _, r := range s.runs {
-		kind, grants, faults, violations := "covered", "", "", ""
-		if r.all {
-			kind = "all"
-		}
+		grants, faults, violations := "", "", ""
 		if r.report != nil {
 			grants, faults = fmt.Sprint(r.report.Grants), fmt.Sprint(r.report.FaultSum())
 			if r.report.Sum() > 0 {
@@ -49,7 +46,7 @@ func (s *settings) printTable(w io.Writer) {
 		if name == notRun {
 			name = "not run"
 		}
-		fmt.Fprintf(w, "%-11s  %-8s %8s %7s  %s%s\n", name, kind, grants, faults, r.row.Name, violations)
+		fmt.Fprintf(w, "%-11s  %-8s %8s %7s  %s%s\n", name, lane(r.all), grants, faults, r.row.Name, violations)
 	}
 	fmt.Fprintln(w)
 }
@@ -62,7 +59,7 @@ func (s *settings) verdict() error {
 		var why []string
 		for _, x := range s.runs {
 			if x.result == r {
-				why = append(why, strings.TrimRight(x.why, "\n"))
+				why = append(why, fmt.Sprintf("  %s: %s\n    the same again: %s", x.row.Name, x.why, s.repeatCommand(x)))
 			}
 		}
 		if len(why) > 0 {

@@ -65,12 +65,18 @@ func (v *verification) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := v.judge(ctx, out)
+	if err := v.reachable(ctx); err != nil {
+		return err
+	}
+	if v.keep == "" {
+		v.keep = filepath.Join(os.TempDir(), "padlock-verify-"+rand.Text())
+	}
+	p, err := linear.Judge(v.run, out, v.keep, time.Minute)
 	if err != nil {
 		return err
 	}
 	v.sweep(ctx)
-	return v.printTable(f)
+	return v.printTable(p)
 }
 
 // prepare sets up the run.
@@ -108,27 +114,10 @@ func (v *verification) prepare(ctx context.Context) error {
 	}
 	workers := append(v.run.StopWorker(), v.run.KillWorker())
 	for i := range workers {
-		workers[i].Weight = 2
+		workers[i].Weight = 3
 	}
-	v.run.Faults = append(v.wires.faults(), workers...)
+	v.run.Faults = append(workers, soak.NetworkFaults(v.wires.all)...)
 	return nil
-}
-
-// judge runs all checkers. If one of them finds a violation, judge keeps the history.
-func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
-	if err := v.reachable(ctx); err != nil {
-		return nil, err
-	}
-	f := &measured{Report: soak.NewReport(v.run, out), url: v.place(), unproxied: v.wires.unproxied}
-	var err error
-	if f.verdict, err = linear.Check(out.Events, "", time.Minute); err != nil {
-		return nil, err
-	}
-	f.Verdict = f.verdict.String()
-	if f.Sum() == 0 && f.verdict.Illegal == 0 {
-		return f, nil
-	}
-	return f, v.keepHistory(f, out)
 }
 
 // reachable returns an error if the store cannot be reached. It runs before the checkers. Without
@@ -148,16 +137,6 @@ func (v *verification) reachable(ctx context.Context) error {
 		_ = lock.Release() // Acquire has reached the store, so an error of Release does not matter
 	}
 	return nil
-}
-
-// keepHistory writes the history and the pictures into a directory.
-func (v *verification) keepHistory(f *measured, out *soak.Outcome) (err error) {
-	if f.kept = v.keep; f.kept == "" {
-		if f.kept, err = os.MkdirTemp("", "padlock-verify-"); err != nil {
-			return err
-		}
-	}
-	return linear.Keep(f.kept, out.Events, f.verdict)
 }
 
 // sweep removes the lock files that padlock-verify has made for its own names. A file that cannot

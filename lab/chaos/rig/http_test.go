@@ -101,17 +101,15 @@ func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, e
 		t.Fatal(err)
 	}
 	missing := allMet(out, 0, func(text string) { t.Log(text) })
-	p := soak.NewReport(r, out)
-	v, err := linear.Check(out.Events, "", 20*time.Second)
-	p.Verdict = v.String()
+	p, err := linear.Judge(r, out, "", 20*time.Second)
 	var text strings.Builder
 	p.Write(&text)
 	t.Log(text.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Illegal > 0 {
-		p.Violations["porcupine"] = v.Illegal
+	if n := p.Verdict.Illegal; n > 0 {
+		p.Violations["porcupine"] = n
 	}
 	return p.Violations, missing
 }
