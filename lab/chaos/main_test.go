@@ -114,7 +114,7 @@ func TestSummaryOfFailure(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	if kept, err := filepath.Glob(filepath.Join(s.keep, "redis-x-false-42", "*")); err != nil || len(kept) != 2 {
+	if kept, err := filepath.Glob(filepath.Join(s.keep, "redis-x--false-42", "*")); err != nil || len(kept) != 2 {
 		t.Errorf("the run left %v, %v; want its history and its report", kept, err)
 	}
 }

@@ -45,7 +45,7 @@ func record(row rig.Row, all bool, p *soak.Report) []string {
 	return []string{
 		lane(all), p.Name, promise, time.Now().Format(time.DateOnly), fmt.Sprint(p.Seed), p.For.Round(time.Second).String(),
 		fmt.Sprint(p.Grants), fmt.Sprintf("%.0f", p.PerSecond), short(p.P50), short(p.P99),
-		fmt.Sprintf("%d: %s", p.FaultSum(), soak.Counts(p.Faults)), fmt.Sprint(p.Ambiguous), p.Measured(),
+		fmt.Sprintf("%d: %s", p.FaultSum(), soak.Counts(p.Faults)), fmt.Sprint(p.Ambiguous()), p.Measured(),
 		fmt.Sprintf("%d ok, %d illegal, %d unknown", v.OK, v.Illegal, v.Unknown),
 		p.Harm, short(p.Late), short(p.Recovery),
 	}

@@ -43,8 +43,8 @@ type verified struct {
 
 // promises returns the rows of the table.
 func promises(p *soak.Report) (rows []promise) {
-	for _, id := range soak.Invariants() {
-		n := p.Violations[id]
+	for _, i := range soak.Invariants {
+		n := p.Violations[i.ID]
 		text := fmt.Sprintf("%d violations", n)
 		switch {
 		case n == 0:
@@ -52,10 +52,10 @@ func promises(p *soak.Report) (rows []promise) {
 		case n == 1:
 			text = "1 violation"
 		}
-		if id == "I5" {
+		if i.ID == "I5" {
 			text += fmt.Sprintf("; at worst %v late", p.Late.Round(10*time.Microsecond))
 		}
-		rows = append(rows, promise{id, soak.Meaning[id], text, n == 0})
+		rows = append(rows, promise{i.ID, i.Meaning, text, n == 0})
 	}
 	v := p.Verdict
 	return append(rows, promise{
@@ -75,7 +75,7 @@ func (v *verification) printTable(p *soak.Report) error {
 	}
 	return json.NewEncoder(os.Stdout).Encode(verified{
 		Store: p.Name, Kept: p.Kept(), Seconds: p.For.Seconds(), Seed: p.Seed, Grants: p.Grants, PerSecond: p.PerSecond,
-		P50: p.P50.Seconds(), P99: p.P99.Seconds(), Ambiguous: p.Ambiguous, Faults: p.Faults, Unproxied: v.wires.unproxied,
+		P50: p.P50.Seconds(), P99: p.P99.Seconds(), Ambiguous: p.Ambiguous(), Faults: p.Faults, Unproxied: v.wires.unproxied,
 		LossSignal: p.Late.Seconds(), Recovery: p.Recovery.Seconds(), WithoutLock: p.Harm,
 		Promises: promises(p), Violations: p.Of, History: p.History,
 	})

@@ -109,7 +109,7 @@ func (v *verification) prepare(ctx context.Context) error {
 		Workers: processes, Goroutines: goroutines, Load: load,
 		Stages: [][]string{config},
 		Open:   func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
-		Every:  150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
+		Every:  150 * time.Millisecond, Lanes: 2,
 		Say: func(text string) { v.say(note{Event: "progress", Message: text}) },
 	}
 	workers := append(v.run.StopWorker(), v.run.KillWorker())

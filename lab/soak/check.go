@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Check looks for violations of the invariants I1 to I12; the function Meaning explains them. The
+// Check looks for violations of the invariants I1 to I12; Invariants explains them. The
 // second result is the longest delay of a loss signal, without the times in which the worker's
 // process stood still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
-	c := &checker{Promises: PromisesOf(o.Events), events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
+	c := &checker{Promises: PromisesOf(o.Events), events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: stallsOf(o.Events)}
 	for _, h := range c.holds {
 		c.names[h.Name] = append(c.names[h.Name], h)
 	}
@@ -43,7 +43,6 @@ func (c *checker) collectTimes() {
 		}
 		switch e.Op {
 		case Stalled:
-			c.stalls[e.Worker] = append(c.stalls[e.Worker], [2]int64{e.Call, e.At})
 			c.still = append(c.still, [2]int64{e.Call, e.At})
 		case Acquired, Refused:
 			c.waits[e.Name] = append(c.waits[e.Name], e)
@@ -55,7 +54,7 @@ func (c *checker) collectTimes() {
 	for w, list := range c.stalls {
 		c.stalls[w] = append(list, engines...).merged()
 	}
-	c.stalls[engine] = engines.merged()
+	c.stalls[engine] = engines
 	c.still, c.faults, c.slow = c.still.merged(), c.faults.merged(), c.slow.merged()
 }
 

@@ -43,8 +43,6 @@ type Run struct {
 	Early  context.Context // ends the work early; may be nil
 	Say    func(string)    // reports progress; may be nil
 
-	SayEvery time.Duration // interval of progress reports; 0 counts as 10 s
-
 	monitor  *Monitor
 	base     int64
 	listener net.Listener
@@ -63,23 +61,20 @@ type Outcome struct {
 	Quiet    int64 // after this time there were no faults
 }
 
-// GrantsOfBoth counts the grants to workers that this program runs, and those to workers that
-// another program runs; see Run.Programs.
-func (o *Outcome) GrantsOfBoth() (this, other int) {
-	type life struct{ worker, life int }
-	others := map[life]bool{}
+// GrantsBy counts the grants by the kind of the worker, which depends on its number and on whether
+// another program runs it; see Run.Programs.
+func (o *Outcome) GrantsBy(kind func(worker int, other bool) string) map[string]int {
+	grants, others := map[string]int{}, map[[2]int]bool{}
 	for _, e := range o.Events {
-		switch {
-		case e.Op == Other:
-			others[life{e.Worker, e.Life}] = true
-		case e.Op != Acquired && e.Op != Adopted:
-		case others[life{e.Worker, e.Life}]:
-			other++
-		default:
-			this++
+		life := [2]int{e.Worker, e.Life}
+		switch e.Op {
+		case Other:
+			others[life] = true
+		case Acquired, Adopted:
+			grants[kind(e.Worker, others[life])]++
 		}
 	}
-	return this, other
+	return grants
 }
 
 // Left logs a violation if this process now has more descriptors or goroutines than before the run.
@@ -94,9 +89,6 @@ func (o *Outcome) Left(before Inventory) {
 func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Say == nil {
 		r.Say = func(string) {}
-	}
-	if r.SayEvery == 0 {
-		r.SayEvery = 10 * time.Second
 	}
 	if err := r.firstLook(ctx); err != nil {
 		return nil, fmt.Errorf("the first look: %w", err)
@@ -173,7 +165,7 @@ func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) (rested boo
 
 // causeFaults causes the faults and ends the work of the workers a while later.
 func (r *Run) causeFaults(ctx, busy context.Context, out *Outcome) (rested bool, err error) {
-	defer r.monitor.end()
+	defer r.monitor.ended.Store(true)
 	err = r.faults(busy)
 	out.Quiet = clockNow()
 	pause(busy, r.Tail)
@@ -203,8 +195,12 @@ func (r *Run) runProcesses(ctx, busy context.Context, out *Outcome) (rested bool
 			return false, err
 		}
 	}
-	if err := r.awaitAll(); err != nil {
-		return false, err
+	// No fault may come before all workers have opened their stores: some promises are only for
+	// clients that were connected to the server before it restarted.
+	for id, p := range r.workers {
+		if err := r.awaitWork(id, p); err != nil {
+			return false, err
+		}
 	}
 	rested, err = r.causeFaults(ctx, busy, out)
 	return rested, errors.Join(err, r.join())

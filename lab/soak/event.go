@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -55,8 +54,6 @@ const (
 	// Started is the beginning of a worker's process. The field Fence contains the number of open
 	// descriptors, and Until contains the number of goroutines.
 	Started Op = "started"
-	// Ended is the end of a worker's process, with the same fields.
-	Ended Op = "ended"
 	// Led says that a candidate of an election was the leader, at least by its own clock. The field
 	// Call is the beginning of that time, and At is the end. The events of one leadership have the
 	// same Hold. If Err is "confirmed", the store has confirmed that the candidate was the leader.
@@ -216,20 +213,4 @@ func WriteHistory(w io.Writer, events []Event) error {
 		}
 	}
 	return b.Flush()
-}
-
-// FilterHistory returns the events of the given names, the deaths of workers, and the properties of
-// the store.
-func FilterHistory(events []Event, names []string) (out []Event) {
-	for _, e := range events {
-		switch e.Op {
-		case Killed, Stalled, Promised:
-			out = append(out, e)
-		default:
-			if slices.Contains(names, e.Name) {
-				out = append(out, e)
-			}
-		}
-	}
-	return out
 }

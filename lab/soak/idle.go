@@ -40,7 +40,7 @@ func (c *checker) busy() map[string][]heldSpan {
 	for name, holds := range c.names {
 		for _, h := range holds {
 			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.Coarse), h.ID})
-			if h.Waits() { // a waiter held nothing before the reply
+			if h.Events[0].Waited { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
 			}
 			if c.Observes > 0 && h.Kept > 0 { // a process that looks later counts the cool-down from then
@@ -60,9 +60,6 @@ func (c *checker) busy() map[string][]heldSpan {
 	}
 	return busy
 }
-
-// Waits reports whether the worker waited for the hold.
-func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
 // longestGap returns the longest time for which a worker waited although the name was free. The
 // event e describes the worker's call of Acquire. Times with a fault, slow replies or a stalled

@@ -222,21 +222,16 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 			broken("", "List: "+err.Error())
 			return
 		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second) && !taken:
-			taken = true
-			r.takeAll(ctx, l, left)
+			taken = true // the names that nobody holds, as by a waiter
+			for _, s := range left {
+				if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, clockNow()) {
+					break
+				}
+			}
 		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second):
 			for _, s := range left {
 				broken(s.Name, fmt.Sprintf("%d holds and %d waiters are left", len(s.Holds), s.Waiters))
 			}
-			return
-		}
-	}
-}
-
-// takeAll takes the names that nobody holds, as a waiter would.
-func (r *Run) takeAll(ctx context.Context, l *padlock.Locker, left []padlock.State) {
-	for _, s := range left {
-		if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, clockNow()) {
 			return
 		}
 	}

@@ -12,16 +12,21 @@ func delayOf(events []Event) delay {
 	if late == 0 {
 		return delay{}
 	}
-	d := delay{most: late + int64(catchUp), stalls: map[int]spells{}}
+	return delay{most: late + int64(catchUp), stalls: stallsOf(events)}
+}
+
+// stallsOf returns when each worker and the engine stood still.
+func stallsOf(events []Event) map[int]spells {
+	stalls := map[int]spells{}
 	for _, e := range events {
 		if e.Op == Stalled {
-			d.stalls[e.Worker] = append(d.stalls[e.Worker], [2]int64{e.Call, e.At})
+			stalls[e.Worker] = append(stalls[e.Worker], [2]int64{e.Call, e.At})
 		}
 	}
-	for w, list := range d.stalls {
-		d.stalls[w] = list.merged()
+	for w, list := range stalls {
+		stalls[w] = list.merged()
 	}
-	return d
+	return stalls
 }
 
 // markDoubt is for a hold whose release was not confirmed. Such a hold may have ended earlier than

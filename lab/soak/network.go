@@ -28,7 +28,7 @@ func NetworkFaults(proxies []*server.Proxy) []Fault {
 	lose, pass := server.Trouble{Lose: true}, server.Trouble{}
 	return []Fault{
 		hit("latency", time.Second, func(d *rand.Rand) (server.Trouble, server.Trouble) {
-			slow := server.Trouble{Delay: milliseconds(5 + d.IntN(200)), Jitter: milliseconds(d.IntN(50))}
+			slow := server.Trouble{Delay: time.Duration(5+d.IntN(200)) * time.Millisecond, Jitter: time.Duration(d.IntN(50)) * time.Millisecond}
 			return slow, slow
 		}),
 		hit("cut", 1500*time.Millisecond, always(lose, lose)),
@@ -37,6 +37,3 @@ func NetworkFaults(proxies []*server.Proxy) []Fault {
 		hit("reset", 300*time.Millisecond, always(pass, server.Trouble{Reset: true})),
 	}
 }
-
-// milliseconds is a time of n milliseconds.
-func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }

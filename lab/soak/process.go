@@ -2,6 +2,7 @@ package soak
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,7 +122,9 @@ func (r *Run) move(end int64) error {
 // replace ends a worker with SIGTERM and starts it again in another stage.
 func (r *Run) replace(id, stage int) error {
 	target := Targets(workerTargets, id+1)[id]
-	r.busy.take(target) // keeps faults from stopping the process now: a stopped process would not handle SIGTERM
+	for !r.busy.tryTake(target) { // keeps faults from stopping the process now: a stopped process would not handle SIGTERM
+		pause(context.Background(), 5*time.Millisecond)
+	}
 	defer r.busy.give(target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,18 +154,6 @@ func (r *Run) awaitWork(id int, p *process) error {
 			p.cmd.Process.Kill() // the process may have ended already
 			<-p.done
 			return fmt.Errorf("worker %d does not begin to work: %s", id, p.stderr.String())
-		}
-	}
-	return nil
-}
-
-// awaitAll waits until all workers have begun to work, and so have opened their stores. No fault
-// may come before that: some promises are only for clients that were connected to the server before
-// it restarted.
-func (r *Run) awaitAll() error {
-	for id, p := range r.workers {
-		if err := r.awaitWork(id, p); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 )
 
@@ -20,7 +21,6 @@ type Report struct {
 	PerSecond  float64
 	P50, P99   time.Duration // of acquires that were granted
 	Refused    map[string]int
-	Ambiguous  int // acquires whose outcome is unknown
 	Faults     map[string]int
 	Violations map[string]int
 	Of         []Violation
@@ -73,9 +73,6 @@ func (p *Report) count(events []Event) {
 			p.Grants++
 		case Refused:
 			p.Refused[e.Err]++
-			if e.Err == "uncertain" {
-				p.Ambiguous++
-			}
 		case Faulted:
 			p.Faults[e.Err]++
 		}
@@ -106,16 +103,16 @@ func recovery(events []Event) time.Duration {
 }
 
 // Sum returns the number of all violations.
-func (p *Report) Sum() (n int) {
-	for _, v := range p.Violations {
-		n += v
-	}
-	return n
-}
+func (p *Report) Sum() int { return sum(p.Violations) }
 
 // FaultSum returns the number of all faults.
-func (p *Report) FaultSum() (n int) {
-	for _, v := range p.Faults {
+func (p *Report) FaultSum() int { return sum(p.Faults) }
+
+// Ambiguous returns the number of acquires whose outcome is unknown.
+func (p *Report) Ambiguous() int { return p.Refused[class(padlock.ErrUncertain)] }
+
+func sum(m map[string]int) (n int) {
+	for _, v := range m {
 		n += v
 	}
 	return n
@@ -154,7 +151,7 @@ func (p *Report) Write(w io.Writer) {
 // WriteHead prints what was done.
 func (p *Report) WriteHead(w io.Writer) {
 	fmt.Fprintf(w, "%s, %v, seed %d\n", p.Name, p.For.Round(time.Second), p.Seed)
-	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(10*time.Microsecond), p.Ambiguous)
+	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(10*time.Microsecond), p.Ambiguous())
 	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", p.FaultSum(), Counts(p.Faults), p.Recovery.Round(time.Millisecond))
 	fmt.Fprintf(w, "registers: %s\n", p.Harm)
 }

@@ -36,9 +36,8 @@ func Targets(kind string, n int) (names []string) {
 
 // targets records which targets have a fault at present.
 type targets struct {
-	mu   sync.Mutex
-	hit  map[string]bool
-	free sync.Cond
+	mu  sync.Mutex
+	hit map[string]bool
 }
 
 // tryTake takes a target. It returns false if the target has a fault already.
@@ -55,21 +54,8 @@ func (t *targets) tryTake(name string) bool {
 	return true
 }
 
-// take waits until the target is available, and takes it.
-func (t *targets) take(name string) {
-	for !t.tryTake(name) {
-		t.mu.Lock()
-		t.free.L = &t.mu
-		for t.hit[name] {
-			t.free.Wait()
-		}
-		t.mu.Unlock()
-	}
-}
-
 func (t *targets) give(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.hit, name)
-	t.free.Broadcast()
 }

@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -229,22 +228,5 @@ func (w *worker) release(h *held) {
 	err := h.Release(opts...)
 	e.At, e.Err = clockNow(), class(err)
 	w.log(e)
-	h.own = h.own && err == nil // takeAgain needs a name that was released for certain
-}
-
-// takeAgain takes a name that only this worker uses and that it has just released. The name must be
-// free.
-func (w *worker) takeAgain(ctx context.Context, h *held) {
-	begun := clockNow()
-	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
-	if err == nil {
-		t := h.turn
-		t.own, t.fixed, t.detached = false, false, false
-		w.release(w.got(Event{Op: Acquired, Call: begun}, lock, t))
-		return
-	}
-	w.logRefusal(ctx, begun, h.turn, err)
-	if errors.Is(err, padlock.ErrHeld) {
-		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 released, and held all the same: " + err.Error()})
-	}
+	h.own = h.own && err == nil // the next try needs a name that was released for certain
 }

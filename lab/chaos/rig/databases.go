@@ -30,7 +30,7 @@ type database struct {
 	// of the server, or the directory of the database file.
 	url, admin   func(at string) string
 	open         func(url string) (*sql.DB, sqlstore.Listener, error)
-	killQuery    string // returns SQL statements; each of them ends one of the other connections
+	kill         string // ends the connections of all clients, perhaps with its own
 	table        string // the fault "rows deleted" deletes all rows of this table
 	lock, unlock []string
 	disk         disk
@@ -38,13 +38,13 @@ type database struct {
 
 var (
 	postgreSQL = database{
-		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, killQuery: killPostgres,
+		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, kill: killPostgres,
 		table: "public.padlock_locks",
 		lock:  lockPostgres("public.padlock_locks"), unlock: []string{"ROLLBACK"},
 		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	advisory = database{
-		start: postgresServer, admin: postgresURL, open: postgres.Open, killQuery: killPostgres,
+		start: postgresServer, admin: postgresURL, open: postgres.Open, kill: killPostgres,
 		url: func(at string) string {
 			return "postgres+advisory://" + strings.TrimPrefix(postgresURL(at), "postgres://") + "&loss-delay=2s"
 		},
@@ -53,12 +53,12 @@ var (
 		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	mariaDB = database{
-		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, killQuery: killMaria,
+		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, kill: killMaria,
 		table: "padlock_locks",
 		lock:  []string{"LOCK TABLES padlock_locks WRITE, padlock_grants WRITE"}, unlock: []string{"UNLOCK TABLES"},
 	}
 	named = database{
-		start: mariaServer, admin: mariaURL, open: mysql.Open, killQuery: killMaria,
+		start: mariaServer, admin: mariaURL, open: mysql.Open, kill: killMaria,
 		url: func(at string) string {
 			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s"
 		},
@@ -79,7 +79,7 @@ var (
 	}
 )
 
-const killMaria = "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'"
+const killMaria = "KILL USER root"
 
 // mariaServer starts a server whose tables are all in one file of at most 24 MB, so that a fault
 // can fill it.
@@ -87,7 +87,7 @@ func mariaServer(s *Site, _ string) *server.Server {
 	return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
 }
 
-const killPostgres = "SELECT 'SELECT pg_terminate_backend(' || pid || ')' FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+const killPostgres = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
 func lockPostgres(table string) []string {
 	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
@@ -125,7 +125,7 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 			}
 			return Open(ctx, config)
 		}
-		must(d.prepare(d.url(srv.Addr())))
+		prepare(d.url(srv.Addr()))
 		return set
 	})
 }
@@ -158,18 +158,12 @@ func (d *database) inFile(s *Site, dir string) *setup {
 			faults[i].On = soak.Targets("disk", 1) // no row can be deleted while the disk is full
 		}
 	}
-	must(d.prepare(url))
+	prepare(url)
 	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}
 }
 
 // prepare creates the tables.
-func (d *database) prepare(url string) error {
-	store, err := Open(context.Background(), url)
-	if err != nil {
-		return err
-	}
-	return store.Close()
-}
+func prepare(url string) { must(got(Open(context.Background(), url)).Close()) }
 
 func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 	admin := d.admin(srv.Addr())
@@ -188,7 +182,7 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 		restarted("restart with data", true),
 		hit{"immediate shutdown", 1, 300 * time.Millisecond, func(s *server.Server) { must(syscall.Kill(s.Pid(), syscall.SIGQUIT)) }, startAgain},
 		stopped(2, 1500*time.Millisecond),
-		hit{kind: "connections killed", weight: 5, begin: func(*server.Server) { must(d.killOthers(admin)) }},
+		hit{kind: "connections killed", weight: 5, begin: func(*server.Server) { d.say(admin, d.kill) }},
 	)...)
 }
 
@@ -196,31 +190,6 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 func startAgain(s *server.Server) {
 	s.Kill()
 	s.Restart(true)
-}
-
-// killOthers ends the connections of all workers in the server.
-func (d *database) killOthers(admin string) error {
-	return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-		rows, err := conn.QueryContext(ctx, d.killQuery)
-		if err != nil {
-			return err
-		}
-		var statements []string
-		for rows.Next() {
-			var text string
-			if err := rows.Scan(&text); err != nil {
-				return err
-			}
-			statements = append(statements, text)
-		}
-		if err := rows.Close(); err != nil {
-			return err
-		}
-		for _, text := range statements {
-			_, _ = conn.ExecContext(ctx, text) // the connection may have ended already
-		}
-		return nil
-	})
 }
 
 // lockTable returns a fault in which an administrator locks the table, as a migration or a backup

@@ -63,8 +63,8 @@ func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	})}
 }
 
-// say runs SQL. It ignores errors, because the disk may be full, or another connection may be
-// writing to the database.
+// say runs SQL. It ignores errors, because the disk may be full, another connection may be writing
+// to the database, or the statement may end its own connection.
 func (d *database) say(admin, text string) {
 	if text == "" {
 		return

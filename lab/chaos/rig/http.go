@@ -68,10 +68,10 @@ func overHTTP(kinds []string, serve func(*Site) *serving) func(*Site) (*setup, e
 			}
 		}
 		return &setup{
-			stages: [][]string{configs}, programs: [][]string{programs}, foreign: true, open: openSoon,
+			stages: [][]string{configs}, programs: [][]string{programs}, open: openSoon,
 			faults: append(renamed(networkFaults(ways), clientsWay), behind.faults...),
-			check:  func(out *soak.Outcome) (string, error) { return "", allMet(out, 30*time.Second, s.say) }, log: behind.log,
-			goroutines: 1, load: overHTTPLoad,
+			log:    behind.log, goroutines: 1, load: overHTTPLoad,
+			kinds: kinds, kindOf: func(worker int, _ bool) string { return kinds[worker%len(kinds)] }, enough: 30 * time.Second,
 		}
 	})
 }
@@ -117,27 +117,6 @@ func (s soon) Guarantees() driver.Guarantees {
 	g := s.Store.Guarantees()
 	g.DeadWaiter = min(g.DeadWaiter, 16*time.Second) // the lease, and the time for which a server keeps a place
 	return g
-}
-
-// allMet returns an error if clients of one kind got no lock in a run that was long enough.
-func allMet(out *soak.Outcome, enough time.Duration, say func(string)) error {
-	grants := make([]int, len(kinds))
-	for _, e := range out.Events {
-		if e.Worker >= 0 && (e.Op == soak.Acquired || e.Op == soak.Adopted) {
-			grants[e.Worker%len(kinds)]++
-		}
-	}
-	var parts []string
-	missing := false
-	for i, kind := range kinds {
-		parts = append(parts, fmt.Sprintf("%s %d", kind, grants[i]))
-		missing = missing || grants[i] == 0
-	}
-	say("grants by clients: " + strings.Join(parts, ", "))
-	if missing && out.To-out.From >= int64(enough) {
-		return fmt.Errorf("not all kinds of clients got locks: %s", strings.Join(parts, ", "))
-	}
-	return nil
 }
 
 // renamed says of the faults of connections where they are.

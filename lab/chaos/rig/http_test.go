@@ -87,12 +87,11 @@ func slow(l *soak.Load) {
 // violations runs a row and counts its violations. Its error says which clients got no lock.
 func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, error) {
 	t.Helper()
-	build := row.build
-	row.build = func(s *Site) (*setup, error) {
-		set, err := build(s)
-		if err == nil {
+	build, made := row.build, &setup{}
+	row.build = func(s *Site) (set *setup, err error) {
+		if set, err = build(s); err == nil {
 			set.load = func(l *soak.Load) { overHTTPLoad(l); load(l) }
-			set.check = nil
+			made = set
 		}
 		return set, err
 	}
@@ -100,7 +99,7 @@ func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := allMet(out, 0, func(text string) { t.Log(text) })
+	missing := made.allMet(out, func(text string) { t.Log(text) })
 	p, err := linear.Judge(r, out, "", 20*time.Second)
 	var text strings.Builder
 	p.Write(&text)

@@ -30,7 +30,7 @@ func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
 // servePostgres returns two servers of padlock for PostgreSQL.
 func servePostgres(s *Site) *serving {
 	srv := postgresServer(s, "")
-	must(postgreSQL.prepare(postgresURL(srv.Addr())))
+	prepare(postgresURL(srv.Addr()))
 	alive := func() error { return postgreSQL.revive(postgresURL(srv.Addr()), srv) }
 	return s.serveTwo(srv, postgresURL, supervised(alive, postgreSQL.serverFaults(srv, "")))
 }

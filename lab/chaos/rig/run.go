@@ -80,20 +80,22 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 			out.Events = append(out.Events, soak.Event{Op: soak.Broken, At: out.To, Err: broken})
 		}
 	}
-	if err == nil {
-		err = set.versionsMet(out)
+	if err == nil && out.To-out.From >= int64(set.enough) {
+		err = set.allMet(out, site.say)
 	}
 	return r, out, err
 }
 
-// versionsMet returns an error if the two versions of padlock in a row did not both get locks. The
-// other programs of rows over HTTP are no older padlock, and the row's own check looks at them.
-func (set *setup) versionsMet(out *soak.Outcome) error {
-	if len(set.programs) == 0 || set.foreign {
+// allMet returns an error if the workers of one kind got no lock.
+func (set *setup) allMet(out *soak.Outcome, say func(string)) error {
+	if len(set.kinds) == 0 {
 		return nil
 	}
-	if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {
-		return fmt.Errorf("%d grants went to this padlock and %d to the older one: the two did not meet", this, older)
+	grants := out.GrantsBy(set.kindOf)
+	text := "grants by workers: " + soak.Counts(grants)
+	say(text)
+	if slices.ContainsFunc(set.kinds, func(kind string) bool { return grants[kind] == 0 }) {
+		return fmt.Errorf("not all of %v got locks; %s", set.kinds, text)
 	}
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open/all"
-	"github.com/padlock-go/padlock/stores/quorum"
 )
 
 // Site holds the servers and files of one run. End removes all of them.
@@ -42,35 +41,13 @@ func NewSite(workers int) (*Site, error) {
 // End stops all servers and removes all files of the site.
 func (s *Site) End() error { return try(s.host.End) }
 
-// Open opens the store of a configuration. A configuration is a URL, or the word "majority" or
-// "all" followed by URLs, separated by spaces.
+// Open opens the store of a configuration, which is a URL.
 func Open(ctx context.Context, config string) (driver.Store, error) {
-	words := strings.Fields(config)
-	if words[0] == bankWord {
+	if words := strings.Fields(config); words[0] == bankWord {
 		return openBank(ctx, words[1:], false)
 	}
-	var members []driver.Store
-	rule, several := rules[words[0]]
-	if several {
-		words = words[1:]
-	}
-	for _, word := range words {
-		store, err := all.Store(ctx, word)
-		if err != nil {
-			for _, m := range members {
-				m.Close() // an error of Close is ignored: the error from opening is returned
-			}
-			return nil, err
-		}
-		members = append(members, store)
-	}
-	if !several {
-		return members[0], nil
-	}
-	return quorum.New(rule, members)
+	return all.Store(ctx, config)
 }
-
-var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
 
 // redis starts n servers. If there is a C compiler for the clock shim, the shim is loaded into the
 // servers, so that faults can set their clocks.

@@ -33,7 +33,7 @@ func withStandby(s *Site) *setup {
 		return t.promote
 	})})
 	set.load, set.log = longLeases, func() string { return t.primary.Log() }
-	must(postgreSQL.prepare(postgreSQL.url(t.primary.Addr())))
+	prepare(postgreSQL.url(t.primary.Addr()))
 	return set
 }
 

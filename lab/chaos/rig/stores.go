@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -33,10 +32,13 @@ type Row struct {
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
-	foreign  bool       // the other programs are no older padlock, but in other languages
-	open     soak.Opener
-	faults   []soak.Fault
-	links    [][]*server.Proxy // by worker and server
+	// Workers of all kinds must get locks, if the run takes long enough.
+	kinds  []string
+	kindOf func(worker int, other bool) string
+	enough time.Duration
+	open   soak.Opener
+	faults []soak.Fault
+	links  [][]*server.Proxy // by worker and server
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
@@ -89,7 +91,7 @@ func Rows() []Row {
 		{"S3 in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(bucket, "s3://soak/locks?skew=0s&endpoint=http://%s")},
 		{"DynamoDB in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(table, "dynamodb://soak/locks?skew=0s&endpoint=http://%s")},
 		{"Kubernetes in memory", "a service that is throttled, gets requests twice, or sets its clock", nil, inCloud(leases, "kubernetes://shop/locks?endpoint=http://%s")},
-		{"quorum of 5 redis, guard strict", "restarts", lossy, inRedis(5, plain, compose("majority", "restart-guard=strict&lazy=yes"))},
+		{"quorum of 5 redis, guard strict", "restarts", lossy, inRedis(5, plain, compose("quorum", "restart-guard=strict&lazy=yes"))},
 		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), built(mixed)},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
 		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(kinds, serveRedis(always, "durable=yes"))},
@@ -139,15 +141,14 @@ func replicated(s *Site) *setup {
 	return set
 }
 
-// compose makes a configuration of a rule ("majority" or "all"), followed by the URLs of all
-// servers.
-func compose(rule, query string) func(at []string) string {
+// compose makes the URL of a store that is made of all servers.
+func compose(kind, query string) func(at []string) string {
 	return func(at []string) string {
-		words := []string{rule}
+		var members []string
 		for i := range at {
-			words = append(words, redisURL(i, query)(at))
+			members = append(members, redisURL(i, query)(at))
 		}
-		return strings.Join(words, " ")
+		return kind + ":?" + url.Values{"store": members}.Encode()
 	}
 }
 
@@ -165,7 +166,7 @@ func mixed(s *Site) *setup {
 	set.faults = append(set.faults, postgreSQL.serverFaults(pg, "")...)
 	set.faults = append(set.faults, etcdFaults([]*server.Server{etcd}, soak.Targets(serverTarget, 1)[0])...)
 	set.goroutines, set.load, set.log = 2, calm, pg.Log
-	must(postgreSQL.prepare(postgresURL(pg.Addr())))
+	prepare(postgresURL(pg.Addr()))
 	return set
 }
 

@@ -28,9 +28,9 @@ import (
 // history in the directory dir, unless that is empty.
 func Judge(r *soak.Run, o *soak.Outcome, dir string, limit time.Duration) (*soak.Report, error) {
 	p, err := soak.NewReport(r, o), error(nil)
-	p.Verdict, err = Check(o.Events, "", limit)
+	p.Verdict, err = Check(o.Events, dir, limit)
 	if err == nil && dir != "" && (p.Sum() > 0 || p.Verdict.Illegal > 0) {
-		p.History, err = dir, keep(dir, o.Events, p.Verdict)
+		p.History, err = dir, keep(dir, o.Events)
 	}
 	return p, err
 }
@@ -44,6 +44,7 @@ var model = porcupine.Model{
 		ok, next := input.(op).step(s.(state))
 		return ok, next
 	},
+	Equal:             func(a, b any) bool { return a.(state).equal(b.(state)) },
 	DescribeOperation: func(input, _ any) string { return input.(op).String() },
 	DescribeState:     func(s any) string { return s.(state).String() },
 }
@@ -89,6 +90,9 @@ func add(v *soak.Verdict, name string, piece []porcupine.Operation, dir string, 
 	if dir == "" || v.Illegal > 3 {
 		return nil
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal)))
 	if err != nil {
 		return err
@@ -98,9 +102,8 @@ func add(v *soak.Verdict, name string, piece []porcupine.Operation, dir string, 
 	return porcupine.Visualize(model, info, f)
 }
 
-// keep writes a history into a directory, and pictures of up to three pieces that no lock could
-// have.
-func keep(dir string, events []soak.Event, v soak.Verdict) error {
+// keep writes a history into a directory.
+func keep(dir string, events []soak.Event) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -108,11 +111,7 @@ func keep(dir string, events []soak.Event, v soak.Verdict) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(soak.WriteHistory(f, events), f.Close())
-	if err == nil && v.Illegal > 0 {
-		_, err = Check(soak.FilterHistory(events, v.Names), dir, time.Minute)
-	}
-	return err
+	return errors.Join(soak.WriteHistory(f, events), f.Close())
 }
 
 // cutPieces turns the holds on one name into operations. It cuts the list of operations into
