@@ -28,7 +28,7 @@ type run struct {
 type result string
 
 const (
-	notRun    result = ""
+	notRun    result = "not run"
 	ok        result = "ok"
 	broken    result = "BROKEN"   // a promise was broken
 	measured  result = "measured" // violations under faults that the store does not cover

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,11 +43,7 @@ func (s *settings) printTable(w io.Writer) {
 				violations = ": " + r.report.Measured()
 			}
 		}
-		name := r.result
-		if name == notRun {
-			name = "not run"
-		}
-		fmt.Fprintf(w, "%-11s  %-8s %8s %7s  %s%s\n", name, lane(r.all), grants, faults, r.row.Name, violations)
+		fmt.Fprintf(w, "%-11s  %-8s %8s %7s  %s%s\n", cmp.Or(r.result, notRun), lane(r.all), grants, faults, r.row.Name, violations)
 	}
 	fmt.Fprintln(w)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 )
 
 // Report holds the published results of a run.
@@ -29,7 +28,6 @@ type Report struct {
 	Recovery   time.Duration // the longest time from the end of a fault to the next grant
 	Verdict    Verdict       // porcupine's
 	History    string        // the directory in which the history was kept, or ""
-	Guarantees driver.Guarantees
 }
 
 // Verdict says what porcupine found. The histories were cut into pieces, and OK, Illegal and Unknown
@@ -48,7 +46,7 @@ func (v Verdict) String() string {
 // NewReport makes the report of r from its outcome.
 func NewReport(r *Run, o *Outcome) *Report {
 	p := &Report{
-		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From), Guarantees: r.Guarantees,
+		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From),
 		Refused: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
 	}
 	p.Of, p.Late = Check(o)

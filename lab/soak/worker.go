@@ -75,13 +75,11 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		defer cancel()
 	}
 	begun := w.logAsk(t.name, t.slots)
-	var lock *padlock.Lock
-	var err error
+	acquire := w.locker.Acquire
 	if t.try {
-		lock, err = w.locker.TryAcquire(waiting, t.name, t.options()...)
-	} else {
-		lock, err = w.locker.Acquire(waiting, t.name, t.options()...)
+		acquire = w.locker.TryAcquire
 	}
+	lock, err := acquire(waiting, t.name, t.options()...)
 	if err != nil {
 		w.logRefusal(ctx, begun, t, err)
 		return nil
