@@ -186,12 +186,6 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 	)...)
 }
 
-// startAgain starts a server that has ended, or is about to end.
-func startAgain(s *server.Server) {
-	s.Kill()
-	s.Restart(true)
-}
-
 // lockTable returns a fault in which an administrator locks the table, as a migration or a backup
 // does. Nobody else can use the table meanwhile.
 func (d *database) lockTable(admin string) soak.Fault {

@@ -59,6 +59,12 @@ func restarted(kind string, keep bool) hit {
 	return hit{kind, 1, 300 * time.Millisecond, (*server.Server).Kill, func(s *server.Server) { s.Restart(keep) }}
 }
 
+// startAgain starts a server that has ended, or is about to end.
+func startAgain(s *server.Server) {
+	s.Kill()
+	s.Restart(true)
+}
+
 // oneAtATime changes faults of servers so that they hit one server at a time. Otherwise the servers
 // that are left may be no majority, and a slot of Redis cannot be moved while a primary stands still.
 func oneAtATime(target string, faults []soak.Fault) []soak.Fault {
