@@ -54,7 +54,7 @@ const (
 
 // do runs the test, judges it and prints the table.
 func (v *verification) do(ctx context.Context) error {
-	defer v.wires.close()
+	defer v.wires.host.End()
 	if err := v.prepare(ctx); err != nil {
 		return err
 	}

@@ -15,9 +15,6 @@ type wires struct {
 	unproxied []string // the URLs of stores that are reached without a proxy; the URLs contain no secrets
 }
 
-// close closes all proxies.
-func (w *wires) close() { w.host.End() }
-
 // addProxies starts a proxy for the server of a store, and returns the store's URL with the address
 // of the proxy. If the store is made of other stores, each of these gets its own proxy. A store
 // without a server keeps its URL. A store whose server cannot have a proxy keeps its URL too, and

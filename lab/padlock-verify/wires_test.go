@@ -19,7 +19,7 @@ func TestThroughProxies(t *testing.T) {
 		"all:?store=file%3A%2F%2F%2Fa&store=file%3A%2F%2F%2Fb": {"all:?store=file%3A%2F%2F%2Fa&store=file%3A%2F%2F%2Fb"},
 	} {
 		var w wires
-		defer w.close()
+		defer w.host.End()
 		got, err := w.addProxies(from)
 		if err != nil {
 			t.Fatal(err)
