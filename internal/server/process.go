@@ -21,6 +21,13 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return jobs
 })
 
+// StartChild starts a program that cannot outlive this one, on Linux, even if it stands still after a
+// SIGSTOP. Ctrl-C at the terminal does not signal it.
+func StartChild(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = attributes(nil)
+	return begin(cmd)
+}
+
 // begin calls cmd.Start on the starter's thread.
 func begin(cmd *exec.Cmd) error {
 	done := make(chan error, 1)

@@ -35,10 +35,8 @@ type settings struct {
 	keep   string
 	append string
 	replay string
-	resume bool
 	play   func(*rig.Row, context.Context, rig.Options) (*soak.Run, *soak.Outcome, error) // runs a row
 	runs   []*run
-	pairs  map[soak.Pair]int
 	least  int // with fewer grants, a run with the covered faults proves nothing
 }
 
@@ -53,7 +51,7 @@ func main() {
 }
 
 func parse() *settings {
-	s := &settings{play: (*rig.Row).Run, pairs: map[soak.Pair]int{}, least: 20}
+	s := &settings{play: (*rig.Row).Run, least: 20}
 	s.only, s.Kinds = new(regexp.Regexp), new(regexp.Regexp)
 	flag.TextVar(s.only, "only", regexp.MustCompile(""), "rows whose name matches this")
 	flag.TextVar(s.Kinds, "kinds", regexp.MustCompile(""), "faults whose kind matches this, such as 'kill worker|stop worker'")
@@ -69,7 +67,6 @@ func parse() *settings {
 	flag.Uint64Var(&s.Seed, "seed", uint64(time.Now().UnixNano())%1e9, "of all dice")
 	flag.StringVar(&s.keep, "keep", filepath.Join(os.TempDir(), "padlock-chaos"), "where runs that fail leave seed, history and picture")
 	flag.StringVar(&s.append, "append", "", "add a line for each run to this file, such as chaos/runs/runs.csv")
-	flag.BoolVar(&s.resume, "resume", false, "pass over what the file of -append has of this seed")
 	flag.StringVar(&s.Older, "older", "", "where older padlocks are built, once for all runs that name the same directory")
 	flag.StringVar(&s.replay, "check", "", "judge this history again instead of running")
 	flag.Parse()
@@ -85,12 +82,10 @@ func (s *settings) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
-	whole := len(rows) == len(rig.Rows()) && s.which == "both" && s.Kinds.String() == ""
 	rows, err := s.partOf(s.drawn(rows))
 	if err != nil {
 		return err
 	}
-	whole = whole && len(rows) == len(rig.Rows())
 	for _, row := range rows {
 		for _, all := range []bool{false, true} {
 			if s.which == "covered" && all || s.which == "all" && !all {
@@ -107,11 +102,10 @@ func (s *settings) run(ctx context.Context) error {
 	}
 	s.makeRuns(ctx)
 	s.printTable(os.Stdout)
-	soak.WritePairs(os.Stdout, s.pairs, reasons)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.verdict(whole)
+	return s.verdict()
 }
 
 // drawn returns the rows that -draw selects, as many as -most allows. It prints the names of the
@@ -160,10 +154,7 @@ func (s *settings) judgeKept() error {
 		return err
 	}
 	out := &soak.Outcome{Events: events, From: events[0].At, To: events[len(events)-1].At}
-	p := soak.NewReport(&soak.Run{Name: s.replay}, out)
-	v, err := linear.Check(events, filepath.Dir(s.replay), time.Minute)
-	p.Verdict = v.String()
+	p, err := linear.Judge(&soak.Run{Name: s.replay}, out, "", time.Minute)
 	p.Write(os.Stdout)
-	fmt.Println("  illegal:", v.Names)
 	return err
 }

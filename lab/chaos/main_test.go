@@ -14,10 +14,9 @@ import (
 
 	"github.com/padlock-go/padlock/lab/chaos/rig"
 	"github.com/padlock-go/padlock/lab/soak"
-	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
-// TestPublish adds lines to a copy of the file of runs. The runs then count as done.
+// TestPublish adds lines to a copy of the file of runs.
 func TestPublish(t *testing.T) {
 	text, err := os.ReadFile("runs/runs.csv")
 	if err != nil {
@@ -27,26 +26,18 @@ func TestPublish(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &settings{append: file, resume: true}
-	s.Seed = 123456789012
+	s := &settings{append: file}
 	row := rig.Rows()[0]
 	for _, all := range []bool{false, true} {
-		if s.done(row, all) {
-			t.Errorf("all=%v: done before it was begun", all)
-		}
-		p := &soak.Report{Name: row.Name, Seed: s.Seed, Grants: 9}
-		if err := s.publish(row, all, p, linear.Verdict{}); err != nil {
+		if err := s.publish(row, all, &soak.Report{Name: row.Name, Seed: 123456789012, Grants: 9}); err != nil {
 			t.Fatal(err)
-		}
-		if !s.done(row, all) {
-			t.Errorf("all=%v: not done after it was published", all)
 		}
 	}
 	after, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(after), string(text)) || strings.Count(string(after), ",123456789012,") != 2 {
 		t.Errorf("the file has not the two lines more: %v", err)
 	}
-	if s.append += ".gone"; s.publish(row, false, &soak.Report{}, linear.Verdict{}) == nil {
+	if s.append += ".gone"; s.publish(row, false, &soak.Report{}) == nil {
 		t.Error("a file that does not exist was published to")
 	}
 }
@@ -111,20 +102,26 @@ func TestParts(t *testing.T) {
 
 // The last lines of a failed run say what failed, where, and how to run it again.
 func TestSummaryOfFailure(t *testing.T) {
-	s := &settings{}
-	s.Seed, s.For, s.Workers = 42, time.Second, 4
-	p := &soak.Report{Violations: map[string]int{"I1": 2}, Of: []soak.Violation{{Invariant: "I1", Name: "n", What: "two holders"}}}
-	text := s.summary("redis (x)", p, linear.Verdict{})
-	for _, want := range []string{"redis (x)", "I1 2", "I1 n: two holders", "-seed 42", `-only '^redis \(x\)$'`, "-faults covered", "-for 1s"} {
+	t.Parallel()
+	s := fake([]*run{{row: rig.Row{Name: "redis (x)"}}}, func(string, bool) ([]soak.Event, error) {
+		return []soak.Event{{Op: soak.Broken, Name: "n", At: 1, Err: "I1 two holders"}}, nil
+	})
+	s.keep, s.Seed, s.For, s.Workers = t.TempDir(), 42, time.Second, 4
+	s.makeRuns(t.Context())
+	text := fmt.Sprint(s.verdict())
+	for _, want := range []string{"redis (x)", "I1 1", "I1 n: two holders", "-seed 42", `-only '^redis \(x\)$'`, "-faults covered", "-for 1s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+	if kept, err := filepath.Glob(filepath.Join(s.keep, "redis-x--false-42", "*")); err != nil || len(kept) != 2 {
+		t.Errorf("the run left %v, %v; want its history and its report", kept, err)
 	}
 }
 
 // fake returns settings that play each row by a function, without servers.
 func fake(runs []*run, play func(name string, all bool) (events []soak.Event, err error)) *settings {
-	s := &settings{runs: runs, pairs: map[soak.Pair]int{}, keep: os.DevNull}
+	s := &settings{runs: runs, keep: os.DevNull}
 	s.Say = func(string) {}
 	s.play = func(row *rig.Row, _ context.Context, o rig.Options) (*soak.Run, *soak.Outcome, error) {
 		events, err := play(row.Name, o.All)
@@ -160,7 +157,7 @@ func TestRigThatFails(t *testing.T) {
 			t.Errorf("the table lacks %q\n%s", line, &table)
 		}
 	}
-	err := s.verdict(false)
+	err := s.verdict()
 	if err == nil || !strings.Contains(err.Error(), "the server did not start") || !strings.Contains(err.Error(), "-only '^dead$'") {
 		t.Errorf("the verdict is %v", err)
 	}
@@ -178,7 +175,7 @@ func TestWorkerThatFails(t *testing.T) {
 		return nil, nil
 	})
 	s.makeRuns(t.Context())
-	if err := s.verdict(false); tries != 2 || runs[0].result != broken || err == nil || !strings.Contains(err.Error(), "worker 2: panic") {
+	if err := s.verdict(); tries != 2 || runs[0].result != broken || err == nil || !strings.Contains(err.Error(), "worker 2: panic") {
 		t.Errorf("after %d runs the result is %q and the verdict %v", tries, runs[0].result, err)
 	}
 }
@@ -190,19 +187,7 @@ func TestRowWithoutGrants(t *testing.T) {
 	s := fake(runs, func(string, bool) ([]soak.Event, error) { return nil, nil })
 	s.least = 1
 	s.makeRuns(t.Context())
-	if err := s.verdict(false); runs[0].result != rigFailed || runs[1].result != ok || err == nil || !strings.Contains(err.Error(), "0 grants prove nothing") {
+	if err := s.verdict(); runs[0].result != rigFailed || runs[1].result != ok || err == nil || !strings.Contains(err.Error(), "0 grants prove nothing") {
 		t.Errorf("the results are %q and %q, the verdict %v", runs[0].result, runs[1].result, err)
-	}
-}
-
-// Only in a whole run must every pair meet.
-func TestPairsOfAWholeRun(t *testing.T) {
-	t.Parallel()
-	s := fake(nil, nil)
-	if err := s.verdict(false); err != nil {
-		t.Errorf("a part of the rows: %v", err)
-	}
-	if err := s.verdict(true); err == nil || !strings.Contains(err.Error(), "{Slots kill}") || strings.Contains(err.Error(), "{LockTx clock step}") {
-		t.Errorf("all rows: %v", err)
 	}
 }

@@ -5,17 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/lab/chaos/rig"
 	"github.com/padlock-go/padlock/lab/soak"
-	"github.com/padlock-go/padlock/lab/soak/linear"
 )
 
 // publish adds a line to the file of runs that -append names, which must exist.
 // docs/internals/soak.md explains its columns.
-func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdict) error {
+func (s *settings) publish(row rig.Row, all bool, p *soak.Report) error {
 	if s.append == "" {
 		return nil
 	}
@@ -24,7 +22,7 @@ func (s *settings) publish(row rig.Row, all bool, p *soak.Report, v linear.Verdi
 		return err
 	}
 	w := csv.NewWriter(file)
-	err = w.Write(record(row, all, p, v))
+	err = w.Write(record(row, all, p))
 	w.Flush()
 	return errors.Join(err, w.Error(), file.Close())
 }
@@ -37,24 +35,9 @@ func lane(all bool) string {
 	return "covered"
 }
 
-// done reports whether the file already has a line for this run.
-func (s *settings) done(row rig.Row, all bool) bool {
-	if !s.resume || s.append == "" {
-		return false
-	}
-	file, err := os.Open(s.append)
-	if err != nil {
-		return false // publish reports the error
-	}
-	defer file.Close()
-	lines, err := csv.NewReader(file).ReadAll()
-	return err == nil && slices.ContainsFunc(lines, func(line []string) bool {
-		return line[0] == lane(all) && line[1] == row.Name && line[4] == fmt.Sprint(s.Seed)
-	})
-}
-
 // record returns the line of a run.
-func record(row rig.Row, all bool, p *soak.Report, v linear.Verdict) []string {
+func record(row rig.Row, all bool, p *soak.Report) []string {
+	v := p.Verdict
 	promise := row.Promise
 	if all {
 		promise = "under all faults: a checked fence helps"
@@ -62,7 +45,7 @@ func record(row rig.Row, all bool, p *soak.Report, v linear.Verdict) []string {
 	return []string{
 		lane(all), p.Name, promise, time.Now().Format(time.DateOnly), fmt.Sprint(p.Seed), p.For.Round(time.Second).String(),
 		fmt.Sprint(p.Grants), fmt.Sprintf("%.0f", p.PerSecond), short(p.P50), short(p.P99),
-		fmt.Sprintf("%d: %s", p.FaultSum(), soak.Counts(p.Faults)), fmt.Sprint(p.Ambiguous), p.Measured(),
+		fmt.Sprintf("%d: %s", p.FaultSum(), soak.Counts(p.Faults)), fmt.Sprint(p.Ambiguous()), p.Measured(),
 		fmt.Sprintf("%d ok, %d illegal, %d unknown", v.OK, v.Illegal, v.Unknown),
 		p.Harm, short(p.Late), short(p.Recovery),
 	}

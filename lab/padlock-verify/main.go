@@ -25,8 +25,8 @@ promise next to the measured result.
 Four processes with eight threads each take, hold, share, convert, hand over and
 release some hundred locks, with leases of 0.4 to 2 seconds. Meanwhile padlock-verify
 stops and kills processes and cancels calls. If the store is one server with one
-address, a proxy also resets connections and loses requests and replies. Nothing is
-done to the server itself.
+address, a proxy also delays, cuts and resets connections and loses requests and
+replies. Nothing is done to the server itself.
 
 The names of its locks begin with padlock-verify- and a random text; it touches no
 others. It removes lock files at the end; a server forgets the names within minutes.

@@ -54,7 +54,7 @@ const (
 
 // do runs the test, judges it and prints the table.
 func (v *verification) do(ctx context.Context) error {
-	defer v.wires.close()
+	defer v.wires.host.End()
 	if err := v.prepare(ctx); err != nil {
 		return err
 	}
@@ -65,12 +65,18 @@ func (v *verification) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := v.judge(ctx, out)
+	if err := v.reachable(ctx); err != nil {
+		return err
+	}
+	if v.keep == "" {
+		v.keep = filepath.Join(os.TempDir(), "padlock-verify-"+rand.Text())
+	}
+	p, err := linear.Judge(v.run, out, v.keep, time.Minute)
 	if err != nil {
 		return err
 	}
 	v.sweep(ctx)
-	return v.printTable(f)
+	return v.printTable(p)
 }
 
 // prepare sets up the run.
@@ -101,35 +107,17 @@ func (v *verification) prepare(ctx context.Context) error {
 	v.run = &soak.Run{
 		Name: v.place(), Seed: v.seed, For: v.span - tail, Tail: tail,
 		Workers: processes, Goroutines: goroutines, Load: load,
-		Voting: strings.HasPrefix(v.url, "quorum:"),
 		Stages: [][]string{config},
 		Open:   func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
-		Every:  150 * time.Millisecond, Lanes: 2, SayEvery: 5 * time.Second,
+		Every:  150 * time.Millisecond, Lanes: 2,
 		Say: func(text string) { v.say(note{Event: "progress", Message: text}) },
 	}
 	workers := append(v.run.StopWorker(), v.run.KillWorker())
 	for i := range workers {
-		workers[i].Weight = 2
+		workers[i].Weight = 3
 	}
-	v.run.Faults = append(v.wires.faults(), workers...)
+	v.run.Faults = append(workers, soak.NetworkFaults(v.wires.all)...)
 	return nil
-}
-
-// judge runs all checkers. If one of them finds a violation, judge keeps the history.
-func (v *verification) judge(ctx context.Context, out *soak.Outcome) (*measured, error) {
-	if err := v.reachable(ctx); err != nil {
-		return nil, err
-	}
-	f := &measured{Report: soak.NewReport(v.run, out), url: v.place(), unproxied: v.wires.unproxied}
-	var err error
-	if f.verdict, err = linear.Check(out.Events, "", time.Minute); err != nil {
-		return nil, err
-	}
-	f.Verdict = f.verdict.String()
-	if f.Sum() == 0 && f.verdict.Illegal == 0 {
-		return f, nil
-	}
-	return f, v.keepHistory(f, out)
 }
 
 // reachable returns an error if the store cannot be reached. It runs before the checkers. Without
@@ -149,16 +137,6 @@ func (v *verification) reachable(ctx context.Context) error {
 		_ = lock.Release() // Acquire has reached the store, so an error of Release does not matter
 	}
 	return nil
-}
-
-// keepHistory writes the history and the pictures into a directory.
-func (v *verification) keepHistory(f *measured, out *soak.Outcome) (err error) {
-	if f.kept = v.keep; f.kept == "" {
-		if f.kept, err = os.MkdirTemp("", "padlock-verify-"); err != nil {
-			return err
-		}
-	}
-	return linear.Keep(f.kept, out.Events, f.verdict)
 }
 
 // sweep removes the lock files that padlock-verify has made for its own names. A file that cannot

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -17,9 +14,6 @@ type wires struct {
 	all       []*server.Proxy
 	unproxied []string // the URLs of stores that are reached without a proxy; the URLs contain no secrets
 }
-
-// close closes all proxies.
-func (w *wires) close() { w.host.End() }
 
 // addProxies starts a proxy for the server of a store, and returns the store's URL with the address
 // of the proxy. If the store is made of other stores, each of these gets its own proxy. A store
@@ -54,24 +48,4 @@ func (w *wires) addProxies(rawURL string) (string, error) {
 		w.unproxied = append(w.unproxied, shown)
 	}
 	return rawURL, nil
-}
-
-// faults returns the faults that the proxies can cause.
-func (w *wires) faults() []soak.Fault {
-	if len(w.all) == 0 {
-		return nil
-	}
-	on := soak.Targets("connection", len(w.all))
-	hit := func(kind string, last time.Duration, requests, replies server.Trouble) soak.Fault {
-		return soak.Fault{Kind: kind, On: on, Last: last, Grace: 4 * time.Second, Weight: 3, Begin: func(_ *rand.Rand, i int) (func() error, error) {
-			w.all[i].Disturb(requests, replies)
-			return func() error { w.all[i].Disturb(server.Trouble{}, server.Trouble{}); return nil }, nil
-		}}
-	}
-	lose, pass := server.Trouble{Lose: true}, server.Trouble{}
-	return []soak.Fault{
-		hit("lost replies", time.Second, pass, lose),
-		hit("cut", time.Second, lose, lose),
-		hit("reset", 300*time.Millisecond, pass, server.Trouble{Reset: true}),
-	}
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Check looks for violations of the invariants I1 to I12; the function Meaning explains them. The
+// Check looks for violations of the invariants I1 to I12; Invariants explains them. The
 // second result is the longest delay of a loss signal, without the times in which the worker's
 // process stood still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
-	c := &checker{events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: map[int]spells{}}
+	c := &checker{Promises: PromisesOf(o.Events), events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: stallsOf(o.Events)}
 	for _, h := range c.holds {
 		c.names[h.Name] = append(c.names[h.Name], h)
 	}
@@ -19,7 +19,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 		c.overlaps(name, holds)
 		c.fences(name, holds)
 		c.checkKept(name, holds)
-		if c.ordered {
+		if c.Ordered {
 			c.checkOrder(name, holds)
 		}
 	}
@@ -35,8 +35,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	return c.found, c.late
 }
 
-// collectTimes collects the times of stalls, faults and slow replies. It also collects the acquires
-// and the properties of the store.
+// collectTimes collects the times of stalls, faults and slow replies. It also collects the acquires.
 func (c *checker) collectTimes() {
 	for _, e := range c.events {
 		if e.wasSlow() {
@@ -44,22 +43,9 @@ func (c *checker) collectTimes() {
 		}
 		switch e.Op {
 		case Stalled:
-			c.stalls[e.Worker] = append(c.stalls[e.Worker], [2]int64{e.Call, e.At})
 			c.still = append(c.still, [2]int64{e.Call, e.At})
 		case Acquired, Refused:
 			c.waits[e.Name] = append(c.waits[e.Name], e)
-		case Voting:
-			c.voting = true
-		case Ordered:
-			c.ordered = true
-		case NoticesLate:
-			c.noticed = e.TTL
-		case Observes:
-			c.watches = e.TTL
-		case Coarse:
-			c.coarse = e.TTL
-		case Several:
-			c.several = true
 		case Faulted:
 			c.faults = append(c.faults, [2]int64{e.Call, e.At + e.TTL + int64(time.Second)})
 		}
@@ -68,7 +54,7 @@ func (c *checker) collectTimes() {
 	for w, list := range c.stalls {
 		c.stalls[w] = append(list, engines...).merged()
 	}
-	c.stalls[engine] = engines.merged()
+	c.stalls[engine] = engines
 	c.still, c.faults, c.slow = c.still.merged(), c.faults.merged(), c.slow.merged()
 }
 
@@ -182,11 +168,11 @@ func (c *checker) checkTold() {
 			continue // the hold may have ended, and the worker could not know it yet
 		case invariant == "I5" && e.At-e.Call-c.stoodStill(e.Worker, e.Call, e.At) <= int64(lateness):
 			continue
-		case invariant == "I8" && c.voting && c.disturbed(e.Call, e.At):
+		case invariant == "I8" && c.Voting && c.disturbed(e.Call, e.At):
 			continue
 		case invariant == "I11" && e.Call != 0 && c.mayStayBehind(&e, what):
 			continue
-		case invariant == "I8" && c.several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
+		case invariant == "I8" && c.Several && strings.HasPrefix(what, brokenAndHeld) && c.disturbed(e.Call, e.At):
 			continue // this is allowed: a member that did not reply to Break keeps the lease until the lease expires
 		}
 		c.say(invariant, e.At, e.Name, "%s (worker %d)", what, e.Worker)
@@ -205,7 +191,7 @@ func (c *checker) checkTold() {
 //     server confirmed the release and then failed, and the server that took its place had not
 //     learned of the release.
 func (c *checker) mayStayBehind(e *Event, what string) bool {
-	if c.voting || !strings.HasPrefix(what, severalReleased) {
+	if c.Voting || !strings.HasPrefix(what, severalReleased) {
 		return c.disturbed(e.Call, e.At)
 	}
 	return c.faults.timeBetween(e.Call-int64(time.Second), e.At) > 0

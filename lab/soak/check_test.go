@@ -90,10 +90,10 @@ var stories = []struct {
 		return append(s[:2], Event{Op: Lost, Worker: 1, Name: "n", Hold: 1, At: 15 * ms, Err: "max hold"}, s[3], s[4])
 	}},
 	{"broken and held, while a member of several did not answer", nil, func(s []Event) []Event {
-		return append(s, Event{Op: Several, Worker: engine}, Event{Op: Faulted, Worker: engine, Call: 10 * ms, At: 15 * ms}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 " + brokenAndHeld})
+		return append(s, promised(Promises{Several: true}), Event{Op: Faulted, Worker: engine, Call: 10 * ms, At: 15 * ms}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 " + brokenAndHeld})
 	}},
 	{"broken and held, while all members answered", []string{"I8"}, func(s []Event) []Event {
-		return append(s, Event{Op: Several, Worker: engine}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 " + brokenAndHeld})
+		return append(s, promised(Promises{Several: true}), Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 " + brokenAndHeld})
 	}},
 	{"over before its grant could be noted", nil, func(s []Event) []Event {
 		s[0].Until = 0
@@ -102,10 +102,10 @@ var stories = []struct {
 	{"granted after the hold was broken", nil, func(s []Event) []Event { s[2].Op = Evicted; return s }},
 	{"granted before the hold was broken", []string{"I1"}, func(s []Event) []Event { s[2].Op, s[3].At = Evicted, 15*ms; return s }},
 	{"the engine itself, while servers did not answer", nil, func(s []Event) []Event {
-		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Stalled, Worker: engine, Call: 10 * ms, At: 30 * ms}, Event{Op: Broken, Worker: engine, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+		return append(s, promised(Promises{Voting: true}), Event{Op: Stalled, Worker: engine, Call: 10 * ms, At: 30 * ms}, Event{Op: Broken, Worker: engine, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
 	}},
 	{"the engine itself, while all servers answered", []string{"I8"}, func(s []Event) []Event {
-		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Broken, Worker: engine, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+		return append(s, promised(Promises{Voting: true}), Event{Op: Broken, Worker: engine, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
 	}},
 	{"a demotion that was not carried out", []string{"I1"}, func(s []Event) []Event {
 		begun := Event{Op: Begun, Worker: 1, Name: "n", Hold: 1, At: 12 * ms, Err: string(Demoted)}
@@ -183,19 +183,19 @@ var stories = []struct {
 	}},
 	{"waited for a holder that was killed, by an observed clock", nil, func(s []Event) []Event {
 		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
-		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
+		return append(grantedAt(s, 9500*ms), promised(Promises{Observes: 10_000 * ms}))
 	}},
 	{"waited for the end of a cool-down, by an observed clock", nil, func(s []Event) []Event {
 		s[0].Keep = 30 * ms
-		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
+		return append(grantedAt(s, 9500*ms), promised(Promises{Observes: 10_000 * ms}))
 	}},
 	{"waited for a holder that was killed, for longer than any lease by an observed clock", []string{"I6"}, func(s []Event) []Event {
 		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
-		return append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 2000 * ms})
+		return append(grantedAt(s, 9500*ms), promised(Promises{Observes: 2000 * ms}))
 	}},
 	{"waited for nothing, after another had the lock of the holder that was killed", []string{"I6"}, func(s []Event) []Event {
 		s[2] = Event{Op: Killed, Worker: 1, At: 20 * ms}
-		s = append(grantedAt(s, 9500*ms), Event{Op: Observes, Worker: engine, TTL: 10_000 * ms})
+		s = append(grantedAt(s, 9500*ms), promised(Promises{Observes: 10_000 * ms}))
 		s[3].Fence = 12
 		return append(s, Event{Op: Acquired, Worker: 4, Name: "n", Hold: 3, Call: 500 * ms, At: 501 * ms, Fence: 11, TTL: 400 * ms, Until: 890 * ms},
 			Event{Op: Released, Worker: 4, Name: "n", Hold: 3, Call: 510 * ms, At: 511 * ms, Until: 890 * ms})
@@ -225,29 +225,29 @@ var stories = []struct {
 		return s
 	}},
 	{"released by a majority, while a server did not answer", nil, func(s []Event) []Event {
-		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Faulted, Worker: engine, Call: 10 * ms, At: 15 * ms}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+		return append(s, promised(Promises{Voting: true}), Event{Op: Faulted, Worker: engine, Call: 10 * ms, At: 15 * ms}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
 	}},
 	{"released by a majority, while all servers answered", []string{"I8"}, func(s []Event) []Event {
-		return append(s, Event{Op: Voting, Worker: engine}, Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
+		return append(s, promised(Promises{Voting: true}), Event{Op: Broken, Call: 40 * ms, At: 50 * ms, Err: "I8 what it saw"})
 	}},
 	{"granted shortly before the holder learned of its loss", []string{"I1"}, func(s []Event) []Event { return lostAt(s, 80*ms) }},
 	{"granted shortly before the holder learned of its loss, which may be late", nil, func(s []Event) []Event {
-		return append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		return append(lostAt(s, 80*ms), promised(Promises{LearnsLate: 100 * ms}))
 	}},
 	{"granted long before the holder learned of its loss, which may be late", []string{"I1"}, func(s []Event) []Event {
-		return append(lostAt(s, 380*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		return append(lostAt(s, 380*ms), promised(Promises{LearnsLate: 100 * ms}))
 	}},
 	{"granted while a holder that may learn of its loss late had not lost it", []string{"I1"}, func(s []Event) []Event {
 		s[3].At = 19 * ms
-		return append(s, Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		return append(s, promised(Promises{LearnsLate: 100 * ms}))
 	}},
 	{"granted before a call of a holder that lost it later succeeded", []string{"I1"}, func(s []Event) []Event {
-		s = append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		s = append(lostAt(s, 80*ms), promised(Promises{LearnsLate: 100 * ms}))
 		s[1].Call, s[1].At = 40*ms, 41*ms
 		return s
 	}},
 	{"rejected by the register before it learned of its loss", nil, func(s []Event) []Event {
-		return append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}, Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
+		return append(lostAt(s, 80*ms), promised(Promises{LearnsLate: 100 * ms}), Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
 	}},
 	{"a reader with a smaller fence than the writer before it", []string{"I2"}, func(s []Event) []Event { s[3].Shared, s[3].Fence = true, 9; return s }},
 	{"a check that succeeded after the loss", []string{"I4"}, func(s []Event) []Event { return afterLoss(s, Verified) }},
@@ -291,17 +291,17 @@ var stories = []struct {
 		return s
 	}},
 	{"granted before a promotion of a holder that lost it later", []string{"I1"}, func(s []Event) []Event {
-		s = append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		s = append(lostAt(s, 80*ms), promised(Promises{LearnsLate: 100 * ms}))
 		s[1].Op, s[1].Call, s[1].At = Promoted, 40*ms, 41*ms
 		return s
 	}},
 	{"granted before a failed call of a holder that may learn of its loss late", nil, func(s []Event) []Event {
-		s = append(lostAt(s, 80*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms})
+		s = append(lostAt(s, 80*ms), promised(Promises{LearnsLate: 100 * ms}))
 		s[1].Call, s[1].At, s[1].Err = 40*ms, 41*ms, "unavailable"
 		return s
 	}},
 	{"rejected by the register long before it learned of its loss", []string{"I3"}, func(s []Event) []Event {
-		s = append(lostAt(s, 380*ms), Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}, Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
+		s = append(lostAt(s, 380*ms), promised(Promises{LearnsLate: 100 * ms}), Event{Op: Broken, Worker: 1, Hold: 1, At: 50 * ms, Err: "I3 rejected"})
 		s[3].At, s[3].Until, s[4].Call, s[4].At = 390*ms, 800*ms, 400*ms, 401*ms
 		return s
 	}},
@@ -328,7 +328,9 @@ func refused(at int64) Event {
 
 func killed(at int64) Event { return Event{Op: Killed, Worker: 3, At: at} }
 
-func noticesAfter(d int64) Event { return Event{Op: NoticesLate, Worker: engine, TTL: d} }
+func noticesAfter(d int64) Event { return promised(Promises{NoticesLate: d}) }
+
+func promised(p Promises) Event { return Event{Op: Promised, Worker: engine, Promises: &p} }
 
 // lostAt makes the first holder learn of a loss instead of releasing the lock.
 func lostAt(s []Event, at int64) []Event {
@@ -424,7 +426,7 @@ func TestOrderOfArrival(t *testing.T) {
 		{"refused at once", []Event{{Op: Refused, Worker: 1, Name: "n", Call: 1000 * ms, At: 4000 * ms, Err: "held"}, later}, 0},
 	}
 	for _, c := range cases {
-		events := append([]Event{{Op: Ordered, Worker: engine}, kept}, c.events...)
+		events := append([]Event{promised(Promises{Ordered: true}), kept}, c.events...)
 		if found, _ := Check(&Outcome{Events: events}); len(found) != c.want {
 			t.Errorf("%s: %v, want %d", c.name, found, c.want)
 		}

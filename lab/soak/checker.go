@@ -1,10 +1,7 @@
 package soak
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -18,45 +15,35 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }
 
-// Meaning describes what each invariant demands.
-var Meaning = map[string]string{
-	"I1":  "no two holders, one of them exclusive, inside their own windows at the same time",
-	"I2":  "fences grow with every exclusive grant of a name, and no two holds share one",
-	"I3":  "a register that checks fences loses no update, and rejects no holder inside its window",
-	"I4":  "nothing succeeds for a holder that knows of its loss",
-	"I5":  "the holder learns of a loss, and its last write arrives, at most 50 ms after the holder's own deadline (processes that stood still excepted)",
-	"I6":  "a name that nobody holds is granted to a waiter, in order of arrival where the store promises it",
-	"I7":  "nothing is left behind: holds, waiters, descriptors, goroutines",
-	"I8":  "a name that was released, or whose lock was broken, is free at once (where a majority of servers decides, when all of them answer)",
-	"I9":  "a name that cools down, or is held at least for some time, is granted to nobody else before",
-	"I10": "of a name with n slots, never more than n permits are inside their windows at the same time",
-	"I11": "several names are taken together or not at all: after a refusal and after a release, none of them is left behind, and each lock has the fence of its own name",
-	"I12": "never two leaders inside their windows, and the fence grows with every new leader",
-}
-
-// Invariants returns the invariants in their order.
-func Invariants() []string {
-	return slices.SortedFunc(maps.Keys(Meaning), func(a, b string) int { return cmp.Or(len(a)-len(b), cmp.Compare(a, b)) })
+// Invariants says what each invariant demands.
+var Invariants = []struct{ ID, Meaning string }{
+	{"I1", "no two holders, one of them exclusive, inside their own windows at the same time"},
+	{"I2", "fences grow with every exclusive grant of a name, and no two holds share one"},
+	{"I3", "a register that checks fences loses no update, and rejects no holder inside its window"},
+	{"I4", "nothing succeeds for a holder that knows of its loss"},
+	{"I5", "the holder learns of a loss, and its last write arrives, at most 50 ms after the holder's own deadline (processes that stood still excepted)"},
+	{"I6", "a name that nobody holds is granted to a waiter, in order of arrival where the store promises it"},
+	{"I7", "nothing is left behind: holds, waiters, descriptors, goroutines"},
+	{"I8", "a name that was released, or whose lock was broken, is free at once (where a majority of servers decides, when all of them answer)"},
+	{"I9", "a name that cools down, or is held at least for some time, is granted to nobody else before"},
+	{"I10", "of a name with n slots, never more than n permits are inside their windows at the same time"},
+	{"I11", "several names are taken together or not at all: after a refusal and after a release, none of them is left behind, and each lock has the fence of its own name"},
+	{"I12", "never two leaders inside their windows, and the fence grows with every new leader"},
 }
 
 // checker examines one history.
 type checker struct {
-	events  []Event
-	holds   []*Hold
-	names   map[string][]*Hold
-	waits   map[string][]Event // all acquires, granted or not
-	stalls  map[int]spells     // for each worker, and for the engine: when its process stood still
-	still   spells             // when any process stood still
-	slow    spells             // when the store was slow to reply
-	faults  spells
-	voting  bool
-	ordered bool
-	noticed int64 // how long the store may need to notice that a process has died; 0 if it is soon
-	watches int64 // the longest lease, if each process counts it from when it first saw the hold; else 0
-	coarse  int64 // a lease of this store may last longer than requested, by at most this time
-	several bool  // the store is made of other stores
-	found   []Violation
-	late    time.Duration // the longest delay of a loss signal
+	Promises
+	events []Event
+	holds  []*Hold
+	names  map[string][]*Hold
+	waits  map[string][]Event // all acquires, granted or not
+	stalls map[int]spells     // for each worker, and for the engine: when its process stood still
+	still  spells             // when any process stood still
+	slow   spells             // when the store was slow to reply
+	faults spells
+	found  []Violation
+	late   time.Duration // the longest delay of a loss signal
 }
 
 func (c *checker) say(invariant string, at int64, name, format string, args ...any) {

@@ -103,14 +103,9 @@ func always() bool { return true }
 // it logs which resources are still in use.
 func (o *order) runWorkers(ctx context.Context, store driver.Store, monitors []monitorAPI, before Inventory) error {
 	main := monitors[o.Goroutines]
-	note := func(op Op, n Inventory) {
-		main.Log(Event{Op: op, Worker: o.Worker, Life: o.Life, At: clockNow(), Fence: uint64(n.Descriptors), Until: int64(n.Goroutines)})
-	}
-	note(Started, before)
+	main.Log(Event{Op: Started, Worker: o.Worker, Life: o.Life, At: clockNow(), Fence: uint64(before.Descriptors), Until: int64(before.Goroutines)})
 	o.runShared(ctx, store, monitors)
-	after := before.Settle()
-	note(Ended, after)
-	if what := after.Beyond(before); what != "" {
+	if what := before.Settle().Beyond(before); what != "" {
 		main.Log(Event{Op: Broken, Worker: o.Worker, At: clockNow(), Err: "I7 " + what})
 	}
 	return nil

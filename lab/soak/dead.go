@@ -19,13 +19,13 @@ const left = -1
 // time ends with the first exclusive grant, which replaces what the dead process has left.
 func (c *checker) leftBehind() map[string][]heldSpan {
 	found := map[string][]heldSpan{}
-	if c.noticed == 0 && c.watches == 0 {
+	if c.NoticesLate == 0 && c.Observes == 0 {
 		return found
 	}
 	add := func(e *Event, died int64) {
 		for _, name := range e.wantedNames() {
-			until := died + c.noticed + slack
-			if c.watches > 0 {
+			until := died + c.NoticesLate + slack
+			if c.Observes > 0 {
 				until = max(until, c.replaced(name, died))
 			}
 			found[name] = append(found[name], heldSpan{died, until, left})

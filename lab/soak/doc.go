@@ -10,6 +10,6 @@
 // The time in which a holder may work, by its own clock, is called its window.
 //
 // The package knows no particular store or server. The program that runs a soak defines how a
-// worker opens its store and which faults there are. The package imports only the standard library
-// and padlock.
+// worker opens its store and which faults there are. The package imports only the standard library,
+// padlock, and internal/server, which starts the processes.
 package soak

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,18 +37,11 @@ type Run struct {
 	// run in this process, as groups of goroutines, and Open also opens their stores.
 	Open Opener
 
-	// Voting means that a majority of several servers decides. Then Release returns when a majority
-	// has released the lock, and the name may still be held on a server that does not answer. So I8
-	// (a released name is free at once) is checked only for times without faults.
-	Voting bool
-
 	Faults []Fault
 	Every  time.Duration   // mean time from the end of a fault to the next one; 0 means no faults
 	Lanes  int             // how many faults may happen at once, on different targets; 0 counts as 1
 	Early  context.Context // ends the work early; may be nil
 	Say    func(string)    // reports progress; may be nil
-
-	SayEvery time.Duration // interval of progress reports; 0 counts as 10 s
 
 	monitor  *Monitor
 	base     int64
@@ -69,23 +61,20 @@ type Outcome struct {
 	Quiet    int64 // after this time there were no faults
 }
 
-// GrantsOfBoth counts the grants to workers that this program runs, and those to workers that
-// another program runs; see Run.Programs.
-func (o *Outcome) GrantsOfBoth() (this, other int) {
-	type life struct{ worker, life int }
-	others := map[life]bool{}
+// GrantsBy counts the grants by the kind of the worker, which depends on its number and on whether
+// another program runs it; see Run.Programs.
+func (o *Outcome) GrantsBy(kind func(worker int, other bool) string) map[string]int {
+	grants, others := map[string]int{}, map[[2]int]bool{}
 	for _, e := range o.Events {
-		switch {
-		case e.Op == Other:
-			others[life{e.Worker, e.Life}] = true
-		case e.Op != Acquired && e.Op != Adopted:
-		case others[life{e.Worker, e.Life}]:
-			other++
-		default:
-			this++
+		life := [2]int{e.Worker, e.Life}
+		switch e.Op {
+		case Other:
+			others[life] = true
+		case Acquired, Adopted:
+			grants[kind(e.Worker, others[life])]++
 		}
 	}
-	return this, other
+	return grants
 }
 
 // Left logs a violation if this process now has more descriptors or goroutines than before the run.
@@ -101,37 +90,11 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if r.Say == nil {
 		r.Say = func(string) {}
 	}
-	if r.SayEvery == 0 {
-		r.SayEvery = 10 * time.Second
-	}
 	if err := r.firstLook(ctx); err != nil {
 		return nil, fmt.Errorf("the first look: %w", err)
 	}
 	r.monitor, r.base = NewMonitor(), clockNow()
-	if r.Voting {
-		r.monitor.Log(Event{Op: Voting, Worker: engine, At: clockNow()})
-	}
-	if r.Guarantees.Promotion == driver.PromotionRegrant {
-		r.monitor.Log(Event{Op: Regrants, Worker: engine, At: clockNow()})
-	}
-	if s := r.Guarantees.Store; strings.HasPrefix(s, "quorum") || strings.HasPrefix(s, "all") {
-		r.monitor.Log(Event{Op: Several, Worker: engine, At: clockNow()})
-	}
-	if r.Guarantees.FIFO {
-		r.monitor.Log(Event{Op: Ordered, Worker: engine, At: clockNow()})
-	}
-	if d := r.Guarantees.LossDelay; r.Guarantees.Bound == driver.BoundToConnection && d > 0 {
-		r.monitor.Log(Event{Op: LearnsLate, Worker: engine, At: clockNow(), TTL: int64(d)})
-	}
-	if r.Guarantees.Observed {
-		r.monitor.Log(Event{Op: Observes, Worker: engine, At: clockNow(), TTL: int64(r.Load.MaxTTL + r.coarse())})
-	}
-	if d := r.keptByDead(); d > 0 {
-		r.monitor.Log(Event{Op: NoticesLate, Worker: engine, At: clockNow(), TTL: int64(d)})
-	}
-	if d := r.coarse(); d > 0 {
-		r.monitor.Log(Event{Op: Coarse, Worker: engine, At: clockNow(), TTL: int64(d)})
-	}
+	r.monitor.Log(Event{Op: Promised, Worker: engine, At: r.base, Promises: r.promises()})
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	watchStalls(watch, r.monitor, engine, 0)
@@ -155,6 +118,25 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	}
 	out.Events = r.monitor.history()
 	return out, err
+}
+
+// promises returns what the checks have to know about the store. A majority is not checked for I8 (a
+// released name is free at once) during faults: Release returns when a majority has released the
+// lock, and the name may still be held on a server that does not answer.
+func (r *Run) promises() *Promises {
+	g := &r.Guarantees
+	p := &Promises{
+		Voting: g.Store == "quorum", Several: g.Store == "quorum" || g.Store == "all",
+		Regrants: g.Promotion == driver.PromotionRegrant, Ordered: g.FIFO,
+		NoticesLate: int64(r.keptByDead()), Coarse: int64(r.coarse()),
+	}
+	if g.Bound == driver.BoundToConnection {
+		p.LearnsLate = int64(g.LossDelay)
+	}
+	if g.Observed {
+		p.Observes = int64(r.Load.MaxTTL + r.coarse())
+	}
+	return p
 }
 
 // engine is the worker number of the engine's own process.
@@ -183,7 +165,7 @@ func (r *Run) runGoroutines(ctx, busy context.Context, out *Outcome) (rested boo
 
 // causeFaults causes the faults and ends the work of the workers a while later.
 func (r *Run) causeFaults(ctx, busy context.Context, out *Outcome) (rested bool, err error) {
-	defer r.monitor.end()
+	defer r.monitor.ended.Store(true)
 	err = r.faults(busy)
 	out.Quiet = clockNow()
 	pause(busy, r.Tail)
@@ -213,8 +195,12 @@ func (r *Run) runProcesses(ctx, busy context.Context, out *Outcome) (rested bool
 			return false, err
 		}
 	}
-	if err := r.awaitAll(); err != nil {
-		return false, err
+	// No fault may come before all workers have opened their stores: some promises are only for
+	// clients that were connected to the server before it restarted.
+	for id, p := range r.workers {
+		if err := r.awaitWork(id, p); err != nil {
+			return false, err
+		}
 	}
 	rested, err = r.causeFaults(ctx, busy, out)
 	return rested, errors.Join(err, r.join())

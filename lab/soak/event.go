@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -55,8 +54,6 @@ const (
 	// Started is the beginning of a worker's process. The field Fence contains the number of open
 	// descriptors, and Until contains the number of goroutines.
 	Started Op = "started"
-	// Ended is the end of a worker's process, with the same fields.
-	Ended Op = "ended"
 	// Led says that a candidate of an election was the leader, at least by its own clock. The field
 	// Call is the beginning of that time, and At is the end. The events of one leadership have the
 	// same Hold. If Err is "confirmed", the store has confirmed that the candidate was the leader.
@@ -64,32 +61,10 @@ const (
 	// Other is logged when a worker starts with a different program, for example an older version
 	// of padlock. Usually, workers and the engine run the same program.
 	Other Op = "other program"
-	// Voting is logged at the beginning of a history if a majority of several servers decides.
-	Voting Op = "voting"
-	// Regrants is logged at the beginning if another holder may get the lock during a conversion.
-	Regrants Op = "regrants"
-	// Ordered is logged at the beginning if waiters get a name in order of arrival.
-	Ordered Op = "ordered"
-	// Several is logged at the beginning if the store is made of other stores.
-	Several Op = "several"
-	// LearnsLate is logged at the beginning if a hold can end before its holder knows that it has
-	// ended, for example because the hold ends with a connection. The field TTL contains the
-	// longest time until the holder knows.
-	LearnsLate Op = "learns late"
-	// NoticesLate is logged at the beginning if a client that died may keep a name for longer than
-	// the grace of a fault: the store notices the death late, or has long leases. The field TTL
-	// contains the longest such time.
-	NoticesLate Op = "notices late"
-	// Observes is logged at the beginning if each process counts a lease from when it first saw the
-	// hold. The hold of a killed process then ends at another time for each of the others. The
-	// field TTL contains the longest lease.
-	Observes Op = "observes"
-	// Coarse is logged at the beginning if the store rounds leases to whole seconds. A name may
-	// then stay taken for some time after the end of a lease. The field TTL contains the longest
-	// such time.
-	Coarse Op = "coarse"
-	// Used is a call of a function that has no other event. The field With names the feature, such
-	// as "CheckTx".
+	// Promised is logged at the beginning, with Event.Promises.
+	Promised Op = "promised"
+	// Used is a call of a function that has no other event. The field With names it: CheckTx or
+	// LockTx.
 	Used Op = "used"
 	// Resting is logged when a worker only waits for one name; see Run.rest.
 	Resting Op = "resting"
@@ -117,15 +92,47 @@ type Event struct {
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
-	// With lists the features of padlock in use, separated by commas; see pairs.go. Events of a
-	// hold have it only in the first event.
-	With string `json:"with,omitempty"`
-	// Class and Hit are for Faulted: the column of the fault in the table of pairs, and the number
-	// of the only worker that the fault hits plus one, or 0 if it hits all of them.
-	Class string `json:"class,omitempty"`
-	Hit   int    `json:"hit,omitempty"`
-	Err   string `json:"err,omitempty"`
+	With   string `json:"with,omitempty"`  // for Used
+	Err    string `json:"err,omitempty"`
+
+	Promises *Promises `json:"promises,omitempty"` // for Promised
 }
+
+// Promises are the properties of a store on which the checks depend.
+type Promises struct {
+	Voting   bool // a majority of several servers decides
+	Several  bool // the store is made of other stores
+	Regrants bool // another holder may get the lock during a conversion
+	Ordered  bool // waiters get a name in order of arrival
+	// LearnsLate is the longest time from the end of a hold until its holder knows of it, for example
+	// because the hold ended with a connection. It is 0 if holders know the end in advance.
+	LearnsLate int64
+	// NoticesLate is how long a client that died may keep a name, if that is longer than the grace
+	// of a fault: the store notices the death late, or has long leases.
+	NoticesLate int64
+	// Observes is the longest lease, if each process counts a lease from when it first saw the hold.
+	// The hold of a killed process then ends at another time for each of the others.
+	Observes int64
+	// Coarse is by how much a lease may last longer than requested, if the store rounds leases to
+	// whole seconds.
+	Coarse int64
+}
+
+// PromisesOf returns the promises with which a history begins.
+func PromisesOf(events []Event) Promises {
+	for _, e := range events {
+		if e.Promises != nil {
+			return *e.Promises
+		}
+	}
+	return Promises{}
+}
+
+// What programs of their own use besides locks, for Event.With.
+const (
+	CheckTx = "CheckTx"
+	LockTx  = "LockTx"
+)
 
 // forever is the value of Until for a hold without a lease.
 const forever = math.MaxInt64
@@ -206,20 +213,4 @@ func WriteHistory(w io.Writer, events []Event) error {
 		}
 	}
 	return b.Flush()
-}
-
-// FilterHistory returns the events of the given names, the deaths of workers, and the properties of
-// the store.
-func FilterHistory(events []Event, names []string) (out []Event) {
-	for _, e := range events {
-		switch e.Op {
-		case Killed, Stalled, Regrants, Ordered, Several, Voting, LearnsLate, NoticesLate, Observes:
-			out = append(out, e)
-		default:
-			if slices.Contains(names, e.Name) {
-				out = append(out, e)
-			}
-		}
-	}
-	return out
 }

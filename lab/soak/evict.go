@@ -37,20 +37,10 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 // calls Break again with the fence of the old hold. This call must not end the new hold.
 func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	begun := clockNow()
-	broken := func(what string) {
-		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 " + what})
-	}
-	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
-	if err != nil {
-		w.logRefusal(ctx, begun, h.turn, err)
-		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
-			broken(brokenAndHeld + ": " + err.Error())
-		}
+	next := w.takeFree(ctx, h.Name(), h.turn, Event{Call: begun, Hold: h.id, Err: "I8 " + brokenAndHeld})
+	if next == nil {
 		return
 	}
-	t := h.turn
-	t.own, t.fixed, t.evict, t.detached = false, false, false, false
-	next := w.got(Event{Op: Acquired, Call: begun}, lock, t)
 	defer w.release(next)
 	if fence == 0 {
 		return
@@ -58,6 +48,24 @@ func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	asking, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if _, err := w.locker.Break(asking, h.Name(), fence); err == nil {
-		broken("a break with the fence of an earlier hold went through")
+		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 a break with the fence of an earlier hold went through"})
 	}
+}
+
+// takeFree takes a name that only this worker uses, and that must be free. If it is held, takeFree
+// logs the violation, whose text begins with that of the event.
+func (w *worker) takeFree(ctx context.Context, name string, t turn, broken Event) *held {
+	begun := clockNow()
+	lock, err := w.locker.TryAcquire(ctx, name, padlock.TTL(t.ttl))
+	if err == nil {
+		t.own, t.fixed, t.evict, t.detached, t.limit = false, false, false, false, 0
+		return w.got(Event{Op: Acquired, Call: begun}, lock, t)
+	}
+	t.name, t.try = name, true
+	w.logRefusal(ctx, begun, t, err)
+	if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
+		broken.Op, broken.Name, broken.Err = Broken, name, broken.Err+": "+err.Error()
+		w.log(broken)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,6 +35,9 @@ func (r *Run) faults(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// sayEvery is the interval of progress reports.
+const sayEvery = 5 * time.Second
+
 // supervise moves workers from stage to stage and reports progress.
 func (r *Run) supervise(ctx context.Context, end int64) error {
 	for said := clockNow(); clockNow() < end && ctx.Err() == nil; {
@@ -41,7 +45,7 @@ func (r *Run) supervise(ctx context.Context, end int64) error {
 		if err := r.move(end); err != nil {
 			return err
 		}
-		if clockNow()-said > int64(r.SayEvery) {
+		if clockNow()-said > int64(sayEvery) {
 			said = clockNow()
 			grants, faults := r.monitor.sums()
 			r.Say(fmt.Sprintf("%s: %d grants, %d faults, %v to go", r.Name, grants, faults, time.Duration(end-said).Round(time.Second)))
@@ -79,10 +83,7 @@ func (r *Run) lane(ctx context.Context, n int, end int64) error {
 
 // fault causes one fault, and undoes it even if the run ends meanwhile.
 func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) error {
-	e := Event{Op: Faulted, Worker: engine, Call: clockNow(), Err: f.Kind, Class: f.Class, TTL: int64(f.Grace)}
-	if f.Worker != nil {
-		e.Hit = f.Worker(on) + 1
-	}
+	e := Event{Op: Faulted, Worker: engine, Call: clockNow(), Err: f.Kind, TTL: int64(f.Grace)}
 	last := f.Last
 	if dice.IntN(3) > 0 {
 		last /= 8
@@ -108,16 +109,11 @@ func (r *Run) fault(ctx context.Context, dice *rand.Rand, f *Fault, on int) erro
 	return nil
 }
 
+// pick draws a fault, each as often as its weight says.
 func (r *Run) pick(dice *rand.Rand) *Fault {
-	sum := 0
+	var all []*Fault
 	for i := range r.Faults {
-		sum += max(1, r.Faults[i].Weight)
+		all = append(all, slices.Repeat([]*Fault{&r.Faults[i]}, max(1, r.Faults[i].Weight))...)
 	}
-	n := dice.IntN(sum)
-	for i := range r.Faults {
-		if n -= max(1, r.Faults[i].Weight); n < 0 {
-			return &r.Faults[i]
-		}
-	}
-	return nil
+	return all[dice.IntN(len(all))]
 }

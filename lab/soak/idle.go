@@ -39,11 +39,11 @@ func (c *checker) busy() map[string][]heldSpan {
 	busy := c.leftBehind()
 	for name, holds := range c.names {
 		for _, h := range holds {
-			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.coarse), h.ID})
-			if h.Waits() { // a waiter held nothing before the reply
+			busy[name] = append(busy[name], heldSpan{h.Call, h.mayLive(slack + c.Coarse), h.ID})
+			if h.Events[0].Waited { // a waiter held nothing before the reply
 				busy[name][len(busy[name])-1].from = h.At
 			}
-			if c.watches > 0 && h.Kept > 0 { // a process that looks later counts the cool-down from then
+			if c.Observes > 0 && h.Kept > 0 { // a process that looks later counts the cool-down from then
 				busy[name] = append(busy[name], heldSpan{h.Kept, c.replaced(name, h.At), left})
 			}
 		}
@@ -51,7 +51,7 @@ func (c *checker) busy() map[string][]heldSpan {
 	for _, e := range c.events {
 		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
 			for _, name := range e.wantedNames() {
-				busy[name] = append(busy[name], heldSpan{e.Call, e.At + e.TTL + slack + c.coarse, 0})
+				busy[name] = append(busy[name], heldSpan{e.Call, e.At + e.TTL + slack + c.Coarse, 0})
 			}
 		}
 	}
@@ -60,9 +60,6 @@ func (c *checker) busy() map[string][]heldSpan {
 	}
 	return busy
 }
-
-// Waits reports whether the worker waited for the hold.
-func (h *Hold) Waits() bool { return h.Events[0].Waited }
 
 // longestGap returns the longest time for which a worker waited although the name was free. The
 // event e describes the worker's call of Acquire. Times with a fault, slow replies or a stalled
@@ -73,8 +70,8 @@ func (c *checker) longestGap(e *Event, busy []heldSpan) int64 {
 		if b.from >= e.At {
 			break
 		}
-		if b.hold == left && c.watches > 0 { // the waiter has seen the hold when it began to wait, at the latest
-			b.to = min(b.to, max(b.from, e.Call)+c.noticed+c.watches+slack)
+		if b.hold == left && c.Observes > 0 { // the waiter has seen the hold when it began to wait, at the latest
+			b.to = min(b.to, max(b.from, e.Call)+c.NoticesLate+c.Observes+slack)
 		}
 		if b.to > e.Call && (b.hold != e.Hold || b.hold == 0) {
 			excused = append(excused, b)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,27 +102,21 @@ func (r *Run) firstLook(ctx context.Context) error {
 // maxBadNames is the number of bad names after which the check stops.
 const maxBadNames = 3
 
-// namesToLookAt returns the names that lastLook checks. Some of these names were used by a single
-// worker, which was killed. They show whether the store still holds a lock for a killed worker.
-func (r *Run) namesToLookAt() (names []string) {
-	for i := range r.Load.Warm {
-		names = append(names, fmt.Sprintf("%swarm:%d", r.Load.Prefix, i))
-	}
-	names = append(names, r.namesOfMany()...)
-	last := (clockNow() - r.base) / int64(r.Load.Epoch)
-	for i := range r.Load.Hot {
-		for n := max(0, last-2); n <= last; n++ {
-			names = append(names, fmt.Sprintf("%shot:%d:%d", r.Load.Prefix, i, n))
+// namesToLookAt returns all names that a worker has asked for, and those that workers wait for
+// without an event. Some of them were used by a single worker, which was killed. They show whether
+// the store still holds a lock for a killed worker.
+func (r *Run) namesToLookAt() []string {
+	names := append(busyNames(r.Load.Prefix), electionName(r.Load.Prefix))
+	for _, e := range r.monitor.history() {
+		switch {
+		case e.Slots > 0:
+			names = append(names, e.slotNames()...)
+		case e.Name != "":
+			names = append(names, e.Name)
 		}
 	}
-	for worker, life := range r.monitor.restarts() {
-		for past := max(0, life-26); past < life; past++ {
-			for g := range r.Goroutines {
-				names = append(names, ownName(r.Load.Prefix, worker, g, past))
-			}
-		}
-	}
-	return names
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // lookAt checks that a name is free, logs a violation if it is not, and reports whether it is.
@@ -227,21 +222,16 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 			broken("", "List: "+err.Error())
 			return
 		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second) && !taken:
-			taken = true
-			r.takeAll(ctx, l, left)
+			taken = true // the names that nobody holds, as by a waiter
+			for _, s := range left {
+				if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, clockNow()) {
+					break
+				}
+			}
 		case err == nil && waited > 2*(r.Load.MaxTTL+time.Second):
 			for _, s := range left {
 				broken(s.Name, fmt.Sprintf("%d holds and %d waiters are left", len(s.Holds), s.Waiters))
 			}
-			return
-		}
-	}
-}
-
-// takeAll takes the names that nobody holds, as a waiter would.
-func (r *Run) takeAll(ctx context.Context, l *padlock.Locker, left []padlock.State) {
-	for _, s := range left {
-		if len(s.Holds) == 0 && !r.lookAt(ctx, l, s.Name, clockNow()) {
 			return
 		}
 	}

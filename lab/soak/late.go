@@ -1,7 +1,5 @@
 package soak
 
-import "slices"
-
 // A delay says how late a worker may learn that its hold has ended. It is zero if holders know in
 // advance when their holds end.
 type delay struct {
@@ -10,20 +8,25 @@ type delay struct {
 }
 
 func delayOf(events []Event) delay {
-	i := slices.IndexFunc(events, func(e Event) bool { return e.Op == LearnsLate })
-	if i < 0 {
+	late := PromisesOf(events).LearnsLate
+	if late == 0 {
 		return delay{}
 	}
-	d := delay{most: events[i].TTL + int64(catchUp), stalls: map[int]spells{}}
+	return delay{most: late + int64(catchUp), stalls: stallsOf(events)}
+}
+
+// stallsOf returns when each worker and the engine stood still.
+func stallsOf(events []Event) map[int]spells {
+	stalls := map[int]spells{}
 	for _, e := range events {
 		if e.Op == Stalled {
-			d.stalls[e.Worker] = append(d.stalls[e.Worker], [2]int64{e.Call, e.At})
+			stalls[e.Worker] = append(stalls[e.Worker], [2]int64{e.Call, e.At})
 		}
 	}
-	for w, list := range d.stalls {
-		d.stalls[w] = list.merged()
+	for w, list := range stalls {
+		stalls[w] = list.merged()
 	}
-	return d
+	return stalls
 }
 
 // markDoubt is for a hold whose release was not confirmed. Such a hold may have ended earlier than

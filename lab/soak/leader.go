@@ -160,37 +160,3 @@ func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.L
 		all.Wait()
 	}
 }
-
-// namesOfMany returns the names of the permits, the name of the election, the names of long and of
-// short waits, and the names that workers take with AcquireAll.
-func (r *Run) namesOfMany() (names []string) {
-	l := &r.Load
-	if l.Slots > 0 {
-		names = append(names, slotNames(permitName(l), permitCount)...)
-	}
-	if l.Elections > 0 {
-		names = append(names, electionName(l.Prefix))
-	}
-	if l.Long > 0 {
-		names = append(names, longName(l.Prefix))
-	}
-	for i := range crowds {
-		names = append(names, crowdName(l.Prefix, i))
-	}
-	names = append(names, busyNames(l.Prefix)...)
-	if l.Several == 0 {
-		return names
-	}
-	for i := range sharedNames {
-		names = append(names, middleName(l.Prefix, i))
-	}
-	for worker, life := range r.monitor.restarts() {
-		for past := max(0, life-26); past < life; past++ {
-			for g := range r.Goroutines {
-				own := severalNames(l.Prefix, ownName(l.Prefix, worker, g, past), 0)
-				names = append(names, own[0], own[2])
-			}
-		}
-	}
-	return names
-}

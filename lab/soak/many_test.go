@@ -75,7 +75,7 @@ func TestSeveral(t *testing.T) {
 	if got := found(left, stalled); !slices.Equal(got, []string{"I11"}) {
 		t.Errorf("a name was left behind after a release, while a process stood still: %v", got)
 	}
-	if got := found(left, stalled, Event{Op: Voting, Worker: engine}); got != nil {
+	if got := found(left, stalled, promised(Promises{Voting: true})); got != nil {
 		t.Errorf("a name was left behind by a majority, while a process stood still: %v", got)
 	}
 	if got := found(left, Event{Op: Faulted, Worker: engine, Call: 1, At: 10 * ms}); got != nil {
@@ -95,7 +95,7 @@ func TestLeaders(t *testing.T) {
 	sure := piece(1, 5, 30, 35)
 	sure.Err = confirmed
 	first := []Event{piece(1, 5, 10, 20), piece(1, 5, 20, 30)}
-	late := Event{Op: LearnsLate, Worker: engine, TTL: 100 * ms}
+	late := promised(Promises{LearnsLate: 100 * ms})
 	for _, c := range []struct {
 		name   string
 		events []Event

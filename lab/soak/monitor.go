@@ -2,8 +2,8 @@ package soak
 
 import (
 	"fmt"
-	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,12 +13,12 @@ type Monitor struct {
 	things map[string]*thing
 	events []Event
 	keys   []Key
-	ended  bool
-	rests  bool
 	atRest int
 	grants int
 	faults int
 	atWork map[int]int // by worker: Event.Life of the latest process that has begun to work
+
+	ended, rests atomic.Bool // the work is over; the workers rest, see Run.rest
 }
 
 // thing is the data that the lock on one name protects.
@@ -96,13 +96,6 @@ func (c *Monitor) hasBegun(worker, life int) bool {
 	defer c.mu.Unlock()
 	now, known := c.atWork[worker]
 	return known && now == life
-}
-
-// restarts returns, for each worker, how many times its process was restarted.
-func (c *Monitor) restarts() map[int]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.atWork)
 }
 
 // sums returns the numbers of grants and faults so far.
@@ -187,36 +180,16 @@ func (c *Monitor) Take() (Key, bool) {
 }
 
 // Over reports whether the workers should end their work.
-func (c *Monitor) Over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ended || c.rests
-}
+func (c *Monitor) Over() bool { return c.ended.Load() || c.rests.Load() }
 
-// Resting reports whether the workers should rest; see Run.rest.
-func (c *Monitor) Resting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.rests
-}
+// Resting reports whether the workers should rest.
+func (c *Monitor) Resting() bool { return c.rests.Load() }
 
-// letRest makes the workers rest, and resting returns how many of them do.
-func (c *Monitor) letRest() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rests = true
-}
-
+// resting returns how many workers rest.
 func (c *Monitor) resting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.atRest
-}
-
-func (c *Monitor) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
 }
 
 // stallTime returns how much time the engine's process has lost since the given time, because the

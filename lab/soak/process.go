@@ -2,6 +2,7 @@ package soak
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // ErrWorker is in the error of Run.Do if the process of a worker failed or did not end. No fault is
@@ -41,7 +44,7 @@ func (r *Run) start(id, life int) error {
 	p := &process{cmd: exec.Command(program), life: life, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	p.cmd.Stderr = &p.stderr
-	if err := launch(p.cmd); err != nil {
+	if err := server.StartChild(p.cmd); err != nil {
 		return err
 	}
 	go func() {
@@ -68,12 +71,9 @@ func (r *Run) program(id, life int) (string, error) {
 // so on.
 const workerTargets = "worker"
 
-// itself is Fault.Worker if the targets are the workers.
-func itself(index int) int { return index }
-
 // KillWorker returns the fault that kills a worker and starts it again.
 func (r *Run) KillWorker() Fault {
-	return Fault{Kind: "kill worker", Class: Kill, Worker: itself, On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
+	return Fault{Kind: "kill worker", On: Targets(workerTargets, r.Workers), Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
@@ -93,7 +93,7 @@ func (r *Run) StopWorker() []Fault {
 	if stop == nil {
 		return nil
 	}
-	return []Fault{{Kind: "stop worker", Class: Stop, Worker: itself, On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
+	return []Fault{{Kind: "stop worker", On: Targets(workerTargets, r.Workers), Last: r.Load.MaxTTL * 3 / 2, Grace: r.Load.MaxTTL + time.Second, Begin: func(_ *rand.Rand, id int) (func() error, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		p := r.workers[id]
@@ -122,7 +122,9 @@ func (r *Run) move(end int64) error {
 // replace ends a worker with SIGTERM and starts it again in another stage.
 func (r *Run) replace(id, stage int) error {
 	target := Targets(workerTargets, id+1)[id]
-	r.busy.take(target) // keeps faults from stopping the process now: a stopped process would not handle SIGTERM
+	for !r.busy.tryTake(target) { // keeps faults from stopping the process now: a stopped process would not handle SIGTERM
+		pause(context.Background(), 5*time.Millisecond)
+	}
 	defer r.busy.give(target)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,18 +154,6 @@ func (r *Run) awaitWork(id int, p *process) error {
 			p.cmd.Process.Kill() // the process may have ended already
 			<-p.done
 			return fmt.Errorf("worker %d does not begin to work: %s", id, p.stderr.String())
-		}
-	}
-	return nil
-}
-
-// awaitAll waits until all workers have begun to work, and so have opened their stores. No fault
-// may come before that: some promises are only for clients that were connected to the server before
-// it restarted.
-func (r *Run) awaitAll() error {
-	for id, p := range r.workers {
-		if err := r.awaitWork(id, p); err != nil {
-			return err
 		}
 	}
 	return nil

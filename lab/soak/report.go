@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock"
 )
 
 // Report holds the published results of a run.
@@ -20,21 +20,33 @@ type Report struct {
 	PerSecond  float64
 	P50, P99   time.Duration // of acquires that were granted
 	Refused    map[string]int
-	Ambiguous  int // acquires whose outcome is unknown
 	Faults     map[string]int
 	Violations map[string]int
 	Of         []Violation
 	Harm       string
 	Late       time.Duration // the longest delay of a loss signal
 	Recovery   time.Duration // the longest time from the end of a fault to the next grant
-	Verdict    string        // porcupine's verdict
-	Guarantees driver.Guarantees
+	Verdict    Verdict       // porcupine's
+	History    string        // the directory in which the history was kept, or ""
+}
+
+// Verdict says what porcupine found. The histories were cut into pieces, and OK, Illegal and Unknown
+// say how many pieces had each of these results. A piece with the result Unknown has not passed the
+// check.
+type Verdict struct {
+	OK, Illegal, Unknown int
+	Operations           int
+	Names                []string // names with an illegal piece
+}
+
+func (v Verdict) String() string {
+	return fmt.Sprintf("%d of %d pieces ok, %d illegal, %d unknown (%d operations)", v.OK, v.OK+v.Illegal+v.Unknown, v.Illegal, v.Unknown, v.Operations)
 }
 
 // NewReport makes the report of r from its outcome.
 func NewReport(r *Run, o *Outcome) *Report {
 	p := &Report{
-		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From), Guarantees: r.Guarantees,
+		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From),
 		Refused: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
 	}
 	p.Of, p.Late = Check(o)
@@ -59,9 +71,6 @@ func (p *Report) count(events []Event) {
 			p.Grants++
 		case Refused:
 			p.Refused[e.Err]++
-			if e.Err == "uncertain" {
-				p.Ambiguous++
-			}
 		case Faulted:
 			p.Faults[e.Err]++
 		}
@@ -92,20 +101,24 @@ func recovery(events []Event) time.Duration {
 }
 
 // Sum returns the number of all violations.
-func (p *Report) Sum() (n int) {
-	for _, v := range p.Violations {
+func (p *Report) Sum() int { return sum(p.Violations) }
+
+// FaultSum returns the number of all faults.
+func (p *Report) FaultSum() int { return sum(p.Faults) }
+
+// Ambiguous returns the number of acquires whose outcome is unknown.
+func (p *Report) Ambiguous() int { return p.Refused[class(padlock.ErrUncertain)] }
+
+func sum(m map[string]int) (n int) {
+	for _, v := range m {
 		n += v
 	}
 	return n
 }
 
-// FaultSum returns the number of all faults.
-func (p *Report) FaultSum() (n int) {
-	for _, v := range p.Faults {
-		n += v
-	}
-	return n
-}
+// Kept reports whether no violation was found. A history that could not be judged counts as a
+// violation.
+func (p *Report) Kept() bool { return p.Sum() == 0 && p.Verdict.Illegal+p.Verdict.Unknown == 0 }
 
 // Measured returns the text about the violations for one cell of a table.
 func (p *Report) Measured() string {
@@ -127,23 +140,36 @@ func Counts(m map[string]int) string {
 
 // Write prints the whole report.
 func (p *Report) Write(w io.Writer) {
-	fmt.Fprintf(w, "%s (seed %d, %v)\n", p.Name, p.Seed, p.For.Round(time.Second))
-	fmt.Fprintf(w, "  %d grants, %.0f/s, acquire p50 %v p99 %v\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(100*time.Microsecond))
-	fmt.Fprintf(w, "  refused: %s; ambiguous %d\n", Counts(p.Refused), p.Ambiguous)
-	fmt.Fprintf(w, "  %d faults: %s\n", p.FaultSum(), Counts(p.Faults))
-	fmt.Fprintf(w, "  %s\n", p.Harm)
-	fmt.Fprintf(w, "  worst loss signal %v late, worst recovery %v\n", p.Late.Round(time.Millisecond), p.Recovery.Round(time.Millisecond))
-	fmt.Fprintf(w, "  porcupine: %s\n  violations: %s\n", p.Verdict, p.Measured())
-	for _, invariant := range Invariants() {
-		if p.Violations[invariant] > 0 {
-			fmt.Fprintf(w, "    %s: %s\n", invariant, Meaning[invariant])
-		}
-	}
+	p.WriteHead(w)
+	fmt.Fprintf(w, "refused: %s; worst loss signal %v late\n", Counts(p.Refused), p.Late.Round(time.Millisecond))
+	fmt.Fprintf(w, "porcupine: %v\nviolations: %s\n", p.Verdict, p.Measured())
+	p.WriteViolations(w)
+}
+
+// WriteHead prints what was done.
+func (p *Report) WriteHead(w io.Writer) {
+	fmt.Fprintf(w, "%s, %v, seed %d\n", p.Name, p.For.Round(time.Second), p.Seed)
+	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(10*time.Microsecond), p.Ambiguous())
+	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", p.FaultSum(), Counts(p.Faults), p.Recovery.Round(time.Millisecond))
+	fmt.Fprintf(w, "registers: %s\n", p.Harm)
+}
+
+// maxShown is how many violations are printed. The history contains all of them.
+const maxShown = 10
+
+// WriteViolations prints the violations, and where the history is.
+func (p *Report) WriteViolations(w io.Writer) {
 	for i, v := range p.Of {
-		if i == 10 {
-			fmt.Fprintf(w, "    and %d more\n", len(p.Of)-i)
+		if i == maxShown {
+			fmt.Fprintf(w, "and %d more\n", len(p.Of)-i)
 			break
 		}
-		fmt.Fprintf(w, "    %v\n", v)
+		fmt.Fprintln(w, v)
+	}
+	if len(p.Verdict.Names) > 0 {
+		fmt.Fprintf(w, "no lock's history: %s\n", strings.Join(p.Verdict.Names, ", "))
+	}
+	if p.History != "" {
+		fmt.Fprintf(w, "the history is in %s\n", p.History)
 	}
 }

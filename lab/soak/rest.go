@@ -34,7 +34,7 @@ func (r *Run) rest(ctx context.Context) (rested bool, err error) {
 	if err != nil {
 		return false, nil // as above
 	}
-	r.monitor.letRest()
+	r.monitor.rests.Store(true)
 	err = r.awaitRest(ctx)
 	_ = busy.Release() // if it fails, lookAtAll notices
 	if err != nil {

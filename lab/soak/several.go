@@ -39,6 +39,9 @@ func (w *worker) takeSeveral(ctx context.Context, t turn) {
 		opts = append(opts, padlock.NoRenewal())
 	}
 	begun := clockNow()
+	for _, name := range names {
+		w.log(Event{Op: Asked, Call: begun, At: begun, Name: name})
+	}
 	all, err := w.locker.AcquireAll(ctx, []string{names[2], names[0], names[1], names[0]}, opts...)
 	if err != nil {
 		w.severalRefused(ctx, begun, t, names, err)
@@ -77,17 +80,9 @@ func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names 
 
 // mustBeFree takes the two names that only this worker uses, and logs a violation if one is held.
 func (w *worker) mustBeFree(ctx context.Context, begun int64, t turn, names []string, why string) {
-	t.fixed, t.limit = false, 0
-	for _, t.name = range []string{names[0], names[2]} {
-		call := clockNow()
-		lock, err := w.locker.TryAcquire(ctx, t.name, padlock.TTL(t.ttl))
-		if err == nil {
-			w.release(w.got(Event{Op: Acquired, Call: call}, lock, t))
-			continue
-		}
-		w.logRefusal(ctx, call, t, err)
-		if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
-			w.log(Event{Op: Broken, Call: begun, Name: t.name, Err: "I11 " + why + ", and this name is held all the same: " + err.Error()})
+	for _, name := range []string{names[0], names[2]} {
+		if h := w.takeFree(ctx, name, t, Event{Call: begun, Err: "I11 " + why + ", and this name is held all the same"}); h != nil {
+			w.release(h)
 		}
 	}
 }

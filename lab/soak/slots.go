@@ -29,11 +29,15 @@ func (e *Event) wantedNames() []string {
 	if e.Slots == 0 {
 		return []string{e.Name}
 	}
-	name := e.Name
-	if base, _, ok := driver.SplitSlot(name); ok {
-		name = base
+	return e.slotNames()[:e.Slots]
+}
+
+// slotNames returns the names of all locks that an acquire of a permit uses.
+func (e *Event) slotNames() []string {
+	if base, _, ok := driver.SplitSlot(e.Name); ok {
+		return slotNames(base, e.Slots)
 	}
-	return slotNames(name, e.Slots)[:e.Slots]
+	return slotNames(e.Name, e.Slots)
 }
 
 // checkSlots checks the invariant I10: never more than n permits of a name are in use. It need not

@@ -10,14 +10,9 @@ import (
 // Fault is a fault of servers, connections or workers.
 type Fault struct {
 	Kind string
-	// Class is the column of the fault in the table of pairs, or "" if it has none.
-	Class string
 	// On contains the names of the targets that the fault can hit. One of them is drawn. Until the
 	// fault is undone, no other fault hits that target.
 	On []string
-	// Worker returns the number of the only worker that a fault at the target with the given index
-	// hits. If Worker is nil, the fault hits all workers.
-	Worker func(index int) int
 	// Begin causes the fault at the target with the given index in On, and returns a function that
 	// undoes the fault. If Begin cannot cause the fault, it returns an error, which ends the run.
 	Begin func(d *rand.Rand, index int) (undo func() error, err error)
@@ -41,9 +36,8 @@ func Targets(kind string, n int) (names []string) {
 
 // targets records which targets have a fault at present.
 type targets struct {
-	mu   sync.Mutex
-	hit  map[string]bool
-	free sync.Cond
+	mu  sync.Mutex
+	hit map[string]bool
 }
 
 // tryTake takes a target. It returns false if the target has a fault already.
@@ -60,21 +54,8 @@ func (t *targets) tryTake(name string) bool {
 	return true
 }
 
-// take waits until the target is available, and takes it.
-func (t *targets) take(name string) {
-	for !t.tryTake(name) {
-		t.mu.Lock()
-		t.free.L = &t.mu
-		for t.hit[name] {
-			t.free.Wait()
-		}
-		t.mu.Unlock()
-	}
-}
-
 func (t *targets) give(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.hit, name)
-	t.free.Broadcast()
 }

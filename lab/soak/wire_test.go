@@ -60,12 +60,12 @@ func wireFields() []string {
 	return fields
 }
 
-func TestGrantsOfBoth(t *testing.T) {
+func TestGrantsBy(t *testing.T) {
 	out := &Outcome{Events: []Event{
 		{Op: Other, Worker: 1}, {Op: Acquired, Worker: 1}, {Op: Acquired, Worker: 1, Life: 1}, {Op: Adopted, Worker: 2},
 		{Op: Refused, Worker: 1},
 	}}
-	if this, other := out.GrantsOfBoth(); this != 2 || other != 1 {
-		t.Errorf("this program has %d grants and the other one %d, want 2 and 1", this, other)
+	if got := out.GrantsBy(func(_ int, other bool) string { return fmt.Sprint(other) }); got["false"] != 2 || got["true"] != 1 {
+		t.Errorf("this program and the other one have the grants %v, want 2 and 1", got)
 	}
 }

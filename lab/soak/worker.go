@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -21,13 +20,11 @@ type worker struct {
 	life    int
 	holds   int64 // number of ids given out
 	first   int64
-
-	observed bool // the Locker has an Observer
 }
 
 // newWorker makes goroutine g of process id.
 func newWorker(o *order, g int, monitor monitorAPI, l *padlock.Locker) *worker {
-	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life, observed: o.Load.observed(o.Worker)}
+	w := &worker{monitor: monitor, locker: l, id: o.Worker, life: o.Life}
 	w.first = int64(o.Worker)<<52 | int64(o.Life)<<40 | int64(g)<<32
 	source := rand.NewPCG(o.Seed, uint64(w.first))
 	load := o.Load
@@ -78,13 +75,11 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		defer cancel()
 	}
 	begun := w.logAsk(t.name, t.slots)
-	var lock *padlock.Lock
-	var err error
+	acquire := w.locker.Acquire
 	if t.try {
-		lock, err = w.locker.TryAcquire(waiting, t.name, t.options()...)
-	} else {
-		lock, err = w.locker.Acquire(waiting, t.name, t.options()...)
+		acquire = w.locker.TryAcquire
 	}
+	lock, err := acquire(waiting, t.name, t.options()...)
 	if err != nil {
 		w.logRefusal(ctx, begun, t, err)
 		return nil
@@ -128,7 +123,7 @@ func (t *turn) options() []padlock.Option {
 // logRefusal pauses before the worker sends its next request.
 func (w *worker) logRefusal(ctx context.Context, begun int64, t turn, err error) {
 	kind := class(err)
-	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Keep: int64(t.atLeast), With: w.with(&t), Err: kind})
+	w.log(Event{Op: Refused, Call: begun, Name: t.name, Shared: t.shared, TTL: int64(t.ttl), Waited: !t.try && t.cancel == 0, Slots: t.slots, Keep: int64(t.atLeast), Err: kind})
 	if kind != "held" {
 		pause(ctx, 20*time.Millisecond)
 	}
@@ -139,7 +134,7 @@ func (w *worker) got(e Event, lock *padlock.Lock, t turn) *held {
 	h := &held{Lock: lock, turn: t, id: w.first | w.holds}
 	e.At = clockNow()
 	e.Name, e.Slots, e.Hold, e.Shared, e.Fence, e.TTL, e.Fixed = h.Name(), t.slots, h.id, lock.Shared(), lock.Fence(), int64(t.ttl), t.fixed || t.limit > 0
-	e.Until, e.Keep, e.With = claim(lock), int64(t.atLeast), w.with(&t)
+	e.Until, e.Keep = claim(lock), int64(t.atLeast)
 	w.log(e)
 	context.AfterFunc(lock.Context(), func() {
 		if !h.over.Load() {
@@ -231,22 +226,5 @@ func (w *worker) release(h *held) {
 	err := h.Release(opts...)
 	e.At, e.Err = clockNow(), class(err)
 	w.log(e)
-	h.own = h.own && err == nil // takeAgain needs a name that was released for certain
-}
-
-// takeAgain takes a name that only this worker uses and that it has just released. The name must be
-// free.
-func (w *worker) takeAgain(ctx context.Context, h *held) {
-	begun := clockNow()
-	lock, err := w.locker.TryAcquire(ctx, h.Name(), padlock.TTL(h.ttl))
-	if err == nil {
-		t := h.turn
-		t.own, t.fixed, t.detached = false, false, false
-		w.release(w.got(Event{Op: Acquired, Call: begun}, lock, t))
-		return
-	}
-	w.logRefusal(ctx, begun, h.turn, err)
-	if errors.Is(err, padlock.ErrHeld) {
-		w.log(Event{Op: Broken, Call: begun, Name: h.Name(), Hold: h.id, Err: "I8 released, and held all the same: " + err.Error()})
-	}
+	h.own = h.own && err == nil // the next try needs a name that was released for certain
 }

@@ -19,24 +19,20 @@ import (
 // A process that gives up a request must keep the connection on which it sent the request. On
 // another connection, the release of the lock could overtake the request. The name would then stay
 // locked, and the run would break the invariant I6 or I8.
-func alone(query string) func(*Site) (*setup, error) {
-	return func(s *Site) (*setup, error) {
-		servers, err := s.redis(1, server.RedisOptions{})
-		if err != nil {
-			return nil, err
-		}
-		links, err := s.links(servers)
-		if err != nil {
-			return nil, err
-		}
-		faults := slices.DeleteFunc(append(networkFaults(links), redisFaults(servers)...), func(f soak.Fault) bool {
+func alone(query string) func(*Site) *setup {
+	return func(s *Site) *setup {
+		servers := s.redis(1, server.RedisOptions{})
+		set := s.through(servers, redisURL(0, query))
+		set.faults = slices.DeleteFunc(append(set.faults, faultsOf(servers, 4*time.Second, redisHits...)...), func(f soak.Fault) bool {
 			_, harmless := connectionsFor[f.Kind]
 			return !harmless
 		})
-		return &setup{
-			stages: [][]string{urls(links, 0, query)}, open: Open, faults: faults, goroutines: 1, load: impatient,
-			check: func(out *soak.Outcome) (string, error) { return tooManyConnections(servers[0], out, s.Workers) },
-		}, nil
+		set.goroutines, set.load = 1, impatient
+		set.check = func(out *soak.Outcome) (broken string, err error) {
+			err = try(func() { broken = tooManyConnections(servers[0], out, s.Workers) })
+			return broken, err
+		}
+		return set
 	}
 }
 
@@ -59,19 +55,13 @@ var received = regexp.MustCompile(`total_connections_received:(\d+)`)
 // limit includes the connections that the engine opens to look at the store at the beginning and
 // the end of the run. A worker that was killed or stopped may open two more: after a stop, the
 // worker may rightly conclude that its connections are dead.
-func tooManyConnections(s *server.Server, out *soak.Outcome, workers int) (string, error) {
-	info, err := askRedis(s, "INFO", "stats")
-	if err != nil {
-		return "", err
-	}
+func tooManyConnections(s *server.Server, out *soak.Outcome, workers int) string {
+	info := askRedis(s, "INFO", "stats")
 	m := received.FindStringSubmatch(info)
 	if m == nil {
-		return "", fmt.Errorf("INFO stats says %q", info)
+		must(fmt.Errorf("INFO stats says %q", info))
 	}
-	made, err := strconv.Atoi(m[1])
-	if err != nil {
-		return "", err
-	}
+	made := got(strconv.Atoi(m[1]))
 	const ofEach, ofEngine = 2, 12
 	may, late := ofEach*workers+ofEngine, 0
 	for _, e := range out.Events {
@@ -85,7 +75,7 @@ func tooManyConnections(s *server.Server, out *soak.Outcome, workers int) (strin
 		}
 	}
 	if made > may {
-		return fmt.Sprintf("I7 the server got %d connections, and %d are enough; %d requests were given up", made, may, late), nil
+		return fmt.Sprintf("I7 the server got %d connections, and %d are enough; %d requests were given up", made, may, late)
 	}
-	return "", nil
+	return ""
 }

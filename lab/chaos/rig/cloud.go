@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/lab/soak"
 )
@@ -34,33 +32,21 @@ func leases() (http.Handler, error) { return fakes.NewKubernetes(), nil }
 // inCloud returns the row of a store in a service of a cloud, which this process keeps in memory.
 // The URL has the address of the service in the place of its verb.
 func inCloud(service func() (http.Handler, error), rawURL string) func(*Site) (*setup, error) {
-	return func(s *Site) (*setup, error) {
+	return built(func(s *Site) *setup {
 		for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
-			if err := os.Setenv(name, "soak"); err != nil { // for the workers, too
-				return nil, err
-			}
+			must(os.Setenv(name, "soak")) // for the workers, too
 		}
-		handler, err := service()
-		if err != nil {
-			return nil, err
-		}
-		c := &cloud{service: handler}
-		addr, err := c.start(s)
-		if err != nil {
-			return nil, err
-		}
-		links := make([][]*server.Proxy, s.Workers)
-		var stage []string
-		for w := range links {
-			p, err := s.proxy(addr)
-			if err != nil {
-				return nil, err
-			}
-			links[w] = []*server.Proxy{p}
-			stage = append(stage, fmt.Sprintf(rawURL, p.Addr()))
-		}
-		return &setup{stages: [][]string{stage}, open: Open, faults: append(networkFaults(links), c.faults()...)}, nil
-	}
+		c := &cloud{service: got(service())}
+		srv := httptest.NewServer(c)
+		s.host.Cleanup(func() {
+			srv.CloseClientConnections()
+			srv.Close()
+			c.late.Wait()
+		})
+		links := s.proxies(s.Workers, srv.Listener.Addr().String())
+		stage := stageOf(links, func(at []string) string { return fmt.Sprintf(rawURL, at[0]) })
+		return &setup{stages: [][]string{stage}, open: Open, faults: append(networkFaults(links), c.faults()...)}
+	})
 }
 
 // A cloud is a service that is too busy at times, or gets requests twice, and whose clock may be
@@ -75,47 +61,30 @@ type cloud struct {
 	ahead time.Duration
 }
 
-// start serves the cloud until the end of the site, and returns its address.
-func (c *cloud) start(s *Site) (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	srv := &http.Server{Handler: c}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
-	s.host.Cleanup(func() {
-		srv.Close()
-		<-served
-		c.late.Wait()
-	})
-	return l.Addr().String(), nil
-}
-
 // faults returns the faults of the service. A busy service may have carried out a request to which
 // it answers 429 or 503.
 func (c *cloud) faults() []soak.Fault {
 	on := soak.Targets(serverTarget, 1)
+	change := func(where *bool, to bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		*where = to
+	}
 	set := func(where *bool) func(*rand.Rand, int) (func() error, error) {
-		change := func(to bool) error {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			*where = to
-			return nil
-		}
-		return func(*rand.Rand, int) (func() error, error) {
-			return func() error { return change(false) }, change(true)
-		}
+		return begin(func(*rand.Rand, int) func() {
+			change(where, true)
+			return func() { change(where, false) }
+		})
 	}
 	return []soak.Fault{
 		{Kind: "throttled", On: on, Last: time.Second, Grace: 4 * time.Second, Weight: 4, Begin: set(&c.busy)},
 		{Kind: "repeated requests", On: on, Last: time.Second, Grace: 4 * time.Second, Weight: 4, Begin: set(&c.twice)},
-		{Kind: "clock jump", On: on, Grace: 4 * time.Second, Weight: 2, Begin: func(d *rand.Rand, _ int) (func() error, error) {
+		{Kind: "clock jump", On: on, Grace: 4 * time.Second, Weight: 2, Begin: begin(func(d *rand.Rand, _ int) func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.ahead += time.Second * time.Duration(1+d.IntN(10))
-			return nil, nil
-		}},
+			return nil
+		})},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ type database struct {
 	// of the server, or the directory of the database file.
 	url, admin   func(at string) string
 	open         func(url string) (*sql.DB, sqlstore.Listener, error)
-	killQuery    string // returns SQL statements; each of them ends one of the other connections
+	kill         string // ends the connections of all clients, perhaps with its own
 	table        string // the fault "rows deleted" deletes all rows of this table
 	lock, unlock []string
 	disk         disk
@@ -39,13 +38,13 @@ type database struct {
 
 var (
 	postgreSQL = database{
-		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, killQuery: killPostgres,
+		start: postgresServer, admin: postgresURL, url: postgresURL, open: postgres.Open, kill: killPostgres,
 		table: "public.padlock_locks",
 		lock:  lockPostgres("public.padlock_locks"), unlock: []string{"ROLLBACK"},
 		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	advisory = database{
-		start: postgresServer, admin: postgresURL, open: postgres.Open, killQuery: killPostgres,
+		start: postgresServer, admin: postgresURL, open: postgres.Open, kill: killPostgres,
 		url: func(at string) string {
 			return "postgres+advisory://" + strings.TrimPrefix(postgresURL(at), "postgres://") + "&loss-delay=2s"
 		},
@@ -54,12 +53,12 @@ var (
 		disk: disk{size: 192, sqlAfter: "SELECT pg_switch_wal()"},
 	}
 	mariaDB = database{
-		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, killQuery: killMaria,
+		start: mariaServer, admin: mariaURL, url: mariaURL, open: mysql.Open, kill: killMaria,
 		table: "padlock_locks",
 		lock:  []string{"LOCK TABLES padlock_locks WRITE, padlock_grants WRITE"}, unlock: []string{"UNLOCK TABLES"},
 	}
 	named = database{
-		start: mariaServer, admin: mariaURL, open: mysql.Open, killQuery: killMaria,
+		start: mariaServer, admin: mariaURL, open: mysql.Open, kill: killMaria,
 		url: func(at string) string {
 			return "mysql+advisory://" + strings.TrimPrefix(mariaURL(at), "mysql://") + "?loss-delay=2s"
 		},
@@ -80,7 +79,7 @@ var (
 	}
 )
 
-const killMaria = "SELECT CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = 'root'"
+const killMaria = "KILL USER root"
 
 // mariaServer starts a server whose tables are all in one file of at most 24 MB, so that a fault
 // can fill it.
@@ -88,7 +87,7 @@ func mariaServer(s *Site, _ string) *server.Server {
 	return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
 }
 
-const killPostgres = "SELECT 'SELECT pg_terminate_backend(' || pid || ')' FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+const killPostgres = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
 func lockPostgres(table string) []string {
 	return []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"}
@@ -111,54 +110,42 @@ const tableLocked = 700 * time.Millisecond
 
 // inDatabase returns the function that builds the setup of a Row whose locks are in a database.
 func inDatabase(d database) func(*Site) (*setup, error) {
-	return func(s *Site) (*setup, error) {
-		dir, err := s.smallDisk(d.disk.size)
-		if err != nil {
-			return nil, err
-		}
+	return built(func(s *Site) *setup {
+		dir := s.smallDisk(d.disk.size)
 		if d.start == nil {
 			return d.inFile(s, dir)
 		}
-		var srv *server.Server
-		if err := try(func() { srv = d.start(s, dir) }); err != nil {
-			return nil, err
-		}
-		links, err := s.links([]*server.Server{srv})
-		if err != nil {
-			return nil, err
-		}
-		var stage []string
-		for _, worker := range links {
-			stage = append(stage, d.url(worker[0].Addr()))
-		}
+		srv := d.start(s, dir)
+		set := s.through([]*server.Server{srv}, func(at []string) string { return d.url(at[0]) })
 		alive := func() error { return d.revive(d.admin(srv.Addr()), srv) }
-		faults := append(networkFaults(links), supervised(alive, d.serverFaults(srv, dir))...)
-		open := func(ctx context.Context, config string) (driver.Store, error) {
+		set.faults = append(set.faults, supervised(alive, d.serverFaults(srv, dir))...)
+		set.open = func(ctx context.Context, config string) (driver.Store, error) {
 			if err := alive(); err != nil {
 				return nil, err
 			}
 			return Open(ctx, config)
 		}
-		return &setup{stages: [][]string{stage}, open: open, faults: faults, log: srv.Log}, d.prepare(d.url(srv.Addr()))
-	}
+		prepare(d.url(srv.Addr()))
+		return set
+	})
 }
 
 // supervised makes each fault begin with a check, which restarts the server if it has crashed. A
 // supervisor would do the same. MariaDB 10.11 crashed by itself in about one of twenty runs.
 func supervised(alive func() error, faults []soak.Fault) []soak.Fault {
 	for i := range faults {
-		begin := faults[i].Begin
+		start := faults[i].Begin
 		faults[i].Begin = func(dice *rand.Rand, on int) (func() error, error) {
 			if err := alive(); err != nil {
 				return nil, err
 			}
-			return begin(dice, on)
+			return start(dice, on)
 		}
 	}
 	return faults
 }
 
-func (d *database) inFile(s *Site, dir string) (*setup, error) {
+func (d *database) inFile(s *Site, dir string) *setup {
 	disk := dir != ""
 	if !disk {
 		dir = s.dir
@@ -171,108 +158,61 @@ func (d *database) inFile(s *Site, dir string) (*setup, error) {
 			faults[i].On = soak.Targets("disk", 1) // no row can be deleted while the disk is full
 		}
 	}
-	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}, d.prepare(url)
+	prepare(url)
+	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}
 }
 
 // prepare creates the tables.
-func (d *database) prepare(url string) error {
-	store, err := Open(context.Background(), url)
-	if err != nil {
-		return err
-	}
-	return store.Close()
-}
+func prepare(url string) { must(got(Open(context.Background(), url)).Close()) }
 
 func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 	admin := d.admin(srv.Addr())
-	const grace = 6 * time.Second // the server has to recover, and calls give up after 4.5 s
-	on := soak.Targets(serverTarget, 1)
-	fault := func(kind string, weight int, last time.Duration, begin func() (func() error, error)) soak.Fault {
-		return soak.Fault{Kind: kind, On: on, Last: last, Grace: grace, Weight: weight, Begin: func(*rand.Rand, int) (func() error, error) { return begin() }}
-	}
 	alone := []soak.Fault{d.lockTable(admin), d.deleteRows(admin)}
 	switch {
 	case dir != "":
 		alone = append(alone, d.fill(admin, dir, srv))
-	case d.start != nil && d.disk.size == 0:
+	case d.disk.size == 0:
 		alone = append(alone, d.fillTable(admin))
 	}
 	for i := range alone {
-		alone[i].On = on
+		alone[i].On = soak.Targets(serverTarget, 1)
 	}
-	return append(alone,
-		restart("restart with data", []*server.Server{srv}, true, grace),
-		fault("immediate shutdown", 1, 300*time.Millisecond, func() (func() error, error) {
-			p, err := os.FindProcess(srv.Pid())
-			if err == nil {
-				err = p.Signal(syscall.SIGQUIT)
-			}
-			return func() error { return try(func() { srv.Kill(); srv.Restart(true) }) }, err
-		}),
-		fault("stop server", 2, 1500*time.Millisecond, func() (func() error, error) {
-			return func() error { return try(srv.Resume) }, try(srv.Pause)
-		}),
-		fault("connections killed", 5, 0, func() (func() error, error) { return nil, d.killOthers(admin) }),
-	)
-}
-
-// killOthers ends the connections of all workers in the server.
-func (d *database) killOthers(admin string) error {
-	return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-		rows, err := conn.QueryContext(ctx, d.killQuery)
-		if err != nil {
-			return err
-		}
-		var statements []string
-		for rows.Next() {
-			var text string
-			if err := rows.Scan(&text); err != nil {
-				return err
-			}
-			statements = append(statements, text)
-		}
-		if err := rows.Close(); err != nil {
-			return err
-		}
-		for _, text := range statements {
-			_, _ = conn.ExecContext(ctx, text) // the connection may have ended already
-		}
-		return nil
-	})
+	const grace = 6 * time.Second // the server has to recover, and calls give up after 4.5 s
+	return append(alone, faultsOf([]*server.Server{srv}, grace,
+		restarted("restart with data", true),
+		hit{"immediate shutdown", 1, 300 * time.Millisecond, func(s *server.Server) { must(syscall.Kill(s.Pid(), syscall.SIGQUIT)) }, startAgain},
+		stopped(2, 1500*time.Millisecond),
+		hit{kind: "connections killed", weight: 5, begin: func(*server.Server) { d.say(admin, d.kill) }},
+	)...)
 }
 
 // lockTable returns a fault in which an administrator locks the table, as a migration or a backup
 // does. Nobody else can use the table meanwhile.
 func (d *database) lockTable(admin string) soak.Fault {
-	return soak.Fault{Kind: "table locked", Last: tableLocked, Grace: 4 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
+	return soak.Fault{Kind: "table locked", Last: tableLocked, Grace: 4 * time.Second, Weight: 2, Begin: begin(func(*rand.Rand, int) func() {
 		db, _, err := d.open(admin)
-		if err != nil {
-			return nil, err
-		}
+		must(err)
 		ctx := context.Background()
-		conn, err := db.Conn(ctx)
-		if err != nil {
-			db.Close()
-			return nil, err
-		}
+		conn := got(db.Conn(ctx))
 		undo := func() error {
 			defer db.Close()
 			defer conn.Close()
 			return execute(ctx, conn, d.unlock)
 		}
 		if err := execute(ctx, conn, d.lock); err != nil {
-			return nil, fmt.Errorf("%w, and then %w", err, undo())
+			must(fmt.Errorf("%w, and then %w", err, undo()))
 		}
-		return undo, nil
-	}}
+		return func() { must(undo()) }
+	})}
 }
 
 // deleteRows returns a fault in which an administrator deletes all rows, which frees all locks at
 // once. The documentation forbids administrators to do that.
 func (d *database) deleteRows(admin string) soak.Fault {
-	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: func(*rand.Rand, int) (func() error, error) {
-		return nil, d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+	return soak.Fault{Kind: "rows deleted", Grace: 4 * time.Second, Begin: begin(func(*rand.Rand, int) func() {
+		must(d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
 			return execute(ctx, conn, []string{"DELETE FROM " + d.table})
-		})
-	}}
+		}))
+		return nil
+	})}
 }

@@ -29,19 +29,17 @@ type disk struct {
 // smallDisk mounts a file system in memory, of the given size in MB, and returns its directory. It
 // returns "" if size is 0 or this process is not allowed to mount. Then the run has no fault that
 // fills a disk.
-func (s *Site) smallDisk(size int) (string, error) {
+func (s *Site) smallDisk(size int) string {
 	if size == 0 || runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return "", nil
+		return ""
 	}
 	dir := filepath.Join(s.dir, "disk")
-	if err := errors.Join(os.Chmod(s.dir, 0o711), os.Mkdir(dir, 0o711)); err != nil {
-		return "", err
-	}
+	must(errors.Join(os.Chmod(s.dir, 0o711), os.Mkdir(dir, 0o711)))
 	if err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=711", size), "padlock-chaos", dir).Run(); err != nil {
-		return "", nil // a container without the right to mount
+		return "" // a container without the right to mount
 	}
 	s.host.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() }) // if this fails, the files stay in memory only
-	return dir, nil
+	return dir
 }
 
 const diskFull = "disk full"
@@ -50,27 +48,23 @@ const diskFull = "disk full"
 // has no room. In that case, fill starts the server again. srv is nil if the database is a file.
 func (d *database) fill(admin, dir string, srv *server.Server) soak.Fault {
 	ballast := filepath.Join(dir, "ballast")
-	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 8 * time.Second, Weight: 2, Begin: func(dice *rand.Rand, _ int) (func() error, error) {
+	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 8 * time.Second, Weight: 2, Begin: begin(func(dice *rand.Rand, _ int) func() {
 		d.say(admin, d.disk.sqlBefore)
-		undo := func() error {
-			err := os.Remove(ballast)
-			if srv == nil || err != nil {
-				return err
-			}
-			return d.revive(admin, srv)
-		}
-		if err := fillFile(ballast); err != nil {
-			return nil, errors.Join(err, undo())
-		}
+		must(fillFile(ballast))
 		if dice.IntN(2) == 0 {
 			d.say(admin, d.disk.sqlAfter)
 		}
-		return undo, nil
-	}}
+		return func() {
+			must(os.Remove(ballast))
+			if srv != nil {
+				must(d.revive(admin, srv))
+			}
+		}
+	})}
 }
 
-// say runs SQL. It ignores errors, because the disk may be full, or another connection may be
-// writing to the database.
+// say runs SQL. It ignores errors, because the disk may be full, another connection may be writing
+// to the database, or the statement may end its own connection.
 func (d *database) say(admin, text string) {
 	if text == "" {
 		return
@@ -107,37 +101,34 @@ func (d *database) revive(admin string, srv *server.Server) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	fmt.Fprintf(os.Stderr, "%s has ended and is started again\n", admin)
-	return try(func() { srv.Kill(); srv.Restart(true) })
+	return try(func() { startAgain(srv) })
 }
 
 // fillTable returns a fault that fills the file in which the server keeps all tables. It adds rows
 // to a table that padlock does not use. The size of the file is limited, so the server then has no
 // room for any change.
 func (d *database) fillTable(admin string) soak.Fault {
-	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: func(*rand.Rand, int) (func() error, error) {
-		undo := func() error {
-			return d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-				for { // the statement needs a little room, and the server's own clean-up frees some
-					err := execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast"})
-					if err == nil || ctx.Err() != nil {
-						return err
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-			})
-		}
-		err := d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
-			err := execute(ctx, conn, []string{"DROP TABLE IF EXISTS ballast", "CREATE TABLE ballast (x varbinary(7000)) ENGINE=InnoDB"})
+	const drop = "DROP TABLE IF EXISTS ballast"
+	return soak.Fault{Kind: diskFull, Last: tableLocked, Grace: 6 * time.Second, Weight: 2, Begin: begin(func(*rand.Rand, int) func() {
+		must(d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+			err := execute(ctx, conn, []string{drop, "CREATE TABLE ballast (x varbinary(7000)) ENGINE=InnoDB"})
 			for rows := 512; rows > 0 && err == nil; {
 				if _, bad := conn.ExecContext(ctx, fmt.Sprintf("INSERT INTO ballast SELECT REPEAT('x', 7000) FROM seq_1_to_%d", rows)); bad != nil {
 					rows /= 4
 				}
 			}
 			return err
-		})
-		if err != nil {
-			return nil, errors.Join(err, undo())
+		}))
+		return func() {
+			must(d.administer(admin, func(ctx context.Context, conn *sql.Conn) error {
+				for { // the statement needs a little room, and the server's own clean-up frees some
+					err := execute(ctx, conn, []string{drop})
+					if err == nil || ctx.Err() != nil {
+						return err
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			}))
 		}
-		return undo, nil
-	}}
+	})}
 }

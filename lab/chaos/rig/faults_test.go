@@ -34,8 +34,8 @@ func place(t *testing.T) *Site {
 func start(t *testing.T, site *Site, n int) []*server.Server {
 	t.Helper()
 	server.Redis(t, server.RedisOptions{}) // skips the test, or fails it in CI, if there is none
-	servers, err := site.redis(n, server.RedisOptions{})
-	if err != nil {
+	var servers []*server.Server
+	if err := try(func() { servers = site.redis(n, server.RedisOptions{}) }); err != nil {
 		t.Fatal(err)
 	}
 	return servers
@@ -109,16 +109,9 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	site := place(t)
 	servers := start(t, site, 2)
-	links, err := site.links(servers[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	between, err := site.proxy(servers[0].Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &failover{servers, links, between}
-	if err := f.follow(); err != nil {
+	links := site.proxies(1, servers[0].Addr())
+	f := &failover{servers, links, server.NewProxy(t, servers[0].Addr())}
+	if err := try(f.follow); err != nil {
 		t.Fatal(err)
 	}
 	before := f.servers[0].Addr()
@@ -139,11 +132,8 @@ func TestEveryFaultEnds(t *testing.T) {
 	t.Parallel()
 	site := place(t)
 	servers := start(t, site, 1)
-	links, err := site.links(servers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range site.serverFaults(servers, links, server.RedisOptions{Persist: true}) {
+	links := site.proxies(1, servers[0].Addr())
+	for _, f := range append(networkFaults(links), site.redisFaults(servers, server.RedisOptions{Persist: true})...) {
 		if !strings.Contains(f.Kind, "clock") {
 			once(t, f)
 		}

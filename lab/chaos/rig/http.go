@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
@@ -40,7 +39,7 @@ var kinds = []string{kindGo, kindPython, kindNode, kindShell}
 
 // A serving is what the workers of a row over HTTP reach: two servers of one store.
 type serving struct {
-	addrs  [2]string
+	addrs  []string
 	faults []soak.Fault // of the servers, of their store and of the ways between them
 	log    func() string
 }
@@ -50,49 +49,31 @@ type serving struct {
 // kind, has a way of its own to each server.
 //
 // The programs are those of a user: the clients in the folder clients, and the command.
-func overHTTP(kinds []string, serve func(*Site) (*serving, error)) func(*Site) (*setup, error) {
-	return func(s *Site) (*setup, error) {
+func overHTTP(kinds []string, serve func(*Site) *serving) func(*Site) (*setup, error) {
+	return built(func(s *Site) *setup {
 		s.Workers = max(len(kinds), s.Workers/len(kinds)*len(kinds))
-		behind, err := serve(s)
-		if err != nil {
-			return nil, err
-		}
-		ways := make([][]*server.Proxy, s.Workers/len(kinds))
-		for group := range ways {
-			for _, addr := range behind.addrs {
-				p, err := s.proxy(addr)
-				if err != nil {
-					return nil, err
-				}
-				ways[group] = append(ways[group], p)
-			}
-		}
-		python, node, err := s.foreignPrograms()
-		if err != nil {
-			return nil, err
-		}
-		root, err := git("rev-parse", "--show-toplevel")
-		if err != nil {
-			return nil, fmt.Errorf("the clients are in the clone of padlock: %w", err)
-		}
+		behind := serve(s)
+		ways := s.proxies(s.Workers/len(kinds), behind.addrs...)
+		python, node := s.foreignPrograms()
+		clients := filepath.Join(got(git("rev-parse", "--show-toplevel")), "clients") // the row needs a clone of padlock
 		program := map[string]string{kindGo: "", kindPython: python, kindLate: python, kindNode: node, kindShell: python}
 		configs, programs := make([]string, s.Workers), make([]string, s.Workers)
 		for w := range s.Workers {
 			kind, way := kinds[w%len(kinds)], ways[w/len(kinds)]
 			folder, _, _ := strings.Cut(kind, "-")
 			programs[w] = program[kind]
-			configs[w] = fmt.Sprintf("%s %s http://%s http://%s", kind, filepath.Join(root, "clients", folder), way[0].Addr(), way[1].Addr())
+			configs[w] = fmt.Sprintf("%s %s http://%s http://%s", kind, filepath.Join(clients, folder), way[0].Addr(), way[1].Addr())
 			if kind == kindGo {
 				configs[w] = fmt.Sprintf("padlock+http://%s,%s/", way[0].Addr(), way[1].Addr())
 			}
 		}
 		return &setup{
-			stages: [][]string{configs}, programs: [][]string{programs}, foreign: true, open: openSoon,
+			stages: [][]string{configs}, programs: [][]string{programs}, open: openSoon,
 			faults: append(renamed(networkFaults(ways), clientsWay), behind.faults...),
-			check:  func(out *soak.Outcome) (string, error) { return "", allMet(out, 30*time.Second, s.say) }, log: behind.log,
-			goroutines: 1, load: overHTTPLoad,
-		}, nil
-	}
+			log:    behind.log, goroutines: 1, load: overHTTPLoad,
+			kinds: kinds, kindOf: func(worker int, _ bool) string { return kinds[worker%len(kinds)] }, enough: 30 * time.Second,
+		}
+	})
 }
 
 // overHTTPLoad makes the workers compete for few names. padlock.sh has no lease below ten seconds.
@@ -104,27 +85,18 @@ func overHTTPLoad(l *soak.Load) {
 }
 
 // foreignPrograms writes the programs of the workers that are not in Go, and returns their paths.
-func (s *Site) foreignPrograms() (python, node string, err error) {
-	write := func(name, interpreter, text string, ask ...string) (string, error) {
-		path, err := exec.LookPath(interpreter)
-		if err == nil && len(ask) > 0 { // a version manager may have put a script in its place
-			path, err = output(exec.Command(path, ask...))
-		}
-		if err != nil {
-			return "", fmt.Errorf("%s is needed: %w", interpreter, err)
-		}
+func (s *Site) foreignPrograms() (python, node string) {
+	for _, name := range []string{"curl", "setsid", "python3", "node"} {
+		got(exec.LookPath(name))
+	}
+	write := func(name, text, interpreter string, ask ...string) string {
+		path := got(output(exec.Command(interpreter, ask...))) // a version manager may have put a script in its place
 		file := filepath.Join(s.dir, name)
-		return file, os.WriteFile(file, []byte("#!"+path+"\n"+text), 0o700)
+		must(os.WriteFile(file, []byte("#!"+path+"\n"+text), 0o700))
+		return file
 	}
-	for _, name := range []string{"curl", "setsid"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return "", "", err
-		}
-	}
-	if python, err = write("worker.py", "python3", workerPy, "-c", "import sys; print(sys.executable)"); err == nil {
-		node, err = write("worker.mjs", "node", workerMJS, "-p", "process.execPath")
-	}
-	return python, node, err
+	return write("worker.py", workerPy, "python3", "-c", "import sys; print(sys.executable)"),
+		write("worker.mjs", workerMJS, "node", "-p", "process.execPath")
 }
 
 // openSoon opens the store of the engine. The store over HTTP may notice the death of a client only
@@ -147,35 +119,10 @@ func (s soon) Guarantees() driver.Guarantees {
 	return g
 }
 
-// allMet returns an error if clients of one kind got no lock in a run that was long enough.
-func allMet(out *soak.Outcome, enough time.Duration, say func(string)) error {
-	grants := make([]int, len(kinds))
-	for _, e := range out.Events {
-		if e.Worker >= 0 && (e.Op == soak.Acquired || e.Op == soak.Adopted) {
-			grants[e.Worker%len(kinds)]++
-		}
-	}
-	var parts []string
-	missing := false
-	for i, kind := range kinds {
-		parts = append(parts, fmt.Sprintf("%s %d", kind, grants[i]))
-		missing = missing || grants[i] == 0
-	}
-	say("grants by clients: " + strings.Join(parts, ", "))
-	if missing && out.To-out.From >= int64(enough) {
-		return fmt.Errorf("not all kinds of clients got locks: %s", strings.Join(parts, ", "))
-	}
-	return nil
-}
-
-// renamed says of the faults of connections where they are, and that they hit several workers. The
-// table of pairs has no place for them.
+// renamed says of the faults of connections where they are.
 func renamed(faults []soak.Fault, where string) []soak.Fault {
 	for i, f := range faults {
-		if f.Worker == nil {
-			continue // a fault of a server
-		}
-		faults[i].Kind, faults[i].Worker, faults[i].On = f.Kind+" ("+where+")", nil, soak.Targets(where, len(f.On))
+		faults[i].Kind, faults[i].On = f.Kind+" ("+where+")", soak.Targets(where, len(f.On))
 	}
 	return faults
 }

@@ -87,12 +87,11 @@ func slow(l *soak.Load) {
 // violations runs a row and counts its violations. Its error says which clients got no lock.
 func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, error) {
 	t.Helper()
-	build := row.build
-	row.build = func(s *Site) (*setup, error) {
-		set, err := build(s)
-		if err == nil {
+	build, made := row.build, &setup{}
+	row.build = func(s *Site) (set *setup, err error) {
+		if set, err = build(s); err == nil {
 			set.load = func(l *soak.Load) { overHTTPLoad(l); load(l) }
-			set.check = nil
+			made = set
 		}
 		return set, err
 	}
@@ -100,27 +99,25 @@ func violations(t *testing.T, row Row, load func(*soak.Load)) (map[string]int, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := allMet(out, 0, func(text string) { t.Log(text) })
-	p := soak.NewReport(r, out)
-	v, err := linear.Check(out.Events, "", 20*time.Second)
-	p.Verdict = v.String()
+	missing := made.allMet(out, func(text string) { t.Log(text) })
+	p, err := linear.Judge(r, out, "", 20*time.Second)
 	var text strings.Builder
 	p.Write(&text)
 	t.Log(text.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Illegal > 0 {
-		p.Violations["porcupine"] = v.Illegal
+	if n := p.Verdict.Illegal; n > 0 {
+		p.Violations["porcupine"] = n
 	}
 	return p.Violations, missing
 }
 
 // serveHere returns two servers of one store in this process. The function handle may break them.
-func serveHere(handle func(http.Handler) http.Handler) func(*Site) (*serving, error) {
-	return func(s *Site) (*serving, error) {
+func serveHere(handle func(http.Handler) http.Handler) func(*Site) *serving {
+	return func(s *Site) *serving {
 		out, store := &serving{log: func() string { return "" }}, memstore.New()
-		for i := range out.addrs {
+		for range 2 {
 			api := padlockapi.Handler(store.Open(), padlockapi.WithoutToken())
 			handler := http.Handler(api)
 			if handle != nil {
@@ -132,9 +129,9 @@ func serveHere(handle func(http.Handler) http.Handler) func(*Site) (*serving, er
 				srv.Close()
 				api.Close()
 			})
-			out.addrs[i] = srv.Listener.Addr().String()
+			out.addrs = append(out.addrs, srv.Listener.Addr().String())
 		}
-		return out, nil
+		return out
 	}
 }
 

@@ -1,9 +1,7 @@
 package rig
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -16,103 +14,60 @@ import (
 const servedTTL = 12 * time.Second
 
 // serveRedis returns two servers of padlock for a Redis.
-func serveRedis(o server.RedisOptions, query string) func(*Site) (*serving, error) {
-	return func(s *Site) (*serving, error) {
-		servers, err := s.redis(1, o)
-		if err != nil {
-			return nil, err
-		}
-		ways, err := s.waysBehind(servers[0])
-		if err != nil {
-			return nil, err
-		}
-		faults := s.serverFaults(servers, ways, o)
+func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
+	return func(s *Site) *serving {
+		servers := s.redis(1, o)
+		faults := s.redisFaults(servers, o)
 		for i := range faults {
 			if strings.HasPrefix(faults[i].Kind, "restart") {
 				faults[i].Grace += servedTTL - guardTTL
 			}
 		}
-		return s.serveTwo(ways, func(at string) string { return fmt.Sprintf("redis://%s?max-ttl=%v&%s", at, servedTTL, query) }, faults)
+		return s.serveTwo(servers[0], func(at string) string { return fmt.Sprintf("redis://%s?max-ttl=%v&%s", at, servedTTL, query) }, faults)
 	}
 }
 
 // servePostgres returns two servers of padlock for PostgreSQL.
-func servePostgres(s *Site) (*serving, error) {
-	var srv *server.Server
-	if err := try(func() { srv = postgresServer(s, "") }); err != nil {
-		return nil, err
-	}
-	if err := postgreSQL.prepare(postgresURL(srv.Addr())); err != nil {
-		return nil, err
-	}
-	ways, err := s.waysBehind(srv)
-	if err != nil {
-		return nil, err
-	}
+func servePostgres(s *Site) *serving {
+	srv := postgresServer(s, "")
+	prepare(postgresURL(srv.Addr()))
 	alive := func() error { return postgreSQL.revive(postgresURL(srv.Addr()), srv) }
-	return s.serveTwo(ways, postgresURL, append(networkFaults(ways), supervised(alive, postgreSQL.serverFaults(srv, ""))...))
+	return s.serveTwo(srv, postgresURL, supervised(alive, postgreSQL.serverFaults(srv, "")))
 }
 
-// waysBehind returns a way to the store for each of two servers of padlock.
-func (s *Site) waysBehind(store *server.Server) ([][]*server.Proxy, error) {
-	var ways [][]*server.Proxy
-	for range 2 {
-		p, err := s.proxy(store.Addr())
-		if err != nil {
-			return nil, err
-		}
-		ways = append(ways, []*server.Proxy{p})
-	}
-	return ways, nil
-}
-
-// serveTwo starts two servers of padlock.
-func (s *Site) serveTwo(ways [][]*server.Proxy, storeURL func(at string) string, faults []soak.Fault) (*serving, error) {
-	binary, err := server.BuildPadlock(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	out := &serving{}
+// serveTwo starts two servers of padlock, each with its own way to the store. The faults are those
+// of the store.
+func (s *Site) serveTwo(store *server.Server, storeURL func(at string) string, faults []soak.Fault) *serving {
+	binary := got(server.BuildPadlock(s.dir))
+	ways := s.proxies(2, store.Addr())
 	var servers []*server.Server
-	for i, way := range ways {
-		var srv *server.Server
-		if err := try(func() { srv = server.Padlock(&s.host, binary, storeURL(way[0].Addr())) }); err != nil {
-			return nil, err
-		}
-		servers, out.addrs[i] = append(servers, srv), srv.Addr()
+	for _, way := range ways {
+		servers = append(servers, server.Padlock(&s.host, binary, storeURL(way[0].Addr())))
 	}
-	out.log = func() string { return servers[0].Log() + servers[1].Log() }
-	out.faults = append(renamed(faults, "server's way"), serveFaults(servers)...)
-	return out, nil
+	faults = append(renamed(networkFaults(ways), "server's way"), faults...)
+	return &serving{
+		addrs: addrs(servers), faults: append(faults, serveFaults(servers)...),
+		log: func() string { return servers[0].Log() + servers[1].Log() },
+	}
 }
 
-// serveFaults returns the faults of the servers of padlock. They hit one server after the other,
-// and never both at once.
+// serveFaults returns the faults of the servers of padlock, which never hit both at once.
 func serveFaults(servers []*server.Server) []soak.Fault {
-	on, turn := soak.Targets("serve", 1), 0
-	fault := func(kind string, weight int, last time.Duration, begin, undo func(*server.Server) error) soak.Fault {
-		return soak.Fault{Kind: kind, On: on, Last: last, Grace: 4 * time.Second, Weight: weight, Begin: func(*rand.Rand, int) (func() error, error) {
-			s := servers[turn%len(servers)]
-			turn++
-			return func() error { return undo(s) }, begin(s)
-		}}
-	}
-	kill := func(s *server.Server) error { return try(s.Kill) }
-	end := func(s *server.Server) error { return try(s.Stop) }
-	return []soak.Fault{
-		fault("serve killed", 8, 2*time.Second, kill, again),
-		fault("serve ended", 3, 2*time.Second, end, again),
-		fault("serve stopped", 3, 2*time.Second, func(s *server.Server) error { return try(s.Pause) }, func(s *server.Server) error { return try(s.Resume) }),
-	}
+	return oneAtATime("serve", faultsOf(servers, 4*time.Second,
+		hit{"serve killed", 8, 2 * time.Second, (*server.Server).Kill, again},
+		hit{"serve ended", 3, 2 * time.Second, (*server.Server).Stop, again},
+		hit{"serve stopped", 3, 2 * time.Second, (*server.Server).Pause, (*server.Server).Resume},
+	))
 }
 
 // again starts a server of padlock that has ended. It does not start while it cannot reach the
 // store, so again tries for a while, as a supervisor does.
-func again(s *server.Server) (err error) {
+func again(s *server.Server) {
+	var err error
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if err = try(func() { s.Restart(true) }); err == nil {
-			return nil
+			return
 		}
 	}
-	return errors.Join(errors.New("the server does not start again"), err)
+	must(fmt.Errorf("the server does not start again: %w", err))
 }

@@ -25,56 +25,38 @@ const olderCommit = "4170ebd84525c897f2f582a0b510184ef54befb0"
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
 // source comes from the git history of the clone in which the soak runs. Sites with the same
 // [Options.Older] share the build, even if they are in different processes.
-func (s *Site) buildCommit(commit string) (string, error) {
-	root, err := git("rev-parse", "--show-toplevel")
-	if err != nil {
-		return "", fmt.Errorf("an older padlock is built from the git history: %w", err)
-	}
+func (s *Site) buildCommit(commit string) string {
+	root := got(git("rev-parse", "--show-toplevel")) // an older padlock is built from the git history
 	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
-		return "", fmt.Errorf("the older padlock is %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err)
+		must(fmt.Errorf("the older padlock is %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err))
 	}
 	dir := cmp.Or(s.older, s.dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	builds, err := filestore.Open(filepath.Join(dir, "locks"))
-	if err != nil {
-		return "", err
-	}
-	locker := padlock.New(builds)
+	must(os.MkdirAll(dir, 0o700))
+	locker := padlock.New(got(filestore.Open(filepath.Join(dir, "locks"))))
 	defer locker.Close(context.Background())
 	binary := filepath.Join(dir, "chaos-"+commit)
-	return binary, locker.Do(context.Background(), commit, func(context.Context) error {
+	must(locker.Do(context.Background(), commit, func(context.Context) error {
 		if _, err := os.Stat(binary); err == nil {
 			return nil
 		}
-		return buildSource(root, commit, filepath.Join(dir, commit), binary)
-	})
+		return try(func() { buildSource(root, commit, filepath.Join(dir, commit), binary) })
+	}))
+	return binary
 }
 
 // buildSource builds this program in a new directory. Without -trimpath, the build takes the
 // packages of other modules from Go's cache, where the build of this tree has put them.
-func buildSource(root, commit, dir, binary string) error {
-	if err := os.RemoveAll(dir); err != nil { // what a build that failed has left
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
+func buildSource(root, commit, dir, binary string) {
+	must(os.RemoveAll(dir)) // what a build that failed has left
+	must(os.Mkdir(dir, 0o700))
 	source, built := dir+".tar", binary+".new"
-	if _, err := git("-C", root, "archive", "-o", source, commit); err != nil {
-		return err
-	}
-	if _, err := output(exec.Command("tar", "-xf", source, "-C", dir)); err != nil {
-		return err
-	}
+	got(git("-C", root, "archive", "-o", source, commit))
+	got(output(exec.Command("tar", "-xf", source, "-C", dir)))
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, "./chaos")
 	build.Dir = filepath.Join(dir, "lab")
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
-	if _, err := output(build); err != nil {
-		return err
-	}
-	return os.Rename(built, binary)
+	got(output(build))
+	must(os.Rename(built, binary))
 }
 
 // git runs git in the current directory, even if the clone belongs to another user.
@@ -96,15 +78,8 @@ func output(cmd *exec.Cmd) (string, error) {
 // padlock, and the other half run the padlock of this tree. Then each worker is replaced by a
 // worker of the other version. All workers use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
-	return func(s *Site) (*setup, error) {
-		set, err := build(s)
-		if err != nil {
-			return nil, err
-		}
-		older, err := s.buildCommit(olderCommit)
-		if err != nil {
-			return nil, err
-		}
+	return built(func(s *Site) *setup {
+		set, older := got(build(s)), s.buildCommit(olderCommit)
 		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" means this program
 		for id := range s.Workers {
 			if id < s.Workers/2 {
@@ -115,6 +90,8 @@ func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 		}
 		set.stages = slices.Repeat(set.stages[:1], 2)
 		set.programs = [][]string{first, second}
-		return set, nil
-	}
+		set.kinds = []string{"this padlock", "the older one"}
+		set.kindOf = func(_ int, other bool) string { return map[bool]string{false: set.kinds[0], true: set.kinds[1]}[other] }
+		return set
+	})
 }

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func TestOlderCommitMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer site.End()
-	if _, err := site.buildCommit(strings.Repeat("0", 40)); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
+	if err := try(func() { site.buildCommit(strings.Repeat("0", 40)) }); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
 		t.Errorf("got %v, want an error that says what to do", err)
 	}
 }
@@ -31,32 +32,32 @@ func TestOlderCommitMissing(t *testing.T) {
 func TestOlderBuildFailsAgain(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
-		err := buildSource(dir, strings.Repeat("0", 40), filepath.Join(dir, "source"), filepath.Join(dir, "chaos"))
+		err := try(func() {
+			buildSource(dir, strings.Repeat("0", 40), filepath.Join(dir, "source"), filepath.Join(dir, "chaos"))
+		})
 		if err == nil || !strings.Contains(err.Error(), "archive") {
 			t.Errorf("got %v, want the error of git archive", err)
 		}
 	}
 }
 
-// Rows with an older padlock fail if one of the versions gets no lock. In a short run over HTTP,
-// the client in Go may get none.
-func TestVersionsMet(t *testing.T) {
+// A row fails if one kind of its workers gets no lock.
+func TestAllMet(t *testing.T) {
 	grant := func(life int) soak.Event { return soak.Event{Op: soak.Acquired, Life: life} }
 	other := soak.Event{Op: soak.Other, Life: 1}
-	programs := [][]string{{"", "other"}}
+	both := setup{kinds: []string{"false", "true"}, kindOf: func(_ int, other bool) string { return fmt.Sprint(other) }}
 	for _, c := range []struct {
 		set    setup
 		events []soak.Event
 		met    bool
 	}{
 		{setup{}, nil, true},
-		{setup{programs: programs}, []soak.Event{other, grant(0), grant(1)}, true},
-		{setup{programs: programs}, []soak.Event{other, grant(1)}, false},
-		{setup{programs: programs}, []soak.Event{other, grant(0)}, false},
-		{setup{programs: programs, foreign: true}, []soak.Event{other, grant(1)}, true},
+		{both, []soak.Event{other, grant(0), grant(1)}, true},
+		{both, []soak.Event{other, grant(1)}, false},
+		{both, []soak.Event{other, grant(0)}, false},
 	} {
-		if err := c.set.versionsMet(&soak.Outcome{Events: c.events}); (err == nil) != c.met {
-			t.Errorf("%d programs, events %v: %v", len(c.set.programs), c.events, err)
+		if err := c.set.allMet(&soak.Outcome{Events: c.events}, func(string) {}); (err == nil) != c.met {
+			t.Errorf("%v, events %v: %v", c.set.kinds, c.events, err)
 		}
 	}
 }

@@ -38,13 +38,11 @@ func short(t *testing.T, row Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := soak.NewReport(r, out)
-	v, err := linear.Check(out.Events, t.TempDir(), 20*time.Second)
-	p.Verdict = v.String()
+	p, err := linear.Judge(r, out, t.TempDir(), 20*time.Second)
 	var text strings.Builder
 	p.Write(&text)
 	t.Log(text.String())
-	if err != nil || v.Illegal > 0 || p.Sum() > 0 {
+	if err != nil || p.Verdict.Illegal > 0 || p.Sum() > 0 {
 		t.Error("it breaks what it promises ", err)
 	}
 	if p.Grants < 50 || p.FaultSum() == 0 {

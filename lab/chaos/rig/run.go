@@ -29,21 +29,13 @@ type Options struct {
 // Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// classes are the columns of the faults in the table of pairs.
-var classes = map[string]string{
-	"lost requests": soak.LostRequest, "lost replies": soak.LostReply,
-	"cut": soak.Silence, "stop server": soak.Silence, "member stopped": soak.Silence, "table locked": soak.Silence,
-	"restart without data": soak.Restart, "restart with data": soak.Restart, "member killed": soak.Restart, "immediate shutdown": soak.Restart, "failover": soak.Restart,
-	"clock jump": soak.ClockStep,
-}
-
-// immortal lists functions. The goroutines that these functions have started go on after a run,
-// because they start child processes.
-var immortal = []string{"lab/soak.init", "internal/server.init"}
+// immortal is the function of a goroutine that goes on after a run, because it starts child
+// processes.
+const immortal = "internal/server.init"
 
 // Run runs the soak once, with workers that use the Row's store while faults happen.
 func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {
-	before := soak.Count(immortal...)
+	before := soak.Count(immortal)
 	site, err := NewSite(o.Workers)
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +65,6 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 		faults = append(append(faults, kill), r.StopWorker()...)
 	}
 	for _, f := range faults {
-		f.Class = cmp.Or(f.Class, classes[f.Kind])
 		if (o.All || row.Covered(f.Kind)) && (o.Kinds == nil || o.Kinds.MatchString(f.Kind)) {
 			r.Faults = append(r.Faults, f)
 		}
@@ -89,20 +80,22 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 			out.Events = append(out.Events, soak.Event{Op: soak.Broken, At: out.To, Err: broken})
 		}
 	}
-	if err == nil {
-		err = set.versionsMet(out)
+	if err == nil && out.To-out.From >= int64(set.enough) {
+		err = set.allMet(out, site.say)
 	}
 	return r, out, err
 }
 
-// versionsMet returns an error if the two versions of padlock in a row did not both get locks. The
-// other programs of rows over HTTP are no older padlock, and the row's own check looks at them.
-func (set *setup) versionsMet(out *soak.Outcome) error {
-	if len(set.programs) == 0 || set.foreign {
+// allMet returns an error if the workers of one kind got no lock.
+func (set *setup) allMet(out *soak.Outcome, say func(string)) error {
+	if len(set.kinds) == 0 {
 		return nil
 	}
-	if this, older := out.GrantsOfBoth(); this == 0 || older == 0 {
-		return fmt.Errorf("%d grants went to this padlock and %d to the older one: the two did not meet", this, older)
+	grants := out.GrantsBy(set.kindOf)
+	text := "grants by workers: " + soak.Counts(grants)
+	say(text)
+	if slices.ContainsFunc(set.kinds, func(kind string) bool { return grants[kind] == 0 }) {
+		return fmt.Errorf("not all of %v got locks; %s", set.kinds, text)
 	}
 	return nil
 }
@@ -111,7 +104,7 @@ func (set *setup) versionsMet(out *soak.Outcome) error {
 func (o *Options) run(row *Row, set *setup) *soak.Run {
 	r := &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),
-		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Voting: set.voting, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
+		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Every: o.Every, Lanes: o.Lanes, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,7 +15,6 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open/all"
-	"github.com/padlock-go/padlock/stores/quorum"
 )
 
 // Site holds the servers and files of one run. End removes all of them.
@@ -43,140 +41,81 @@ func NewSite(workers int) (*Site, error) {
 // End stops all servers and removes all files of the site.
 func (s *Site) End() error { return try(s.host.End) }
 
-// Open opens the store of a configuration. A configuration is a URL, or the word "majority" or
-// "all" followed by URLs, separated by spaces.
+// Open opens the store of a configuration, which is a URL.
 func Open(ctx context.Context, config string) (driver.Store, error) {
-	words := strings.Fields(config)
-	if words[0] == bankWord {
+	if words := strings.Fields(config); words[0] == bankWord {
 		return openBank(ctx, words[1:], nil)
 	}
-	var members []driver.Store
-	rule, several := rules[words[0]]
-	if several {
-		words = words[1:]
-	}
-	for _, word := range words {
-		store, err := all.Store(ctx, word)
-		if err != nil {
-			for _, m := range members {
-				m.Close() // an error of Close is ignored: the error from opening is returned
-			}
-			return nil, err
-		}
-		members = append(members, store)
-	}
-	if !several {
-		return members[0], nil
-	}
-	return quorum.New(rule, members)
+	return all.Store(ctx, config)
 }
-
-var rules = map[string]quorum.Rule{"majority": quorum.Majority, "all": quorum.All}
 
 // redis starts n servers. If there is a C compiler for the clock shim, the shim is loaded into the
 // servers, so that faults can set their clocks.
-func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server, err error) {
-	if err := s.useShim(); err != nil {
-		return nil, err
-	}
+func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server) {
+	s.useShim()
 	if s.shim != "" {
 		o.Env = append(o.Env, "LD_PRELOAD="+filepath.Join(s.dir, "clockshim.so"), "PADLOCK_CLOCK="+s.shim)
 	}
 	for range n {
-		if err := try(func() { servers = append(servers, server.Redis(&s.host, o)) }); err != nil {
-			return nil, err
-		}
+		servers = append(servers, server.Redis(&s.host, o))
 	}
-	return servers, nil
+	return servers
 }
 
 // Fast starts a Redis server whose clock runs too fast until End. Each second, the clock gains the
 // given share of a second.
-func (s *Site) Fast(share float64) (*server.Server, error) {
-	servers, err := s.redis(1, server.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if s.shim == "" {
-		return nil, errNoShim
-	}
-	file, err := os.OpenFile(s.shim, os.O_WRONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for begun := time.Now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				ahead := float64(time.Since(begun)) * share
-				file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // cannot fail, because the file is open and has this size
-			}
+func (s *Site) Fast(share float64) (fast *server.Server, err error) {
+	err = try(func() {
+		fast = s.redis(1, server.RedisOptions{})[0]
+		if s.shim == "" {
+			must(errors.New("there is no C compiler for the clock shim"))
 		}
-	}()
-	s.host.Cleanup(func() {
-		close(stop)
-		<-stopped
-		file.Close()
+		file := got(os.OpenFile(s.shim, os.O_WRONLY, 0))
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			tick := time.NewTicker(2 * time.Millisecond)
+			defer tick.Stop()
+			for begun := time.Now(); ; {
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+					ahead := float64(time.Since(begun)) * share
+					file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // cannot fail, because the file is open and has this size
+				}
+			}
+		}()
+		s.host.Cleanup(func() {
+			close(stop)
+			<-stopped
+			file.Close()
+		})
 	})
-	return servers[0], nil
+	return fast, err
 }
-
-var errNoShim = errors.New("there is no C compiler for the clock shim")
 
 // useShim builds the clock shim if there is a C compiler and the shim does not exist yet.
-func (s *Site) useShim() error {
+func (s *Site) useShim() {
 	cc, err := exec.LookPath("gcc")
 	if err != nil || s.shim != "" {
-		return nil
+		return
 	}
-	source := filepath.Join(s.dir, "clockshim.c")
-	if err := os.WriteFile(source, clockShim, 0o600); err != nil {
-		return err
-	}
-	out, err := exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", filepath.Join(s.dir, "clockshim.so"), source).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("the clock shim: %w: %s", err, out)
-	}
-	file := filepath.Join(s.dir, "clock")
-	if err := os.WriteFile(file, make([]byte, 4096), 0o600); err != nil {
-		return err
-	}
+	source, file := filepath.Join(s.dir, "clockshim.c"), filepath.Join(s.dir, "clock")
+	must(os.WriteFile(source, clockShim, 0o600))
+	got(output(exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", filepath.Join(s.dir, "clockshim.so"), source)))
+	must(os.WriteFile(file, make([]byte, 4096), 0o600))
 	s.shim = file
-	return nil
-}
-
-// links puts a proxy between each worker and each server.
-func (s *Site) links(servers []*server.Server) ([][]*server.Proxy, error) {
-	all := make([][]*server.Proxy, s.Workers)
-	for w := range all {
-		for _, srv := range servers {
-			p, err := s.proxy(srv.Addr())
-			if err != nil {
-				return nil, err
-			}
-			all[w] = append(all[w], p)
-		}
-	}
-	return all, nil
 }
 
 // removeFile deletes a lock file, as programs that clean up temporary files do.
 func removeFile(dir string) soak.Fault {
-	return soak.Fault{Kind: "remove lock file", Begin: func(d *rand.Rand, _ int) (func() error, error) {
-		files, err := os.ReadDir(dir)
-		if err != nil || len(files) == 0 {
-			return nil, err
+	return soak.Fault{Kind: "remove lock file", Begin: begin(func(d *rand.Rand, _ int) func() {
+		if files := got(os.ReadDir(dir)); len(files) > 0 {
+			if err := os.Remove(filepath.Join(dir, files[d.IntN(len(files))].Name())); !os.IsNotExist(err) {
+				must(err)
+			}
 		}
-		err = os.Remove(filepath.Join(dir, files[d.IntN(len(files))].Name()))
-		if os.IsNotExist(err) {
-			err = nil
-		}
-		return nil, err
-	}}
+		return nil
+	})}
 }

@@ -23,25 +23,18 @@ type takeover struct {
 }
 
 // withStandby returns the setup of a Row whose locks are in a PostgreSQL server with a standby.
-func withStandby(s *Site) (*setup, error) {
-	t := &takeover{site: s}
-	if err := try(func() { t.primary = postgresServer(s, "") }); err != nil {
-		return nil, err
-	}
-	if err := t.addStandby(); err != nil {
-		return nil, err
-	}
-	var err error
-	if t.links, err = s.links([]*server.Server{t.primary}); err != nil {
-		return nil, err
-	}
-	var stage []string
-	for _, worker := range t.links {
-		stage = append(stage, postgreSQL.url(worker[0].Addr()))
-	}
-	faults := append(networkFaults(t.links), t.fault())
-	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, load: longLeases, log: func() string { return t.primary.Log() }}
-	return set, postgreSQL.prepare(postgreSQL.url(t.primary.Addr()))
+func withStandby(s *Site) *setup {
+	t := &takeover{site: s, primary: postgresServer(s, "")}
+	t.addStandby()
+	set := s.through([]*server.Server{t.primary}, func(at []string) string { return postgreSQL.url(at[0]) })
+	t.links = set.links
+	set.faults = append(set.faults, soak.Fault{Kind: "failover", On: soak.Targets(serverTarget, 1), Last: 300 * time.Millisecond, Grace: 6 * time.Second, Weight: 3, Begin: begin(func(*rand.Rand, int) func() {
+		t.stopReplication()
+		return t.promote
+	})})
+	set.load, set.log = longLeases, func() string { return t.primary.Log() }
+	prepare(postgreSQL.url(t.primary.Addr()))
+	return set
 }
 
 // longLeases makes leases and holds longer than a failover. Otherwise all of them would end before
@@ -51,15 +44,9 @@ func longLeases(l *soak.Load) {
 	l.MaxHold = 2 * time.Second
 }
 
-func (t *takeover) fault() soak.Fault {
-	return soak.Fault{Kind: "failover", On: soak.Targets(serverTarget, 1), Last: 300 * time.Millisecond, Grace: 6 * time.Second, Weight: 3, Begin: func(*rand.Rand, int) (func() error, error) {
-		return t.promote, t.stopReplication()
-	}}
-}
-
 // stopReplication stops the process of the primary that sends its changes to the standby.
-func (t *takeover) stopReplication() error {
-	return postgreSQL.administer(postgreSQL.admin(t.primary.Addr()), func(ctx context.Context, conn *sql.Conn) error {
+func (t *takeover) stopReplication() {
+	t.ask(func(ctx context.Context, conn *sql.Conn) error {
 		var pid int
 		if err := conn.QueryRowContext(ctx, "SELECT pid FROM pg_stat_replication").Scan(&pid); err != nil {
 			return err
@@ -69,48 +56,38 @@ func (t *takeover) stopReplication() error {
 }
 
 // promote kills the primary, makes the standby the primary, and starts a new standby.
-func (t *takeover) promote() error {
-	if err := try(t.primary.Kill); err != nil {
-		return err
-	}
+func (t *takeover) promote() {
+	t.primary.Kill()
 	t.primary = t.standby
-	if err := t.run("SELECT pg_promote()"); err != nil {
-		return err
-	}
+	t.run("SELECT pg_promote()")
 	for _, worker := range t.links {
 		worker[0].Point(t.primary.Addr())
 	}
-	return t.addStandby()
+	t.addStandby()
 }
 
 // addStandby starts a standby. It returns when each commit waits for the standby. Otherwise a lock
 // that was granted could be missing after the next failover.
-func (t *takeover) addStandby() error {
-	err := try(func() {
-		t.standby = server.PostgresStandby(&t.site.host, t.primary, server.PostgresOptions{Args: postgresArgs})
-	})
-	if err == nil {
-		err = t.waitFor("state = 'streaming'")
-	}
-	if err == nil {
-		err = t.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
-	}
-	if err == nil {
-		err = t.waitFor("sync_state = 'sync'")
-	}
-	return err
+func (t *takeover) addStandby() {
+	t.standby = server.PostgresStandby(&t.site.host, t.primary, server.PostgresOptions{Args: postgresArgs})
+	t.waitFor("state = 'streaming'")
+	t.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
+	t.waitFor("sync_state = 'sync'")
+}
+
+// ask calls f with a connection to the primary.
+func (t *takeover) ask(f func(ctx context.Context, conn *sql.Conn) error) {
+	must(postgreSQL.administer(postgreSQL.admin(t.primary.Addr()), f))
 }
 
 // run runs statements on the primary.
-func (t *takeover) run(statements ...string) error {
-	return postgreSQL.administer(postgreSQL.admin(t.primary.Addr()), func(ctx context.Context, conn *sql.Conn) error {
-		return execute(ctx, conn, statements)
-	})
+func (t *takeover) run(statements ...string) {
+	t.ask(func(ctx context.Context, conn *sql.Conn) error { return execute(ctx, conn, statements) })
 }
 
 // waitFor waits until the condition is true for the standby.
-func (t *takeover) waitFor(condition string) error {
-	return postgreSQL.administer(postgreSQL.admin(t.primary.Addr()), func(ctx context.Context, conn *sql.Conn) error {
+func (t *takeover) waitFor(condition string) {
+	t.ask(func(ctx context.Context, conn *sql.Conn) error {
 		for {
 			var n int
 			err := conn.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_replication WHERE "+condition).Scan(&n)

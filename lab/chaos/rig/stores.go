@@ -32,10 +32,13 @@ type Row struct {
 type setup struct {
 	stages   [][]string
 	programs [][]string // by stage and worker, as in soak.Run
-	foreign  bool       // the other programs are no older padlock, but in other languages
-	open     soak.Opener
-	faults   []soak.Fault
-	voting   bool // a majority of servers decides
+	// Workers of all kinds must get locks, if the run takes long enough.
+	kinds  []string
+	kindOf func(worker int, other bool) string
+	enough time.Duration
+	open   soak.Opener
+	faults []soak.Fault
+	links  [][]*server.Proxy // by worker and server
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
@@ -54,9 +57,9 @@ func Rows() []Row {
 	lossy := []string{"flushall", "clock jump"}
 	dies := append(slices.Clone(lossy), "restart without data")
 	return []Row{
-		{"memory", "all of it: nothing outside of the process can fail", nil, memory},
-		{"file", "all but removing the lock files", []string{"remove lock file"}, files},
-		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, semaphores},
+		{"memory", "all of it: nothing outside of the process can fail", nil, built(memory)},
+		{"file", "all but removing the lock files", []string{"remove lock file"}, built(files)},
+		{"semaphore", "all but removing the semaphores (ipcrm), which is not tried", nil, built(semaphores)},
 		{"redis no persistence, guard off", "no restart", dies, redis(plain, off)},
 		{"redis no persistence, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(lossy), "kill worker"), redis(plain, known)},
 		{"redis no persistence, guard strict", "restarts", lossy, redis(plain, strict)},
@@ -64,32 +67,32 @@ func Rows() []Row {
 		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
-		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, alone(strict)},
-		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, cluster},
-		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), replicated},
+		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, built(alone(strict))},
+		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, built(cluster)},
+		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), built(replicated)},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
-		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, withStandby},
+		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, built(withStandby)},
 		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(postgreSQL))},
 		{"PostgreSQL, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(postgreSQL, bankWord)},
 		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
 		{"MariaDB, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(mariaDB, bankWord)},
 		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(mariaDB))},
-		{"etcd of three", "deaths and stops of one member at a time", nil, etcdMembers},
-		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling(etcdMembers)},
-		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, zooKeepers},
-		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling(zooKeepers)},
+		{"etcd of three", "deaths and stops of one member at a time", nil, built(etcdMembers)},
+		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling(built(etcdMembers))},
+		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, built(zooKeepers)},
+		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling(built(zooKeepers))},
 		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
 		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(sqliteFile))},
 		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
 		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
 		{"PostgreSQL advisory locks, older and newer padlock", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, rolling(inDatabase(advisory))},
 		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
-		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, memcached},
+		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, built(memcached)},
 		{"S3 in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(bucket, "s3://soak/locks?skew=0s&endpoint=http://%s")},
 		{"DynamoDB in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(table, "dynamodb://soak/locks?skew=0s&endpoint=http://%s")},
 		{"Kubernetes in memory", "a service that is throttled, gets requests twice, or sets its clock", nil, inCloud(leases, "kubernetes://shop/locks?endpoint=http://%s")},
-		{"quorum of 5 redis, guard strict", "restarts", lossy, majority},
-		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), mixed},
+		{"quorum of 5 redis, guard strict", "restarts", lossy, inRedis(5, plain, compose("quorum", "restart-guard=strict&lazy=yes"))},
+		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), built(mixed)},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
 		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(kinds, serveRedis(always, "durable=yes"))},
 		{"HTTP to redis no persistence, guard strict: Go, Python, Node, shells", "restarts, and deaths of servers of padlock", lossy, overHTTP(kinds, serveRedis(plain, strict))},
@@ -97,109 +100,74 @@ func Rows() []Row {
 	}
 }
 
-func memory(*Site) (*setup, error) {
+func memory(*Site) *setup {
 	first := memstore.New()
-	return &setup{open: func(context.Context, string) (driver.Store, error) { return first.Open(), nil }}, nil
+	return &setup{open: func(context.Context, string) (driver.Store, error) { return first.Open(), nil }}
 }
 
-func files(s *Site) (*setup, error) {
+func files(s *Site) *setup {
 	dir := filepath.Join(s.dir, "locks")
 	config := slices.Repeat([]string{"file://" + dir}, s.Workers)
-	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}, nil
+	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}
 }
 
 // semaphores returns the setup for semstore. It has no faults: a fault that damages the semaphores
 // of this run would also damage the semaphores of other programs on the machine.
-func semaphores(s *Site) (*setup, error) {
+func semaphores(s *Site) *setup {
 	config := slices.Repeat([]string{"semaphore:?hash=xxh128"}, s.Workers)
-	return &setup{stages: [][]string{config}, open: Open}, nil
+	return &setup{stages: [][]string{config}, open: Open}
+}
+
+// inRedis returns the setup of a row whose locks are in n Redis servers.
+func inRedis(n int, o server.RedisOptions, url func(at []string) string) func(*Site) (*setup, error) {
+	return built(func(s *Site) *setup {
+		servers := s.redis(n, o)
+		set := s.through(servers, url)
+		set.faults = append(set.faults, s.redisFaults(servers, o)...)
+		return set
+	})
 }
 
 func redis(o server.RedisOptions, query string) func(*Site) (*setup, error) {
-	return func(s *Site) (*setup, error) {
-		servers, err := s.redis(1, o)
-		if err != nil {
-			return nil, err
-		}
-		links, err := s.links(servers)
-		if err != nil {
-			return nil, err
-		}
-		return &setup{stages: [][]string{urls(links, 0, query)}, open: Open, faults: s.serverFaults(servers, links, o)}, nil
-	}
+	return inRedis(1, o, redisURL(0, query))
 }
 
-func replicated(s *Site) (*setup, error) {
-	servers, err := s.redis(2, server.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	links, err := s.links(servers[:1])
-	if err != nil {
-		return nil, err
-	}
-	between, err := s.proxy(servers[0].Addr())
-	if err != nil {
-		return nil, err
-	}
-	f := &failover{servers, links, between}
-	faults := append(networkFaults(links), f.fault())
-	return &setup{stages: [][]string{urls(links, 0, "restart-guard=known")}, open: Open, faults: faults}, f.follow()
+func replicated(s *Site) *setup {
+	servers := s.redis(2, server.RedisOptions{})
+	set := s.through(servers[:1], redisURL(0, "restart-guard=known"))
+	f := &failover{servers, set.links, server.NewProxy(&s.host, servers[0].Addr())}
+	f.follow()
+	set.faults = append(set.faults, f.fault())
+	return set
 }
 
-// compose returns one configuration for each worker. A configuration is a rule ("majority" or
-// "all"), followed by the URLs of all servers.
-func compose(rule string, links [][]*server.Proxy, query string) []string {
-	out := slices.Repeat([]string{rule}, len(links))
-	for i := range links[0] {
-		for w, u := range urls(links, i, query) {
-			out[w] += " " + u
+// compose makes the URL of a store that is made of all servers.
+func compose(kind, query string) func(at []string) string {
+	return func(at []string) string {
+		var members []string
+		for i := range at {
+			members = append(members, redisURL(i, query)(at))
 		}
+		return kind + ":?" + url.Values{"store": members}.Encode()
 	}
-	return out
-}
-
-func majority(s *Site) (*setup, error) {
-	servers, err := s.redis(5, server.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	links, err := s.links(servers)
-	if err != nil {
-		return nil, err
-	}
-	stage := compose("majority", links, "restart-guard=strict&lazy=yes")
-	return &setup{stages: [][]string{stage}, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{}), voting: true}, nil
 }
 
 // mixed returns the setup for a quorum of three different stores. Two of the three servers must
 // work, so only one may have a fault at a time. The engine never causes two faults with the same
 // target at once. So mixed gives all faults the same target.
-func mixed(s *Site) (*setup, error) {
-	servers, err := s.redis(1, server.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var pg, etcd *server.Server
-	if err := try(func() { pg, etcd = postgresServer(s, ""), server.Etcd(&s.host, server.EtcdOptions{}) }); err != nil {
-		return nil, err
-	}
-	links, err := s.links(append(servers, pg, etcd))
-	if err != nil {
-		return nil, err
-	}
-	var stage []string
-	for w, u := range urls(links, 0, "restart-guard=strict") {
-		members := url.Values{"store": {u, postgresURL(links[w][1].Addr()), "etcd://" + links[w][2].Addr() + "/soak/"}}
-		stage = append(stage, "quorum:?"+members.Encode())
-	}
-	faults := append(s.serverFaults(servers, links, server.RedisOptions{}), postgreSQL.serverFaults(pg, "")...)
-	for _, f := range etcdFaults([]*server.Server{etcd}) {
-		f.On = soak.Targets(serverTarget, 1)
-		faults = append(faults, f)
-	}
-	set := &setup{stages: [][]string{stage}, open: Open, faults: faults, goroutines: 2, load: calm, voting: true, log: pg.Log}
-	return set, postgreSQL.prepare(postgresURL(pg.Addr()))
+func mixed(s *Site) *setup {
+	servers := s.redis(1, server.RedisOptions{})
+	pg, etcd := postgresServer(s, ""), server.Etcd(&s.host, server.EtcdOptions{})
+	set := s.through(append(servers, pg, etcd), func(at []string) string {
+		members := url.Values{"store": {redisURL(0, "restart-guard=strict")(at), postgresURL(at[1]), "etcd://" + at[2] + "/soak/"}}
+		return "quorum:?" + members.Encode()
+	})
+	set.faults = append(set.faults, s.redisFaults(servers, server.RedisOptions{})...)
+	set.faults = append(set.faults, postgreSQL.serverFaults(pg, "")...)
+	set.faults = append(set.faults, etcdFaults([]*server.Server{etcd}, soak.Targets(serverTarget, 1)[0])...)
+	set.goroutines, set.load, set.log = 2, calm, pg.Log
+	prepare(postgresURL(pg.Addr()))
+	return set
 }
 
 // calm sets a load that the slowest of three stores can bear. A quorum waits for a member for a
@@ -209,15 +177,10 @@ func calm(l *soak.Load) { l.MinTTL, l.MaxTTL = 2*time.Second, 4*time.Second }
 // moving returns the setup for a move of all locks from one server to another. The workers use the
 // first server in the first stage, both servers in the second, and the second server in the third.
 func moving(s *Site) (*setup, error) {
-	servers, err := s.redis(2, server.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	links, err := s.links(servers)
-	if err != nil {
-		return nil, err
-	}
 	const guard = "restart-guard=strict"
-	stages := [][]string{urls(links, 0, guard), compose("all", links, guard), urls(links, 1, guard)}
-	return &setup{stages: stages, open: Open, faults: s.serverFaults(servers, links, server.RedisOptions{})}, nil
+	set, err := inRedis(2, server.RedisOptions{}, redisURL(0, guard))(s)
+	if err == nil {
+		set.stages = append(set.stages, stageOf(set.links, compose("all", guard)), stageOf(set.links, redisURL(1, guard)))
+	}
+	return set, err
 }

@@ -2,65 +2,43 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/lab/soak"
 )
 
 // zooKeepers is an ensemble of three. Each worker reaches each server through its own proxy.
-func zooKeepers(s *Site) (*setup, error) {
-	var servers []*server.Server
-	err := try(func() { servers = server.ZooKeeperEnsemble(&s.host, 3, server.ZooKeeperOptions{}) })
-	if err != nil {
-		return nil, err
-	}
-	links, err := s.links(servers)
-	if err != nil {
-		return nil, err
-	}
-	var stage []string
-	for _, worker := range links {
-		var hosts []string
-		for _, p := range worker {
-			hosts = append(hosts, p.Addr())
-		}
-		stage = append(stage, fmt.Sprintf("zookeeper://%s/soak?session-timeout=3s", strings.Join(hosts, ",")))
-	}
-	const grace = 6 * time.Second
-	stop := soak.Fault{Kind: "stop server", On: soak.Targets(serverTarget, 3), Last: 2 * time.Second, Grace: grace, Begin: func(_ *rand.Rand, i int) (func() error, error) {
-		return func() error { return try(servers[i].Resume) }, try(servers[i].Pause)
-	}}
-	faults := append(networkFaults(links), stop, restartInSync(servers, grace))
-	return &setup{stages: [][]string{stage}, open: Open, faults: faults}, nil
+func zooKeepers(s *Site) *setup {
+	servers := server.ZooKeeperEnsemble(&s.host, 3, server.ZooKeeperOptions{})
+	set := s.through(servers, joined("zookeeper://", "/soak?session-timeout=3s"))
+	set.faults = append(set.faults, faultsOf(servers, 6*time.Second, stopped(1, 2*time.Second), restartInSync(servers))...)
+	return set
 }
 
 // restartInSync is the fault "restart with data" for an ensemble. It ends only when all servers
 // have the same data again, and one server restarts at a time. ZooKeeper 3.8.0 may lose writes that
 // it has confirmed if a server dies soon after it has joined the others again, and before it has
 // written to its disk what it got from them (ZOOKEEPER-3911, 4643, 4646, 4785).
-func restartInSync(servers []*server.Server, grace time.Duration) soak.Fault {
-	f := restart("restart with data", servers, true, grace)
-	begin := f.Begin
+func restartInSync(servers []*server.Server) hit {
 	var one sync.Mutex
-	f.Begin = func(dice *rand.Rand, i int) (func() error, error) {
+	h := restarted("restart with data", true)
+	kill, start := h.begin, h.end
+	h.begin = func(s *server.Server) {
 		one.Lock()
-		end, err := begin(dice, i)
-		if err != nil {
+		if err := try(func() { kill(s) }); err != nil {
 			one.Unlock()
-			return nil, err
+			must(err)
 		}
-		return func() error {
-			defer one.Unlock()
-			return errors.Join(end(), awaitSync(servers))
-		}, nil
 	}
-	return f
+	h.end = func(s *server.Server) {
+		defer one.Unlock()
+		start(s)
+		must(awaitSync(servers))
+	}
+	return h
 }
 
 // toDisk is more time than a server needs for writing to its disk what it got when it joined.

@@ -24,17 +24,15 @@ import (
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
-// Verdict is the result of [Check]. The histories were cut into pieces, and OK, Illegal and Unknown
-// say how many pieces had each of these results. A piece with the result Unknown has not passed the
-// check.
-type Verdict struct {
-	OK, Illegal, Unknown int
-	Operations           int
-	Names                []string // names with an illegal piece
-}
-
-func (v Verdict) String() string {
-	return fmt.Sprintf("%d of %d pieces ok, %d illegal, %d unknown (%d operations)", v.OK, v.OK+v.Illegal+v.Unknown, v.Illegal, v.Unknown, v.Operations)
+// Judge makes the report of a run, with porcupine's verdict. If a promise was broken, it keeps the
+// history in the directory dir, unless that is empty.
+func Judge(r *soak.Run, o *soak.Outcome, dir string, limit time.Duration) (*soak.Report, error) {
+	p, err := soak.NewReport(r, o), error(nil)
+	p.Verdict, err = Check(o.Events, dir, limit)
+	if err == nil && dir != "" && (p.Sum() > 0 || p.Verdict.Illegal > 0) {
+		p.History, err = dir, keep(dir, o.Events)
+	}
+	return p, err
 }
 
 // maxPieceTime is the time limit for one piece.
@@ -46,6 +44,7 @@ var model = porcupine.Model{
 		ok, next := input.(op).step(s.(state))
 		return ok, next
 	},
+	Equal:             func(a, b any) bool { return a.(state).equal(b.(state)) },
 	DescribeOperation: func(input, _ any) string { return input.(op).String() },
 	DescribeState:     func(s any) string { return s.(state).String() },
 }
@@ -53,10 +52,10 @@ var model = porcupine.Model{
 // Check cuts the history of each name into pieces, and examines the pieces. Pictures
 // of up to three illegal pieces are written to the directory dir, unless dir is empty. When the
 // time limit has passed, Check stops, and the pieces that remain are unknown.
-func Check(events []soak.Event, dir string, limit time.Duration) (Verdict, error) {
-	var v Verdict
+func Check(events []soak.Event, dir string, limit time.Duration) (soak.Verdict, error) {
+	var v soak.Verdict
 	end := time.Now().Add(limit)
-	regrant := slices.ContainsFunc(events, func(e soak.Event) bool { return e.Op == soak.Regrants })
+	regrant := soak.PromisesOf(events).Regrants
 	byName := map[string][]*soak.Hold{}
 	for _, h := range soak.Holds(events) {
 		byName[h.Name] = append(byName[h.Name], h)
@@ -69,7 +68,7 @@ func Check(events []soak.Event, dir string, limit time.Duration) (Verdict, error
 				v.Unknown++
 				continue
 			}
-			if err := v.add(name, piece, dir, rest); err != nil {
+			if err := add(&v, name, piece, dir, rest); err != nil {
 				return v, err
 			}
 		}
@@ -77,7 +76,7 @@ func Check(events []soak.Event, dir string, limit time.Duration) (Verdict, error
 	return v, nil
 }
 
-func (v *Verdict) add(name string, piece []porcupine.Operation, dir string, rest time.Duration) error {
+func add(v *soak.Verdict, name string, piece []porcupine.Operation, dir string, rest time.Duration) error {
 	switch porcupine.CheckOperationsTimeout(model, piece, rest) {
 	case porcupine.Ok:
 		v.OK++
@@ -91,6 +90,9 @@ func (v *Verdict) add(name string, piece []porcupine.Operation, dir string, rest
 	if dir == "" || v.Illegal > 3 {
 		return nil
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("illegal-%d.html", v.Illegal)))
 	if err != nil {
 		return err
@@ -100,9 +102,8 @@ func (v *Verdict) add(name string, piece []porcupine.Operation, dir string, rest
 	return porcupine.Visualize(model, info, f)
 }
 
-// Keep writes a history into a directory, and pictures of up to three pieces that no lock could
-// have.
-func Keep(dir string, events []soak.Event, v Verdict) error {
+// keep writes a history into a directory.
+func keep(dir string, events []soak.Event) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -110,11 +111,7 @@ func Keep(dir string, events []soak.Event, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(soak.WriteHistory(f, events), f.Close())
-	if err == nil && v.Illegal > 0 {
-		_, err = Check(soak.FilterHistory(events, v.Names), dir, time.Minute)
-	}
-	return err
+	return errors.Join(soak.WriteHistory(f, events), f.Close())
 }
 
 // cutPieces turns the holds on one name into operations. It cuts the list of operations into

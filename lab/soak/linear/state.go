@@ -1,43 +1,30 @@
 package linear
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 )
 
 // state is the state of a name in the model. In the zero state nobody has ever held the name.
 type state struct {
-	writer  int64  // 0 means no writer
-	readers string // sorted ids, eight bytes each
-	fence   uint64 // the greatest fence that was reported so far
+	writer  int64   // 0 means no writer
+	readers []int64 // in order
+	fence   uint64  // the greatest fence that was reported so far
 }
 
-func ids(s string) (list []int64) {
-	for ; s != ""; s = s[8:] {
-		list = append(list, int64(binary.BigEndian.Uint64([]byte(s))))
-	}
-	return list
-}
-
-func packed(list []int64) string {
-	slices.Sort(list)
-	var b []byte
-	for _, id := range list {
-		b = binary.BigEndian.AppendUint64(b, uint64(id))
-	}
-	return string(b)
-}
-
-func (s state) reads(id int64) bool { return slices.Contains(ids(s.readers), id) }
+func (s state) reads(id int64) bool { return slices.Contains(s.readers, id) }
 
 func (s state) holds(id int64) bool { return s.writer == id || s.reads(id) }
+
+func (s state) equal(o state) bool {
+	return s.writer == o.writer && s.fence == o.fence && slices.Equal(s.readers, o.readers)
+}
 
 func (s state) without(id int64) state {
 	if s.writer == id {
 		s.writer = 0
 	}
-	s.readers = packed(slices.DeleteFunc(ids(s.readers), func(x int64) bool { return x == id }))
+	s.readers = slices.DeleteFunc(slices.Clone(s.readers), func(x int64) bool { return x == id })
 	return s
 }
 
@@ -47,13 +34,14 @@ func (s state) with(id int64, shared bool) state {
 		return s
 	}
 	if !s.reads(id) {
-		s.readers = packed(append(ids(s.readers), id))
+		s.readers = append(slices.Clone(s.readers), id)
+		slices.Sort(s.readers)
 	}
 	return s
 }
 
 func (s state) String() string {
-	return fmt.Sprintf("writer %x, readers %x, fence %d", s.writer, ids(s.readers), s.fence)
+	return fmt.Sprintf("writer %x, readers %x, fence %d", s.writer, s.readers, s.fence)
 }
 
 // action is the effect of an operation on a name.
@@ -102,7 +90,7 @@ func (o op) minted(s state) bool {
 func (o op) step(s state) (ok bool, next state) {
 	switch o.action {
 	case grant:
-		if ok = s.writer == 0 && (o.shared || s.readers == "") && o.minted(s); ok {
+		if ok = s.writer == 0 && (o.shared || len(s.readers) == 0) && o.minted(s); ok {
 			s = s.with(o.hold, o.shared).raised(o)
 		}
 	case adopt:
@@ -111,7 +99,7 @@ func (o op) step(s state) (ok bool, next state) {
 		}
 	case promote:
 		alone := s.without(o.hold)
-		if ok = alone.writer == 0 && alone.readers == "" && o.minted(s) && (o.regrant || s.reads(o.hold)); ok {
+		if ok = alone.writer == 0 && len(alone.readers) == 0 && o.minted(s) && (o.regrant || s.reads(o.hold)); ok {
 			s = alone.with(o.hold, false).raised(o)
 		}
 	case demote:
