@@ -67,23 +67,6 @@ var boundCases = []testCase{
 			c.takeSoon(c.b, c.request(l.req.Name), "after the last copy of the file was closed")
 		},
 	},
-	{
-		name:   "file/lost",
-		clause: "For a token that holds nothing, File returns ErrLost or ErrExpired.",
-		about:  "FileSharer.File ErrLost",
-		needs:  []need{files},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			f, err := c.a.File(l.req.Name, newToken())
-			if err == nil {
-				f.Close()
-			}
-			if !isLoss(err) {
-				c.failf("File for a token that holds nothing: want ErrLost or ErrExpired, got: %v", orGranted(err))
-			}
-			c.verify(l, "after File for another token")
-		},
-	},
 }
 
 func (c *check) closed(cl *client) {

@@ -8,16 +8,6 @@ import (
 
 var detachedCases = []testCase{
 	{
-		name:   "detached/unsupported",
-		clause: "A store that binds its holds and does not support Detached returns errors.ErrUnsupported for it.",
-		about:  "Request.Detached Guarantees.Detached",
-		needs:  []need{bound, not(detaches)},
-		f: func(c *check) {
-			_, err := c.a.Acquire(c.ctx, c.detached())
-			c.wantUnsupported(err, "Acquire with Detached")
-		},
-	},
-	{
 		name:   "detached/ignored",
 		clause: "A store whose holds are bound to nothing ignores Detached.",
 		about:  "Request.Detached",

@@ -122,6 +122,6 @@ func (c *check) hasNothing(cl *client, r driver.Request, when string) {
 // wantFenceAbove checks that the fence of l is greater than that of an earlier hold.
 func (c *check) wantFenceAbove(l, earlier *lease) {
 	if c.g.Fence != driver.FenceNone && l.grant.Fence <= earlier.grant.Fence {
-		c.errorf("the refused token gets the fence %d, after a hold with the fence %d", l.grant.Fence, earlier.grant.Fence)
+		c.errorf("the hold has fence %d, after an earlier one with fence %d", l.grant.Fence, earlier.grant.Fence)
 	}
 }

@@ -93,7 +93,7 @@ var watchCases = []testCase{
 	},
 	{
 		name:   "answers/errors",
-		clause: "ErrHeld is always a *HeldError. An error that is context.Canceled or DeadlineExceeded comes from the context, and is not ErrHeld, ErrLost or ErrExpired.",
+		clause: "ErrHeld is always a *HeldError, and a refused Acquire is nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid. An error that is context.Canceled or DeadlineExceeded comes from the context, and is not ErrHeld, ErrLost or ErrExpired.",
 		about:  "ErrHeld HeldError.Is HeldError.Error",
 		watch: func(r *run, k *call) string {
 			var held *driver.HeldError
@@ -101,6 +101,8 @@ var watchCases = []testCase{
 			switch {
 			case errors.Is(k.err, driver.ErrHeld) && !errors.As(k.err, &held):
 				return fmt.Sprintf("returns ErrHeld without a *HeldError: %v", k.err)
+			case k.op == "Acquire" && errors.As(k.err, &held) && (isSilence(k.err) || isLoss(k.err) || errors.Is(k.err, driver.ErrInvalid) || errors.Is(k.err, driver.ErrClosed)):
+				return fmt.Sprintf("returns a refusal that is another error, too: %v", k.err)
 			case ctx && k.op != "Wait" && (errors.Is(k.err, driver.ErrHeld) || isLoss(k.err)):
 				return fmt.Sprintf("returns an error of the context as a refusal or a loss: %v", k.err)
 			}
