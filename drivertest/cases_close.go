@@ -16,11 +16,17 @@ import (
 var closeCases = []testCase{
 	{
 		name:   "close/closed",
-		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing.",
+		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing. A second Close does nothing, and other stores opened on the same place still work.",
 		about:  "Store.Close ErrClosed",
 		f: func(c *check) {
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			cl, r := c.openAnother(), c.request(c.newName())
-			c.closed(cl)
+			for range 3 {
+				c.closed(cl)
+			}
+			c.verify(l, "after another store was closed")
+			c.mustRefuse(c.b, c.request(l.req.Name), "after another store was closed", l)
+			c.releaseFreely(l)
 			for _, m := range c.methods(cl, r) {
 				if err := m.call(c.ctx); !errors.Is(err, driver.ErrClosed) {
 					c.errorf("%s after Close: want ErrClosed, got: %v", m.what, orGranted(err))
@@ -29,21 +35,6 @@ var closeCases = []testCase{
 			if cl.store.Guarantees().Store != c.g.Store {
 				c.errorf("Guarantees differ after Close")
 			}
-		},
-	},
-	{
-		name:   "close/twice",
-		clause: "A second Close does nothing, and other stores opened on the same place still work.",
-		about:  "Store.Close",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			cl := c.openAnother()
-			for range 3 {
-				c.closed(cl)
-			}
-			c.verify(l, "after another store was closed")
-			c.mustRefuse(c.b, c.request(l.req.Name), "after another store was closed", l)
-			c.releaseFreely(l)
 		},
 	},
 	{
