@@ -25,7 +25,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/contend",
 		clause: "While a hold is live, Acquire returns a *HeldError for another token, in every store opened on the same place, shared or not.",
-		about:  "Store.Acquire ErrHeld HeldError.Is",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.mustRefuse(c.a, c.request(l.req.Name), "by another token of the same process", l)
@@ -40,7 +39,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/used-often",
 		clause: "A client that has used a name often sees what others write: a hold with a longer holder, and then its cool-down.",
-		about:  "Store.Acquire Request.Holder Request.Detached",
 		f:      usedOften,
 	},
 	{
@@ -69,7 +67,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/never-queues",
 		clause: "Acquire makes one try and never queues: a token that was refused does not wait and delays nobody.",
-		about:  "Store.Acquire",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
@@ -82,7 +79,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/repeat",
 		clause: "Acquire is idempotent for each token: while the token's hold is live, the same request again returns the same fence.",
-		about:  "Store.Acquire Request.Token Grant.Fence",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
@@ -98,14 +94,12 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/repeat-shorter",
 		clause: "A repeat of Acquire never shortens a lease, and neither does an Extend, whichever process sends them or made the lease as long as it is.",
-		about:  "Store.Acquire Store.Extend Request.TTL",
 		needs:  []need{lapses},
 		f:      repeatShorter,
 	},
 	{
 		name:   "acquire/repeat-mode",
 		clause: "A repeat of Acquire leaves the hold in the mode that was asked for the first time. If it asks for an exclusive hold and has a shared one, the Grant says so, or the error is ErrInvalid.",
-		about:  "Store.Acquire Request.Shared Grant.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
@@ -123,7 +117,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/expiry",
 		clause: "A lease ends by itself: not before the time in the Grant, and then another token gets the name. The same request is a new try then, and its grant has a new fence.",
-		about:  "Store.Acquire Grant.TTL Grant.Fence Guarantees.Lease",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
@@ -137,7 +130,6 @@ var acquireCases = []testCase{
 	{
 		name:   "tokens/opaque",
 		clause: "A token is an opaque string: two tokens that differ in any way are two tokens.",
-		about:  "Request.Token",
 		f:      opaqueTokens,
 	},
 }

@@ -48,7 +48,6 @@ var batchCases = []testCase{
 	{
 		name:   "batch/invalid",
 		clause: "ExtendBatch returns ErrInvalid for a wrong name, token or TTL, and then sends nothing. No hold is no error.",
-		about:  "BatchExtender.ExtendBatch ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			good := driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}

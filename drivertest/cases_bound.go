@@ -6,7 +6,6 @@ var boundCases = []testCase{
 	{
 		name:   "bound/shared",
 		clause: "All holds of one connection or session share Grant.Bound: the release of one hold ends neither Bound nor the other holds.",
-		about:  "Grant.Bound BoundToConnection",
 		needs:  []need{connected},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -22,7 +21,6 @@ var boundCases = []testCase{
 	{
 		name:   "bound/close-keeps",
 		clause: "Holds that are bound to nothing stay after Close, until their leases end.",
-		about:  "Store.Close Guarantees.Bound BoundToNothing",
 		needs:  []need{not(bound), leases},
 		f: func(c *check) {
 			cl := c.openAnother()

@@ -4,7 +4,6 @@ var breakCases = []testCase{
 	{
 		name:   "break/ends-holds",
 		clause: "Break ends all holds and the cool-down of a name if its fence is still the one that was seen; then the name is free.",
-		about:  "Admin.Break",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.broken(l.req.Name)
@@ -25,7 +24,6 @@ var breakCases = []testCase{
 	{
 		name:   "break/another-hold",
 		clause: "If the fence is not the one that was seen, the name has another hold: Break returns ErrLost and changes nothing.",
-		about:  "Admin.Break ErrLost",
 		needs:  []need{fences},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

@@ -17,7 +17,6 @@ var closeCases = []testCase{
 	{
 		name:   "close/closed",
 		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing. A second Close does nothing, and other stores opened on the same place still work.",
-		about:  "Store.Close ErrClosed",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			cl, r := c.openAnother(), c.request(c.newName())
@@ -58,7 +57,6 @@ var closeCases = []testCase{
 	{
 		name:   "close/goroutines",
 		clause: "Close leaves no goroutine behind.",
-		about:  "Store.Close",
 		f:      closeGoroutines,
 	},
 	{

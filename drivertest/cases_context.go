@@ -12,7 +12,6 @@ var contextCases = []testCase{
 	{
 		name:   "context/ended-before",
 		clause: "A request whose context has already ended returns the context's error and changes nothing. Only Release may end the hold all the same and report that; if it returns the context's error, another Release ends the hold.",
-		about:  "Store.Acquire Store.Extend Store.Release",
 		f: func(c *check) {
 			r := c.request(c.newName())
 			if _, err := c.a.Acquire(canceled(), r); !errors.Is(err, context.Canceled) {
@@ -40,7 +39,6 @@ var contextCases = []testCase{
 	{
 		name:   "context/cancelled-acquires",
 		clause: "If ctx ends during Acquire, errors.Is finds its error, joined with ErrUncertain if the request may have been sent; without ErrUncertain nothing was changed. Release of the token, or the end of the lease, leaves nothing behind.",
-		about:  "Store.Acquire ErrUncertain",
 		f:      cancelledAcquires,
 	},
 }

@@ -11,7 +11,6 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/sole-reader",
 		clause: "Promotion succeeds if this is the only hold, with a new fence; then the hold is exclusive.",
-		about:  "Converter.Convert",
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			g := c.promoted(l)
@@ -30,7 +29,6 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/failed-keeps-the-hold",
 		clause: "While others read, promotion returns a *HeldError: a hold is never exclusive while there is another reader. A failed promotion leaves the shared hold as it was, or returns ErrLost.",
-		about:  "Converter.Convert ErrHeld ErrLost PromotionRegrant",
 		f: func(c *check) {
 			l, other := c.twoReaders()
 			lost := errors.Is(c.notPromoted(l), driver.ErrLost)
@@ -46,7 +44,6 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/intent",
 		clause: "A refused promotion notes the intent, so that no new reader is let in.",
-		about:  "Converter.Convert MaxIntent",
 		f: func(c *check) {
 			for range 5 { // on a slow machine, the intent may end before the new reader comes: try again
 				l, _, ok := c.refusedPromotion()
@@ -83,7 +80,6 @@ var convertCases = []testCase{
 	{
 		name:   "demote/keeps-fence",
 		clause: "Demotion always succeeds while the name is held, and keeps the fence; then readers are let in and writers are not.",
-		about:  "Converter.Convert",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -104,7 +100,6 @@ var convertCases = []testCase{
 	{
 		name:   "convert/same-mode",
 		clause: "Convert to the mode that the hold has verifies the hold and keeps its fence.",
-		about:  "Converter.Convert",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			g, err := c.convert(l, false)

@@ -11,7 +11,6 @@ var coolDownCases = []testCase{
 	{
 		name:   "cooldown/keeps",
 		clause: "After Release with keep > 0 the name stays taken for that long, for every token and in every mode, and is free afterwards. A second Release of the token does not end the cool-down. A reader that leaves one does not touch the other readers.",
-		about:  "Store.Release Guarantees.CoolDown",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			sent := c.clockTime()

@@ -10,21 +10,18 @@ var extendCases = []testCase{
 	{
 		name:   "extend/lengthens",
 		clause: "Extend, a repeat of Acquire and Convert make the lease of a live hold last at least for the TTL of the request, and then it ends. Only promotion changes the fence, and no exclusive hold is said to be shared.",
-		about:  "Store.Extend Store.Acquire Converter.Convert Request.TTL Grant.TTL Grant.Shared",
 		needs:  []need{leases},
 		f:      func(c *check) { c.renewed(3, 5) },
 	},
 	{
 		name:   "extend/never-shortens",
 		clause: "Extend never shortens a lease, and neither does a repeat of Acquire or Convert.",
-		about:  "Store.Extend Store.Acquire Converter.Convert",
 		needs:  []need{leases},
 		f:      func(c *check) { c.renewed(5, 1) },
 	},
 	{
 		name:   "extend/verify",
 		clause: "Extend with ttl 0 changes nothing and only verifies the hold: a lease that is only verified runs out.",
-		about:  "Store.Extend",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.sameFence(l, c.verify(l, "of a live hold"), "Extend with ttl 0")

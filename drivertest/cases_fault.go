@@ -20,7 +20,6 @@ var faultCases = []testCase{
 	{
 		name:   "cut/unavailable",
 		clause: "A store that could not be reached returns ErrUnavailable, ErrUncertain or the client's error, and never reports a free name as held. ErrUnavailable also says that nothing was changed.",
-		about:  "ErrUnavailable ErrUncertain",
 		needs:  []need{cut},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -38,7 +37,6 @@ var faultCases = []testCase{
 	{
 		name:   "cut/unbound",
 		clause: "A hold that is bound to nothing outlives the connection.",
-		about:  "Guarantees.Bound BoundToNothing",
 		needs:  []need{cut, not(bound)},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -51,7 +49,6 @@ var faultCases = []testCase{
 	{
 		name:   "cut/bound",
 		clause: "A hold that is bound to a connection ends with it: Grant.Bound ends within LossDelay, with a cause, Extend returns ErrLost, and the name becomes free.",
-		about:  "Guarantees.Bound BoundToConnection Grant.Bound Guarantees.LossDelay",
 		needs:  []need{cut, connected},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -93,7 +90,6 @@ var faultCases = []testCase{
 	{
 		name:   "silence/bound",
 		clause: "The store watches its connection itself: Grant.Bound ends within LossDelay even if the server is only silent.",
-		about:  "Grant.Bound Guarantees.LossDelay",
 		needs:  []need{pause, connected},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -107,14 +103,12 @@ var faultCases = []testCase{
 	{
 		name:   "full/loses-nothing",
 		clause: "A store that has no room for new holds keeps those that it has: Extend, Release and a demotion still work, and the error for a new hold is not ErrHeld.",
-		about:  "Store.Extend Store.Release Converter.Convert ErrUnavailable",
 		needs:  []need{full},
 		f:      fullStore,
 	},
 	{
 		name:   "restart/keeps-holds",
 		clause: "A store with SurvivesRestart in its Guarantees keeps its holds when the server restarts.",
-		about:  "Guarantees.SurvivesRestart",
 		needs:  []need{restart, survives},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

@@ -17,7 +17,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/shared",
 		clause: "A shared grant has a greater fence than every exclusive one before it, even one whose lease ran out; an exclusive grant has a greater fence than every reader before it.",
-		about:  "Grant.Fence Request.Shared",
 		needs:  []need{readers},
 		f:      sharedFences,
 	},
@@ -30,7 +29,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/highest",
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
-		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
 		alone:  true, // a faulty store may raise the fences of all names
 		f: func(c *check) {
 			other := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -71,7 +69,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/over-restart",
 		clause: "Durable fences grow across a restart of the server, even one that lost data.",
-		about:  "FenceDurable",
 		needs:  []need{durable, restart},
 		alone:  true,
 		f: func(c *check) {
@@ -98,7 +95,6 @@ var raiseCases = []testCase{
 	{
 		name:   "raisefence/raises",
 		clause: "RaiseFence makes the fence of a live hold at least fence, and so every later one greater; it never lowers a fence.",
-		about:  "FenceRaiser.RaiseFence",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			raised := l.grant.Fence + 1e6

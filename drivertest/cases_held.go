@@ -17,7 +17,6 @@ var heldCases = []testCase{
 	{
 		name:   "held/until-moves",
 		clause: "HeldError.Until is the end of the lease as it stands, which a renewal moves. Hold.Since stays the time of the grant.",
-		about:  "HeldError.Until Hold.Until Hold.Since",
 		needs:  []need{leases, named},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 20), "of a free name")

@@ -38,7 +38,6 @@ var inspectCases = []testCase{
 	{
 		name:   "inspect/free",
 		clause: "Inspect leaves a free name free. State.Holds has the live holds, and none that was released or has run out. State.Fence is set even for a free name, if the store knows it.",
-		about:  "Admin.Inspect State.Holds State.Fence",
 		f: func(c *check) {
 			name := c.newName()
 			if s := c.inspect(name); len(s.Holds) != 0 || s.Waiters > 0 || s.Name != name {
@@ -60,7 +59,6 @@ var listCases = []testCase{
 	{
 		name:   "list/prefix",
 		clause: "List returns the names that are held and begin with prefix, byte for byte, as they are, whatever bytes they have, and no others. The prefix is not a pattern: *, ?, [, %, _ and \\ stand for themselves.",
-		about:  "Admin.List State.Name",
 		f: func(c *check) {
 			n := c.newName()
 			stem := n + "list"
@@ -84,7 +82,6 @@ var listCases = []testCase{
 	{
 		name:   "list/many",
 		clause: "List returns all of many names, and each of them once.",
-		about:  "Admin.List",
 		f: func(c *check) {
 			stem, n := c.newName(), 250
 			c.take(c.a, c.request(c.newName()), "of a free name with another prefix")

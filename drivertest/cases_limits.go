@@ -88,7 +88,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/ttl-ignored",
 		clause: "A store without leases checks the TTL and then ignores it: a hold there does not end by itself.",
-		about:  "Guarantees.Lease Request.TTL",
 		needs:  []need{not(leases)},
 		f: func(c *check) {
 			r := c.request(c.newName())
@@ -105,7 +104,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/keep",
 		clause: "A cool-down shorter than the shortest lease or longer than MaxTTL is ErrInvalid, naming it, and changes nothing. One of MaxTTL works even where leases are shorter.",
-		about:  "Store.Release Guarantees.MaxTTL ErrInvalid",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			low, _ := c.ttlRange()

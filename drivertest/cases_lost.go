@@ -42,7 +42,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/other-name",
 		clause:   "A token stands for one hold: at another name it holds nothing.",
-		about:    "Request.Token",
 		outcomes: []driver.Outcome{driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -55,7 +54,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/released",
 		clause:   "Release is idempotent: a second Release of a hold returns OutcomeGone. An Extend after Release, such as a late renewal, does not bring the hold back, and no request with Replaces gets it.",
-		about:    "Store.Release OutcomeGone",
 		outcomes: []driver.Outcome{driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -99,7 +97,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/evicted",
 		clause:   "An evicted holder learns of it: Extend returns ErrLost, Release returns OutcomeTaken or OutcomeGone, and neither touches the next hold.",
-		about:    "Admin.Break",
 		needs:    []need{breaks, inspects},
 		outcomes: []driver.Outcome{driver.OutcomeTaken, driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
@@ -112,7 +109,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/replaced",
 		clause:   "If Replaces is a live hold, Token takes it over with a full lease and a new fence, and a repeat has the same fence. Replaces is lost: Extend returns ErrLost for it, and Release ends nothing.",
-		about:    "Request.Replaces",
 		needs:    []need{replaces},
 		outcomes: []driver.Outcome{driver.OutcomeTaken, driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
@@ -128,7 +124,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/passed",
 		clause:   "Pass ends the hold of token and grants the name to next, with a full lease and a greater fence; then token holds nothing. Repeated with the same tokens, Pass returns the same as the first time while next's hold is live: Released, and the same fence.",
-		about:    "Passer.Pass",
 		needs:    []need{passes},
 		outcomes: []driver.Outcome{driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {

@@ -16,19 +16,16 @@ var nameCases = []testCase{
 	{
 		name:   "names/any-bytes",
 		clause: "A name is bytes of any kind, including zero bytes, spaces, braces, slashes, newlines and invalid UTF-8; two names never share a lock.",
-		about:  "Request.Name",
 		f:      func(c *check) { c.takeAllNames(c.oddNames()) },
 	},
 	{
 		name:   "names/alike",
 		clause: "A name is never trimmed, folded or cleaned as a path, and never meets the store's own data about another name, a permit of it or their gate: names that look alike are different.",
-		about:  "Request.Name MaxSlots",
 		f:      func(c *check) { c.takeAllNames(lookalikes(c.newName())) },
 	},
 	{
 		name:   "names/long",
 		clause: "The longest names that Guarantees allow are never cut: two that differ in the last byte are different, whatever the bytes are.",
-		about:  "Request.Name MaxName Guarantees.MaxName",
 		f: func(c *check) {
 			var names []string
 			for _, filler := range []string{"x", "/", "\xff", "{", "\u65e5"} {
@@ -67,7 +64,6 @@ var nameCases = []testCase{
 	{
 		name:   "names/hashed",
 		clause: "Two names never share a lock because a short hash of them is the same.",
-		about:  "Request.Name",
 		f:      func(c *check) { c.takeAllNames(collisions(c.newName())) },
 	},
 }

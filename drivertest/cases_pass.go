@@ -10,7 +10,6 @@ var passCases = []testCase{
 	{
 		name:   "pass/queue-first",
 		clause: "A waiter in the store's queue comes before next: then next gets nothing.",
-		about:  "Passer.Pass",
 		needs:  []need{waits, fifo},
 		f: func(c *check) {
 			for _, mine := range []*client{c.b, c.a} {
@@ -37,7 +36,6 @@ var passCases = []testCase{
 	{
 		name:   "pass/invalid",
 		clause: "If next is shared, replaces something, or has the holder's own token, Pass returns ErrInvalid and the hold stays.",
-		about:  "Passer.Pass ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			shared, swap, same := c.readRequest(l.req.Name), c.swap(l), c.request(l.req.Name)

@@ -4,7 +4,6 @@ var replacesCases = []testCase{
 	{
 		name:   "replaces/mode",
 		clause: "A hand-over by Replaces keeps the mode of the hold: a shared hold stays shared.",
-		about:  "Request.Replaces Request.Shared",
 		needs:  []need{replaces, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")

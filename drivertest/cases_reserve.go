@@ -10,7 +10,6 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/claim",
 		clause: "A name that Wait handed over is reserved for its token. Acquire with that token claims it, and then it has a full lease and the fence of the reservation, which is greater than those before it.",
-		about:  "Waiter.Wait Grant.From Grant.Fence",
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {
@@ -35,7 +34,6 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/lapses",
 		clause: "A reservation lasts at most MaxReservation. One that nobody claims is given up by itself: not before From+TTL, and within Guarantees.DeadWaiter (0: MaxReservation).",
-		about:  "Waiter.Wait MaxReservation Guarantees.DeadWaiter",
 		needs:  []need{not(inProcess)},
 		f: func(c *check) {
 			l, ok := c.handedOver()
@@ -58,7 +56,6 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/in-process",
 		clause: "A store in this process hands over holds with their full lease, which need no claim.",
-		about:  "Waiter.Wait Guarantees.InProcess",
 		needs:  []need{inProcess},
 		f: func(c *check) {
 			l, ok := c.handedOver()
@@ -73,7 +70,6 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/hold",
 		clause: "The time From of what Wait hands over has passed. A Grant of Wait with From and a TTL above MaxReservation is the hold, which needs no claim. If its lease is short, Extend or Acquire gives it the full one, and without them the store does.",
-		about:  "Waiter.Wait Grant.From MaxReservation",
 		needs:  []need{not(inProcess)},
 		f: func(c *check) {
 			for _, waiter := range []*client{c.a, c.b} {
@@ -99,7 +95,6 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/release",
 		clause: "Release gives a reservation up, and the next waiter in the queue gets its turn.",
-		about:  "Waiter.Wait Store.Release",
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {

@@ -11,7 +11,6 @@ var sharedCases = []testCase{
 	{
 		name:   "shared/together",
 		clause: "A shared hold is granted together with other shared holds. The Release of one reader does not touch the others: a writer is let in after the last of them.",
-		about:  "Request.Shared Store.Release",
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			same := c.take(c.a, c.readRequest(l.req.Name), "to read while there is a reader of the same process")
@@ -31,7 +30,6 @@ var sharedCases = []testCase{
 	{
 		name:   "shared/own-lease",
 		clause: "Every reader has its own lease: no other reader's lease keeps it alive or shortens it, whoever came first. The name is taken until the last one has ended.",
-		about:  "Request.Shared Request.TTL",
 		needs:  []need{leases},
 		f: func(c *check) {
 			for _, shortFirst := range []bool{true, false} {
@@ -58,7 +56,6 @@ var sharedCases = []testCase{
 	{
 		name:   "shared/told",
 		clause: "Grant.Shared is never set for an exclusive hold. A store that sets it for a shared hold sets it for a demoted one too, in the results of Extend and of Acquire with Replaces.",
-		about:  "Grant.Shared Store.Extend Request.Replaces",
 		needs:  []need{converts},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -82,7 +79,6 @@ var sharedCases = []testCase{
 	{
 		name:   "shared/one-fence",
 		clause: "Readers that hold together have one fence, whether they come at once or later, and a demoted hold counts as a reader.",
-		about:  "Guarantees.SharedFence Grant.Fence Request.Shared",
 		needs:  []need{fences, oneFence},
 		f:      oneFenceForReaders,
 	},

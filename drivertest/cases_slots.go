@@ -11,7 +11,6 @@ var slotCases = []testCase{
 	{
 		name:   "slots/takes",
 		clause: "AcquireSlot grants each permit below n to one holder, as a hold like any other. If all permits are held, the error is a *HeldError with all holders. If the token has a permit already, AcquireSlot returns that hold, even if another permit is free.",
-		about:  "SlotTaker.AcquireSlot",
 		f: func(c *check) {
 			r, held := c.request(c.slotted()), map[int]*lease{}
 			for range 3 {
@@ -47,7 +46,6 @@ var slotCases = []testCase{
 	{
 		name:   "slots/queue",
 		clause: "While the gate is held, AcquireSlot refuses callers that are not ahead, even if a permit is free.",
-		about:  "SlotTaker.AcquireSlot",
 		f: func(c *check) {
 			r := c.request(c.slotted())
 			gate := c.take(c.a, c.request(driver.SlotGate(r.Name, 2)), "for a gate")

@@ -12,7 +12,6 @@ var tokenCases = []testCase{
 	{
 		name:   "acquire/refused-again",
 		clause: "A token that Acquire refused has nothing, and a later Acquire of the same name with it is a new try: refused while others hold the name, and granted when the name is free. Any process may repeat.",
-		about:  "Store.Acquire Request.Token Guarantees.RefusedIsSpent ErrHeld",
 		needs:  []need{repeatsRefused},
 		f:      refusedAgain,
 	},

@@ -13,7 +13,6 @@ var waitCases = []testCase{
 	{
 		name:   "wait/missed-wake-up",
 		clause: "Wait looks at the name once more after joining the queue: it misses no release between the caller's try and the joining.",
-		about:  "Waiter.Wait",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
@@ -33,7 +32,6 @@ var waitCases = []testCase{
 	{
 		name:   "wait/release-wakes",
 		clause: "A waiter gets its turn when the holder releases, in whichever process the holder is. Until then Wait returns only from time to time: it does not spin.",
-		about:  "Waiter.Wait",
 		f: func(c *check) {
 			name := c.newName()
 			holders, waiters := []*client{c.a, c.b, c.a}, []*client{c.b, c.a, c.a}
@@ -54,13 +52,11 @@ var waitCases = []testCase{
 	{
 		name:   "wait/wakes",
 		clause: "Wait returns when the holder's lease or a cool-down ends, and not before, even if nobody releases, and when the hold is broken.",
-		about:  "Waiter.Wait Admin.Break",
 		f:      wakes,
 	},
 	{
 		name:   "wait/without-a-place",
 		clause: "Without reserve, Wait takes no place, keeps nobody out and hands nothing over: its Grant is zero, and all waiters without reserve are woken when the name may be free.",
-		about:  "Waiter.Wait",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := []*testWaiter{c.waitOnce(c.a, c.request(l.req.Name), false), c.waitOnce(c.b, c.request(l.req.Name), false)}
@@ -80,7 +76,6 @@ var waitCases = []testCase{
 	{
 		name:   "wait/promotion",
 		clause: "The holder of a shared lock waits without reserve to be promoted: Wait returns when the other readers have left, and never spends the token of the hold, even if the wait is given up.",
-		about:  "Waiter.Wait Converter.Convert",
 		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			l, other, ok := c.refusedPromotion()
@@ -107,7 +102,6 @@ var waitCases = []testCase{
 	{
 		name:   "wait/readers",
 		clause: "When a writer leaves or is demoted, waiting readers get their turn together.",
-		about:  "Waiter.Wait Request.Shared Converter.Convert",
 		needs:  []need{readers},
 		f: func(c *check) {
 			for _, demote := range []bool{false, c.has.convert} {
@@ -133,7 +127,6 @@ var waitCases = []testCase{
 	{
 		name:   "wait/foreign",
 		clause: "If other programs take the name without waking anybody, Wait returns from time to time, so that a waiter gets the name after all.",
-		about:  "Waiter.Wait Hold.Foreign",
 		needs:  []need{foreign},
 		f: func(c *check) {
 			name := c.newName()
@@ -155,14 +148,12 @@ var queueCases = []testCase{
 	{
 		name:   "queue/first-come",
 		clause: "With FIFO in the Guarantees, waiters get their turn in the order in which they came, across all processes.",
-		about:  "Guarantees.FIFO Waiter.Wait",
 		needs:  []need{fifo},
 		f:      firstCome,
 	},
 	{
 		name:   "queue/no-overtaking",
 		clause: "In a store that queues, Acquire returns a *HeldError while others wait ahead of this caller or were handed the name.",
-		about:  "Guarantees.FIFO Store.Acquire",
 		needs:  []need{fifo},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -183,7 +174,6 @@ var queueCases = []testCase{
 	{
 		name:   "queue/readers-wait-behind-writers",
 		clause: "Readers do not overtake a waiting writer, which would wait for ever.",
-		about:  "Guarantees.FIFO Request.Shared",
 		needs:  []need{fifo, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
@@ -205,7 +195,6 @@ var queueCases = []testCase{
 	{
 		name:   "queue/dead-waiter",
 		clause: "A waiter that dies after it was woken or handed the name delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
-		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.waitOnce(c.b, c.brief(l.req.Name, 5), true) // this waiter does nothing when its turn comes

@@ -14,7 +14,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/secret-tokens",
 		clause: "A token is a secret and never appears in an error or in a Hold that others see.",
-		about:  "Request.Token",
 		watch: func(r *run, k *call) string {
 			for _, t := range k.tokens {
 				if len(t) < 16 || k.err == nil {
@@ -52,7 +51,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/lease",
 		clause: "In a store with leases, Grant.TTL is above 0, even right before the end of the lease: 0 means that a hold has no lease. In a store without leases it is 0, except for detached holds.",
-		about:  "Grant.TTL Guarantees.Lease",
 		watch: func(r *run, k *call) string {
 			if !k.hold || k.op == "Wait" {
 				return ""
