@@ -180,15 +180,6 @@ func (c *check) takeAhead(r driver.Request) *lease {
 	return c.takeSoon(c.a, r, "with FenceAbove")
 }
 
-// checkFenceAbove checks that the fence of l is greater than the previous one, and returns the
-// fence of l.
-func (c *check) checkFenceAbove(l *lease, last uint64) uint64 {
-	if l.grant.Fence <= last {
-		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)
-	}
-	return l.grant.Fence
-}
-
 func sharedFences(c *check) {
 	ahead := c.takeAhead(c.request(c.newName()))
 	c.releaseFreely(ahead)

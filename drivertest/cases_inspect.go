@@ -120,14 +120,6 @@ var listCases = []testCase{
 	},
 }
 
-func (c *check) inspect(name string) driver.State {
-	s, err := c.b.Inspect(c.ctx, name)
-	if err != nil {
-		c.failf("Inspect: %v", err)
-	}
-	return s
-}
-
 func (c *check) noHolds(l *lease, what string) {
 	var s driver.State
 	if !c.poll(c.patience, func() bool { s = c.inspect(l.req.Name); return len(s.Holds) == 0 }) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,13 +93,6 @@ func clusterNode(i int) Spec {
 		return p.Write("nodes.conf", []byte(ownSlots(p, i+1, clusterSlots[i])))
 	}
 	return spec
-}
-
-// ownSlots returns the file that assigns slots to a node that knows no other node. It is written
-// before the node starts, so no commands are needed for that.
-func ownSlots(p Place, epoch int, slots string) string {
-	return fmt.Sprintf("%040x 127.0.0.1:%d@%d myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n",
-		p.Port, p.Port, p.Extra[0], epoch, slots, epoch)
 }
 
 func answersPing(ctx context.Context, p Place) error {

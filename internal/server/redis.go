@@ -200,3 +200,10 @@ func RedisCommand(args ...string) []byte {
 	}
 	return b
 }
+
+// ownSlots returns the file that assigns slots to a node that knows no other node. It is written
+// before the node starts, so no commands are needed for that.
+func ownSlots(p Place, epoch int, slots string) string {
+	return fmt.Sprintf("%040x 127.0.0.1:%d@%d myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n",
+		p.Port, p.Port, p.Extra[0], epoch, slots, epoch)
+}
