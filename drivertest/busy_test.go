@@ -284,15 +284,14 @@ func begin(t *testing.T, h Harness) *run {
 // mayRunAgain are the cases that find some bugs only because something comes too late, or in the
 // wrong order. On a busy machine these cases run again. All other cases show that a store is wrong
 // even if the machine stands still all the time.
-const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits convert/never-shortens cooldown/stale-release
-	demote/keeps-fence extend/abandoned extend/verify inspect/live-only
-	full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder-of-a-waiter
-	pass/queue-first
-	promote/conflict promote/intent promote/intent-lapses promote/release-withdraws promote/withdraw
-	queue/cancel-leaves queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
+const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits
+	demote/keeps-fence extend/abandoned extend/never-shortens extend/verify fence/above inspect/free
+	full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder
+	lost/evicted lost/expired lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released lost/released-and-taken lost/replaced
+	pass/queue-first promote/conflict promote/intent promote/intent-ends
+	queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers reserve/lapses reserve/release
-	wait/above wait/blocks wait/break-wakes wait/cooldown-in-time wait/demotion-wakes wait/foreign wait/intent-wakes
-	wait/missed-wake-up wait/readers wait/release-wakes wait/wakes-after-cooldown wait/wakes-at-expiry`
+	wait/cooldown-in-time wait/foreign wait/missed-wake-up wait/readers wait/release-wakes wait/wakes`
 
 // TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is
 // wrong only in the first attempt at each case. So if the suite drops a failure and runs the case
@@ -349,7 +348,7 @@ func TestCoarseClock(t *testing.T) {
 			early = append(early, f.Case)
 		}
 	}
-	if len(early) < 10 {
+	if len(early) < 6 {
 		t.Errorf("only these cases say that a lease ended too early: %q", early)
 	}
 }

@@ -11,19 +11,20 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/free",
 		clause: "Acquire of a free name is granted, with all of the lease that was asked for.",
-		about:  "Store.Acquire Request.Name Request.Token Request.TTL Grant.TTL Grant.From",
+		about:  "Store.Acquire Request.Name Request.Token Request.TTL Grant.TTL Grant.From Grant.Shared",
 		f: func(c *check) {
 			r := c.request(c.newName())
 			l := c.take(c.a, r, "of a free name")
 			c.checkLease(l.grant, r.TTL, "Acquire")
 			c.checkFrom(l.grant)
-			c.verify(l, "after Acquire")
+			if l.grant.Shared || c.verify(l, "after Acquire").Shared {
+				c.errorf("an exclusive hold is said to be shared")
+			}
 		},
 	},
 	{
 		name:   "acquire/contend",
 		clause: "While a hold is live, Acquire returns a *HeldError for another token, in every store opened on the same place, shared or not.",
-		about:  "Store.Acquire ErrHeld HeldError.Is",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.mustRefuse(c.a, c.request(l.req.Name), "by another token of the same process", l)
@@ -38,7 +39,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/used-often",
 		clause: "A client that has used a name often sees what others write: a hold with a longer holder, and then its cool-down.",
-		about:  "Store.Acquire Request.Holder Request.Detached",
 		f:      usedOften,
 	},
 	{
@@ -67,7 +67,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/never-queues",
 		clause: "Acquire makes one try and never queues: a token that was refused does not wait and delays nobody.",
-		about:  "Store.Acquire",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
@@ -80,7 +79,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/repeat",
 		clause: "Acquire is idempotent for each token: while the token's hold is live, the same request again returns the same fence.",
-		about:  "Store.Acquire Request.Token Grant.Fence",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for range 3 {
@@ -94,29 +92,14 @@ var acquireCases = []testCase{
 		},
 	},
 	{
-		name:   "acquire/repeat-full-lease",
-		clause: "A repeat of Acquire returns a full lease from the second request on.",
-		about:  "Store.Acquire Request.TTL",
-		needs:  []need{leases},
-		f: func(c *check) {
-			r := c.brief(c.newName(), 4)
-			l := c.take(c.a, r, "of a free name")
-			c.passTime(c.units(2))
-			c.checkLease(c.acquireAgain(l, r), r.TTL, "a repeat of Acquire")
-			c.takeOver(c.b, c.request(r.Name), l.sent.Add(r.TTL), "by another process, after a repeat")
-		},
-	},
-	{
 		name:   "acquire/repeat-shorter",
 		clause: "A repeat of Acquire never shortens a lease, and neither does an Extend, whichever process sends them or made the lease as long as it is.",
-		about:  "Store.Acquire Store.Extend Request.TTL",
 		needs:  []need{lapses},
 		f:      repeatShorter,
 	},
 	{
 		name:   "acquire/repeat-mode",
 		clause: "A repeat of Acquire leaves the hold in the mode that was asked for the first time. If it asks for an exclusive hold and has a shared one, the Grant says so, or the error is ErrInvalid.",
-		about:  "Store.Acquire Request.Shared Grant.Shared",
 		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
@@ -133,45 +116,20 @@ var acquireCases = []testCase{
 	},
 	{
 		name:   "acquire/expiry",
-		clause: "A lease ends by itself: not before the time in the Grant, and then another token gets the name.",
-		about:  "Store.Acquire Grant.TTL Guarantees.Lease",
+		clause: "A lease ends by itself: not before the time in the Grant, and then another token gets the name. The same request is a new try then, and its grant has a new fence.",
 		needs:  []need{leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
 			c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the holder went away")
-		},
-	},
-	{
-		name:   "acquire/again-after-expiry",
-		clause: "If the lease of a hold has run out, the same request is a new try, and its grant has a new fence.",
-		about:  "Store.Acquire Grant.Fence",
-		needs:  []need{leases},
-		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
+			l = c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			n := c.take(c.a, l.req, "again, after its lease ran out")
-			if c.g.Fence != driver.FenceNone {
-				c.checkFenceAbove(n, l.grant.Fence)
-			}
-		},
-	},
-	{
-		name:   "tokens/one-name",
-		clause: "A token stands for one hold: at another name it holds nothing.",
-		about:  "Request.Token",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			other := c.take(c.b, c.request(c.newName()), "of another free name")
-			c.extendGone(c.a, other.req.Name, l.req.Token, "with the token of another name")
-			c.a.Release(c.ctx, other.req.Name, l.req.Token, 0)
-			c.verify(l, "after its token was used at another name")
-			c.verify(other, "after another name's token was used at it")
+			c.wantFenceAbove(n, l)
 		},
 	},
 	{
 		name:   "tokens/opaque",
 		clause: "A token is an opaque string: two tokens that differ in any way are two tokens.",
-		about:  "Request.Token",
 		f:      opaqueTokens,
 	},
 }
@@ -230,7 +188,10 @@ func repeatShorter(c *check) {
 	again(all[2], c.a)
 	extend(all[3], other, 4)
 	extend(all[3], c.a, 1)
-	c.takenFor(all, c.units(3), "after a repeat with a shorter TTL")
+	c.passTime(c.units(3))
+	for _, l := range all {
+		c.mustRefuse(c.b, c.request(l.req.Name), "after a repeat with a shorter TTL", l)
+	}
 	for _, l := range all {
 		c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after a repeat with a shorter TTL")
 	}

@@ -12,7 +12,6 @@ var batchCases = []testCase{
 		name:   "batch/each",
 		clause: "ExtendBatch does for each hold what Extend does, and answers in the order of the holds. A hold that is lost changes nothing for the others.",
 		about:  "BatchExtender.ExtendBatch Extension.Name Extension.Token Extension.TTL Extended.Grant Extended.Err",
-		needs:  []need{batches, leases},
 		f: func(c *check) {
 			var live []*lease
 			var all []driver.Extension
@@ -49,8 +48,6 @@ var batchCases = []testCase{
 	{
 		name:   "batch/invalid",
 		clause: "ExtendBatch returns ErrInvalid for a wrong name, token or TTL, and then sends nothing. No hold is no error.",
-		about:  "BatchExtender.ExtendBatch ErrInvalid",
-		needs:  []need{batches, leases},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			good := driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}

@@ -6,7 +6,6 @@ var boundCases = []testCase{
 	{
 		name:   "bound/shared",
 		clause: "All holds of one connection or session share Grant.Bound: the release of one hold ends neither Bound nor the other holds.",
-		about:  "Grant.Bound BoundToConnection",
 		needs:  []need{connected},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -22,7 +21,6 @@ var boundCases = []testCase{
 	{
 		name:   "bound/close-keeps",
 		clause: "Holds that are bound to nothing stay after Close, until their leases end.",
-		about:  "Store.Close Guarantees.Bound BoundToNothing",
 		needs:  []need{not(bound), leases},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -65,23 +63,6 @@ var boundCases = []testCase{
 				c.failf("close of the copy: %v", err)
 			}
 			c.takeSoon(c.b, c.request(l.req.Name), "after the last copy of the file was closed")
-		},
-	},
-	{
-		name:   "file/lost",
-		clause: "For a token that holds nothing, File returns ErrLost or ErrExpired.",
-		about:  "FileSharer.File ErrLost",
-		needs:  []need{files},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			f, err := c.a.File(l.req.Name, newToken())
-			if err == nil {
-				f.Close()
-			}
-			if !isLoss(err) {
-				c.failf("File for a token that holds nothing: want ErrLost or ErrExpired, got: %v", orGranted(err))
-			}
-			c.verify(l, "after File for another token")
 		},
 	},
 }

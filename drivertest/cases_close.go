@@ -16,52 +16,24 @@ import (
 var closeCases = []testCase{
 	{
 		name:   "close/closed",
-		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing.",
-		about:  "Store.Close ErrClosed",
-		f: func(c *check) {
-			cl, r := c.openAnother(), c.request(c.newName())
-			c.closed(cl)
-			_, errAcquire := cl.Acquire(c.ctx, r)
-			_, errExtend := cl.Extend(c.ctx, r.Name, r.Token, r.TTL)
-			_, errRelease := cl.Release(c.ctx, r.Name, r.Token, 0)
-			errs := map[string]error{"Acquire": errAcquire, "Extend": errExtend, "Release": errRelease}
-			for method, f := range c.optional(cl, r) {
-				errs[method] = f(c.ctx)
-			}
-			if c.has.list {
-				_, errs["List"] = cl.List(c.ctx, r.Name)
-			}
-			if c.has.identify {
-				_, errs["StoreID"] = cl.StoreID(c.ctx)
-			}
-			if c.has.record {
-				errs["Record"] = cl.Record(c.ctx, r.Name, []driver.Record{{ID: "r", Text: "x"}})
-				_, errs["Records"] = cl.Records(c.ctx, r.Name)
-				_, errs["RecordedNames"] = cl.RecordedNames(c.ctx, r.Name)
-			}
-			for method, err := range errs {
-				if !errors.Is(err, driver.ErrClosed) {
-					c.errorf("%s after Close: want ErrClosed, got: %v", method, orGranted(err))
-				}
-			}
-			if cl.store.Guarantees().Store != c.g.Store {
-				c.errorf("Guarantees differ after Close")
-			}
-		},
-	},
-	{
-		name:   "close/twice",
-		clause: "A second Close does nothing, and other stores opened on the same place still work.",
-		about:  "Store.Close",
+		clause: "After Close every method returns ErrClosed, except Guarantees, which sends nothing. A second Close does nothing, and other stores opened on the same place still work.",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			cl := c.openAnother()
+			cl, r := c.openAnother(), c.request(c.newName())
 			for range 3 {
 				c.closed(cl)
 			}
 			c.verify(l, "after another store was closed")
 			c.mustRefuse(c.b, c.request(l.req.Name), "after another store was closed", l)
 			c.releaseFreely(l)
+			for _, m := range c.methods(cl, r) {
+				if err := m.call(c.ctx); !errors.Is(err, driver.ErrClosed) {
+					c.errorf("%s after Close: want ErrClosed, got: %v", m.what, orGranted(err))
+				}
+			}
+			if cl.store.Guarantees().Store != c.g.Store {
+				c.errorf("Guarantees differ after Close")
+			}
 		},
 	},
 	{
@@ -85,7 +57,6 @@ var closeCases = []testCase{
 	{
 		name:   "close/goroutines",
 		clause: "Close leaves no goroutine behind.",
-		about:  "Store.Close",
 		f:      closeGoroutines,
 	},
 	{
@@ -109,8 +80,8 @@ var closeCases = []testCase{
 	},
 	{
 		name:   "guarantees/consistent",
-		clause: "Guarantees fit together: FIFO needs a Waiter, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, and only a store with shared mode and fences has a SharedFence.",
-		about:  "Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.MaxLabel Guarantees.LossDelay Guarantees.DeadWaiter",
+		clause: "Guarantees fit together: FIFO needs a Waiter, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, only a store with shared mode and fences has a SharedFence, and only one with shared mode and a Converter promotes.",
+		about:  "Guarantees.Promotion PromotionAtomic PromotionRegrant Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.MaxLabel Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g
 			low, high := c.ttlRange()
@@ -127,6 +98,8 @@ var closeCases = []testCase{
 				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
 			case g.SharedFence != driver.PromiseNo && (!g.Shared || g.Fence == driver.FenceNone):
 				c.errorf("one fence for readers, but no readers or no fences")
+			case g.Promotion != driver.PromotionNone && (!g.Shared || !c.has.convert):
+				c.errorf("promotion %v, but shared mode is %v and Convert is there: %v", g.Promotion, g.Shared, c.has.convert)
 			case g.LossDelay < 0 || g.DeadWaiter < 0:
 				c.errorf("LossDelay is %v, DeadWaiter is %v", g.LossDelay, g.DeadWaiter)
 			case g.DeadWaiter > 0 && !c.has.wait:

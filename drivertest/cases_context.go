@@ -11,8 +11,7 @@ import (
 var contextCases = []testCase{
 	{
 		name:   "context/ended-before",
-		clause: "A request whose context has already ended returns the context's error and changes nothing.",
-		about:  "Store.Acquire Store.Extend",
+		clause: "A request whose context has already ended returns the context's error and changes nothing. Only Release may end the hold all the same and report that; if it returns the context's error, another Release ends the hold.",
 		f: func(c *check) {
 			r := c.request(c.newName())
 			if _, err := c.a.Acquire(canceled(), r); !errors.Is(err, context.Canceled) {
@@ -23,15 +22,7 @@ var contextCases = []testCase{
 				c.failf("Extend with a cancelled context: want context.Canceled, got: %v", orGranted(err))
 			}
 			c.verify(l, "after Extend with a cancelled context")
-		},
-	},
-	{
-		name:   "context/release-tells",
-		clause: "A Release whose context has already ended either ends the hold and reports that, or returns the context's error; then another Release ends it.",
-		about:  "Store.Release",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			o, err := c.a.Release(canceled(), l.req.Name, l.req.Token, 0)
+			o, err := c.b.Release(canceled(), l.req.Name, l.req.Token, 0)
 			switch {
 			case err == nil && o != driver.OutcomeReleased:
 				c.failf("Release of a live hold with a cancelled context returns %q", o)
@@ -48,7 +39,6 @@ var contextCases = []testCase{
 	{
 		name:   "context/cancelled-acquires",
 		clause: "If ctx ends during Acquire, errors.Is finds its error, joined with ErrUncertain if the request may have been sent; without ErrUncertain nothing was changed. Release of the token, or the end of the lease, leaves nothing behind.",
-		about:  "Store.Acquire ErrUncertain",
 		f:      cancelledAcquires,
 	},
 }

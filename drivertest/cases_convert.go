@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -10,8 +11,6 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/sole-reader",
 		clause: "Promotion succeeds if this is the only hold, with a new fence; then the hold is exclusive.",
-		about:  "Converter.Convert",
-		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			g := c.promoted(l)
@@ -30,8 +29,6 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/failed-keeps-the-hold",
 		clause: "While others read, promotion returns a *HeldError: a hold is never exclusive while there is another reader. A failed promotion leaves the shared hold as it was, or returns ErrLost.",
-		about:  "Converter.Convert ErrHeld ErrLost PromotionRegrant",
-		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			l, other := c.twoReaders()
 			lost := errors.Is(c.notPromoted(l), driver.ErrLost)
@@ -47,8 +44,6 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/intent",
 		clause: "A refused promotion notes the intent, so that no new reader is let in.",
-		about:  "Converter.Convert MaxIntent",
-		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			for range 5 { // on a slow machine, the intent may end before the new reader comes: try again
 				l, _, ok := c.refusedPromotion()
@@ -68,74 +63,16 @@ var promoteCases = []testCase{
 		},
 	},
 	{
-		name:   "promote/intent-lapses",
-		clause: "An intent that is not renewed by another Convert lapses within MaxIntent.",
-		about:  "Converter.Convert MaxIntent",
-		needs:  []need{converts, promotes, readers},
-		f: func(c *check) {
-			if l, _, ok := c.refusedPromotion(); ok {
-				c.passTime(driver.MaxIntent)
-				c.takeSoon(c.b, c.readRequest(l.req.Name), "to read, after the intent should have lapsed")
-			}
-		},
-	},
-	{
-		name:   "promote/withdraw",
-		clause: "Convert to the mode that the hold has withdraws an intent: new readers are let in at once.",
-		about:  "Converter.Convert",
-		needs:  []need{converts, promotes, readers},
-		f: func(c *check) {
-			l, _, ok := c.refusedPromotion()
-			if !ok {
-				return
-			}
-			if _, err := c.convert(l, true); err != nil {
-				c.failf("Convert of a reader to shared: %v", err)
-			}
-			c.within(driver.MaxIntent/4, c.b, c.readRequest(l.req.Name), "to read, after the intent was withdrawn")
-		},
-	},
-	{
-		name:   "promote/release-withdraws",
-		clause: "The Release of a reader that wanted to be promoted ends its intent.",
-		about:  "Converter.Convert Store.Release",
-		needs:  []need{converts, promotes, readers},
-		f: func(c *check) {
-			if l, _, ok := c.refusedPromotion(); ok {
-				c.releaseFreely(l)
-				c.within(driver.MaxIntent/4, c.b, c.readRequest(l.req.Name), "to read, after the release of the reader that had the intent")
-			}
-		},
+		name:   "promote/intent-ends",
+		clause: "An intent ends when a Convert to the mode that the hold has withdraws it, at the Release of its reader, and within MaxIntent if no other Convert renews it. Then new readers are let in, and readers that wait get their turn.",
+		about:  "Converter.Convert Store.Release Waiter.Wait MaxIntent",
+		f:      intentEnds,
 	},
 	{
 		name:   "promote/conflict",
 		clause: "If two readers want to be promoted, Convert returns ErrPromotionConflict to the second at once. It stays a reader, and the first is promoted when the second leaves.",
 		about:  "Converter.Convert ErrPromotionConflict",
-		needs:  []need{converts, promotes, readers},
 		f:      promotionConflict,
-	},
-	{
-		name:   "promote/unsupported",
-		clause: "A store with NoPromotion in its Guarantees returns errors.ErrUnsupported, and the hold stays shared.",
-		about:  "Guarantees.Promotion PromotionNone",
-		needs:  []need{not(promotes), converts, readers},
-		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			_, err := c.convert(l, false)
-			c.wantUnsupported(err, "promotion")
-			c.take(c.b, c.readRequest(l.req.Name), "to read, after a promotion was refused")
-		},
-	},
-	{
-		name:   "promote/promised",
-		clause: "A store with Promotion in its Guarantees has shared mode and a Converter.",
-		about:  "Guarantees.Promotion PromotionAtomic PromotionRegrant",
-		needs:  []need{promotes},
-		f: func(c *check) {
-			if !c.g.Shared || !c.has.convert {
-				c.failf("Guarantees say promotion %v, but shared mode is %v and Convert is there: %v", c.g.Promotion, c.g.Shared, c.has.convert)
-			}
-		},
 	},
 }
 
@@ -143,8 +80,7 @@ var convertCases = []testCase{
 	{
 		name:   "demote/keeps-fence",
 		clause: "Demotion always succeeds while the name is held, and keeps the fence; then readers are let in and writers are not.",
-		about:  "Converter.Convert",
-		needs:  []need{converts, readers},
+		needs:  []need{readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			g, err := c.convert(l, true)
@@ -164,8 +100,6 @@ var convertCases = []testCase{
 	{
 		name:   "convert/same-mode",
 		clause: "Convert to the mode that the hold has verifies the hold and keeps its fence.",
-		about:  "Converter.Convert",
-		needs:  []need{converts},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			g, err := c.convert(l, false)
@@ -175,34 +109,6 @@ var convertCases = []testCase{
 			c.sameFence(l, g, "Convert to the mode already held")
 			c.mustRefuse(c.b, c.request(l.req.Name), "after Convert to the mode already held", l)
 			c.releaseFreely(l)
-		},
-	},
-	{
-		name:   "convert/lost",
-		clause: "For a token that holds nothing, Convert returns ErrExpired or ErrLost, and never a fresh grant.",
-		about:  "Converter.Convert ErrLost ErrExpired",
-		needs:  []need{converts, leases},
-		f: func(c *check) {
-			for _, toShared := range []bool{false, true} {
-				l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
-				c.lapse(l)
-				if _, err := c.convert(l, toShared && c.g.Shared); !isLoss(err) {
-					c.failf("Convert after the lease had run out: want ErrExpired or ErrLost, got: %v", orGranted(err))
-				}
-				c.takeSoon(c.b, c.request(l.req.Name), "after Convert was refused")
-			}
-		},
-	},
-	{
-		name:   "convert/foreign-token",
-		clause: "For a token that holds nothing while somebody else holds the name, Convert returns ErrLost and changes nothing.",
-		about:  "Converter.Convert ErrLost",
-		needs:  []need{converts},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			_, err := c.b.Convert(c.ctx, c.request(l.req.Name))
-			c.wantLost(err, "Convert with a token that holds nothing")
-			c.verify(l, "after another token's Convert")
 		},
 	},
 }
@@ -271,4 +177,37 @@ func promotionConflict(c *check) {
 	c.verify(second, "after ErrPromotionConflict")
 	c.releaseFreely(second)
 	c.eventuallyPromoted(l)
+}
+
+func intentEnds(c *check) {
+	for _, e := range []struct {
+		when  string
+		limit time.Duration
+		end   func(*lease)
+	}{
+		{"after the intent was withdrawn", driver.MaxIntent / 4, func(l *lease) {
+			if _, err := c.convert(l, true); err != nil {
+				c.failf("Convert of a reader to shared: %v", err)
+			}
+		}},
+		{"after the release of the reader that had the intent", driver.MaxIntent / 4, c.releaseFreely},
+		{"after the intent should have lapsed", c.patience, func(*lease) { c.passTime(driver.MaxIntent) }},
+	} {
+		l, _, ok := c.refusedPromotion()
+		if !ok {
+			return
+		}
+		e.end(l)
+		c.within(e.limit, c.b, c.readRequest(l.req.Name), "to read, "+e.when)
+		if !c.has.wait {
+			continue
+		}
+		if l, _, ok = c.refusedPromotion(); !ok {
+			return
+		}
+		w := c.waitForName(c.b, c.readRequest(l.req.Name), true)
+		c.settle()
+		e.end(l)
+		c.awaitHold(w, "waiting to read, "+e.when)
+	}
 }

@@ -11,8 +11,7 @@ var coolWaitCases = []testCase{
 	{
 		name:   "wait/cooldown-in-time",
 		clause: "When a release leaves a cool-down, a waiter gets its turn right after the end of it, not when the lease would have ended or when the store looks anyway.",
-		about:  "Waiter.Wait Store.Release",
-		needs:  []need{waits, coolDowns},
+		needs:  []need{coolDowns},
 		f: func(c *check) {
 			for _, reserve := range []bool{true, false} {
 				l := c.take(c.a, c.request(c.newName()), "of a free name")

@@ -15,20 +15,17 @@ var crowdCases = []testCase{
 	{
 		name:   "crowd/exclusive",
 		clause: "A store is safe for concurrent use: of many callers that ask at once, one holds the name at a time, with a greater fence than the one before.",
-		about:  "Store.Acquire Store.Release",
 		f:      func(c *check) { c.crowd(false, false) },
 	},
 	{
 		name:   "crowd/shared",
 		clause: "Among many readers and writers that ask at once, a writer is always alone.",
-		about:  "Request.Shared",
 		needs:  []need{readers},
 		f:      func(c *check) { c.crowd(true, false) },
 	},
 	{
 		name:   "crowd/waiting",
 		clause: "Of many waiters, one holds the name at a time, and all get it.",
-		about:  "Waiter.Wait",
 		needs:  []need{waits},
 		f:      func(c *check) { c.crowd(false, true) },
 	},

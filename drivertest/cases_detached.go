@@ -8,19 +8,8 @@ import (
 
 var detachedCases = []testCase{
 	{
-		name:   "detached/unsupported",
-		clause: "A store that binds its holds and does not support Detached returns errors.ErrUnsupported for it.",
-		about:  "Request.Detached Guarantees.Detached",
-		needs:  []need{bound, not(detaches)},
-		f: func(c *check) {
-			_, err := c.a.Acquire(c.ctx, c.detached())
-			c.wantUnsupported(err, "Acquire with Detached")
-		},
-	},
-	{
 		name:   "detached/ignored",
 		clause: "A store whose holds are bound to nothing ignores Detached.",
-		about:  "Request.Detached",
 		needs:  []need{not(bound)},
 		f: func(c *check) {
 			l := c.take(c.a, c.detached(), "with Detached")
@@ -31,7 +20,6 @@ var detachedCases = []testCase{
 	{
 		name:   "detached/outlives",
 		clause: "A detached hold has a lease, outlives the store that took it, and can be extended, replaced and released by every store that knows its token. It is never shared.",
-		about:  "Request.Detached Guarantees.Detached Grant.TTL",
 		needs:  []need{detaches},
 		f: func(c *check) {
 			gone := c.openAnother()

@@ -8,102 +8,26 @@ import (
 
 var extendCases = []testCase{
 	{
-		name:   "extend/own",
-		clause: "Extend makes the lease of a live hold last at least ttl from now, and keeps its fence.",
-		about:  "Store.Extend Grant.TTL",
+		name:   "extend/lengthens",
+		clause: "Extend, a repeat of Acquire and Convert make the lease of a live hold last at least for the TTL of the request, and then it ends. Only promotion changes the fence, and no exclusive hold is said to be shared.",
 		needs:  []need{leases},
-		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.newName(), 3), "of a free name")
-			c.passTime(c.units(1))
-			g := c.extend(l, c.units(4))
-			c.checkLease(g, c.units(4), "Extend")
-			c.sameFence(l, g, "Extend")
-			c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after Extend")
-		},
+		f:      func(c *check) { c.renewed(3, 5) },
 	},
 	{
 		name:   "extend/never-shortens",
-		clause: "Extend never shortens a lease.",
-		about:  "Store.Extend",
+		clause: "Extend never shortens a lease, and neither does a repeat of Acquire or Convert.",
 		needs:  []need{leases},
-		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.newName(), 4), "of a free name")
-			first := l.liveUntil
-			c.extend(l, c.units(1))
-			c.takeOver(c.b, c.request(l.req.Name), first, "by another process, after Extend by less than was left")
-		},
+		f:      func(c *check) { c.renewed(5, 1) },
 	},
 	{
 		name:   "extend/verify",
 		clause: "Extend with ttl 0 changes nothing and only verifies the hold: a lease that is only verified runs out.",
-		about:  "Store.Extend",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.sameFence(l, c.verify(l, "of a live hold"), "Extend with ttl 0")
 			if c.g.Lease {
 				c.verifyUntilItLapses()
 			}
-		},
-	},
-	{
-		name:   "extend/mode",
-		clause: "Extend of an exclusive hold never sets Grant.Shared.",
-		about:  "Grant.Shared",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			if c.verify(l, "of an exclusive hold").Shared {
-				c.errorf("Extend with ttl 0 says that an exclusive hold is shared")
-			}
-			if c.g.Lease && c.extend(l, c.units(4)).Shared {
-				c.errorf("Extend says that an exclusive hold is shared")
-			}
-		},
-	},
-	{
-		name:   "extend/foreign-token",
-		clause: "For a token that holds nothing while somebody else holds the name, Extend returns ErrLost and changes nothing.",
-		about:  "Store.Extend ErrLost",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.wantLost(c.extendGone(c.b, l.req.Name, newToken(), "with a token that never held anything"), "Extend with a token that never held anything")
-			_, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0)
-			c.wantLost(err, "Extend with ttl 0 and a token that never held anything")
-			c.verify(l, "after another token's Extend")
-		},
-	},
-	{
-		name:   "extend/nobody",
-		clause: "For a name that nobody holds, Extend returns ErrLost or ErrExpired and takes nothing.",
-		about:  "Store.Extend ErrLost",
-		f: func(c *check) {
-			name := c.newName()
-			c.extendGone(c.a, name, newToken(), "of a name that was never held")
-			c.take(c.b, c.request(name), "after another token's Extend of the free name")
-		},
-	},
-	{
-		name:   "extend/never-revives",
-		clause: "Extend never revives a lease that has run out: it returns ErrExpired if it can tell that nobody took the name since, else ErrLost.",
-		about:  "Store.Extend ErrExpired ErrLost",
-		needs:  []need{leases},
-		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
-			c.lapse(l)
-			c.extendGone(c.a, l.req.Name, l.req.Token, "after the lease had run out")
-			c.extendGone(c.a, l.req.Name, l.req.Token, "for the second time after the lease had run out")
-			c.takeSoon(c.b, c.request(l.req.Name), "after Extend of a hold that had run out")
-		},
-	},
-	{
-		name:   "extend/after-taken",
-		clause: "If somebody took the name since the lease ran out, Extend returns ErrLost and does not touch the newer hold.",
-		about:  "Store.Extend ErrLost",
-		needs:  []need{leases},
-		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
-			n := c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the lease ran out")
-			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "after the name was taken"), "Extend after the name was taken")
-			c.verify(n, "after the former holder's Extend")
 		},
 	},
 	{
@@ -121,17 +45,76 @@ var extendCases = []testCase{
 			c.endsInTime(once, kept)
 		},
 	},
-	{
-		name:   "extend/after-release",
-		clause: "An Extend after Release, such as a late renewal, does not bring the hold back.",
-		about:  "Store.Extend Store.Release",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.releaseFreely(l)
-			c.extendGone(c.a, l.req.Name, l.req.Token, "after Release")
-			c.takeSoon(c.b, c.request(l.req.Name), "after a late Extend of a released hold")
-		},
-	},
+}
+
+// A renewal is a request that may make the lease of a live hold longer.
+type renewal struct {
+	what         string
+	shared, then bool // the mode of the hold before and after it
+	ask          func(l *lease, ttl time.Duration) (driver.Grant, error)
+}
+
+// renewals lists the renewals that the store supports.
+func (c *check) renewals() []renewal {
+	all := []renewal{
+		{what: "Extend", ask: func(l *lease, ttl time.Duration) (driver.Grant, error) {
+			return l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
+		}},
+		{what: "a repeat of Acquire", ask: func(l *lease, ttl time.Duration) (driver.Grant, error) {
+			r := l.req
+			r.TTL = ttl
+			return l.cl.Acquire(c.ctx, r)
+		}},
+	}
+	for _, to := range [][2]bool{{false, false}, {false, true}, {true, true}, {true, false}} {
+		promotion := to[0] && !to[1]
+		if !c.has.convert || to[0] != to[1] && !c.g.Shared || to[0] && !c.g.Shared || promotion && c.g.Promotion != driver.PromotionAtomic {
+			continue
+		}
+		all = append(all, renewal{"Convert", to[0], to[1], func(l *lease, ttl time.Duration) (driver.Grant, error) {
+			r := l.req
+			r.Shared, r.TTL = to[1], ttl
+			return l.cl.Convert(c.ctx, r)
+		}})
+	}
+	return all
+}
+
+// renewed makes holds with leases of first units. Later it renews each in another way, with a lease
+// of then units from that moment, and checks when the leases end.
+func (c *check) renewed(first, then int) {
+	var all []*lease
+	ways := c.renewals()
+	for _, w := range ways {
+		r := c.brief(c.newName(), first)
+		r.Shared = w.shared
+		all = append(all, c.take(c.a, r, "of a free name"))
+	}
+	c.passTime(c.units(1))
+	for i, w := range ways {
+		l, sent := all[i], c.clockTime()
+		g, err := w.ask(l, c.units(then))
+		if err != nil {
+			c.failBefore(l.liveUntil, "%s of a live hold was refused: %v", w.what, err)
+		}
+		if then > first {
+			c.checkLease(g, c.units(then), w.what)
+		}
+		if (!w.shared || w.then) && g.Fence != 0 && g.Fence != l.grant.Fence {
+			c.failBefore(l.liveUntil, "%s returns fence %d; the hold has %d", w.what, g.Fence, l.grant.Fence)
+		}
+		if g.Shared && !w.then {
+			c.errorf("%s says that an exclusive hold is shared", w.what)
+		}
+		l.setEnd(c, g, sent)
+	}
+	c.passTime(c.units(3))
+	for i, l := range all {
+		c.mustRefuse(c.b, c.request(l.req.Name), "by another process, after "+ways[i].what, l)
+	}
+	for i, l := range all {
+		c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after "+ways[i].what)
+	}
 }
 
 // endsInTime extends the kept holds again and again, until the lease of l has ended. It checks that

@@ -11,67 +11,16 @@ import (
 
 var faultCases = []testCase{
 	{
-		name:   "lost-reply/acquire",
-		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store itself repeats the request). If the caller repeats the request, the same token is granted; after ErrSpent, a new token is granted.",
-		about:  "Store.Acquire ErrUncertain ErrSpent ErrHeld",
+		name:   "lost-reply/own-hold",
+		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store itself repeats the request). If the caller repeats the request, the same token is granted; after ErrSpent, a new token is granted. An Extend whose reply was lost returns neither ErrLost nor ErrExpired, and the hold stays live. A Release whose reply was lost returns an error or the true outcome, and after another Release the name is free.",
+		about:  "Store.Acquire Store.Extend Store.Release ErrUncertain ErrSpent ErrHeld ErrLost",
 		needs:  []need{loseReply},
-		alone:  true,
-		f: func(c *check) {
-			cl, r := c.openAnother(), c.request(c.newName())
-			err := c.withLostReply(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
-			c.mustNotBe(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
-			l := c.repeatRequest(cl, r, errors.Is(err, driver.ErrSpent))
-			c.mustRefuse(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
-			c.releaseFreely(l)
-			c.takeSoon(c.b, c.request(r.Name), "after one Release")
-		},
-	},
-	{
-		name:   "lost-reply/extend",
-		clause: "An Extend whose reply was lost returns neither ErrLost nor ErrExpired, and the hold stays live.",
-		about:  "Store.Extend ErrUncertain ErrLost",
-		needs:  []need{loseReply, not(bound)},
-		alone:  true,
-		f: func(c *check) {
-			cl := c.openAnother()
-			l := c.take(cl, c.request(c.newName()), "of a free name")
-			err := c.withLostReply(cl, func(ctx context.Context) error {
-				_, err := cl.Extend(ctx, l.req.Name, l.req.Token, c.long())
-				return err
-			})
-			c.mustNotBe(err, "Extend whose reply was lost", driver.ErrLost, driver.ErrExpired)
-			c.livesOn(l, "after an Extend whose reply was lost")
-		},
-	},
-	{
-		name:   "lost-reply/release",
-		clause: "A Release whose reply was lost returns an error or the true outcome. After another Release the name is free, and nobody else's hold was touched.",
-		about:  "Store.Release ErrUncertain",
-		needs:  []need{loseReply},
-		alone:  true,
-		f: func(c *check) {
-			cl := c.openAnother()
-			l := c.take(cl, c.request(c.newName()), "of a free name")
-			err := c.withLostReply(cl, func(ctx context.Context) error {
-				o, err := cl.Release(ctx, l.req.Name, l.req.Token, 0)
-				if err == nil && o != driver.OutcomeReleased && o != driver.OutcomeGone {
-					c.errorf("Release whose reply was lost returns %q", o)
-				}
-				return err
-			})
-			c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
-			if err != nil { // the server may have been too slow to carry out the request
-				c.releaseAgain(l)
-			}
-			c.takeSoon(c.b, c.request(l.req.Name), "after a Release whose reply was lost")
-		},
+		f:      repliesLost,
 	},
 	{
 		name:   "cut/unavailable",
 		clause: "A store that could not be reached returns ErrUnavailable, ErrUncertain or the client's error, and never reports a free name as held. ErrUnavailable also says that nothing was changed.",
-		about:  "ErrUnavailable ErrUncertain",
 		needs:  []need{cut},
-		alone:  true,
 		f: func(c *check) {
 			cl := c.openAnother()
 			for range 5 {
@@ -88,9 +37,7 @@ var faultCases = []testCase{
 	{
 		name:   "cut/unbound",
 		clause: "A hold that is bound to nothing outlives the connection.",
-		about:  "Guarantees.Bound BoundToNothing",
 		needs:  []need{cut, not(bound)},
-		alone:  true,
 		f: func(c *check) {
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
@@ -102,9 +49,7 @@ var faultCases = []testCase{
 	{
 		name:   "cut/bound",
 		clause: "A hold that is bound to a connection ends with it: Grant.Bound ends within LossDelay, with a cause, Extend returns ErrLost, and the name becomes free.",
-		about:  "Guarantees.Bound BoundToConnection Grant.Bound Guarantees.LossDelay",
 		needs:  []need{cut, connected},
-		alone:  true,
 		f: func(c *check) {
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
@@ -120,7 +65,6 @@ var faultCases = []testCase{
 		clause: "Every method except Wait returns within MaxSilence if the server is silent, even if ctx never ends, and the error is neither a refusal nor a loss.",
 		about:  "MaxSilence ErrUncertain ErrUnavailable",
 		needs:  []need{pause},
-		alone:  true,
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			resume := c.pause()
@@ -146,9 +90,7 @@ var faultCases = []testCase{
 	{
 		name:   "silence/bound",
 		clause: "The store watches its connection itself: Grant.Bound ends within LossDelay even if the server is only silent.",
-		about:  "Grant.Bound Guarantees.LossDelay",
 		needs:  []need{pause, connected},
-		alone:  true,
 		f: func(c *check) {
 			cl := c.openAnother()
 			l := c.take(cl, c.request(c.newName()), "of a free name")
@@ -161,17 +103,13 @@ var faultCases = []testCase{
 	{
 		name:   "full/loses-nothing",
 		clause: "A store that has no room for new holds keeps those that it has: Extend, Release and a demotion still work, and the error for a new hold is not ErrHeld.",
-		about:  "Store.Extend Store.Release Converter.Convert ErrUnavailable",
 		needs:  []need{full},
-		alone:  true,
 		f:      fullStore,
 	},
 	{
 		name:   "restart/keeps-holds",
 		clause: "A store with SurvivesRestart in its Guarantees keeps its holds when the server restarts.",
-		about:  "Guarantees.SurvivesRestart",
 		needs:  []need{restart, survives},
-		alone:  true,
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.restart(true)
@@ -180,6 +118,34 @@ var faultCases = []testCase{
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
 		},
 	},
+}
+
+func repliesLost(c *check) {
+	cl, r := c.openAnother(), c.request(c.newName())
+	err := c.withLostReply(cl, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
+	c.mustNotBe(err, "Acquire whose reply was lost", driver.ErrHeld, driver.ErrUnavailable)
+	l := c.repeatRequest(cl, r, errors.Is(err, driver.ErrSpent))
+	c.mustRefuse(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
+	if c.g.Bound == driver.BoundToNothing {
+		err = c.withLostReply(cl, func(ctx context.Context) error {
+			_, err := cl.Extend(ctx, r.Name, l.req.Token, c.long())
+			return err
+		})
+		c.mustNotBe(err, "Extend whose reply was lost", driver.ErrLost, driver.ErrExpired)
+		c.livesOn(l, "after an Extend whose reply was lost")
+	}
+	err = c.withLostReply(cl, func(ctx context.Context) error {
+		o, err := cl.Release(ctx, r.Name, l.req.Token, 0)
+		if err == nil && o != driver.OutcomeReleased && o != driver.OutcomeGone {
+			c.errorf("Release whose reply was lost returns %q", o)
+		}
+		return err
+	})
+	c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
+	if err != nil { // the server may have been too slow to carry out the request
+		c.releaseAgain(l)
+	}
+	c.takeSoon(c.b, c.request(r.Name), "after a Release whose reply was lost")
 }
 
 func fullStore(c *check) {

@@ -9,83 +9,26 @@ import (
 
 var fenceCases = []testCase{
 	{
-		name:   "fence/over-release",
-		clause: "Each exclusive grant of a name has a greater fence than every grant before it, across releases and processes.",
-		about:  "Grant.Fence FenceSession",
-		needs:  []need{fences},
-		f: func(c *check) {
-			ahead := c.takeAhead(c.request(c.newName()))
-			c.releaseFreely(ahead)
-			name, last := ahead.req.Name, ahead.grant.Fence
-			for _, cl := range []*client{c.a, c.a, c.b, c.a, c.openAnother(), c.b} {
-				l := c.takeSoon(cl, c.request(name), "after a release")
-				last = c.checkFenceAbove(l, last)
-				c.releaseFreely(l)
-			}
-		},
-	},
-	{
-		name:   "fence/over-expiry",
-		clause: "Fences grow across a lease that ran out.",
-		about:  "Grant.Fence",
-		needs:  []need{fences, leases},
-		f: func(c *check) {
-			l := c.takeAhead(c.brief(c.newName(), 1))
-			last := l.grant.Fence
-			for range 2 {
-				l = c.takeOver(c.b, c.brief(l.req.Name, 1), l.liveUntil, "by another process, after the lease ran out")
-				last = c.checkFenceAbove(l, last)
-			}
-		},
-	},
-	{
-		name:   "fence/over-cooldown",
-		clause: "Fences grow across a cool-down.",
-		about:  "Grant.Fence",
-		needs:  []need{fences, coolDowns},
-		f: func(c *check) {
-			l := c.takeAhead(c.request(c.newName()))
-			c.cool(l, c.units(1))
-			n := c.takeSoon(c.b, c.request(l.req.Name), "after a cool-down")
-			c.checkFenceAbove(n, l.grant.Fence)
-		},
+		name:   "fence/grows",
+		clause: "Each exclusive grant of a name has a greater fence than every grant before it, across releases, processes, cool-downs, leases that ran out, and Break, which mints one itself.",
+		about:  "Grant.Fence FenceSession Admin.Break",
+		f:      fencesGrow,
 	},
 	{
 		name:   "fence/shared",
 		clause: "A shared grant has a greater fence than every exclusive one before it, even one whose lease ran out; an exclusive grant has a greater fence than every reader before it.",
-		about:  "Grant.Fence Request.Shared",
-		needs:  []need{fences, readers},
+		needs:  []need{readers},
 		f:      sharedFences,
 	},
 	{
 		name:   "fence/above",
-		clause: "FenceAbove makes the fence of a new grant, exclusive or shared, and of every later one, greater than it; a repeat keeps its fence.",
-		about:  "Request.FenceAbove",
-		needs:  []need{fences},
+		clause: "FenceAbove makes the fence of a new grant, and of every later one, greater than it: of an exclusive hold or a reader, of a waiter, of a swap, of what Pass grants, and of a reader that joins others. A repeat keeps its fence.",
+		about:  "Request.FenceAbove Request.Replaces Waiter.Wait Passer.Pass",
 		f:      fenceAbove,
-	},
-	{
-		name:   "fence/above-joining",
-		clause: "A reader with FenceAbove that joins other readers gets a fence greater than FenceAbove, and so does every later grant.",
-		about:  "Request.FenceAbove Grant.Fence",
-		needs:  []need{fences, readers},
-		f: func(c *check) {
-			first := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			r := c.readRequest(first.req.Name)
-			r.FenceAbove = first.grant.Fence + 1e6
-			second := c.joins(c.b, r)
-			last := c.checkFenceAbove(second, r.FenceAbove)
-			c.verify(first, "after another reader with FenceAbove")
-			c.releaseFreely(first)
-			c.releaseFreely(second)
-			c.checkFenceAbove(c.takeSoon(c.a, c.request(r.Name), "after readers with FenceAbove"), last)
-		},
 	},
 	{
 		name:   "fence/highest",
 		clause: "After a grant with FenceAbove MaxFenceAbove the fences of that name keep growing below 2^53, and the fences of other names are not raised.",
-		about:  "Request.FenceAbove MaxFenceAbove Grant.Fence",
-		needs:  []need{fences},
 		alone:  true, // a faulty store may raise the fences of all names
 		f: func(c *check) {
 			other := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -126,7 +69,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/over-restart",
 		clause: "Durable fences grow across a restart of the server, even one that lost data.",
-		about:  "FenceDurable",
 		needs:  []need{durable, restart},
 		alone:  true,
 		f: func(c *check) {
@@ -153,8 +95,6 @@ var raiseCases = []testCase{
 	{
 		name:   "raisefence/raises",
 		clause: "RaiseFence makes the fence of a live hold at least fence, and so every later one greater; it never lowers a fence.",
-		about:  "FenceRaiser.RaiseFence",
-		needs:  []need{raises, fences},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			raised := l.grant.Fence + 1e6
@@ -171,37 +111,9 @@ var raiseCases = []testCase{
 		},
 	},
 	{
-		name:   "raisefence/lost",
-		clause: "For a token that holds nothing, RaiseFence returns ErrExpired or ErrLost as Extend does.",
-		about:  "FenceRaiser.RaiseFence ErrLost",
-		needs:  []need{raises, fences},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			err := c.b.RaiseFence(c.ctx, l.req.Name, newToken(), l.grant.Fence+1000)
-			c.wantLost(err, "RaiseFence by a token that holds nothing")
-			c.releaseFreely(l)
-			if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000); !isLoss(err) {
-				c.failf("RaiseFence after Release: want ErrExpired or ErrLost, got: %v", orGranted(err))
-			}
-		},
-	},
-	{
-		name:   "raisefence/invalid",
-		clause: "RaiseFence to 2^53 or more returns ErrInvalid: JSON, Lua and floating point could not keep such a number.",
-		about:  "FenceRaiser.RaiseFence MaxFence",
-		needs:  []need{raises, fences},
-		alone:  true, // a faulty store may leave no fences for other cases
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
-			c.invalid(err, "fence", "RaiseFence to 2^53")
-		},
-	},
-	{
 		name:   "raisefence/used-up",
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
 		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
-		needs:  []need{raises, fences},
 		alone:  true, // a faulty store may use up the fences of all names
 		f:      fencesUsedUp,
 	},
@@ -268,15 +180,6 @@ func (c *check) takeAhead(r driver.Request) *lease {
 	return c.takeSoon(c.a, r, "with FenceAbove")
 }
 
-// checkFenceAbove checks that the fence of l is greater than the previous one, and returns the
-// fence of l.
-func (c *check) checkFenceAbove(l *lease, last uint64) uint64 {
-	if l.grant.Fence <= last {
-		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)
-	}
-	return l.grant.Fence
-}
-
 func sharedFences(c *check) {
 	ahead := c.takeAhead(c.request(c.newName()))
 	c.releaseFreely(ahead)
@@ -303,27 +206,105 @@ func sharedFences(c *check) {
 	}
 }
 
-func fenceAbove(c *check) {
-	name := c.newName()
-	l := c.take(c.a, c.request(name), "of a free name")
-	floor := l.grant.Fence + 1e6
-	again := l.req
-	again.FenceAbove = floor
-	if g := c.acquireAgain(l, again); g.Fence != l.grant.Fence {
-		c.failf("the fence was %d, a repeat with FenceAbove has %d", l.grant.Fence, g.Fence)
+func fencesGrow(c *check) {
+	l := c.takeAhead(c.request(c.newName()))
+	name, last := l.req.Name, l.grant.Fence
+	next := func(cl *client, r driver.Request, when string) {
+		l = c.takeSoon(cl, r, when)
+		last = c.checkFenceAbove(l, last)
 	}
-	c.releaseFreely(l)
-	r := c.request(name)
-	r.FenceAbove = floor
-	l = c.takeSoon(c.a, r, "with FenceAbove")
-	last := c.checkFenceAbove(l, floor)
-	c.releaseFreely(l)
-	if c.g.Shared {
-		r := c.readRequest(name)
-		r.FenceAbove = last + 1e6
-		l := c.takeSoon(c.b, r, "to read, with FenceAbove")
-		last = c.checkFenceAbove(l, r.FenceAbove)
+	for _, cl := range []*client{c.a, c.a, c.b, c.a, c.openAnother(), c.b} {
 		c.releaseFreely(l)
+		next(cl, c.request(name), "after a release")
 	}
-	c.checkFenceAbove(c.takeSoon(c.b, c.request(name), "after FenceAbove"), last)
+	if c.g.CoolDown {
+		c.cool(l, c.units(1))
+		next(c.b, c.request(name), "after a cool-down")
+	}
+	if c.has.breaks && c.has.inspect {
+		f := c.broken(name)
+		if f <= last || f >= driver.MaxFence {
+			c.failf("the hold had fence %d, Break returns %d", last, f)
+		}
+		last = f
+		next(c.b, c.request(name), "after Break")
+	}
+	if c.g.Lease {
+		c.releaseFreely(l)
+		next(c.a, c.brief(name, 1), "after a release")
+		for range 2 {
+			l = c.takeOver(c.b, c.brief(name, 1), l.liveUntil, "by another process, after the lease ran out")
+			last = c.checkFenceAbove(l, last)
+		}
+	}
+}
+
+func fenceAbove(c *check) {
+	l := c.take(c.a, c.request(c.newName()), "of a free name")
+	again, last := l.req, l.grant.Fence
+	again.FenceAbove = last + 1e6
+	if g := c.acquireAgain(l, again); g.Fence != last {
+		c.failf("the fence was %d, a repeat with FenceAbove has %d", last, g.Fence)
+	}
+	c.releaseFreely(l)
+	for _, get := range c.grants() {
+		r := c.request(l.req.Name)
+		r.FenceAbove = last + 1e6
+		n := get(r)
+		if n == nil {
+			continue
+		}
+		last = c.checkFenceAbove(n, r.FenceAbove)
+		c.releaseFreely(n)
+		n = c.takeSoon(c.b, c.request(r.Name), "after FenceAbove")
+		last = c.checkFenceAbove(n, last)
+		c.releaseFreely(n)
+	}
+}
+
+// grants lists the ways to a new grant that the store supports, for a request for a free name. A
+// way returns nil if the store granted nothing, which it may do.
+func (c *check) grants() []func(driver.Request) *lease {
+	all := []func(driver.Request) *lease{
+		func(r driver.Request) *lease { return c.takeSoon(c.a, r, "with FenceAbove") },
+	}
+	holder := func(r driver.Request) *lease { return c.takeSoon(c.a, c.request(r.Name), "of a free name") }
+	if c.has.wait {
+		all = append(all, func(r driver.Request) *lease {
+			l := holder(r)
+			w := c.waitForName(c.b, r, true)
+			c.queued(r.Name, 1)
+			c.releaseFreely(l)
+			return c.awaitHold(w, "waiting with FenceAbove")
+		})
+	}
+	if c.has.replace {
+		all = append(all, func(r driver.Request) *lease {
+			r.Replaces = holder(r).req.Token
+			return c.take(c.a, r, "with Replaces and FenceAbove")
+		})
+	}
+	if c.has.pass {
+		all = append(all, func(r driver.Request) *lease {
+			l := holder(r)
+			n, _ := c.passOn(l, r)
+			return n
+		})
+	}
+	if c.g.Shared {
+		read := func(r driver.Request) *lease {
+			r.Shared = true
+			return c.takeSoon(c.b, r, "to read, with FenceAbove")
+		}
+		join := func(r driver.Request) *lease {
+			first := c.takeSoon(c.a, c.readRequest(r.Name), "to read a free name")
+			r.Shared = true
+			second := c.joins(c.b, r)
+			c.verify(first, "after another reader with FenceAbove")
+			c.releaseFreely(first)
+			return second
+		}
+		all = append(all, read, join)
+	}
+	return all
 }

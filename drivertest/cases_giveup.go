@@ -13,16 +13,13 @@ var giveUpCases = []testCase{
 	{
 		name:   "giveup/during-a-long-wait",
 		clause: "A waiter that gave up delays nobody, even if it gave up while it joined the queue and its process goes on waiting for another name.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
 		alone:  true, // a thousand waits that end at once keep a slow machine busy
 		f:      func(c *check) { c.giveUp(func() { c.nap(time.Millisecond) }) },
 	},
 	{
 		name:   "giveup/silence",
 		clause: "A waiter that gave up while the server was silent delays nobody afterwards, even if its process goes on waiting for another name.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits, pause, not(bound)},
+		needs:  []need{pause, not(bound)},
 		alone:  true,
 		f: func(c *check) {
 			c.giveUp(func() {

@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -11,56 +9,14 @@ import (
 var heldCases = []testCase{
 	{
 		name:   "held/holder",
-		clause: "A *HeldError names the holder: host, process, label and, if the store keeps it, trace, as the holder gave them. After an Acquire with Replaces, it names the new holder.",
-		about:  "Request.Holder Holder.Host Holder.PID Holder.Label Holder.Trace HeldError.Holds Hold.Shared",
+		clause: "A *HeldError and Inspect name the holder: host, process, label and, if the store keeps it, trace, as the holder gave them, and say since when and until when it has the name, on the clock of the process that asks. A holder without a plan has no planned end. After an Acquire with Replaces, they name the new holder.",
+		about:  "Request.Holder Holder.Host Holder.PID Holder.Label Holder.Trace Holder.Plan HeldError.Holds HeldError.Until Hold.Shared Hold.Since Hold.Until Hold.PlannedEnd",
 		needs:  []need{named},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.wantHolder(c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Holds, false)
-			r := c.request(c.newName())
-			r.Holder = driver.Holder{Host: "höst \"b\"\n", PID: 1, Label: "a\tlabel, 'with' {odd} \\ bytes: %s"}
-			odd := c.take(c.a, r, "with an odd label")
-			h := c.mustRefuse(c.b, c.request(r.Name), "of a held name", odd)
-			if len(h.Holds) != 1 || h.Holds[0].Holder != r.Holder {
-				c.failf("the holder was %+v; others see %+v", r.Holder, h.Holds)
-			}
-			if !c.has.replace {
-				return
-			}
-			q := c.swap(odd)
-			q.Holder = driver.Holder{Host: "host-b.example", PID: 4712, Label: "adopted"}
-			n := c.take(c.b, q, "with Replaces, of a live hold")
-			h = c.mustRefuse(c.a, c.request(r.Name), "of a name that was taken over", n)
-			if !slices.ContainsFunc(h.Holds, func(h driver.Hold) bool { return h.Holder == q.Holder }) {
-				c.failf("%+v took the hold over; others see %+v", q.Holder, h.Holds)
-			}
-		},
-	},
-	{
-		name:   "held/times",
-		clause: "A *HeldError says since when and until when the name is held, on the clock of the process that asks; a holder without a plan has no planned end.",
-		about:  "Hold.Since Hold.Until Hold.PlannedEnd Holder.Plan HeldError.Until",
-		needs:  []need{named},
-		f:      heldTimes,
-	},
-	{
-		name:   "held/all-in-the-way",
-		clause: "A *HeldError names every hold in the way: for a writer, all readers.",
-		about:  "HeldError.Holds Hold.Shared",
-		needs:  []need{readers, named},
-		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			c.readToo(c.b, l)
-			held := c.mustRefuse(c.b, c.request(l.req.Name), "while there are two readers", l)
-			if len(held.Holds) != 2 || !held.Holds[0].Shared || !held.Holds[1].Shared {
-				c.failf("two readers are in the way; HeldError has %+v", held.Holds)
-			}
-		},
+		f:      heldBy,
 	},
 	{
 		name:   "held/until-moves",
 		clause: "HeldError.Until is the end of the lease as it stands, which a renewal moves. Hold.Since stays the time of the grant.",
-		about:  "HeldError.Until Hold.Until Hold.Since",
 		needs:  []need{leases, named},
 		f: func(c *check) {
 			l := c.take(c.a, c.brief(c.newName(), 20), "of a free name")
@@ -82,20 +38,6 @@ var heldCases = []testCase{
 					c.notProven(true, "Since was %v, and after a renewal it is %v", was, is)
 				}
 				c.failf("Since was %v, and after a renewal it is %v", was, is)
-			}
-		},
-	},
-	{
-		name:   "held/nothing-else",
-		clause: "A refusal is ErrHeld and nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid.",
-		about:  "ErrHeld",
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			_, err := c.b.Acquire(c.ctx, c.request(l.req.Name))
-			for _, other := range []error{driver.ErrUncertain, driver.ErrUnavailable, driver.ErrInvalid, driver.ErrLost, driver.ErrClosed} {
-				if errors.Is(err, other) {
-					c.errorf("errors.Is finds %q in the error of a refused Acquire: %v", other.Error(), err)
-				}
 			}
 		},
 	},
@@ -122,41 +64,58 @@ var heldCases = []testCase{
 	},
 }
 
-func (c *check) wantHolder(holds []driver.Hold, shared bool) {
-	want := testHolder
+func heldBy(c *check) {
+	l := c.take(c.a, c.request(c.newName()), "of a free name")
+	for what, holds := range c.views(l) {
+		c.wantHolder(what, holds, testHolder)
+		c.wantTime("Since of "+what, holds[0].Since, 0)
+		c.wantTime("PlannedEnd of "+what, holds[0].PlannedEnd, testHolder.Plan)
+		if c.g.Lease {
+			c.wantTime("Until of "+what, holds[0].Until, c.long())
+		}
+	}
+	if c.g.Lease {
+		c.wantTime("HeldError.Until", c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Until, c.long())
+	}
+	r := c.request(c.newName())
+	r.Holder = driver.Holder{Host: "höst \"b\"\n", PID: 1, Label: "a\tlabel, 'with' {odd} \\ bytes: %s"}
+	odd := c.take(c.a, r, "with an odd label, and without a plan")
+	for what, holds := range c.views(odd) {
+		c.wantHolder(what, holds, r.Holder)
+		if !holds[0].PlannedEnd.IsZero() {
+			c.errorf("the holder has no plan; PlannedEnd of %s is %v", what, holds[0].PlannedEnd)
+		}
+	}
+	if c.has.replace {
+		q := c.swap(odd)
+		q.Holder = driver.Holder{Host: "host-b.example", PID: 4712, Label: "adopted"}
+		for what, holds := range c.views(c.take(c.a, q, "with Replaces, of a live hold")) {
+			c.wantHolder(what, holds, q.Holder)
+		}
+	}
+}
+
+// views returns the holds of the name of l as others see them.
+func (c *check) views(l *lease) map[string][]driver.Hold {
+	all := map[string][]driver.Hold{"HeldError": c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Holds}
+	if c.has.inspect {
+		all["Inspect"] = c.inspect(l.req.Name).Holds
+	}
+	return all
+}
+
+// wantHolder checks that holds has one hold, an exclusive one of the holder want.
+func (c *check) wantHolder(what string, holds []driver.Hold, want driver.Holder) {
 	if len(holds) != 1 {
-		c.failf("one hold is in the way; HeldError has %+v", holds)
+		c.failf("one hold is in the way; %s has %+v", what, holds)
 	}
 	got := holds[0]
 	if got.Trace == "" {
 		got.Trace = want.Trace // a store may leave it out
 	}
 	got.Plan = want.Plan // a store may leave Plan out, because PlannedEnd contains it
-	if got.Holder != want || got.Shared != shared || got.Foreign || got.Cooling {
-		c.failf("the holder is %+v (shared: %v); others see %+v", want, shared, holds[0])
-	}
-}
-
-func heldTimes(c *check) {
-	l := c.take(c.a, c.request(c.newName()), "of a free name")
-	held := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
-	if len(held.Holds) != 1 {
-		c.failf("one hold is in the way; HeldError has %+v", held.Holds)
-	}
-	h := held.Holds[0]
-	c.wantTime("Since", h.Since, 0)
-	c.wantTime("PlannedEnd", h.PlannedEnd, testHolder.Plan)
-	if c.g.Lease {
-		c.wantTime("Until", h.Until, c.long())
-		c.wantTime("HeldError.Until", held.Until, c.long())
-	}
-	r := c.request(c.newName())
-	r.Holder.Plan = 0
-	c.take(c.a, r, "without a plan")
-	for _, h := range c.mustRefuse(c.b, c.request(r.Name), "of a held name").Holds {
-		if !h.PlannedEnd.IsZero() {
-			c.errorf("the holder has no plan; PlannedEnd is %v", h.PlannedEnd)
-		}
+	if got.Holder != want || got.Shared || got.Foreign || got.Cooling {
+		c.failf("the holder is %+v; %s has %+v", want, what, holds[0])
 	}
 }
 

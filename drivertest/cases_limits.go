@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,46 +17,43 @@ var limitCases = []testCase{
 		about:  "Request.Name MaxName Guarantees.MaxName ErrInvalid",
 		f: func(c *check) {
 			for _, n := range []string{"", strings.Repeat("n", c.maxName()+1), strings.Repeat("n", driver.MaxName+1)} {
-				for method, err := range c.everyMethod(n) {
-					c.invalid(err, "name", fmt.Sprintf("%s with a name of %d bytes", method, len(n)))
+				for _, m := range c.methods(c.a, c.request(n)) {
+					if m.named {
+						c.invalid(m.call(c.ctx), "name", fmt.Sprintf("%s with a name of %d bytes", m.what, len(n)))
+					}
 				}
 			}
 		},
 	},
 	{
 		name:   "limits/token",
-		clause: "A token is 1 to MaxToken bytes. An empty one, a longer one, and the reserved words are ErrInvalid; the error names the token.",
-		about:  "Request.Token MaxToken ErrInvalid",
-		f: func(c *check) {
-			r := c.request(c.newName())
-			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
-				r.Token = t
-				_, err := c.a.Acquire(c.ctx, r)
-				c.invalid(err, "token", "Acquire with token "+shortName(t))
-			}
-			r.Token = newToken() + strings.Repeat("t", driver.MaxToken-len(newToken()))
-			l := c.take(c.a, r, "with the longest token")
-			r.Token = r.Token[:driver.MaxToken-1] + "u"
-			c.mustRefuse(c.b, r, "with a token that differs from the holder's in the last byte", l)
-			c.releaseFreely(l)
-		},
-	},
-	{
-		name:   "limits/token-of-no-hold",
-		clause: "Every method returns ErrInvalid, naming the token, for a token that no hold can have, and changes nothing.",
-		about:  "Request.Token Request.Replaces ErrInvalid",
+		clause: "A token is 1 to MaxToken bytes. Every method returns ErrInvalid, naming the token, for an empty one, a longer one and the reserved words, and changes nothing.",
+		about:  "Request.Token Request.Replaces MaxToken ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
-				for method, f := range c.everyToken(l.req.Name, t) {
-					c.invalid(f(), "token", method+" with token "+shortName(t))
-					c.verify(l, "after "+method+" with token "+shortName(t))
+				r := c.request(c.newName())
+				r.Token = t
+				_, err := c.a.Acquire(c.ctx, r)
+				c.invalid(err, "token", "Acquire of a free name with token "+shortName(t))
+				r.Name = l.req.Name
+				for _, m := range c.methods(c.b, r) {
+					if m.token {
+						c.invalid(m.call(c.ctx), "token", m.what+" with token "+shortName(t))
+						c.verify(l, "after "+m.what+" with token "+shortName(t))
+					}
 				}
 			}
 			c.mustRefuse(c.b, c.request(l.req.Name), "while there is a writer, after tokens that no hold can have", l)
 			if c.g.Shared {
 				c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a writer, after tokens that no hold can have", l)
 			}
+			r := c.request(c.newName())
+			r.Token = newToken() + strings.Repeat("t", driver.MaxToken-len(newToken()))
+			l = c.take(c.a, r, "with the longest token")
+			r.Token = r.Token[:driver.MaxToken-1] + "u"
+			c.mustRefuse(c.b, r, "with a token that differs from the holder's in the last byte", l)
+			c.releaseFreely(l)
 		},
 	},
 	{
@@ -90,7 +88,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/ttl-ignored",
 		clause: "A store without leases checks the TTL and then ignores it: a hold there does not end by itself.",
-		about:  "Guarantees.Lease Request.TTL",
 		needs:  []need{not(leases)},
 		f: func(c *check) {
 			r := c.request(c.newName())
@@ -106,8 +103,7 @@ var limitCases = []testCase{
 	},
 	{
 		name:   "limits/keep",
-		clause: "A cool-down shorter than the shortest lease or longer than MaxTTL is ErrInvalid, naming it, and changes nothing.",
-		about:  "Store.Release ErrInvalid",
+		clause: "A cool-down shorter than the shortest lease or longer than MaxTTL is ErrInvalid, naming it, and changes nothing. One of MaxTTL works even where leases are shorter.",
 		needs:  []need{coolDowns},
 		f: func(c *check) {
 			low, _ := c.ttlRange()
@@ -117,81 +113,21 @@ var limitCases = []testCase{
 				c.invalid(err, map[bool]string{true: "cool", false: "keep"}[err != nil && containsFold(err.Error(), "cool")], "Release with a cool-down of "+d.String())
 			}
 			c.verify(l, "after Release with an invalid cool-down")
-		},
-	},
-	{
-		name:   "limits/keep-beyond-leases",
-		clause: "A cool-down of MaxTTL works even where leases are shorter.",
-		about:  "Store.Release Guarantees.MaxTTL",
-		needs:  []need{coolDowns},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, driver.MaxTTL)
 			c.mustRefuse(c.b, c.request(l.req.Name), "after a release with a cool-down of MaxTTL")
 		},
 	},
 	{
 		name:   "limits/holder",
-		clause: "A Label of MaxLabel bytes, or of Guarantees.MaxLabel if that is less, and a Host of MaxHost bytes are kept whole; longer ones are ErrInvalid, naming the label or the host.",
-		about:  "Holder.Label Holder.Host MaxLabel MaxHost Guarantees.MaxLabel MaxTrace ErrInvalid",
-		f: func(c *check) {
-			r := c.request(c.newName())
-			r.Holder = c.longestHolder()
-			full, host := r.Holder.Label, r.Holder.Host
-			l := c.take(c.a, r, "with the longest label and host")
-			c.wantWhole(c.mustRefuse(c.b, c.request(r.Name), "of a held name", l).Holds, r.Holder)
-			if c.has.inspect {
-				c.wantWhole(c.inspect(r.Name).Holds, r.Holder)
-			}
-			r = c.request(c.newName())
-			r.Holder.Label = full + "x"
-			_, err := c.a.Acquire(c.ctx, r)
-			c.invalid(err, "label", "Acquire with a label that is too long")
-			r = c.request(r.Name)
-			r.Holder.Host = host + "x"
-			_, err = c.a.Acquire(c.ctx, r)
-			c.invalid(err, "host", "Acquire with a host that is too long")
-			r = c.request(r.Name)
-			r.Holder.Trace = strings.Repeat("0", driver.MaxTrace+1)
-			_, err = c.a.Acquire(c.ctx, r)
-			c.invalid(err, "trace", "Acquire with a trace that is too long")
-		},
-	},
-	{
-		name:   "limits/holder-of-readers",
-		clause: "The longest labels and hosts of readers are kept whole.",
-		about:  "Holder.Label Holder.Host MaxLabel MaxHost Guarantees.MaxLabel Request.Shared",
-		needs:  []need{readers, named},
-		f: func(c *check) {
-			r := c.readRequest(c.newName())
-			r.Holder = c.longestHolder()
-			l := c.take(c.a, r, "to read, with the longest label and host")
-			r.Token = newToken()
-			c.joins(c.b, r)
-			c.wantWhole(c.mustRefuse(c.b, c.request(r.Name), "while there are two readers", l).Holds, r.Holder, r.Holder)
-		},
-	},
-	{
-		name:   "limits/holder-of-a-waiter",
-		clause: "The longest label and host of a waiter are kept whole while it has the name.",
-		about:  "Holder.Label Holder.Host MaxLabel MaxHost Guarantees.MaxLabel Waiter.Wait",
-		needs:  []need{waits, named},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			r := c.request(l.req.Name)
-			r.Holder = c.longestHolder()
-			w := c.waitForName(c.b, r, true)
-			c.queued(r.Name, 1)
-			c.releaseFreely(l)
-			n := c.awaitHold(w, "a waiter with the longest label and host")
-			c.wantWhole(c.mustRefuse(c.a, c.request(r.Name), "of the name that a waiter got", n).Holds, r.Holder)
-		},
+		clause: "A Label of MaxLabel bytes, or of Guarantees.MaxLabel if that is less, and a Host of MaxHost bytes are kept whole, of a writer, of all readers in the way and of a waiter that got the name; longer ones are ErrInvalid, naming the label or the host.",
+		about:  "Holder.Label Holder.Host HeldError.Holds Hold.Shared MaxLabel MaxHost Guarantees.MaxLabel MaxTrace Waiter.Wait ErrInvalid",
+		f:      holdersLimits,
 	},
 	{
 		name:   "limits/fence",
-		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence.",
-		about:  "Request.FenceAbove MaxFenceAbove MaxFence ErrInvalid",
-		alone:  true, // a store that accepts such a FenceAbove may have no fences left for other cases
+		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence, and so is RaiseFence to 2^53 or more: JSON, Lua and floating point could not keep such a number.",
+		about:  "Request.FenceAbove MaxFenceAbove FenceRaiser.RaiseFence MaxFence ErrInvalid",
+		alone:  true, // a store that accepts such a fence may have no fences left for other cases
 		f: func(c *check) {
 			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {
 				r := c.request(c.newName())
@@ -199,68 +135,47 @@ var limitCases = []testCase{
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "fence", fmt.Sprintf("Acquire with FenceAbove %d", above))
 			}
+			if c.has.raise && c.g.Fence != driver.FenceNone {
+				l := c.take(c.a, c.request(c.newName()), "of a free name")
+				err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
+				c.invalid(err, "fence", "RaiseFence to 2^53")
+			}
 		},
 	},
 }
 
-// everyMethod calls each method that takes a name, and returns the errors.
-func (c *check) everyMethod(name string) map[string]error {
-	errs := make(map[string]error)
-	r := c.request(name)
-	_, errs["Acquire"] = c.a.Acquire(c.ctx, r)
-	_, errs["Extend"] = c.a.Extend(c.ctx, name, r.Token, r.TTL)
-	_, errs["Release"] = c.a.Release(c.ctx, name, r.Token, 0)
-	for method, f := range c.optional(c.a, r) {
-		errs[method] = f(c.ctx)
-	}
-	return errs
+// A methodCall is a call of a method that the store has.
+type methodCall struct {
+	what         string
+	has          bool
+	named, token bool // it looks at the name and at the token of the request
+	call         func(context.Context) error
 }
 
-// everyToken calls each method that takes a token.
-func (c *check) everyToken(name, token string) map[string]func() error {
-	r, next := c.request(name), c.request(name)
-	r.Token = token
-	all := map[string]func() error{
-		"Acquire": func() error { _, err := c.b.Acquire(c.ctx, r); return err },
-		"Extend":  func() error { _, err := c.b.Extend(c.ctx, name, token, r.TTL); return err },
-		"Release": func() error { _, err := c.b.Release(c.ctx, name, token, 0); return err },
-	}
-	for method, f := range c.optional(c.b, r) {
-		if method != "Inspect" && method != "Break" {
-			all[method] = func() error { return f(c.ctx) }
-		}
-	}
-	if c.has.pass {
-		all["Pass from"] = func() error { _, _, err := c.b.Pass(c.ctx, token, next); return err }
-	}
-	if c.has.file {
-		all["File"] = func() error { _, err := c.b.File(name, token); return err }
-	}
-	if c.has.replace && token != "" {
-		swap := next
-		swap.Replaces = token
-		all["Acquire that replaces"] = func() error { _, err := c.b.Acquire(c.ctx, swap); return err }
-	}
-	return all
-}
-
-// optional returns calls of the optional methods that take a context and a name.
-func (c *check) optional(cl *client, r driver.Request) map[string]func(context.Context) error {
-	all := map[string]func(context.Context) error{
-		"Wait":       func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err },
-		"Pass":       func(ctx context.Context) error { _, _, err := cl.Pass(ctx, newToken(), r); return err },
-		"Convert":    func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err },
-		"Inspect":    func(ctx context.Context) error { _, err := cl.Inspect(ctx, r.Name); return err },
-		"Break":      func(ctx context.Context) error { _, err := cl.Break(ctx, r.Name, 1); return err },
-		"RaiseFence": func(ctx context.Context) error { return cl.RaiseFence(ctx, r.Name, r.Token, 1) },
-	}
-	has := map[string]bool{"Wait": c.has.wait, "Pass": c.has.pass, "Convert": c.has.convert, "Inspect": c.has.inspect, "Break": c.has.breaks, "RaiseFence": c.has.raise}
-	for method := range all {
-		if !has[method] {
-			delete(all, method)
-		}
-	}
-	return all
+// methods returns calls with the name and the token of r, of all methods that the store has.
+func (c *check) methods(cl *client, r driver.Request) []methodCall {
+	next, name := c.request(r.Name), r.Name
+	swap := next
+	swap.Replaces = r.Token
+	return slices.DeleteFunc([]methodCall{
+		{"Acquire", true, true, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err }},
+		{"Extend", true, true, true, func(ctx context.Context) error { _, err := cl.Extend(ctx, name, r.Token, r.TTL); return err }},
+		{"Release", true, true, true, func(ctx context.Context) error { _, err := cl.Release(ctx, name, r.Token, 0); return err }},
+		{"Wait", c.has.wait, true, true, func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err }},
+		{"Convert", c.has.convert, true, true, func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err }},
+		{"RaiseFence", c.has.raise, true, true, func(ctx context.Context) error { return cl.RaiseFence(ctx, name, r.Token, 1) }},
+		{"Pass to", c.has.pass, true, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, next.Token, r); return err }},
+		{"Pass from", c.has.pass, false, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, r.Token, next); return err }},
+		{"File", c.has.file, false, true, func(context.Context) error { _, err := cl.File(name, r.Token); return err }},
+		{"Acquire that replaces", c.has.replace && r.Token != "", false, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, swap); return err }},
+		{"Inspect", c.has.inspect, true, false, func(ctx context.Context) error { _, err := cl.Inspect(ctx, name); return err }},
+		{"Break", c.has.breaks, true, false, func(ctx context.Context) error { _, err := cl.Break(ctx, name, 1); return err }},
+		{"Record", c.has.record, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []driver.Record{{ID: "r", Text: "x"}}) }},
+		{"Records", c.has.record, true, false, func(ctx context.Context) error { _, err := cl.Records(ctx, name); return err }},
+		{"RecordedNames", c.has.record, false, false, func(ctx context.Context) error { _, err := cl.RecordedNames(ctx, name); return err }},
+		{"List", c.has.list, false, false, func(ctx context.Context) error { _, err := cl.List(ctx, name); return err }},
+		{"StoreID", c.has.identify, false, false, func(ctx context.Context) error { _, err := cl.StoreID(ctx); return err }},
+	}, func(m methodCall) bool { return !m.has })
 }
 
 // longestHolder has a label and a host as long as the store allows, with characters of several
@@ -276,17 +191,52 @@ func (c *check) longestHolder() driver.Holder {
 	return driver.Holder{Host: strings.Repeat("\u00e9", driver.MaxHost/2), PID: 4713, Label: label}
 }
 
-// wantWhole checks that others see the holders' labels and hosts as they were given.
-func (c *check) wantWhole(got []driver.Hold, want ...driver.Holder) {
+func holdersLimits(c *check) {
+	r := c.request(c.newName())
+	r.Holder = c.longestHolder()
+	long := r.Holder
+	c.wantWhole(c.take(c.a, r, "with the longest label and host"), 1)
+	if c.has.wait {
+		r = c.request(c.newName())
+		l := c.take(c.b, r, "of a free name")
+		r.Token, r.Holder = newToken(), long
+		w := c.waitForName(c.a, r, true)
+		c.queued(r.Name, 1)
+		c.releaseFreely(l)
+		c.wantWhole(c.awaitHold(w, "a waiter with the longest label and host"), 1)
+	}
+	for what, h := range map[string]driver.Holder{
+		"label": {Label: long.Label + "x"}, "host": {Host: long.Host + "x"}, "trace": {Trace: strings.Repeat("0", driver.MaxTrace+1)},
+	} {
+		r = c.request(c.newName())
+		r.Holder = h
+		_, err := c.a.Acquire(c.ctx, r)
+		c.invalid(err, what, "Acquire with a "+what+" that is too long")
+	}
+	if c.g.Shared {
+		r = c.readRequest(c.newName())
+		r.Holder = long
+		l := c.take(c.a, r, "to read, with the longest label and host")
+		r.Token = newToken()
+		c.joins(c.b, r)
+		c.wantWhole(l, 2)
+	}
+}
+
+// wantWhole checks that others see all n holders in the way, with the label and the host of l.
+func (c *check) wantWhole(l *lease, n int) {
 	if c.h.Anonymous {
 		return
 	}
-	if len(got) != len(want) {
-		c.failf("there are %d holds; others see %+v", len(want), got)
-	}
-	for i, h := range got {
-		if h.Label != want[i].Label || h.Host != want[i].Host {
-			c.errorf("a label of %d bytes and a host of %d bytes came back as %q of %q", len(want[i].Label), len(want[i].Host), h.Label, h.Host)
+	for what, got := range c.views(l) {
+		if len(got) != n {
+			c.failf("there are %d holds; %s has %+v", n, what, got)
+		}
+		for _, h := range got {
+			if want := l.req.Holder; h.Label != want.Label || h.Host != want.Host || h.Shared != l.req.Shared {
+				c.errorf("a label of %d bytes and a host of %d bytes (shared: %v) came back in %s as %q of %q (shared: %v)",
+					len(want.Label), len(want.Host), l.req.Shared, what, h.Label, h.Host, h.Shared)
+			}
 		}
 	}
 }

@@ -16,49 +16,25 @@ var nameCases = []testCase{
 	{
 		name:   "names/any-bytes",
 		clause: "A name is bytes of any kind, including zero bytes, spaces, braces, slashes, newlines and invalid UTF-8; two names never share a lock.",
-		about:  "Request.Name",
 		f:      func(c *check) { c.takeAllNames(c.oddNames()) },
 	},
 	{
-		name:   "names/ends",
-		clause: "A name is never trimmed: spaces, zero bytes, dots, slashes and newlines at its end count.",
-		about:  "Request.Name",
-		f: func(c *check) {
-			n := c.newName()
-			c.takeAllNames([]string{n, n + " ", n + "  ", n + "\x00", n + "\x00\x00", n + ".", n + "/", n + "\n", n + "\r\n", n + "\t", n + "\\"})
-		},
-	},
-	{
-		name:   "names/case",
-		clause: "A name is never folded: names that differ in case, or in the way a letter is composed, are different.",
-		about:  "Request.Name",
-		f: func(c *check) {
-			n := c.newName()
-			c.takeAllNames([]string{n + "job", n + "JOB", n + "Job", n + "\u00e9", n + "e\u0301", n + "\u00c9", n + "stra\u00dfe", n + "strasse", n + "\u0130", n + "\u0131", n + "\ufb01", n + "fi"})
-		},
-	},
-	{
-		name:   "names/paths",
-		clause: "A name is never cleaned as a path: \"a/b\", \"a//b\", \"a/./b\" and \"a/c/../b\" are four names, and \"a\" may be held while \"a/b\" is.",
-		about:  "Request.Name",
-		f: func(c *check) {
-			n := c.newName()
-			c.takeAllNames([]string{n, n + "/b", n + "/b/c", n + "//b", n + "/./b", n + "/c/../b", n + "/../b", n + "/%2e/b", n + "%2Fb", n + "\\b", n + ":b"})
-		},
-	},
-	{
-		name:   "names/own-data",
-		clause: "The store's own data about a lock never collides with another name: names that begin or end alike, or look like keys of a store, are different.",
-		about:  "Request.Name",
+		name:   "names/alike",
+		clause: "A name is never trimmed, folded or cleaned as a path, and never meets the store's own data about another name, a permit of it or their gate: names that look alike are different.",
 		f:      func(c *check) { c.takeAllNames(lookalikes(c.newName())) },
 	},
 	{
-		name:   "names/slots",
-		clause: "The names of permits and of their gate are names like any other: each is a lock of its own.",
-		about:  "MaxSlots",
+		name:   "names/long",
+		clause: "The longest names that Guarantees allow are never cut: two that differ in the last byte are different, whatever the bytes are.",
 		f: func(c *check) {
-			n := c.newName()
-			c.takeAllNames([]string{n, driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)})
+			var names []string
+			for _, filler := range []string{"x", "/", "\xff", "{", "\u65e5"} {
+				n := c.newName()
+				n += strings.Repeat(filler, max(0, c.maxName()-len(n)-1)/len(filler))
+				n += strings.Repeat("y", max(0, c.maxName()-len(n)-1))
+				names = append(names, n+"1", n+"2", n)
+			}
+			c.takeAllNames(names)
 		},
 	},
 	{
@@ -86,24 +62,8 @@ var nameCases = []testCase{
 		},
 	},
 	{
-		name:   "names/long",
-		clause: "The longest names that Guarantees allow are never cut: two that differ in the last byte are different, whatever the bytes are.",
-		about:  "Request.Name MaxName Guarantees.MaxName",
-		f: func(c *check) {
-			var names []string
-			for _, filler := range []string{"x", "/", "\xff", "{", "\u65e5"} {
-				n := c.newName()
-				n += strings.Repeat(filler, max(0, c.maxName()-len(n)-1)/len(filler))
-				n += strings.Repeat("y", max(0, c.maxName()-len(n)-1))
-				names = append(names, n+"1", n+"2", n)
-			}
-			c.takeAllNames(names)
-		},
-	},
-	{
 		name:   "names/hashed",
 		clause: "Two names never share a lock because a short hash of them is the same.",
-		about:  "Request.Name",
 		f:      func(c *check) { c.takeAllNames(collisions(c.newName())) },
 	},
 }
@@ -129,8 +89,16 @@ func (c *check) oddNames() []string {
 	return names
 }
 
+// lookalikes returns n and names that a store may take for n or for its own data about n.
 func lookalikes(n string) []string {
-	names := []string{n, n + n, "{" + n + "}"}
+	names := []string{n, n + n, "{" + n + "}", driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)}
+	for _, end := range []string{
+		" ", "  ", "\x00", "\x00\x00", ".", "/", "\n", "\r\n", "\t", "\\",
+		"job", "JOB", "Job", "\u00e9", "e\u0301", "\u00c9", "stra\u00dfe", "strasse", "\u0130", "\u0131", "\ufb01", "fi",
+		"/b", "/b/c", "//b", "/./b", "/c/../b", "/../b", "/%2e/b", "%2Fb", "\\b", ":b",
+	} {
+		names = append(names, n+end)
+	}
 	for _, part := range []string{
 		"f", "fence", "q", "queue", "w", "wait", "waiters", "h", "holder", "i", "intent", "lock", "cool", "meta", "token", "write", "data", "owner",
 	} {

@@ -12,16 +12,18 @@ import (
 var recordCases = []testCase{
 	{
 		name:   "record/kept",
-		clause: "Every process gets the records of a name, sorted by ID; a record replaces the one with the same ID; the records of other names are others.",
+		clause: "Every process gets the records of a name, sorted by ID; a record replaces the one with the same ID; the records of other names are others. Records need no lock and are none: the name stays free, and they outlive holds.",
 		about:  "Recorder.Record Recorder.Records Record.ID Record.Text",
-		needs:  []need{records},
 		f: func(c *check) {
 			n, other := c.newName(), c.newName()
 			c.hasRecords(n, nil)
 			c.mustRecord(c.a, n, driver.Record{ID: "r2", Text: `{"a":"é\u0001"}`}, driver.Record{ID: "l-last", Text: "'; -- %s"})
 			c.mustRecord(c.b, n, driver.Record{ID: "r1", Text: "first"})
 			c.mustRecord(c.b, other, driver.Record{ID: "r1", Text: "of another name"})
+			l := c.take(c.b, c.request(n), "of a name with records")
 			c.mustRecord(c.a, n, driver.Record{ID: "r1", Text: "again"})
+			c.verify(l, "after Record")
+			c.releaseFreely(l)
 			c.hasRecords(n, []driver.Record{{ID: "l-last", Text: "'; -- %s"}, {ID: "r1", Text: "again"}, {ID: "r2", Text: `{"a":"é\u0001"}`}})
 			c.hasRecords(other, []driver.Record{{ID: "r1", Text: "of another name"}})
 		},
@@ -30,7 +32,6 @@ var recordCases = []testCase{
 		name:   "record/bounded",
 		clause: "Of each series of a name, the store keeps the MaxRecords records with the greatest IDs, however they arrive.",
 		about:  "MaxRecords Recorder.Record",
-		needs:  []need{records},
 		f: func(c *check) {
 			n, spare := c.newName(), 7
 			var want []driver.Record
@@ -52,9 +53,8 @@ var recordCases = []testCase{
 	},
 	{
 		name:   "record/limits",
-		clause: "Record and Records check the name and the records: ErrInvalid, and nothing is kept. The longest name, ID and text are kept as they are.",
+		clause: "Record checks the records: ErrInvalid, and nothing is kept. The longest name, ID and text are kept as they are.",
 		about:  "MaxRecord MaxRecordID",
-		needs:  []need{records},
 		f: func(c *check) {
 			n := c.newName()
 			good := driver.Record{ID: "r1", Text: "good"}
@@ -67,14 +67,6 @@ var recordCases = []testCase{
 				}
 			}
 			c.hasRecords(n, nil)
-			for _, name := range []string{"", strings.Repeat("n", c.maxName()+1)} {
-				if err := c.a.Record(c.ctx, name, []driver.Record{good}); !errors.Is(err, driver.ErrInvalid) {
-					c.errorf("Record for a name of %d bytes returns %v, want ErrInvalid", len(name), err)
-				}
-				if _, err := c.a.Records(c.ctx, name); !errors.Is(err, driver.ErrInvalid) {
-					c.errorf("Records for a name of %d bytes returns %v, want ErrInvalid", len(name), err)
-				}
-			}
 			n += strings.Repeat("\xff", c.maxName()-len(n))
 			longest := driver.Record{ID: strings.Repeat("z", driver.MaxRecordID), Text: strings.Repeat("é", driver.MaxRecord/2)}
 			c.mustRecord(c.a, n, longest)
@@ -85,7 +77,6 @@ var recordCases = []testCase{
 		name:   "record/names",
 		clause: "RecordedNames returns the names that have records and begin with prefix, byte for byte, whatever bytes they have.",
 		about:  "Recorder.RecordedNames",
-		needs:  []need{records},
 		f: func(c *check) {
 			stem := c.newName() + "/"
 			c.mustRecord(c.a, c.newName(), driver.Record{ID: "r", Text: "x"})
@@ -97,21 +88,6 @@ var recordCases = []testCase{
 			c.recordedNames(stem, names)
 			c.recordedNames(stem+"*", []string{stem + "*"})
 			c.recordedNames(stem+"nobody", nil)
-		},
-	},
-	{
-		name:   "record/no-lock",
-		clause: "Records need no lock and are none: the name stays free, and they outlive holds.",
-		about:  "Recorder.Record",
-		needs:  []need{records},
-		f: func(c *check) {
-			n, r := c.newName(), driver.Record{ID: "r", Text: "x"}
-			c.mustRecord(c.a, n, r)
-			l := c.take(c.b, c.request(n), "of a name with records")
-			c.mustRecord(c.a, n, driver.Record{ID: "s", Text: "while it is held"})
-			c.verify(l, "after Record")
-			c.releaseFreely(l)
-			c.hasRecords(n, []driver.Record{r, {ID: "s", Text: "while it is held"}})
 		},
 	},
 }

@@ -9,9 +9,7 @@ import (
 var reserveCases = []testCase{
 	{
 		name:   "reserve/claim",
-		clause: "A name that Wait handed over is reserved for its token. Acquire with that token claims it, and then it has a full lease.",
-		about:  "Waiter.Wait Grant.From",
-		needs:  []need{waits},
+		clause: "A name that Wait handed over is reserved for its token. Acquire with that token claims it, and then it has a full lease and the fence of the reservation, which is greater than those before it.",
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {
@@ -22,32 +20,21 @@ var reserveCases = []testCase{
 			c.verify(l, "after the claim")
 			c.passTime(driver.MaxReservation)
 			c.mustRefuse(c.a, c.request(l.req.Name), "of a name that was handed over and claimed", l)
-			c.releaseFreely(l)
-		},
-	},
-	{
-		name:   "reserve/fence",
-		clause: "The fence of a reservation is the one that the hold will have, and greater than those before it.",
-		about:  "Waiter.Wait Grant.Fence",
-		needs:  []need{waits, fences},
-		f: func(c *check) {
-			l, ok := c.handedOver()
-			if !ok {
+			if l, ok = c.handedOver(); !ok {
 				return
 			}
-			before, until := l.grant.Fence, l.liveUntil
-			if g := c.acquireAgain(l, l.req); g.Fence != before {
-				c.failBefore(until, "the reservation had fence %d, the claim has %d", before, g.Fence)
+			until := l.liveUntil
+			if g := c.acquireAgain(l, l.req); g.Fence != l.grant.Fence {
+				c.failBefore(until, "the reservation had fence %d, the claim has %d", l.grant.Fence, g.Fence)
 			}
 			c.releaseFreely(l)
-			c.checkFenceAbove(c.takeSoon(c.a, c.request(l.req.Name), "after a claimed reservation"), before)
+			c.wantFenceAbove(c.takeSoon(c.a, c.request(l.req.Name), "after a claimed reservation"), l)
 		},
 	},
 	{
 		name:   "reserve/lapses",
 		clause: "A reservation lasts at most MaxReservation. One that nobody claims is given up by itself: not before From+TTL, and within Guarantees.DeadWaiter (0: MaxReservation).",
-		about:  "Waiter.Wait MaxReservation Guarantees.DeadWaiter",
-		needs:  []need{waits, not(inProcess)},
+		needs:  []need{not(inProcess)},
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {
@@ -69,8 +56,7 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/in-process",
 		clause: "A store in this process hands over holds with their full lease, which need no claim.",
-		about:  "Waiter.Wait Guarantees.InProcess",
-		needs:  []need{waits, inProcess},
+		needs:  []need{inProcess},
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {
@@ -84,8 +70,7 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/hold",
 		clause: "The time From of what Wait hands over has passed. A Grant of Wait with From and a TTL above MaxReservation is the hold, which needs no claim. If its lease is short, Extend or Acquire gives it the full one, and without them the store does.",
-		about:  "Waiter.Wait Grant.From MaxReservation",
-		needs:  []need{waits, not(inProcess)},
+		needs:  []need{not(inProcess)},
 		f: func(c *check) {
 			for _, waiter := range []*client{c.a, c.b} {
 				l, ok := c.handedTo(waiter)
@@ -110,8 +95,6 @@ var reserveCases = []testCase{
 	{
 		name:   "reserve/release",
 		clause: "Release gives a reservation up, and the next waiter in the queue gets its turn.",
-		about:  "Waiter.Wait Store.Release",
-		needs:  []need{waits},
 		f: func(c *check) {
 			l, ok := c.handedOver()
 			if !ok {

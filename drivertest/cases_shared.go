@@ -10,9 +10,7 @@ import (
 var sharedCases = []testCase{
 	{
 		name:   "shared/together",
-		clause: "A shared hold is granted together with other shared holds.",
-		about:  "Request.Shared",
-		needs:  []need{readers},
+		clause: "A shared hold is granted together with other shared holds. The Release of one reader does not touch the others: a writer is let in after the last of them.",
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			same := c.take(c.a, c.readRequest(l.req.Name), "to read while there is a reader of the same process")
@@ -20,46 +18,45 @@ var sharedCases = []testCase{
 			for _, x := range []*lease{l, same, other} {
 				c.verify(x, "while there are other readers")
 			}
+			c.releaseFreely(other)
+			c.releaseFreely(same)
+			c.verify(l, "after another reader's Release")
+			c.mustRefuse(c.a, c.request(l.req.Name), "while one reader of the same process is left", l)
+			c.mustRefuse(c.b, c.request(l.req.Name), "while one reader is left", l)
+			c.releaseFreely(l)
+			c.takeSoon(c.b, c.request(l.req.Name), "after the last reader's Release")
 		},
 	},
 	{
 		name:   "shared/own-lease",
-		clause: "Every reader has its own lease: another reader's lease does not keep it alive.",
-		about:  "Request.Shared Request.TTL",
-		needs:  []need{readers, leases},
+		clause: "Every reader has its own lease: no other reader's lease keeps it alive or shortens it, whoever came first. The name is taken until the last one has ended.",
+		needs:  []need{leases},
 		f: func(c *check) {
-			r := c.brief(c.newName(), 1)
-			r.Shared = true
-			gone := c.take(c.a, r, "to read a free name")
-			stays := c.readToo(c.b, gone)
-			c.lapse(gone)
-			c.extend(stays, c.long())
-			c.extendGone(c.a, r.Name, r.Token, "of a reader whose lease ran out while another is there")
-			c.releaseFreely(stays)
-			c.takeSoon(c.b, c.request(r.Name), "to write, after the last live reader's release")
-		},
-	},
-	{
-		name:   "shared/longest-lease",
-		clause: "A reader with a short lease does not shorten the leases of others: the name is taken until the last one has ended.",
-		about:  "Request.Shared Request.TTL",
-		needs:  []need{readers, leases},
-		f: func(c *check) {
-			long := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			c.releaseFreely(c.readToo(c.a, long))
-			r := c.brief(long.req.Name, 1)
-			r.Shared = true
-			short := c.take(c.b, r, "to read while there is a reader")
-			c.lapse(short)
-			c.mustRefuse(c.b, c.request(r.Name), "to write while there is a reader, after a shorter reader's lease ran out", long)
-			c.verify(long, "after a shorter reader's lease ran out")
+			for _, shortFirst := range []bool{true, false} {
+				long, short := c.readRequest(c.newName()), c.brief(c.newName(), 1)
+				short.Name, short.Shared = long.Name, true
+				first, second := long, short
+				if shortFirst {
+					first, second = short, long
+				}
+				gone, stays := c.take(c.a, first, "to read a free name"), c.joins(c.b, second)
+				if !shortFirst {
+					gone, stays = stays, gone
+				}
+				c.lapse(gone)
+				c.extendGone(gone.cl, short.Name, short.Token, "of a reader whose lease ran out while another is there")
+				c.mustRefuse(c.b, c.request(long.Name), "to write while there is a reader, after a shorter reader's lease ran out", stays)
+				c.verify(stays, "after a shorter reader's lease ran out")
+				c.extend(stays, c.long())
+				c.releaseFreely(stays)
+				c.takeSoon(c.b, c.request(long.Name), "to write, after the last live reader's release")
+			}
 		},
 	},
 	{
 		name:   "shared/told",
 		clause: "Grant.Shared is never set for an exclusive hold. A store that sets it for a shared hold sets it for a demoted one too, in the results of Extend and of Acquire with Replaces.",
-		about:  "Grant.Shared Store.Extend Request.Replaces",
-		needs:  []need{readers, converts},
+		needs:  []need{converts},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			if l.grant.Shared || c.verify(l, "after Acquire").Shared {
@@ -82,21 +79,8 @@ var sharedCases = []testCase{
 	{
 		name:   "shared/one-fence",
 		clause: "Readers that hold together have one fence, whether they come at once or later, and a demoted hold counts as a reader.",
-		about:  "Guarantees.SharedFence Grant.Fence Request.Shared",
-		needs:  []need{readers, fences, oneFence},
+		needs:  []need{fences, oneFence},
 		f:      oneFenceForReaders,
-	},
-	{
-		name:   "shared/unsupported",
-		clause: "A store without shared mode returns errors.ErrUnsupported, and never silently grants an exclusive hold.",
-		about:  "Guarantees.Shared Request.Shared",
-		needs:  []need{not(readers)},
-		f: func(c *check) {
-			r := c.readRequest(c.newName())
-			_, err := c.a.Acquire(c.ctx, r)
-			c.wantUnsupported(err, "Acquire of a shared hold")
-			c.take(c.b, c.request(r.Name), "after a shared request was refused")
-		},
 	},
 }
 

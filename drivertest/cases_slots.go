@@ -10,9 +10,7 @@ import (
 var slotCases = []testCase{
 	{
 		name:   "slots/takes",
-		clause: "AcquireSlot grants each permit below n to one holder, as a hold like any other. If all permits are held, the error is a *HeldError with all holders.",
-		about:  "SlotTaker.AcquireSlot",
-		needs:  []need{takesSlots},
+		clause: "AcquireSlot grants each permit below n to one holder, as a hold like any other. If all permits are held, the error is a *HeldError with all holders. If the token has a permit already, AcquireSlot returns that hold, even if another permit is free.",
 		f: func(c *check) {
 			r, held := c.request(c.slotted()), map[int]*lease{}
 			for range 3 {
@@ -32,6 +30,12 @@ var slotCases = []testCase{
 				}
 			}
 			c.release(held[1], 0, "of a permit", driver.OutcomeReleased)
+			again := r
+			again.Token = held[2].req.Token
+			if slot, l := c.takeSlot(c.b, again, 3, false, "again"); slot != 2 || l.grant.Fence != held[2].grant.Fence {
+				c.failf("a repeat of AcquireSlot returns permit %d with the fence %d, and the token has permit 2 with the fence %d",
+					slot, l.grant.Fence, held[2].grant.Fence)
+			}
 			slot, l := c.takeSlot(c.b, r, 3, false, "after a permit was released")
 			if slot != 1 {
 				c.failf("AcquireSlot grants permit %d, and permit 1 is the free one", slot)
@@ -40,29 +44,8 @@ var slotCases = []testCase{
 		},
 	},
 	{
-		name:   "slots/repeat",
-		clause: "If the token has a permit already, AcquireSlot returns that hold, even if another permit is free.",
-		about:  "SlotTaker.AcquireSlot",
-		needs:  []need{takesSlots},
-		f: func(c *check) {
-			r := c.request(c.slotted())
-			_, other := c.takeSlot(c.a, r, 2, false, "of two free permits")
-			r.Token = newToken()
-			slot, l := c.takeSlot(c.a, r, 2, false, "of one free permit")
-			c.releaseFreely(other)
-			again, n := c.takeSlot(c.b, r, 2, false, "again")
-			if again != slot || n.grant.Fence != l.grant.Fence {
-				c.failf("a repeat of AcquireSlot returns permit %d with the fence %d, and the token has permit %d with the fence %d",
-					again, n.grant.Fence, slot, l.grant.Fence)
-			}
-			c.releaseFreely(n)
-		},
-	},
-	{
 		name:   "slots/queue",
 		clause: "While the gate is held, AcquireSlot refuses callers that are not ahead, even if a permit is free.",
-		about:  "SlotTaker.AcquireSlot",
-		needs:  []need{takesSlots},
 		f: func(c *check) {
 			r := c.request(c.slotted())
 			gate := c.take(c.a, c.request(driver.SlotGate(r.Name, 2)), "for a gate")
@@ -83,7 +66,6 @@ var slotCases = []testCase{
 		name:   "slots/invalid",
 		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces or FenceAbove.",
 		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots Guarantees.SlotsAtOnce",
-		needs:  []need{takesSlots},
 		f: func(c *check) {
 			swap, shared, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
 			swap.Replaces, shared.Shared, above.FenceAbove = newToken(), true, 1

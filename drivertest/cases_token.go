@@ -12,7 +12,6 @@ var tokenCases = []testCase{
 	{
 		name:   "acquire/refused-again",
 		clause: "A token that Acquire refused has nothing, and a later Acquire of the same name with it is a new try: refused while others hold the name, and granted when the name is free. Any process may repeat.",
-		about:  "Store.Acquire Request.Token Guarantees.RefusedIsSpent ErrHeld",
 		needs:  []need{repeatsRefused},
 		f:      refusedAgain,
 	},
@@ -122,6 +121,6 @@ func (c *check) hasNothing(cl *client, r driver.Request, when string) {
 // wantFenceAbove checks that the fence of l is greater than that of an earlier hold.
 func (c *check) wantFenceAbove(l, earlier *lease) {
 	if c.g.Fence != driver.FenceNone && l.grant.Fence <= earlier.grant.Fence {
-		c.errorf("the refused token gets the fence %d, after a hold with the fence %d", l.grant.Fence, earlier.grant.Fence)
+		c.errorf("the hold has fence %d, after an earlier one with fence %d", l.grant.Fence, earlier.grant.Fence)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -12,8 +13,6 @@ var waitCases = []testCase{
 	{
 		name:   "wait/missed-wake-up",
 		clause: "Wait looks at the name once more after joining the queue: it misses no release between the caller's try and the joining.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l)
@@ -32,75 +31,32 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/release-wakes",
-		clause: "A waiter gets its turn when the holder releases, in whichever process the holder is.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
+		clause: "A waiter gets its turn when the holder releases, in whichever process the holder is. Until then Wait returns only from time to time: it does not spin.",
 		f: func(c *check) {
 			name := c.newName()
 			holders, waiters := []*client{c.a, c.b, c.a}, []*client{c.b, c.a, c.a}
 			for i := range holders {
 				l := c.takeSoon(holders[i], c.request(name), "of a free name")
 				w := c.waitForName(waiters[i], c.request(name), i%2 == 0)
-				if c.settle(); i%2 == 0 {
+				if c.passTime(5 * driver.MinTTL); i%2 == 0 {
 					c.queued(name, 1)
 				}
 				c.releaseFreely(l)
 				c.releaseFreely(c.awaitHold(w, "waiting for a release"))
+				if w.quick > 10 {
+					c.failf("Wait returned %d times within %v while the name was held", w.quick, quickReturn)
+				}
 			}
 		},
 	},
 	{
-		name:   "wait/wakes-at-expiry",
-		clause: "Wait returns when the holder's lease ends, even if nobody releases.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits, leases},
-		f: func(c *check) {
-			l := c.take(c.a, c.brief(c.newName(), 2), "of a free name")
-			w := c.waitForName(c.b, c.request(l.req.Name), true)
-			c.releaseFreely(c.awaitHold(w, "waiting for a lease to run out"))
-			if now := c.clockTime(); now.Before(l.liveUntil.Add(-slack(l.req.TTL))) {
-				c.failf("a waiter had its turn %v before the lease ended", l.liveUntil.Sub(now))
-			}
-		},
-	},
-	{
-		name:   "wait/wakes-after-cooldown",
-		clause: "Wait returns when a cool-down ends.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits, coolDowns},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.waitForName(c.b, c.request(l.req.Name), true)
-			c.queued(l.req.Name, 1)
-			sent := c.clockTime()
-			c.cool(l, c.units(3))
-			c.awaitHold(w, "waiting for a cool-down to end")
-			if end := sent.Add(c.units(3)); c.clockTime().Before(end.Add(-slack(c.units(3)))) {
-				c.failf("a waiter had its turn during the cool-down")
-			}
-		},
-	},
-	{
-		name:   "wait/blocks",
-		clause: "Wait returns when it is worth asking again, and otherwise only from time to time: it does not spin.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.waitForName(c.b, c.request(l.req.Name), true)
-			c.passTime(5 * driver.MinTTL)
-			c.releaseFreely(l)
-			c.awaitHold(w, "waiting for a release")
-			if w.quick > 10 {
-				c.failf("Wait returned %d times within %v while the name was held", w.quick, quickReturn)
-			}
-		},
+		name:   "wait/wakes",
+		clause: "Wait returns when the holder's lease or a cool-down ends, and not before, even if nobody releases, and when the hold is broken.",
+		f:      wakes,
 	},
 	{
 		name:   "wait/without-a-place",
 		clause: "Without reserve, Wait takes no place, keeps nobody out and hands nothing over: its Grant is zero, and all waiters without reserve are woken when the name may be free.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := []*testWaiter{c.waitOnce(c.a, c.request(l.req.Name), false), c.waitOnce(c.b, c.request(l.req.Name), false)}
@@ -120,8 +76,7 @@ var waitCases = []testCase{
 	{
 		name:   "wait/promotion",
 		clause: "The holder of a shared lock waits without reserve to be promoted: Wait returns when the other readers have left, and never spends the token of the hold, even if the wait is given up.",
-		about:  "Waiter.Wait Converter.Convert",
-		needs:  []need{waits, converts, promotes, readers},
+		needs:  []need{converts, promotes, readers},
 		f: func(c *check) {
 			l, other, ok := c.refusedPromotion()
 			if !ok {
@@ -146,57 +101,33 @@ var waitCases = []testCase{
 	},
 	{
 		name:   "wait/readers",
-		clause: "When a writer leaves, waiting readers get their turn together.",
-		about:  "Waiter.Wait Request.Shared",
-		needs:  []need{waits, readers},
+		clause: "When a writer leaves or is demoted, waiting readers get their turn together.",
+		needs:  []need{readers},
 		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.waitForName(c.a, c.readRequest(l.req.Name), true)
-			other := c.waitForName(c.b, c.readRequest(l.req.Name), true)
-			c.queued(l.req.Name, 2)
-			c.releaseFreely(l)
-			first := c.awaitHold(w, "waiting to read")
-			second := c.awaitHold(other, "waiting to read while another reader has the name")
-			c.verify(first, "that another reader waited for too")
-			c.verify(second, "that another reader waited for too")
-		},
-	},
-	{
-		name:   "wait/cancel",
-		clause: "Wait ends with its context, and errors.Is finds the context's error.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.waitOn(c.b, c.request(l.req.Name))
-			c.queued(l.req.Name, 1)
-			w.cancel()
-			if a := c.awaitAnswer(w, "Wait whose context was cancelled"); !errors.Is(a.err, context.Canceled) {
-				c.failf("Wait whose context was cancelled: want context.Canceled, got: %v", orGranted(a.err))
+			for _, demote := range []bool{false, c.has.convert} {
+				l := c.take(c.a, c.request(c.newName()), "of a free name")
+				w := c.waitForName(c.a, c.readRequest(l.req.Name), true)
+				other := c.waitForName(c.b, c.readRequest(l.req.Name), true)
+				c.queued(l.req.Name, 2)
+				if !demote {
+					c.releaseFreely(l)
+				} else if _, err := c.convert(l, true); err != nil {
+					c.failf("Convert to shared: %v", err)
+				}
+				first := c.awaitHold(w, "waiting to read")
+				second := c.awaitHold(other, "waiting to read while another reader has the name")
+				c.verify(first, "that another reader waited for too")
+				c.verify(second, "that another reader waited for too")
+				if demote {
+					c.verify(l, "after demotion, with other readers")
+				}
 			}
-			if _, err := c.b.Wait(canceled(), c.request(l.req.Name), true); !errors.Is(err, context.Canceled) {
-				c.failf("Wait with a context that had ended before: want context.Canceled, got: %v", orGranted(err))
-			}
-		},
-	},
-	{
-		name:   "wait/break-wakes",
-		clause: "A waiter gets its turn when the hold that it waits for is broken.",
-		about:  "Waiter.Wait Admin.Break",
-		needs:  []need{waits, breaks, inspects},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.waitForName(c.b, c.request(l.req.Name), true)
-			c.queued(l.req.Name, 1)
-			c.broken(l.req.Name)
-			c.awaitHold(w, "waiting for a hold that was broken")
 		},
 	},
 	{
 		name:   "wait/foreign",
 		clause: "If other programs take the name without waking anybody, Wait returns from time to time, so that a waiter gets the name after all.",
-		about:  "Waiter.Wait Hold.Foreign",
-		needs:  []need{waits, foreign},
+		needs:  []need{foreign},
 		f: func(c *check) {
 			name := c.newName()
 			release, err := c.h.Foreign(name)
@@ -217,15 +148,13 @@ var queueCases = []testCase{
 	{
 		name:   "queue/first-come",
 		clause: "With FIFO in the Guarantees, waiters get their turn in the order in which they came, across all processes.",
-		about:  "Guarantees.FIFO Waiter.Wait",
-		needs:  []need{waits, fifo},
+		needs:  []need{fifo},
 		f:      firstCome,
 	},
 	{
 		name:   "queue/no-overtaking",
 		clause: "In a store that queues, Acquire returns a *HeldError while others wait ahead of this caller or were handed the name.",
-		about:  "Guarantees.FIFO Store.Acquire",
-		needs:  []need{waits, fifo},
+		needs:  []need{fifo},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			w := c.waitOnce(c.a, c.request(l.req.Name), true)
@@ -245,8 +174,7 @@ var queueCases = []testCase{
 	{
 		name:   "queue/readers-wait-behind-writers",
 		clause: "Readers do not overtake a waiting writer, which would wait for ever.",
-		about:  "Guarantees.FIFO Request.Shared",
-		needs:  []need{waits, fifo, readers},
+		needs:  []need{fifo, readers},
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			w := c.waitForName(c.b, c.request(l.req.Name), true)
@@ -260,49 +188,13 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/counted",
-		clause: "HeldError.Waiters and State.Waiters are the number of waiters, or -1 if the store cannot know it.",
-		about:  "HeldError.Waiters State.Waiters",
-		needs:  []need{waits},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			if n := c.waiters(l.req.Name); n != 0 && n != -1 {
-				c.failf("nobody waits, but the store counts %d", n)
-			}
-			w := c.waitOnce(c.a, c.request(l.req.Name), true)
-			other := c.waitOnce(c.b, c.request(l.req.Name), true)
-			n := -1
-			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n == 2 || n == -1 }) && w.waiting() && other.waiting() {
-				c.failLate(c.patience, "two waiters wait, but the store counts %d", n)
-			}
-			if held := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l); w.waiting() && other.waiting() && held.Waiters != 2 && held.Waiters != -1 {
-				c.failLate(driver.MaxReservation, "two waiters wait, but HeldError.Waiters is %d", held.Waiters)
-			}
-		},
-	},
-	{
-		name:   "queue/cancel-leaves",
-		clause: "When Wait returns an error, the store has left the queue, or leaves it on a context of its own.",
-		about:  "Waiter.Wait",
-		needs:  []need{waits},
-		f: func(c *check) {
-			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			w := c.waitOnce(c.b, c.request(l.req.Name), true)
-			c.queued(l.req.Name, 1)
-			w.cancel()
-			c.awaitAnswer(w, "Wait whose context was cancelled")
-			n := -1
-			if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n <= 0 }) {
-				c.failLate(c.patience, "the only waiter went away, but the store still counts %d after %v", n, c.patience)
-			}
-			c.releaseFreely(l)
-			c.takeSoon(c.a, c.request(l.req.Name), "after the only waiter went away")
-		},
+		clause: "HeldError.Waiters and State.Waiters are the number of waiters, or -1 if the store cannot know it. Wait ends with its context, and errors.Is finds the context's error. Then the store has left the queue, or leaves it on a context of its own.",
+		about:  "HeldError.Waiters State.Waiters Waiter.Wait",
+		f:      waitersCounted,
 	},
 	{
 		name:   "queue/dead-waiter",
 		clause: "A waiter that dies after it was woken or handed the name delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
-		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
-		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.waitOnce(c.b, c.brief(l.req.Name, 5), true) // this waiter does nothing when its turn comes
@@ -317,7 +209,7 @@ var queueCases = []testCase{
 		name:   "queue/lost-process",
 		clause: "A waiter whose process dies in the queue delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
 		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
-		needs:  []need{waits, cut},
+		needs:  []need{cut},
 		alone:  true,
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -332,6 +224,78 @@ var queueCases = []testCase{
 			c.behindDead(living, "waiting behind a waiter whose process died")
 		},
 	},
+}
+
+func wakes(c *check) {
+	for _, e := range []struct {
+		what  string
+		has   bool
+		brief bool
+		end   func(*lease) time.Time // returns when the name is free
+	}{
+		{"a lease to run out", c.g.Lease, true, func(l *lease) time.Time { return l.liveUntil }},
+		{"a cool-down to end", c.g.CoolDown, false, func(l *lease) time.Time {
+			sent := c.clockTime()
+			c.cool(l, c.units(3))
+			return sent.Add(c.units(3))
+		}},
+		{"a hold that was broken", c.has.breaks && c.has.inspect, false, func(l *lease) time.Time {
+			c.broken(l.req.Name)
+			return c.clockTime()
+		}},
+	} {
+		if !e.has {
+			continue
+		}
+		r := c.request(c.newName())
+		if e.brief {
+			r.TTL = c.units(2)
+		}
+		l := c.take(c.a, r, "of a free name")
+		w := c.waitForName(c.b, c.request(r.Name), true)
+		if !e.brief {
+			c.queued(r.Name, 1)
+		}
+		end := e.end(l)
+		early := end.Add(-slack(end.Sub(c.clockTime())))
+		n := c.awaitHold(w, "waiting for "+e.what)
+		if now := c.clockTime(); now.Before(early) {
+			c.failf("a waiter for %s had its turn %v too early", e.what, end.Sub(now))
+		}
+		c.releaseFreely(n)
+	}
+}
+
+func waitersCounted(c *check) {
+	l := c.take(c.a, c.request(c.newName()), "of a free name")
+	if n := c.waiters(l.req.Name); n != 0 && n != -1 {
+		c.failf("nobody waits, but the store counts %d", n)
+	}
+	w, other := c.waitOn(c.a, c.request(l.req.Name)), c.waitOn(c.b, c.request(l.req.Name))
+	n := -1
+	if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n == 2 || n == -1 }) && w.waiting() && other.waiting() {
+		c.failLate(c.patience, "two waiters wait, but the store counts %d", n)
+	}
+	if held := c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l); w.waiting() && other.waiting() && held.Waiters != 2 && held.Waiters != -1 {
+		c.failLate(driver.MaxReservation, "two waiters wait, but HeldError.Waiters is %d", held.Waiters)
+	}
+	if n == -1 {
+		c.settle() // the store does not say whether the waiters have begun
+	}
+	for _, t := range []*testWaiter{w, other} {
+		t.cancel()
+		if a := c.awaitAnswer(t, "Wait whose context was cancelled"); !errors.Is(a.err, context.Canceled) {
+			c.failf("Wait whose context was cancelled: want context.Canceled, got: %v", orGranted(a.err))
+		}
+	}
+	if _, err := c.b.Wait(canceled(), c.request(l.req.Name), true); !errors.Is(err, context.Canceled) {
+		c.failf("Wait with a context that had ended before: want context.Canceled, got: %v", orGranted(err))
+	}
+	if !c.poll(c.patience, func() bool { n = c.waiters(l.req.Name); return n <= 0 }) {
+		c.failLate(c.patience, "all waiters went away, but the store still counts %d after %v", n, c.patience)
+	}
+	c.releaseFreely(l)
+	c.takeSoon(c.a, c.request(l.req.Name), "after all waiters went away")
 }
 
 func firstCome(c *check) {

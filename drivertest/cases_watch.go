@@ -14,7 +14,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/secret-tokens",
 		clause: "A token is a secret and never appears in an error or in a Hold that others see.",
-		about:  "Request.Token",
 		watch: func(r *run, k *call) string {
 			for _, t := range k.tokens {
 				if len(t) < 16 || k.err == nil {
@@ -52,7 +51,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/lease",
 		clause: "In a store with leases, Grant.TTL is above 0, even right before the end of the lease: 0 means that a hold has no lease. In a store without leases it is 0, except for detached holds.",
-		about:  "Grant.TTL Guarantees.Lease",
 		watch: func(r *run, k *call) string {
 			if !k.hold || k.op == "Wait" {
 				return ""
@@ -93,7 +91,7 @@ var watchCases = []testCase{
 	},
 	{
 		name:   "answers/errors",
-		clause: "ErrHeld is always a *HeldError. An error that is context.Canceled or DeadlineExceeded comes from the context, and is not ErrHeld, ErrLost or ErrExpired.",
+		clause: "ErrHeld is always a *HeldError, and a refused Acquire is nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid. An error that is context.Canceled or DeadlineExceeded comes from the context, and is not ErrHeld, ErrLost or ErrExpired.",
 		about:  "ErrHeld HeldError.Is HeldError.Error",
 		watch: func(r *run, k *call) string {
 			var held *driver.HeldError
@@ -101,6 +99,8 @@ var watchCases = []testCase{
 			switch {
 			case errors.Is(k.err, driver.ErrHeld) && !errors.As(k.err, &held):
 				return fmt.Sprintf("returns ErrHeld without a *HeldError: %v", k.err)
+			case k.op == "Acquire" && errors.As(k.err, &held) && (isSilence(k.err) || isLoss(k.err) || errors.Is(k.err, driver.ErrInvalid) || errors.Is(k.err, driver.ErrClosed)):
+				return fmt.Sprintf("returns a refusal that is another error, too: %v", k.err)
 			case ctx && k.op != "Wait" && (errors.Is(k.err, driver.ErrHeld) || isLoss(k.err)):
 				return fmt.Sprintf("returns an error of the context as a refusal or a loss: %v", k.err)
 			}

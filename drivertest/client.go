@@ -70,6 +70,16 @@ func (cl *client) begin(op string, err *error) (end func()) {
 	}
 }
 
+// ask is like begin for a method that returns no grant. At the end, it passes the error on to the
+// watch functions.
+func (cl *client) ask(op string, err *error, tokens ...string) (end func()) {
+	began := cl.begin(op, err)
+	return func() {
+		began()
+		cl.saw(&call{op: op, tokens: tokens, err: *err})
+	}
+}
+
 // isAnswer reports whether err, or success, came from the server. Other errors say nothing about
 // the speed of the machine.
 func isAnswer(err error) bool {
@@ -134,10 +144,8 @@ func (cl *client) Extend(ctx context.Context, name, token string, ttl time.Durat
 }
 
 func (cl *client) Release(ctx context.Context, name, token string, keep time.Duration) (o driver.Outcome, err error) {
-	defer cl.begin("Release", &err)()
-	o, err = cl.store.Release(ctx, name, token, keep)
-	cl.saw(&call{op: "Release", tokens: []string{token}, err: err})
-	return o, err
+	defer cl.ask("Release", &err, token)()
+	return cl.store.Release(ctx, name, token, keep)
 }
 
 // Wait calls Wait without a time limit.
@@ -172,72 +180,53 @@ func (cl *client) Convert(ctx context.Context, r driver.Request) (g driver.Grant
 }
 
 func (cl *client) Inspect(ctx context.Context, name string) (s driver.State, err error) {
-	defer cl.begin("Inspect", &err)()
-	s, err = ability[driver.Admin](cl.store).Inspect(ctx, name)
-	cl.saw(&call{op: "Inspect", err: err})
-	return s, err
+	defer cl.ask("Inspect", &err)()
+	return ability[driver.Admin](cl.store).Inspect(ctx, name)
 }
 
 func (cl *client) List(ctx context.Context, prefix string) (s []driver.State, err error) {
-	defer cl.begin("List", &err)()
-	s, err = ability[driver.Admin](cl.store).List(ctx, prefix)
-	cl.saw(&call{op: "List", err: err})
-	return s, err
+	defer cl.ask("List", &err)()
+	return ability[driver.Admin](cl.store).List(ctx, prefix)
 }
 
 func (cl *client) Break(ctx context.Context, name string, seenFence uint64) (f uint64, err error) {
-	defer cl.begin("Break", &err)()
-	f, err = ability[driver.Admin](cl.store).Break(ctx, name, seenFence)
-	cl.saw(&call{op: "Break", err: err})
-	return f, err
+	defer cl.ask("Break", &err)()
+	return ability[driver.Admin](cl.store).Break(ctx, name, seenFence)
 }
 
 func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint64) (err error) {
-	defer cl.begin("RaiseFence", &err)()
-	err = ability[driver.FenceRaiser](cl.store).RaiseFence(ctx, name, token, fence)
-	cl.saw(&call{op: "RaiseFence", tokens: []string{token}, err: err})
-	return err
+	defer cl.ask("RaiseFence", &err, token)()
+	return ability[driver.FenceRaiser](cl.store).RaiseFence(ctx, name, token, fence)
 }
 
-func (cl *client) File(name, token string) (*os.File, error) {
-	f, err := ability[driver.FileSharer](cl.store).File(name, token)
-	cl.saw(&call{op: "File", tokens: []string{token}, err: err})
-	return f, err
+func (cl *client) File(name, token string) (f *os.File, err error) {
+	defer cl.ask("File", &err, token)()
+	return ability[driver.FileSharer](cl.store).File(name, token)
 }
 
 func (cl *client) StoreID(ctx context.Context) (id string, err error) {
-	defer cl.begin("StoreID", &err)()
-	id, err = ability[driver.Places](cl.store).StoreID(ctx)
-	cl.saw(&call{op: "StoreID", err: err})
-	return id, err
+	defer cl.ask("StoreID", &err)()
+	return ability[driver.Places](cl.store).StoreID(ctx)
 }
 
 func (cl *client) Record(ctx context.Context, name string, records []driver.Record) (err error) {
-	defer cl.begin("Record", &err)()
-	err = ability[driver.Recorder](cl.store).Record(ctx, name, records)
-	cl.saw(&call{op: "Record", err: err})
-	return err
+	defer cl.ask("Record", &err)()
+	return ability[driver.Recorder](cl.store).Record(ctx, name, records)
 }
 
 func (cl *client) Records(ctx context.Context, name string) (r []driver.Record, err error) {
-	defer cl.begin("Records", &err)()
-	r, err = ability[driver.Recorder](cl.store).Records(ctx, name)
-	cl.saw(&call{op: "Records", err: err})
-	return r, err
+	defer cl.ask("Records", &err)()
+	return ability[driver.Recorder](cl.store).Records(ctx, name)
 }
 
 func (cl *client) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
-	defer cl.begin("RecordedNames", &err)()
-	names, err = ability[driver.Recorder](cl.store).RecordedNames(ctx, prefix)
-	cl.saw(&call{op: "RecordedNames", err: err})
-	return names, err
+	defer cl.ask("RecordedNames", &err)()
+	return ability[driver.Recorder](cl.store).RecordedNames(ctx, prefix)
 }
 
 func (cl *client) Status(ctx context.Context) (f []driver.Finding, err error) {
-	defer cl.begin("Status", &err)()
-	f, err = ability[driver.Reporter](cl.store).Status(ctx)
-	cl.saw(&call{op: "Status", err: err})
-	return f, err
+	defer cl.ask("Status", &err)()
+	return ability[driver.Reporter](cl.store).Status(ctx)
 }
 
 // handed reports whether the result of Wait is a reservation or a hold.

@@ -25,9 +25,9 @@
 // A failure names the rule that was broken. Then it says what the case saw, and where it saw this.
 // In this example, Extend was called with a time shorter than the rest of the lease:
 //
-//	extend/never-shortens: Extend never shortens a lease.
-//		seen: Acquire by another process, after Extend by less than was left: granted 300ms too early
-//		at:   cases_extend.go:33
+//	extend/never-shortens: Extend never shortens a lease, and neither does a repeat of Acquire or Convert.
+//		seen: Acquire by another process, after Extend: want a *HeldError, got a grant with fence 7
+//		at:   cases_extend.go:22
 //
 // If a store tells time by Go's own clock, the suite takes no time at all in a testing/synctest
 // bubble:

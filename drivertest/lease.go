@@ -341,3 +341,20 @@ func canceled() context.Context {
 	cancel()
 	return ctx
 }
+
+// checkFenceAbove checks that the fence of l is greater than the previous one, and returns the
+// fence of l.
+func (c *check) checkFenceAbove(l *lease, last uint64) uint64 {
+	if l.grant.Fence <= last {
+		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)
+	}
+	return l.grant.Fence
+}
+
+func (c *check) inspect(name string) driver.State {
+	s, err := c.b.Inspect(c.ctx, name)
+	if err != nil {
+		c.failf("Inspect: %v", err)
+	}
+	return s
+}

@@ -299,6 +299,9 @@ func (s passer) File(name, token string) (*os.File, error) {
 	if err := s.check(name, token, "", 0); err != nil {
 		return nil, err
 	}
+	if err := s.travel(context.Background()); err != nil {
+		return nil, err
+	}
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	e := s.w.entry(name)

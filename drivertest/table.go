@@ -11,12 +11,31 @@ var table []testCase
 
 func init() {
 	table = slices.Concat(
-		acquireCases, tokenCases, heldCases, extendCases, batchCases, releaseCases, coolDownCases, replacesCases, detachedCases,
-		fenceCases, raiseCases, sharedCases, promoteCases, convertCases, convertedCases,
-		slotCases, waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases, passCases, contextCases, faultCases,
-		nameCases, limitCases, abilityCases, inspectCases, listCases, breakCases, identifyCases, recordCases,
+		acquireCases, tokenCases, heldCases, extendCases, lostCases, releaseCases, replacesCases, detachedCases,
+		needing(batchCases, batches, leases), needing(coolDownCases, coolDowns),
+		needing(fenceCases, fences), needing(raiseCases, raises, fences),
+		needing(sharedCases, readers), needing(promoteCases, converts, promotes, readers), needing(convertCases, converts),
+		needing(slotCases, takesSlots), needing(passCases, passes),
+		needing(slices.Concat(waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases), waits), contextCases, alone(faultCases),
+		nameCases, limitCases, abilityCases, needing(inspectCases, inspects), needing(listCases, lists),
+		needing(breakCases, breaks, inspects), identifyCases, needing(recordCases, records),
 		boundCases, clockCases, closeCases, crowdCases, watchCases,
 	)
+}
+
+// needing adds what all of the cases need.
+func needing(cases []testCase, needs ...need) []testCase {
+	for i := range cases {
+		cases[i].needs = slices.Concat(needs, cases[i].needs)
+	}
+	return cases
+}
+
+func alone(cases []testCase) []testCase {
+	for i := range cases {
+		cases[i].alone = true
+	}
+	return cases
 }
 
 func containsFold(s, sub string) bool {

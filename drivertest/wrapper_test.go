@@ -143,7 +143,7 @@ func TestFilesThroughWrapperAndPrefix(t *testing.T) {
 		w := newWorld("")
 		h := w.harness()
 		h.Open = w.openPasser
-		for _, name := range []string{"file/keeps", "file/lost"} {
+		for _, name := range []string{"file/keeps", "lost/foreign-token"} {
 			for _, f := range only(t, around(h, wrap), name) {
 				t.Errorf("in %s: %v", what, f)
 			}

@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,9 +29,7 @@ func RedisCluster(t testing.TB) (nodes []*Server) {
 		}
 	}
 	for _, n := range nodes {
-		if err := awaitCluster(ctx, n.Place()); err != nil {
-			t.Fatal(err)
-		}
+		awaitTexts(ctx, t, n.Place(), []string{"cluster_state:ok", "cluster_slots_ok:16384", "cluster_size:" + strconv.Itoa(len(clusterSlots))}, "CLUSTER", "INFO")
 	}
 	return nodes
 }
@@ -54,75 +52,50 @@ func RedisClusterReplica(t testing.TB, nodes []*Server, of int) *Server {
 	if reply, err := AskRedis(ctx, p.Addr(), "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(primary.Port), strconv.Itoa(primary.Extra[0])); err != nil {
 		t.Fatalf("CLUSTER MEET: %q, %v", reply, err)
 	}
-	awaitText(ctx, t, p, id, "CLUSTER", "NODES")
+	awaitTexts(ctx, t, p, []string{id}, "CLUSTER", "NODES")
 	if reply, err := AskRedis(ctx, p.Addr(), "CLUSTER", "REPLICATE", id); err != nil {
 		t.Fatalf("CLUSTER REPLICATE: %q, %v", reply, err)
 	}
-	awaitText(ctx, t, p, "master_link_status:up", "INFO", "replication")
+	awaitTexts(ctx, t, p, []string{"master_link_status:up"}, "INFO", "replication")
 	own, err := AskRedis(ctx, p.Addr(), "CLUSTER", "MYID")
 	if err != nil {
 		t.Fatalf("CLUSTER MYID: %v", err)
 	}
 	for _, n := range nodes {
-		awaitText(ctx, t, n.Place(), own+" 127.0.0.1:"+strconv.Itoa(p.Port), "CLUSTER", "NODES")
+		awaitTexts(ctx, t, n.Place(), []string{own + " 127.0.0.1:" + strconv.Itoa(p.Port)}, "CLUSTER", "NODES")
 	}
 	return replica
 }
 
-// awaitText asks a server until its reply contains a text.
-func awaitText(ctx context.Context, t testing.TB, p Place, text string, command ...string) {
+// awaitTexts asks a server until its reply contains all of the texts.
+func awaitTexts(ctx context.Context, t testing.TB, p Place, texts []string, command ...string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		reply, err := AskRedis(ctx, p.Addr(), command...)
-		if strings.Contains(reply, text) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(reply, text) }) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%v has no %q: %q, %v", command, text, reply, err)
+			t.Fatalf("%v has not all of %q: %q, %v", command, texts, reply, err)
 		}
 	}
 }
 
-// awaitCluster waits until a primary knows the owners of all slots.
-func awaitCluster(ctx context.Context, p Place) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		text, err := AskRedis(ctx, p.Addr(), "CLUSTER", "INFO")
-		if err == nil && strings.Contains(text, "cluster_state:ok") && strings.Contains(text, "cluster_slots_ok:16384") &&
-			strings.Contains(text, "cluster_size:"+strconv.Itoa(len(clusterSlots))) {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the cluster is not complete: %w, it says %q, %v", ctx.Err(), text, err)
-		}
-	}
-}
-
-// clusterNode describes one primary of a cluster. The file that assigns the slots to the nodes is
-// written before the primary starts, so no commands are needed for that.
+// clusterNode describes one primary of a cluster.
 func clusterNode(i int) Spec {
-	return Spec{
-		Name: "redis-cluster-node", Package: "redis-server", Binary: []string{"redis-server", "valkey-server"}, ExtraPorts: 1,
-		Args: func(p Place) []string {
-			return []string{
-				"--bind", "127.0.0.1", "--dir", p.Dir, "--save", "", "--port", strconv.Itoa(p.Port),
-				"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", strconv.Itoa(p.Extra[0]),
-			}
-		},
-		Prepare: func(_ context.Context, p Place) error {
-			return p.Write("nodes.conf", fmt.Appendf(nil, "%040x 127.0.0.1:%d@%d myself,master - 0 0 %d connected %s\n"+
-				"vars currentEpoch %d lastVoteEpoch 0\n", p.Port, p.Port, p.Extra[0], i+1, clusterSlots[i], i+1))
-		},
-		Ready: func(ctx context.Context, p Place) error {
-			_, err := AskRedis(ctx, p.Addr(), "PING")
-			return err
-		},
+	spec := redisSpec(RedisOptions{Cluster: true})
+	spec.Ready = answersPing // it has no state before it has met the others
+	spec.Prepare = func(_ context.Context, p Place) error {
+		return p.Write("nodes.conf", []byte(ownSlots(p, i+1, clusterSlots[i])))
 	}
+	return spec
+}
+
+func answersPing(ctx context.Context, p Place) error {
+	_, err := AskRedis(ctx, p.Addr(), "PING")
+	return err
 }

@@ -78,19 +78,10 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 				args := o.args(p, fmt.Sprintf("m%d", i), peers[i], advertised[i], strings.Join(cluster, ","))
 				return append(args, "--heartbeat-interval", "50", "--election-timeout", "500")
 			},
-			Ready: func(context.Context, Place) error { return nil }, // the loop below waits, because no member is ready before the others have started
+			Ready: func(context.Context, Place) error { return nil }, // allReady waits, because no member is ready before the others have started
 		}))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for _, s := range all {
-		for o.ready(ctx, s.Place()) != nil && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond) // the members are still connecting to each other
-		}
-	}
-	if ctx.Err() != nil {
-		t.Fatalf("the members of etcd do not find each other:\n%s", all[0].Log())
-	}
+	allReady(t, all, o.ready)
 	return all
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"testing"
@@ -72,14 +71,11 @@ func asRoot(args ...string) []string {
 
 // mariaReady waits for the server's greeting. A server that is still starting does not send one.
 func mariaReady(ctx context.Context, p Place) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	conn, err := dial(ctx, p.Addr(), time.Second)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
 	var head [5]byte // beginning of a packet: its length and number, then the protocol's version
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return err

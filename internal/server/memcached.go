@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,14 +28,11 @@ func Memcached(t testing.TB, args ...string) *Server {
 // memcachedReady asks the server for its version. A CLIENT_ERROR also shows that the server is
 // ready: a server that requires a login answers with it.
 func memcachedReady(ctx context.Context, p Place) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr())
+	conn, err := dial(ctx, p.Addr(), time.Second)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
 	if _, err := fmt.Fprint(conn, "version\r\n"); err != nil {
 		return err
 	}

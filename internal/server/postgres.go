@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,14 +102,11 @@ func sibling(binary, name string) (string, error) {
 // postgresReady opens a session. An open port is not enough: PostgreSQL refuses sessions until it
 // has recovered.
 func postgresReady(ctx context.Context, p Place) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	conn, err := dial(ctx, p.Addr(), time.Second)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
 	if _, err := conn.Write(startupMessage("postgres")); err != nil {
 		return err
 	}

@@ -93,8 +93,7 @@ func (o RedisOptions) prepare(_ context.Context, p Place) error {
 		files["users.acl"] = o.ACL
 	}
 	if o.Cluster {
-		files["nodes.conf"] = fmt.Sprintf("%040x 127.0.0.1:%d@%d myself,master - 0 0 1 connected 0-16383\n"+
-			"vars currentEpoch 1 lastVoteEpoch 0\n", p.Port, p.Port, p.Extra[0])
+		files["nodes.conf"] = ownSlots(p, 1, "0-16383")
 	}
 	if o.TLS != nil {
 		files["ca.pem"], files["cert.pem"], files["key.pem"] = string(o.TLS.CA), string(o.TLS.Cert), string(o.TLS.Key)
@@ -143,17 +142,13 @@ func (o RedisOptions) ready(ctx context.Context, p Place) error {
 }
 
 func (o RedisOptions) dial(ctx context.Context, p Place) (net.Conn, error) {
-	var conn net.Conn
-	var err error
-	if o.TLS != nil {
-		conn, err = (&tls.Dialer{Config: o.TLS.Client()}).DialContext(ctx, "tcp", p.Addr())
-	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", p.Addr())
+	conn, err := dial(ctx, p.Addr(), time.Second)
+	if err != nil || o.TLS == nil {
+		return conn, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return conn, conn.SetDeadline(time.Now().Add(time.Second))
+	config := o.TLS.Client()
+	config.ServerName = "127.0.0.1"
+	return tls.Client(conn, config), nil
 }
 
 // askServer sends a command in Redis' protocol, RESP. It returns the first line of the reply, which
@@ -169,14 +164,11 @@ func askServer(conn net.Conn, args ...string) (string, error) {
 // AskRedis sends a command to a Redis without a password, on a connection of its own. It returns the
 // text of the reply, which is "" for a null.
 func AskRedis(ctx context.Context, addr string, args ...string) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	conn, err := dial(ctx, addr, 15*time.Second) // long enough for a busy machine
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(15 * time.Second)); err != nil { // long enough for a busy machine
-		return "", err
-	}
 	if _, err := conn.Write(RedisCommand(args...)); err != nil {
 		return "", err
 	}
@@ -207,4 +199,11 @@ func RedisCommand(args ...string) []byte {
 		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
 	}
 	return b
+}
+
+// ownSlots returns the file that assigns slots to a node that knows no other node. It is written
+// before the node starts, so no commands are needed for that.
+func ownSlots(p Place, epoch int, slots string) string {
+	return fmt.Sprintf("%040x 127.0.0.1:%d@%d myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n",
+		p.Port, p.Port, p.Extra[0], epoch, slots, epoch)
 }

@@ -18,9 +18,6 @@ func Sentinel(t testing.TB, primary *Server) *Server {
 				"sentinel monitor main 127.0.0.1 %d 1\nsentinel down-after-milliseconds main 2000\nsentinel failover-timeout main 3000\n",
 				p.Port, p.Dir, primary.Place().Port))
 		},
-		Ready: func(ctx context.Context, p Place) error {
-			_, err := AskRedis(ctx, p.Addr(), "PING")
-			return err
-		},
+		Ready: answersPing,
 	})
 }

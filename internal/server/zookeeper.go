@@ -75,19 +75,7 @@ func ZooKeeperEnsemble(t testing.TB, n int, o ZooKeeperOptions) []*Server {
 		}
 		servers = append(servers, Start(t, spec))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for _, s := range servers {
-		for err := error(nil); ; {
-			if err = zooKeeperReady(ctx, s.place); err == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				t.Fatalf("the ensemble elects no leader: %v", err)
-			}
-			<-time.After(20 * time.Millisecond)
-		}
-	}
+	allReady(t, servers, zooKeeperReady)
 	return servers
 }
 
@@ -153,14 +141,11 @@ func zooKeeperReady(ctx context.Context, p Place) error {
 // ZooKeeperSays sends a command of four letters, such as "stat", to a ZooKeeper server, and returns
 // the answer.
 func ZooKeeperSays(ctx context.Context, addr, command string) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	conn, err := dial(ctx, addr, time.Second)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return "", err
-	}
 	if _, err := io.WriteString(conn, command); err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -175,7 +176,12 @@ const long = time.Hour
 
 // create makes the case's session.
 func (c *check) create(ops ...sessionstore.Op) sessionstore.Result {
-	res, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Create: true, TTL: long, Ops: ops})
+	return c.make(sessionstore.Change{Create: true, TTL: long, Ops: ops})
+}
+
+// make makes the case's session with the change ch.
+func (c *check) make(ch sessionstore.Change) sessionstore.Result {
+	res, err := c.a.Commit(c.ctx, c.key, ch)
 	if err != nil {
 		c.failf("a session cannot be created: %v", err)
 	}
@@ -189,6 +195,26 @@ func (c *check) commit(ch sessionstore.Change) (sessionstore.Result, error) {
 		ch.TTL = long
 	}
 	return c.b.Commit(c.ctx, c.key, ch)
+}
+
+// change calls commit, which must succeed.
+func (c *check) change(ch sessionstore.Change) {
+	if _, err := c.commit(ch); err != nil {
+		c.failf("Commit: %v", err)
+	}
+}
+
+// refused calls commit, which must fail with the error want.
+func (c *check) refused(what string, ch sessionstore.Change, want error) {
+	if _, err := c.commit(ch); !errors.Is(err, want) {
+		c.errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+func (c *check) touch(ttl time.Duration) {
+	if err := c.a.Touch(c.ctx, c.key, ttl); err != nil {
+		c.failf("Touch: %v", err)
+	}
 }
 
 // value returns the value of the only op of a commit.

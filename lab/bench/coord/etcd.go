@@ -33,16 +33,10 @@ func (e *etcd) peers(p *plan) []trial.Peer {
 	return []trial.Peer{
 		{Name: bare, In: pairs, Open: e.client(bareKey)},
 		{Name: hop, In: drains, Open: e.client(watches)},
-		{Name: ours, In: pairs | drains, Open: e.ours},
-		{Name: aged, In: pairs, Open: e.ours, Prime: func(name string) error { return e.age(name, p.before) }},
+		{Name: ours, In: pairs | drains, Open: trial.Opens(trial.Driver, e.store)},
+		{Name: aged, In: pairs, Open: trial.Opens(trial.Driver, e.store), Prime: func(name string) error { return e.age(name, p.before) }},
 		{Name: mutex, In: pairs | drains | crowds, Open: e.client(mutexes)},
-		{Name: ours, In: crowds, Open: func(*trial.Counter) (*trial.Client, error) {
-			s, err := e.store()
-			if err != nil {
-				return nil, err
-			}
-			return trial.Face(s), nil
-		}},
+		{Name: ours, In: crowds, Open: trial.Opens(trial.Face, e.store)},
 	}
 }
 
@@ -65,20 +59,13 @@ func (e *etcd) store() (*etcdstore.Store, error) {
 	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{addr}})
 }
 
-func (e *etcd) ours(*trial.Counter) (*trial.Client, error) {
-	s, err := e.store()
-	if err != nil {
-		return nil, err
-	}
-	return trial.Driver(s), nil
-}
-
 // age takes and releases a name n times. The history of the server is not compacted meanwhile.
 func (e *etcd) age(name string, n int) (err error) {
-	c, err := e.ours(nil)
+	s, err := e.store()
 	if err != nil {
 		return err
 	}
+	c := trial.Driver(s)
 	defer func() { err = errors.Join(err, c.Close()) }()
 	l, err := c.Lock(name)
 	for range n {

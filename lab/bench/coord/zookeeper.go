@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
@@ -32,28 +33,22 @@ const sessionTimeout = 20 * time.Second
 type zooKeeper struct{ addr func() (string, error) }
 
 func (z *zooKeeper) peers() []trial.Peer {
-	store := func(client func(*zkstore.Store) *trial.Client, opts ...zkstore.Option) func(*trial.Counter) (*trial.Client, error) {
-		return func(*trial.Counter) (*trial.Client, error) {
+	store := func(client func(driver.Store) *trial.Client, opts ...zkstore.Option) func(*trial.Counter) (*trial.Client, error) {
+		return trial.Opens(client, func() (*zkstore.Store, error) {
 			addr, err := z.addr()
 			if err != nil {
 				return nil, err
 			}
-			s, err := zkstore.Open(context.Background(), zkstore.Config{Servers: []string{addr}}, append(opts, zkstore.SessionTimeout(sessionTimeout))...)
-			if err != nil {
-				return nil, err
-			}
-			return client(s), nil
-		}
+			return zkstore.Open(context.Background(), zkstore.Config{Servers: []string{addr}}, append(opts, zkstore.SessionTimeout(sessionTimeout))...)
+		})
 	}
-	driver := func(s *zkstore.Store) *trial.Client { return trial.Driver(s) }
-	face := func(s *zkstore.Store) *trial.Client { return trial.Face(s) }
 	return []trial.Peer{
 		{Name: zkHop, In: drains, Open: z.watches},
 		{Name: zkLock, In: pairs | drains | crowds, Open: z.lock},
-		{Name: zkNoFence, In: pairs | drains, Open: store(driver, zkstore.NoFences())},
-		{Name: zkOurs, In: pairs | drains, Open: store(driver)},
-		{Name: zkNoFence, In: crowds, Open: store(face, zkstore.NoFences())},
-		{Name: zkOurs, In: crowds, Open: store(face)},
+		{Name: zkNoFence, In: pairs | drains, Open: store(trial.Driver, zkstore.NoFences())},
+		{Name: zkOurs, In: pairs | drains, Open: store(trial.Driver)},
+		{Name: zkNoFence, In: crowds, Open: store(trial.Face, zkstore.NoFences())},
+		{Name: zkOurs, In: crowds, Open: store(trial.Face)},
 	}
 }
 

@@ -29,13 +29,7 @@ func filePeers(dir string) ([]trial.Peer, error) {
 		},
 		{
 			Name: ofFiles,
-			Open: func(*trial.Counter) (*trial.Client, error) {
-				store, err := filestore.Open(dir)
-				if err != nil {
-					return nil, err
-				}
-				return trial.Face(store), nil
-			},
+			Open: trial.Opens(trial.Face, func() (*filestore.Store, error) { return filestore.Open(dir) }),
 			Waiting: func(name string) (int, error) {
 				store, err := filestore.Open(dir)
 				if err != nil {

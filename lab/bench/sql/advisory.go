@@ -31,13 +31,7 @@ func (b *bench) advisory() *measure.Experiment {
 		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) { return b.rawAdvisory(tries) }}
 	}
 	store := func(name string, opts ...pgadvisory.Option) trial.Peer {
-		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) {
-			s, err := b.pgadvisory(opts...)
-			if err != nil {
-				return nil, err
-			}
-			return trial.Driver(s), nil
-		}}
+		return trial.Peer{Name: name, In: 1, Open: trial.Opens(trial.Driver, func() (*pgadvisory.Store, error) { return b.pgadvisory(opts...) })}
 	}
 	return b.pair("pair, advisory locks", []trial.Peer{
 		raw(advisoryPair, try), store(noFence, pgadvisory.NoFences()),

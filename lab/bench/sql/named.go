@@ -26,13 +26,9 @@ func (b *bench) namedLocks() *measure.Experiment {
 		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) { return b.rawNamed(upsert) }}
 	}
 	store := func(name, query string) trial.Peer {
-		return trial.Peer{Name: name, In: 1, Open: func(*trial.Counter) (*trial.Client, error) {
-			s, err := mysqladvisory.FromURL(context.Background(), b.mariaURL("mysql+advisory", query), mysql.AdvisoryOpener())
-			if err != nil {
-				return nil, err
-			}
-			return trial.Driver(s), nil
-		}}
+		return trial.Peer{Name: name, In: 1, Open: trial.Opens(trial.Driver, func() (*mysqladvisory.Store, error) {
+			return mysqladvisory.FromURL(context.Background(), b.mariaURL("mysql+advisory", query), mysql.AdvisoryOpener())
+		})}
 	}
 	return b.pair("pair, named locks of MariaDB", []trial.Peer{
 		raw(namedPair, false), store(namedNoFence, "fences=no"), raw("GET_LOCK, upsert and RELEASE_LOCK", true), store("mysqladvisory", ""),

@@ -51,9 +51,20 @@ func NewClient(end func() error, lock func(ctx context.Context, name string) (un
 	}}
 }
 
+// Opens makes the function Open of a Peer whose clients, made by Face or Driver, have a store each.
+func Opens[S driver.Store](client func(driver.Store) *Client, open func() (S, error)) func(*Counter) (*Client, error) {
+	return func(*Counter) (*Client, error) {
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return client(s), nil
+	}
+}
+
 // Face returns a client that uses package padlock, as applications do.
-func Face(s driver.Store, opts ...padlock.LockerOption) *Client {
-	l := padlock.New(s, append([]padlock.LockerOption{padlock.TTL(TTL)}, opts...)...)
+func Face(s driver.Store) *Client {
+	l := padlock.New(s, padlock.TTL(TTL))
 	end := func() error { return l.Close(context.Background()) }
 	return NewClient(end, func(ctx context.Context, name string) (func() error, error) {
 		h, err := l.Acquire(ctx, name)
