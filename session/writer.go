@@ -184,14 +184,6 @@ func (w *writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// WriteString saves the session first.
-func (w *writer) WriteString(s string) (int, error) {
-	if !w.ensureBegun() {
-		return 0, w.refused
-	}
-	return io.WriteString(w.ResponseWriter, s)
-}
-
 // ReadFrom saves the session first, and lets the kernel copy files.
 func (w *writer) ReadFrom(r io.Reader) (int64, error) {
 	if !w.ensureBegun() {

@@ -24,7 +24,6 @@ type settings struct {
 	localFor     time.Duration
 	strict       bool
 	codec        Codec
-	maxBehind    int
 	onError      func(ctx context.Context, key string, err error)
 }
 
@@ -34,7 +33,7 @@ const forever = time.Duration(math.MaxInt64)
 func defaults() settings {
 	return settings{
 		lease: defaultLease, errorTTL: time.Second, timeLimit: 5 * time.Minute, maxWait: forever,
-		codec: jsonCodec{}, maxBehind: 64,
+		codec: jsonCodec{},
 	}
 }
 

@@ -22,13 +22,16 @@ import (
 // it.
 const heldPause = 50 * time.Millisecond
 
+// maxBehind is how many values a Cache renews in the background at the same time.
+const maxBehind = 64
+
 // refresh starts a refresh of the job's key, unless the rules above forbid it. The context of the
 // refresh has the values of ctx, but does not end with ctx.
 func (c *core) refresh(ctx context.Context, j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if c.closed || len(c.refreshing) >= j.s.maxBehind || now.Before(c.refreshing[j.name]) || c.backingOff(j.name) != nil {
+	if c.closed || len(c.refreshing) >= maxBehind || now.Before(c.refreshing[j.name]) || c.backingOff(j.name) != nil {
 		return
 	}
 	c.refreshing[j.name] = now.Add(365 * 24 * time.Hour)

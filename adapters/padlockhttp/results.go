@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -122,9 +123,7 @@ func (k *kept) replay(w http.ResponseWriter) {
 		return
 	}
 	h := w.Header()
-	for name, values := range k.Header {
-		h[name] = values
-	}
+	maps.Copy(h, k.Header)
 	h.Set("Idempotent-Replayed", "true")
 	w.WriteHeader(k.Status)
 	_, _ = w.Write(k.Body)

@@ -24,6 +24,7 @@ var guests = []guest{
 	{"cmd/padlock", "charm.land/bubbletea/v2", false, "the screen of padlock top: keys, resizing and colours of every terminal, Windows too, and a model that tests drive without one"},
 	{"cmd/padlock", "github.com/johannesboyne/gofakes3", true, "an S3 in memory, for the scripts"},
 	{"cmd/padlock", "github.com/charmbracelet/x/ansi", false, "bubbletea brings it; the width of a text in columns"},
+	{"cmd/padlock", "github.com/charmbracelet/x/term", false, "bubbletea brings it; whether a file is a terminal"},
 	{"lab", "github.com/anishathalye/porcupine", false, "judges whether a history of the soak or of padlock-verify could come from a lock"},
 	{"internal/integration", "github.com/bsm/redislock", false, "a peer in the benchmarks, and in the tests of shared locks"},
 	{"lab", "github.com/bsm/redislock", false, "a peer in the benchmarks, and in the tests of shared locks"},

@@ -3,12 +3,10 @@ package sampler
 import (
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/group"
 )
 
@@ -144,14 +142,6 @@ func (b *book) newcomer(key string, now time.Time, full bool) (t *tracked, still
 	return t, true
 }
 
-// base returns the name without the slot.
-func base(stored string) string {
-	if name, _, ok := driver.SplitSlot(stored); ok {
-		return name
-	}
-	return stored
-}
-
 // room reports whether one more name can be remembered. If there are too many names, room forgets a
 // tenth of them. It chooses the names that have not been used for the longest time, and never
 // forgets a name that is in use.
@@ -205,32 +195,27 @@ func (b *book) groupOf(name string) *grouped {
 // rows describes the names that are in use or watched, and all groups.
 func (b *book) rows(now time.Time) ([]Name, []Group) {
 	rows := []Name{}
-	sums := map[string]*Group{}
-	for name, g := range b.groups {
-		sums[name] = &Group{Group: name, Figures: g.figures, Usual: g.held.times(), WaitTime: g.waitTime}
+	sums := map[string]*Totals{}
+	for name := range b.groups {
+		sums[name] = &Totals{}
 	}
 	for _, t := range slices.AppendSeq(slices.Clone(b.others), maps.Values(b.names)) {
 		if !t.busy() && t.why == "" && !t.watched {
 			continue
 		}
 		n := t.row(now)
-		g := sums[n.Group]
-		g.Names++
-		g.Waiters += max(0, n.Waiters)
-		g.Stuck += min(1, len(n.Stuck))
-		for i := range n.Holds {
-			if !n.Holds[i].Cooling {
-				g.Holds++
-			}
-		}
+		sums[n.Group].Add(&n)
 		rows = append(rows, n)
 	}
 	order(rows)
 	groups := []Group{}
-	for g := range maps.Values(sums) {
-		groups = append(groups, *g)
+	for _, name := range slices.Sorted(maps.Keys(b.groups)) {
+		g, t := b.groups[name], sums[name]
+		groups = append(groups, Group{
+			Group: name, Names: t.Names, Holds: t.Holds, Waiters: t.Waiters, Stuck: t.Stuck,
+			Figures: g.figures, Usual: g.held.times(), WaitTime: g.waitTime,
+		})
 	}
-	sort.Slice(groups, func(i, j int) bool { return groups[i].Group < groups[j].Group })
 	return rows, groups
 }
 

@@ -42,6 +42,14 @@ func partOf(name, stored string) int {
 	}
 }
 
+// base returns the name without the slot.
+func base(stored string) string {
+	if name, _, ok := driver.SplitSlot(stored); ok {
+		return name
+	}
+	return stored
+}
+
 // tracked is what the Sampler remembers of a name.
 type tracked struct {
 	name, path string

@@ -1,6 +1,7 @@
 package redissession
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -146,7 +147,7 @@ func (h *hashes) Commit(ctx context.Context, key string, c sessionstore.Change) 
 		return sessionstore.Result{}, sessionstore.ErrExists
 	case "moved":
 		text, err := rest[0].ToString()
-		return sessionstore.Result{}, orElse(err, &sessionstore.MovedError{Moved: parseMoved(text)})
+		return sessionstore.Result{}, cmp.Or[error](err, &sessionstore.MovedError{Moved: parseMoved(text)})
 	case "conflict":
 		return sessionstore.Result{}, conflict(rest)
 	case "newer":
@@ -155,13 +156,6 @@ func (h *hashes) Commit(ctx context.Context, key string, c sessionstore.Change) 
 		return sessionstore.Result{}, fmt.Errorf("%w: it would have more than %d bytes", sessionstore.ErrTooLarge, c.MaxSize)
 	}
 	return sessionstore.Result{}, sessionstore.ErrNotNumber
-}
-
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 func commitArgs(c *sessionstore.Change, version string) []string {

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -138,18 +137,6 @@ func Duration[O any](o func(time.Duration) O) Param[O] {
 			return Invalid("%s: it is a duration such as 10s", name)
 		}
 		r.Add(o(d))
-		return nil
-	}
-}
-
-// Count adds an option with a whole number. The option checks its range.
-func Count[O any](o func(int) O) Param[O] {
-	return func(r *Reading[O], name, value string) error {
-		n, err := strconv.Atoi(value)
-		if err != nil {
-			return Invalid("%s: it is a number from 1", name)
-		}
-		r.Add(o(n))
 		return nil
 	}
 }

@@ -25,7 +25,6 @@ var form = storeurl.Form[option]{
 		"layout":        storeurl.OneOf("queue", "symfony", option("symfony")),
 		"root":          storeurl.Text(func(s string) option { return option("root " + s) }),
 		"timeout":       storeurl.Duration(func(d time.Duration) option { return option(d.String()) }),
-		"pool":          storeurl.Count(func(n int) option { return option(strings.Repeat("p", n)) }),
 		"tls":           storeurl.Yes[option],
 		"ca":            storeurl.Keep[option],
 		"cert":          storeurl.Keep[option],
@@ -45,12 +44,12 @@ func read(t *testing.T, text string) (*storeurl.Reading[option], error) {
 }
 
 func TestRead(t *testing.T) {
-	r, err := read(t, "my://u:secret@h1,h2:7/x?lazy=yes&fences=no&layout=symfony&root=%2Fa&timeout=2s&pool=3&dial=5&tls=yes")
+	r, err := read(t, "my://u:secret@h1,h2:7/x?lazy=yes&fences=no&layout=symfony&root=%2Fa&timeout=2s&dial=5&tls=yes")
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(r.Opts)
-	if want := []option{"2s", "lazy", "no fences", "ppp", "root /a", "symfony"}; !slices.Equal(r.Opts, want) {
+	if want := []option{"2s", "lazy", "no fences", "root /a", "symfony"}; !slices.Equal(r.Opts, want) {
 		t.Errorf("options %q, want %q", r.Opts, want)
 	}
 	if r.URL.RawQuery != "dial=5" || r.Values["tls"] != "yes" {
@@ -82,7 +81,6 @@ func TestRefused(t *testing.T) {
 		"my://u:secret@h?tls=on":                  "tls: it is yes or no",
 		"my://u:secret@h?layout=own":              "layout: it is queue or symfony",
 		"my://u:secret@h?timeout=5":               "a duration such as 10s",
-		"my://u:secret@h?pool=x":                  "a number",
 		"my://u:secret@h?ca=":                     "needs a value",
 		"my://u:secret@h?password-file=":          "path of a file",
 		"my://u:secret@h?password-file=secretive": "in the URL and in a file",

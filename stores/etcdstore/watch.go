@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -42,10 +43,8 @@ func (s *Store) watch(ctx context.Context, most time.Duration, key string, revis
 			storekit.Sleep(ctx, 50*time.Millisecond)
 			return
 		}
-		for _, e := range reply.Events {
-			if wake(e) {
-				return
-			}
+		if slices.ContainsFunc(reply.Events, wake) {
+			return
 		}
 	}
 }

@@ -3,6 +3,7 @@ package pgadvisory
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -25,15 +26,7 @@ const (
 // hasCode reports whether the server refused a statement with one of these codes.
 func hasCode(err error, codes ...string) bool {
 	var p *pgconn.PgError
-	if !errors.As(err, &p) {
-		return false
-	}
-	for _, c := range codes {
-		if p.Code == c {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &p) && slices.Contains(codes, p.Code)
 }
 
 var errTransactionMode = fmt.Errorf("%w: a pooler in transaction mode (such as PgBouncer's pool_mode=transaction) is between, which gives a session to several clients, so that advisory locks exclude nobody; connect to the server itself or to a pool with pool_mode=session, or use a lease table (package sqlstore, postgres://)", driver.ErrInvalid)

@@ -6,7 +6,7 @@ import "github.com/padlock-go/padlock"
 type acquireFlags struct {
 	shared, nonblock   bool
 	wait, ttl, atLeast seconds
-	conflict           exitStatus
+	conflict           uint8
 	label, keyFile     string
 }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,23 +12,6 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// storeFlag is the flag --store.
-type storeFlag string
-
-func (f *storeFlag) String() string { return string(*f) }
-
-func (f *storeFlag) Type() string { return "URL" }
-
-// Set refuses an empty URL. It usually comes from a variable that a script has not set, and the
-// default store would lock nothing on other machines.
-func (f *storeFlag) Set(text string) error {
-	if text == "" {
-		return errors.New("give the URL of a store, or leave out --store for files of this user")
-	}
-	*f = storeFlag(text)
-	return nil
-}
 
 // seconds is a flag for a duration: seconds with fractions, as in flock(1), or a Go duration.
 type seconds struct {
@@ -94,22 +76,6 @@ func parseDays(text string) (time.Duration, error) {
 		return -1, err
 	}
 	return time.Duration(days)*24*time.Hour + d, err
-}
-
-// exitStatus is a flag for an exit status.
-type exitStatus int
-
-func (e *exitStatus) String() string { return strconv.Itoa(int(*e)) }
-
-func (e *exitStatus) Type() string { return "N" }
-
-func (e *exitStatus) Set(text string) error {
-	n, err := strconv.ParseUint(text, 10, 8)
-	if err != nil {
-		return fmt.Errorf("an exit status is from 0 to 255")
-	}
-	*e = exitStatus(n)
-	return nil
 }
 
 // slotCount is a flag for the number of slots of a name. It is 0 if the flag is not given.

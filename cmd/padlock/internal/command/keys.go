@@ -236,7 +236,7 @@ func (a *app) lasting(ctx context.Context, verb, name string) (*padlock.Locker, 
 	}
 	if g := l.Guarantees(); g.Bound != 0 && !g.Detached {
 		a.close(l)
-		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: %s", a.place(), g.Bound, verb, withLeases(ctx))
+		return nil, fail(exitUsage, "unsupported", name, "a lock in %s ends with the %s that took it, so padlock %s cannot keep one; use padlock run, or a store with leases: padlock stores lists them", a.place(), g.Bound, verb)
 	}
 	return l, nil
 }

@@ -99,7 +99,14 @@ does the job, or only one machine, with a store on a server such as Redis.
 		Args:                  noSuchVerb,
 
 		SuggestionsMinimumDistance: 2,
-		PersistentPreRunE:          func(c *cobra.Command, _ []string) error { return a.chooseProgram(c) },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			// An empty URL usually comes from a variable that a script has not set, and the default
+			// store would lock nothing on other machines.
+			if a.storeURL == "" && c.Flags().Changed("store") {
+				return usage("--store is empty; give the URL of a store, or leave out --store for files of this user; see %s --help", c.CommandPath())
+			}
+			return a.chooseProgram(c)
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if version {
 				return a.printVersion()
@@ -109,7 +116,7 @@ does the job, or only one machine, with a store on a server such as Redis.
 	}
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	flags := root.PersistentFlags()
-	flags.Var((*storeFlag)(&a.storeURL), "store", "where locks are kept, a `URL` (default $PADLOCK_STORE, else the URL in the file $PADLOCK_STORE_FILE, else files of this user)")
+	flags.StringVar(&a.storeURL, "store", "", "where locks are kept, a `URL` (default $PADLOCK_STORE, else the URL in the file $PADLOCK_STORE_FILE, else files of this user)")
 	flags.BoolVar(&a.json, "json", false, "print everything in JSON, one object per line")
 	flags.BoolP("help", "h", false, "show this help")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -175,21 +175,12 @@ func (f *front) handleSignal(s os.Signal, relayed bool) {
 		f.resume()
 	case forCommand(s):
 		f.process.SignalCommand(sig)
-	case f.commandEnded() && asksToEnd(s):
+	case f.process.Ended() && asksToEnd(s):
 		f.asked = true
 		f.killNow() // a second signal kills the remaining processes at once
 	default: // Ctrl-Z, too: the job stops, and then jobStopped stops padlock
 		f.asked = f.asked || asksToEnd(s)
 		f.process.Signal(sig)
-	}
-}
-
-func (f *front) commandEnded() bool {
-	select {
-	case <-f.process.Done():
-		return true
-	default:
-		return false
 	}
 }
 

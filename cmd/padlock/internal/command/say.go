@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/term"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -154,14 +155,4 @@ func (a *app) remark(name, format string, args ...any) {
 	}
 }
 
-// isTerminal reports whether the file is a terminal.
-func isTerminal(f *os.File) bool {
-	st, err := f.Stat()
-	return err == nil && st.Mode()&fs.ModeCharDevice != 0 && st.Mode()&fs.ModeDevice != 0 && f.Name() != os.DevNull && !isNull(st)
-}
-
-// isNull reports whether a file is the null device.
-func isNull(st fs.FileInfo) bool {
-	null, err := os.Stat(os.DevNull)
-	return err == nil && os.SameFile(st, null)
-}
+func isTerminal(f *os.File) bool { return term.IsTerminal(f.Fd()) }

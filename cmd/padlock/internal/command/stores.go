@@ -79,21 +79,6 @@ func kinds(ctx context.Context) ([]kind, error) {
 	return list, nil
 }
 
-// withLeases lists the stores whose locks can outlive the process that took them.
-func withLeases(ctx context.Context) string {
-	list, err := kinds(ctx)
-	if err != nil {
-		return "one on a server"
-	}
-	var found []string
-	for _, k := range list {
-		if (k.guarantees.Bound == 0 || k.guarantees.Detached) && !k.composite {
-			found = append(found, k.example)
-		}
-	}
-	return strings.Join(found, " or ")
-}
-
 // promised are guarantees in JSON.
 type promised struct {
 	Schemes  []string  `json:"schemes,omitempty"` // only in the table

@@ -297,7 +297,8 @@ func passSignal(c chan<- syscall.Signal, sig int) {
 	}
 }
 
-func (p *Process) commandEnded() bool {
+// Ended reports whether the command has ended.
+func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
 		return true
@@ -312,7 +313,7 @@ func (p *Process) inherit(killer syscall.Signal) {
 	if !p.hung.Load() {
 		close(p.supervisorLost)
 	}
-	ended := p.commandEnded()
+	ended := p.Ended()
 	p.link.takeOver(p.Group(), ended)
 	if !ended {
 		p.exit = job.Exit{Signal: syscall.SIGKILL}
