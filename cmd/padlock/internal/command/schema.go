@@ -36,7 +36,7 @@ func (a *app) schemaCommand() *cobra.Command {
   padlock schema dynamodb://padlock/shop | sh`,
 		DisableFlagsInUseLine: true,
 		Args:                  a.oneURL,
-		RunE:                  func(*cobra.Command,  []string) error { return a.schema() },
+		RunE:                  func(*cobra.Command, []string) error { return a.schema() },
 	}
 }
 
