@@ -63,9 +63,6 @@ const (
 	Other Op = "other program"
 	// Promised is logged at the beginning, with Event.Promises.
 	Promised Op = "promised"
-	// Used is a call of a function that has no other event. The field With names it: CheckTx or
-	// LockTx.
-	Used Op = "used"
 	// Resting is logged when a worker only waits for one name; see Run.rest.
 	Resting Op = "resting"
 	// Broken: the worker or the monitor noticed a violation. The text in Err begins with the number
@@ -92,7 +89,6 @@ type Event struct {
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
 	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
-	With   string `json:"with,omitempty"`  // for Used
 	Err    string `json:"err,omitempty"`
 
 	Promises *Promises `json:"promises,omitempty"` // for Promised
@@ -127,12 +123,6 @@ func PromisesOf(events []Event) Promises {
 	}
 	return Promises{}
 }
-
-// What programs of their own use besides locks, for Event.With.
-const (
-	CheckTx = "CheckTx"
-	LockTx  = "LockTx"
-)
 
 // forever is the value of Until for a hold without a lease.
 const forever = math.MaxInt64

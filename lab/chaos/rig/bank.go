@@ -47,12 +47,9 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 		// An administrator who locks the table would wait for the transactions, and they for him.
 		set.faults = slices.DeleteFunc(set.faults, func(f soak.Fault) bool { return f.Kind == "table locked" })
 		set.check = func(out *soak.Outcome) (string, error) {
-			entries, err := readEntries(s.dir, out.To)
+			entries, err := readEntries(s.dir)
 			if err != nil {
 				return "", err
-			}
-			for _, t := range entries {
-				out.Events = append(out.Events, soak.Event{Op: soak.Used, Worker: t.Worker, Call: t.Call, At: t.At, With: t.Way})
 			}
 			var all []invoice
 			if err := d.administer(url, func(ctx context.Context, conn *sql.Conn) (err error) {
@@ -78,14 +75,17 @@ type invoice struct {
 	author string // of an entry
 }
 
+// The ways to have the lock in a transaction.
+const (
+	checkTx = "CheckTx"
+	lockTx  = "LockTx"
+)
+
 // An entry is about one transaction that was tried. Each process adds its entries to a file: one
-// when a transaction begins, whose At is 0, and one when it ends.
+// when a transaction begins, and one when it ends, unless the process was killed in between.
 type entry struct {
-	Way    string `json:"way"`   // soak.CheckTx or soak.LockTx
+	Way    string `json:"way"`   // checkTx or lockTx
 	Level  string `json:"level"` // of isolation
-	Worker int    `json:"w"`
-	Call   int64  `json:"call"`
-	At     int64  `json:"at,omitempty"`
 	Author string `json:"author"`
 	Number int64  `json:"number,omitempty"` // of the invoice, if the commit succeeded; otherwise 0
 	Err    string `json:"err,omitempty"`
@@ -93,9 +93,8 @@ type entry struct {
 
 const entriesFile = "entries-"
 
-// readEntries reads the entries of all processes. If a process was killed during a transaction, the
-// transaction lasted until the next one of that worker began, or until the time end.
-func readEntries(dir string, end int64) (all []entry, err error) {
+// readEntries reads the entries of all processes.
+func readEntries(dir string) (all []entry, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, entriesFile+"*"))
 	if err != nil {
 		return nil, err
@@ -105,25 +104,12 @@ func readEntries(dir string, end int64) (all []entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var begun *entry
 		for line := range strings.Lines(string(text)) {
 			var e entry
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if begun != nil && begun.Author != e.Author {
-				begun.At = e.Call
-				all = append(all, *begun)
-			}
-			if begun = nil; e.At == 0 {
-				begun = &e
-			} else {
-				all = append(all, e)
-			}
-		}
-		if begun != nil {
-			begun.At = end
-			all = append(all, *begun)
+			all = append(all, e)
 		}
 	}
 	return all, nil
@@ -188,8 +174,8 @@ func audit(all []invoice, entries []entry) (broken string, err error) {
 		}
 		last = i
 	}
-	if ways[soak.CheckTx] == 0 || ways[soak.LockTx] == 0 {
-		return "", fmt.Errorf("%d invoices by CheckTx and %d by LockTx: the two did not meet", ways[soak.CheckTx], ways[soak.LockTx])
+	if ways[checkTx] == 0 || ways[lockTx] == 0 {
+		return "", fmt.Errorf("%d invoices by CheckTx and %d by LockTx: the two did not meet", ways[checkTx], ways[lockTx])
 	}
 	return "", nil
 }

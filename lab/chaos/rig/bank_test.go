@@ -69,7 +69,7 @@ func TestBankFindsTwoHolders(t *testing.T) {
 
 // TestAudit shows each kind of violation to audit.
 func TestAudit(t *testing.T) {
-	entries := []entry{{Way: soak.CheckTx, Author: "a", Number: 1}, {Way: soak.LockTx, Author: "b", Number: 2}}
+	entries := []entry{{Way: checkTx, Author: "a", Number: 1}, {Way: lockTx, Author: "b", Number: 2}}
 	for _, c := range []struct {
 		all  []invoice
 		want string

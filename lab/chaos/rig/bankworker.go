@@ -15,7 +15,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -84,18 +83,17 @@ func (c *clerk) Close() error {
 
 func (c *clerk) work(ctx context.Context) {
 	defer close(c.stopped)
-	clock := driver.SystemClock()
 	for ctx.Err() == nil {
 		c.n++
 		level := levels[rand.IntN(len(levels))]
-		e := entry{Way: soak.CheckTx, Level: level.String(), Worker: c.worker, Call: int64(clock.Now()), Author: fmt.Sprintf("%d-%d-%d", c.worker, os.Getpid(), c.n)}
+		e := entry{Way: checkTx, Level: level.String(), Author: fmt.Sprintf("%d-%d-%d", c.worker, os.Getpid(), c.n)}
 		write := c.underLock
 		if c.worker%2 == 1 {
-			e.Way, write = soak.LockTx, c.inTransaction
+			e.Way, write = lockTx, c.inTransaction
 		}
 		c.note(e)
 		number, err := write(ctx, level, rand.IntN(2), e.Author)
-		if e.Number, e.At = number, int64(clock.Now()); err != nil {
+		if e.Number = number; err != nil {
 			e.Number, e.Err = 0, err.Error()
 		}
 		c.note(e)
