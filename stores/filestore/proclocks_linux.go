@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -239,21 +240,16 @@ func (k *calibration) calibrate(dir string) (string, error) {
 	if k.device != "" {
 		return k.device, nil
 	}
-	probe, err := os.CreateTemp(dir, ".padlock-probe-*")
+	probe, err := makeUnnamed(dir)
 	if err != nil {
 		if k.device = deviceByStat(dir); k.device != "" {
 			return k.device, nil
 		}
 		return "", fmt.Errorf("%w: a file for trying it out cannot be made in the directory: %w", errCannotKnow, err)
 	}
-	defer os.Remove(probe.Name())
 	defer probe.Close()
-	c, err := openConn(probe.Name(), private)
-	if err != nil {
-		return "", errors.Join(errCannotKnow, err)
-	}
-	defer c.close()
-	if err := c.tryLock(false); err != nil {
+	var st syscall.Stat_t
+	if err := errors.Join(syscall.Fstat(int(probe.Fd()), &st), syscall.Flock(int(probe.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
 	for i := range maxReadings { // as in calibration.list
@@ -261,11 +257,25 @@ func (k *calibration) calibrate(dir string) (string, error) {
 		if err != nil {
 			return "", unreadableList(err)
 		}
-		if k.device = deviceOf(text, c.ino, machine().pid); k.device != "" {
+		if k.device = deviceOf(text, uint64(st.Ino), machine().pid); k.device != "" {
 			return k.device, nil
 		}
 	}
 	return "", fmt.Errorf("%w: /proc/locks does not show the locks of this file system", errCannotKnow)
+}
+
+// makeUnnamed makes a file without a name, so that nothing is left behind if the process is killed.
+// Where the file system cannot do that, it makes a file with a name, and removes the name.
+func makeUnnamed(dir string) (*os.File, error) {
+	const tmpfile = 0x400000 | syscall.O_DIRECTORY // O_TMPFILE
+	if f, err := os.OpenFile(dir, os.O_RDWR|tmpfile, 0o600); err == nil {
+		return f, nil
+	}
+	f, err := os.CreateTemp(dir, ".padlock-probe-*")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
 }
 
 // deviceOf returns the device of the lock that pid has on ino.

@@ -95,6 +95,23 @@ func onOneProcessor(t *testing.T) {
 	})
 }
 
+// The file that is locked for a trial has no name, so a process that is killed leaves nothing behind.
+func TestNoFileIsLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	f, err := makeUnnamed(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("the directory has %v, %v", files, err)
+	}
+	var k calibration
+	if device, err := k.calibrate(dir); err != nil || device == "" {
+		t.Errorf("the device is %q, %v", device, err)
+	}
+}
+
 // The kernel's list is longer than a page, and locks of other files come and go. A reader may be
 // missing from one text of the list, or appear twice in it. Inspect and List show each reader once.
 func TestLongList(t *testing.T) {
