@@ -78,7 +78,7 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 	if err != nil {
 		return nil, false, err
 	}
-	found, begun, wholes := vote{}, time.Now(), 0
+	found, begun := vote{}, time.Now()
 	for i := range maxReadings {
 		text, whole, err := readLocks(firstSize(i))
 		if err != nil {
@@ -87,11 +87,8 @@ func (k *calibration) list(dir string, ino uint64) (locks map[uint64][]kernelLoc
 		k.mu.Lock()
 		k.size, k.cost, k.at = len(text), time.Since(begun), begun
 		k.mu.Unlock()
-		if whole {
-			wholes++
-		}
 		settled := found.add(parseLocks(text, device, ino))
-		if wholes == 2 || found[ino].isCertain() || ino == 0 && i >= 2 && settled {
+		if whole && i > 0 || found[ino].isCertain() || ino == 0 && i >= 2 && settled {
 			break
 		}
 	}
@@ -308,9 +305,6 @@ func parseLocks(text []byte, device string, ino uint64) map[uint64][]kernelLock 
 // It skips lines with "->", which are processes that wait.
 func eachLock(text []byte, visit func(dev []byte, ino uint64, l kernelLock)) {
 	for line := range bytes.Lines(text) {
-		if !bytes.Contains(line, []byte(" FLOCK ")) {
-			continue
-		}
 		field := bytes.Fields(line)
 		if len(field) < 6 || string(field[1]) != "FLOCK" {
 			continue
