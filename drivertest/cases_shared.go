@@ -29,7 +29,7 @@ var sharedCases = []testCase{
 	},
 	{
 		name:   "shared/own-lease",
-		clause: "Every reader has its own lease: no other reader's lease keeps it alive or shortens it, whoever came first. The name is taken until the last one has ended.",
+		clause: "Every reader has its own lease: no other reader's lease keeps it alive or shortens it, in whatever order they came. The name is taken until the last lease has ended.",
 		needs:  []need{leases},
 		f: func(c *check) {
 			for _, shortFirst := range []bool{true, false} {

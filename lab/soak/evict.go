@@ -37,7 +37,7 @@ func (w *worker) evict(ctx context.Context, h *held) bool {
 // calls Break again with the fence of the old hold. This call must not end the new hold.
 func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 	begun := clockNow()
-	next := w.takeFree(ctx, h.Name(), h.turn, Event{Call: begun, Hold: h.id, Err: "I8 " + brokenAndHeld})
+	next := w.takeFree(ctx, h.Name(), h.turn, Event{Call: begun, Hold: h.id, Err: "I8 " + brokenAndHeld}, true)
 	if next == nil {
 		return
 	}
@@ -53,8 +53,9 @@ func (w *worker) afterBreak(ctx context.Context, h *held, fence uint64) {
 }
 
 // takeFree takes a name that only this worker uses, and that must be free. If it is held, takeFree
-// logs the violation, whose text begins with that of the event.
-func (w *worker) takeFree(ctx context.Context, name string, t turn, broken Event) *held {
+// logs the violation, whose text begins with that of the event. mayDoubt excuses a refusal that is
+// uncertain at the same time.
+func (w *worker) takeFree(ctx context.Context, name string, t turn, broken Event, mayDoubt bool) *held {
 	begun := clockNow()
 	lock, err := w.locker.TryAcquire(ctx, name, padlock.TTL(t.ttl))
 	if err == nil {
@@ -63,7 +64,7 @@ func (w *worker) takeFree(ctx context.Context, name string, t turn, broken Event
 	}
 	t.name, t.try = name, true
 	w.logRefusal(ctx, begun, t, err)
-	if errors.Is(err, padlock.ErrHeld) && !errors.Is(err, padlock.ErrUncertain) {
+	if errors.Is(err, padlock.ErrHeld) && !(mayDoubt && errors.Is(err, padlock.ErrUncertain)) {
 		broken.Op, broken.Name, broken.Err = Broken, name, broken.Err+": "+err.Error()
 		w.log(broken)
 	}

@@ -81,7 +81,7 @@ func (w *worker) severalRefused(ctx context.Context, begun int64, t turn, names 
 // mustBeFree takes the two names that only this worker uses, and logs a violation if one is held.
 func (w *worker) mustBeFree(ctx context.Context, begun int64, t turn, names []string, why string) {
 	for _, name := range []string{names[0], names[2]} {
-		if h := w.takeFree(ctx, name, t, Event{Call: begun, Err: "I11 " + why + ", and this name is held all the same"}); h != nil {
+		if h := w.takeFree(ctx, name, t, Event{Call: begun, Err: "I11 " + why + ", and this name is held all the same"}, true); h != nil {
 			w.release(h)
 		}
 	}

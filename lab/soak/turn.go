@@ -55,7 +55,7 @@ func (w *worker) useLock(ctx context.Context, h *held) {
 	}
 	w.release(h)
 	if h.own { // the name that was released must be free
-		if next := w.takeFree(ctx, h.Name(), h.turn, Event{Call: clockNow(), Hold: h.id, Err: "I8 released, and held all the same"}); next != nil {
+		if next := w.takeFree(ctx, h.Name(), h.turn, Event{Call: clockNow(), Hold: h.id, Err: "I8 released, and held all the same"}, false); next != nil {
 			w.release(next)
 		}
 	}

@@ -3,16 +3,21 @@
 package dynamostore_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/storekit/aws"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/dynamostore"
 )
@@ -36,15 +41,14 @@ func onDynalite(t *testing.T, place string) {
 		t.Fatal(err)
 	}
 	scheme := dynamostore.Scheme()
-	commands, err := scheme.Schema(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range commands[:2] { // dynalite lets no items expire
-		if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
+	makeTable(t, endpoint, u)
+	server.Eventually(t, func() error { // dynalite needs a while
+		store, err := scheme.Open(t.Context(), u, storeurl.Opening{})
+		if err == nil {
+			err = store.Close()
 		}
-	}
+		return err
+	})
 	h := drivertest.Harness{
 		Slow: true,
 		Open: func(ctx context.Context) (driver.Store, error) {
@@ -54,11 +58,37 @@ func onDynalite(t *testing.T, place string) {
 		},
 	}
 	if u.Query().Get("layout") == "symfony" {
-		server, err := url.Parse(endpoint)
+		there, err := url.Parse(endpoint)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Foreign = foreign(t, httputil.NewSingleHostReverseProxy(server))
+		h.Foreign = foreign(t, httputil.NewSingleHostReverseProxy(there))
 	}
 	drivertest.Run(t, h)
+}
+
+// makeTable makes the table as the first command of padlock schema does.
+func makeTable(t *testing.T, endpoint string, u *url.URL) {
+	t.Helper()
+	key := "key"
+	if u.Query().Get("layout") == "symfony" {
+		key = "key_id"
+	}
+	body := fmt.Appendf(nil, `{"TableName":%q,"BillingMode":"PAY_PER_REQUEST",
+		"AttributeDefinitions":[{"AttributeName":%q,"AttributeType":"S"}],"KeySchema":[{"AttributeName":%q,"KeyType":"HASH"}]}`, u.Host, key, key)
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("X-Amz-Target", "DynamoDB_20120810.CreateTable")
+	q.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	aws.Sign(q, body, aws.Key{ID: "test", Secret: "test"}, "eu-west-1", "dynamodb")
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if said, _ := io.ReadAll(r.Body); r.StatusCode != http.StatusOK {
+		t.Fatalf("CreateTable: %s: %s", r.Status, said)
+	}
 }
