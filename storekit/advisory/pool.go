@@ -40,6 +40,7 @@ type pool[C Session] struct {
 	holds  [holdConns]poolEntry[C]
 	waits  [waitConns]poolEntry[C]
 
+	idle    chan struct{} // closed when a session for holds has no operation any more; nil if nobody wants to know
 	seats   chan struct{} // has a value for each entry of waits that is taken
 	seeking atomic.Int32  // how many calls of Wait have no entry
 }
@@ -48,17 +49,23 @@ type pool[C Session] struct {
 // the fields.
 type poolEntry[C Session] struct {
 	c       *conn[C]    // nil or dead if there is none
-	dialing *dialing[C] // nil unless a caller makes the connection
+	dialing *dialing[C] // nil unless the connection is being made
 	// taken is true while a call of Wait uses the entry. If this call obtains a hold, the entry
 	// stays taken until the hold ends.
 	taken bool
 }
 
-// A dialing is a connection that one caller makes. All others that need it wait for the result.
+// A dialing is a connection that is being made. All callers that need it wait for the result.
 type dialing[C Session] struct {
 	done chan struct{} // closed when c or err is set
 	c    *conn[C]
 	err  error
+}
+
+// An awaited is what a caller waits for if all connections are busy.
+type awaited[C Session] struct {
+	*dialing[C]
+	idle chan struct{}
 }
 
 // live returns the connections that are alive.
@@ -80,23 +87,32 @@ func (p *pool[C]) live() []C {
 // store limits how long that takes.
 func (p *pool[C]) dial(sl *poolEntry[C]) (*conn[C], error) {
 	p.mu.Lock()
-	if c := sl.c; c != nil && c.alive() && !p.closed {
+	if p.closed {
+		p.mu.Unlock()
+		return nil, driver.ErrClosed
+	}
+	if c := sl.c; c != nil && c.alive() {
 		p.mu.Unlock()
 		return c, nil
 	}
-	d := sl.dialing
-	first := d == nil
-	if first {
-		d = &dialing[C]{done: make(chan struct{})}
-		sl.dialing = d
-	}
+	d := p.begin(sl)
 	p.mu.Unlock()
-	if first {
-		d.c, d.err = p.fill(sl)
-		close(d.done)
-	}
 	<-d.done
 	return d.c, d.err
+}
+
+// begin begins to make the connection of an entry, unless that is under way. The caller holds mu,
+// and the pool is not closed.
+func (p *pool[C]) begin(sl *poolEntry[C]) *dialing[C] {
+	if sl.dialing == nil {
+		d := &dialing[C]{done: make(chan struct{})}
+		sl.dialing = d
+		p.work.Go(func() {
+			d.c, d.err = p.fill(sl)
+			close(d.done)
+		})
+	}
+	return sl.dialing
 }
 
 // fill makes the connection of an entry.
@@ -121,22 +137,27 @@ func (p *pool[C]) fill(sl *poolEntry[C]) (*conn[C], error) {
 
 // reserve chooses a connection for a request. It looks for a connection whose session does not have
 // the lock yet. To keep the connections few, it prefers an idle connection, and makes a new one
-// only if all others are busy. If every session has the lock, a reader may use the session of
-// another reader. joinsReader is true in that case. After the try, the caller must call finish.
+// only if all others are busy. Then it takes what comes first: the new one, or another that becomes
+// idle. If every session has the lock, a reader may use the session of another reader. joinsReader
+// is true in that case. After the try, the caller must call finish.
 func (p *pool[C]) reserve(key string, shared bool) (c *conn[C], joinsReader bool, err error) {
 	for {
-		c, sl, joined, err := p.choose(key, shared)
+		c, d, joined, err := p.choose(key, shared)
 		if err != nil || c != nil {
 			return c, joined, err
 		}
-		if _, err := p.dial(sl); err != nil {
-			return nil, false, err
+		select {
+		case <-d.done:
+			if d.err != nil {
+				return nil, false, d.err
+			}
+		case <-d.idle:
 		}
 	}
 }
 
-// choose returns an existing connection, or a free entry in which to make a new one.
-func (p *pool[C]) choose(key string, shared bool) (*conn[C], *poolEntry[C], bool, error) {
+// choose returns an existing connection, or one that is being made.
+func (p *pool[C]) choose(key string, shared bool) (*conn[C], *awaited[C], bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -162,7 +183,10 @@ func (p *pool[C]) choose(key string, shared bool) (*conn[C], *poolEntry[C], bool
 	switch {
 	case best != nil && (best.ops == 0 || empty == nil):
 	case empty != nil:
-		return nil, empty, false, nil
+		if p.idle == nil {
+			p.idle = make(chan struct{})
+		}
+		return nil, &awaited[C]{p.begin(empty), p.idle}, false, nil
 	case shared && join != nil:
 		join.add(key, false)
 		return join, nil, true, nil
@@ -188,7 +212,10 @@ func (c *conn[C]) add(key string, exclusive bool) {
 func (p *pool[C]) finish(c *conn[C]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.ops--
+	if c.ops--; c.ops == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
 }
 
 // handOver records that the session of a waiter has got the lock.

@@ -132,6 +132,54 @@ func silentAtFirst(t *testing.T) {
 	all.Wait()
 }
 
+// A crowded dialect connects only once: the server is silent to everybody who comes later.
+type crowded struct {
+	*dialect
+	once sync.Once
+}
+
+func (d *crowded) Connect(ctx context.Context) (c *session, err error) {
+	d.once.Do(func() { c, err = d.dialect.Connect(ctx) })
+	if c == nil {
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	return c, err
+}
+
+// A caller that finds the only connection busy does not wait for a new one if the first one becomes
+// idle before.
+func TestIdleBeforeTheSecondConnection(t *testing.T) { synctest.Test(t, idleBeforeTheSecond) }
+
+func idleBeforeTheSecond(t *testing.T) {
+	d := &crowded{dialect: &dialect{srv: newServer()}}
+	s := openOn(d)
+	defer s.Close()
+	resume := make(chan struct{})
+	d.before = func(r *driver.Request) {
+		if r.Name == "first" {
+			<-resume
+		}
+	}
+	var all sync.WaitGroup
+	acquire := func(name string) {
+		all.Go(func() {
+			if _, err := s.Acquire(t.Context(), request(name)); err != nil {
+				t.Errorf("Acquire of %q: %v", name, err)
+			}
+		})
+		synctest.Wait()
+	}
+	acquire("first")
+	acquire("second")
+	began := time.Now()
+	close(resume)
+	all.Wait()
+	if took := time.Since(began); took > 0 {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // A sweeping dialect has a large table, and needs a second for each batch.
 type sweeping struct {
 	*dialect
