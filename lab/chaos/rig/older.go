@@ -16,12 +16,13 @@ import (
 )
 
 // olderCommit is the commit of the older padlock of the rows "older and newer padlock". Their workers
-// run this commit's build and this tree's build on the same names. It is one of the first in which
-// HoldAtLeast is a cool-down at Release: a program before it, to which a newer one hands a name over,
-// forgets its HoldAtLeast. If a format changes on purpose so that an older padlock cannot work next
-// to a newer one, raise it to the first commit with the new format, and say in docs/compatibility.md
-// what users have to do. The commit has to stay in the history of the main branch.
-const olderCommit = "beb2508fc5285f608097c39d43e71feb307003a9"
+// run this commit's build and this tree's build on the same names. It is the first one that keeps all
+// promises which the soak checks: a program before it forgets the HoldAtLeast of a name that a newer
+// one hands over to it, or waits for slow connections of advisory locks. If a format changes on
+// purpose so that an older padlock cannot work next to a newer one, raise it to the first commit with
+// the new format, and say in docs/compatibility.md what users have to do. The commit has to stay in
+// the history of the main branch.
+const olderCommit = "cdc4710de34b1d7115587dcb0cd505e8e8539748"
 
 // buildCommit builds this program as it was at a commit and returns the path of the binary. The
 // source comes from the git history of the clone in which the soak runs. Sites with the same
