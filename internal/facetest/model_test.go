@@ -262,7 +262,7 @@ func (c *caller) work(r *driver.Request) (dead bool) {
 		c.nap(most)
 		ok := true
 		switch n := c.random.IntN(100); {
-		case n < 3:
+		case n < 8:
 			c.breakAll()
 		case n < 25:
 			ok = c.convert(r)

@@ -80,10 +80,10 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 // fenceOf returns a number that is at least as great as the fence of every grant so far. It returns
 // 0 if that number is not known.
 //
-// A grant writes its fence to a quorum. Some members of the quorum may be silent now: they do not
-// answer, or have forgotten the free name. fenceOf assumes that the quorum included all silent
-// members. If no member is silent, the fence of every later grant is at least as great as the
-// result.
+// A grant writes its fence to a quorum, so of any so many members one has at least that fence. If
+// no member is silent, the fence of every later grant is at least as great as the result, because
+// every quorum includes a member that has it. A member is silent if it does not answer, or has
+// forgotten the free name.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {
@@ -95,8 +95,7 @@ func (s *Store) fenceOf(answers []answer) uint64 {
 		return 0 // the other members could be a quorum
 	}
 	slices.Sort(fences)
-	silent := len(answers) - len(fences)
-	return fences[min(len(fences)-1, len(fences)-s.need+silent)]
+	return fences[min(len(fences), s.need)-1]
 }
 
 // List implements driver.Admin, under the same rules as Inspect. A quorum has no queue of its own,
@@ -152,9 +151,10 @@ func (s *Store) mergeLists(answers []answer, lists [][]driver.State) []driver.St
 
 // Break implements driver.Admin. seenFence is the fence that Inspect reported. Break looks twice at
 // each member, half a second apart, and then makes it break exactly the hold that both looks have
-// seen. Some members may still have the hold after that. Break succeeds if they are too few for a
-// quorum. It returns a fence that is greater than the former holder's fence and less than all later
-// fences. A hold with a greater fence than seenFence goes on.
+// seen. A lock with a greater fence than seenFence goes on, so a member that has a greater fence is
+// not asked, and may still have the hold after that. Break succeeds if such members are too few for
+// a quorum. It returns a fence that is greater than the former holder's fence and less than all
+// later fences.
 //
 // ErrUncertain means that too few members are known to have broken the hold, or that the members'
 // clocks are so far apart that no fence fits between the former holder's and all later ones.
@@ -197,6 +197,9 @@ func (s *Store) breakAt(ctx context.Context, name string, before, seen []answer,
 	for i := range seen {
 		if seen[i].verdict != yes || before[i].verdict != yes || before[i].state.Fence != seen[i].state.Fence {
 			continue // what is new may be a grant to an Acquire that is under way; see chooseFence
+		}
+		if seen[i].state.Fence > seenFence {
+			continue // readers may still join this hold, and get its fence
 		}
 		answers[i].verdict = pending
 		r.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) {

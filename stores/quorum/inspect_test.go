@@ -200,17 +200,18 @@ func status(t *testing.T) {
 func TestBreakDuringAnAcquire(t *testing.T) {
 	for _, test := range []struct {
 		name  string
+		ahead int           // the member with the greatest fence
 		held  []int         // until the Break ends it: the Acquire is under way during both looks
 		after time.Duration // how long the Break is on its way
 		wins  bool
 	}{
-		{"prompt", nil, 0, true}, {"before another lock", []int{2, 3}, 0, true},
-		{"before the grant", []int{2}, 0, false}, {"after the grant", []int{2}, 200 * time.Millisecond, true},
+		{"prompt", 1, nil, 0, true}, {"before another lock", 3, []int{2, 3}, 0, false},
+		{"before the grant", 1, []int{2}, 0, false}, {"after the grant", 1, []int{2}, 200 * time.Millisecond, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
 				a, b, d := open(), open(), open()
-				c[0].clock.ahead.Store(int64(time.Hour)) // so its fence is the greatest
+				c[test.ahead-1].clock.ahead.Store(int64(time.Hour))
 				b.these(slow(10*time.Millisecond), 2)
 				a.links[0].next("break", slow(test.after))
 				for _, m := range test.held {
@@ -228,7 +229,7 @@ func TestBreakDuringAnAcquire(t *testing.T) {
 				a.Break(t.Context(), "n", inspect(t, a, "n").Fence)
 				var before driver.Grant
 				if len(test.held) == 2 {
-					d.these(down, 2)
+					d.these(down, 3)
 					r := request("n")
 					before = take(t, d, r)
 					wantOutcome(t, d, r, driver.OutcomeReleased)
@@ -242,4 +243,33 @@ func TestBreakDuringAnAcquire(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Break ends no lock that has a greater fence than the one that it names. Here a reader joins a
+// hold of member 1 that some process has left, after the Break has looked, and member 1 has the
+// greatest fence. So the reader gets that fence, and needs member 1.
+func TestBreakBesideANewReader(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, b, d := open(), open(), open()
+		c[0].clock.ahead.Store(int64(time.Hour))
+		take(t, c[0].now(), reader("n"))
+		b.these(down, 1)
+		take(t, b, reader("n"))
+		for i := range a.links {
+			a.links[i].next("break", slow(100*time.Millisecond))
+		}
+		broken := make(chan error)
+		go func() {
+			_, err := a.Break(t.Context(), "n", inspect(t, a, "n").Fence)
+			broken <- err
+		}()
+		pass(550 * time.Millisecond)
+		d.these(down, 3)
+		r := reader("n")
+		take(t, d, r)
+		wantErr(t, <-broken, driver.ErrUncertain)
+		d.heal()
+		wantLive(t, d, r)
+		wantErr(t, errOf(a.Acquire(t.Context(), request("n"))), driver.ErrHeld)
+	})
 }
