@@ -33,7 +33,7 @@ const acquireExample = `  key=$(padlock acquire -n --ttl 50s deploy) || exit
   padlock acquire -w 60 --key-file deploy.key deploy`
 
 func (a *app) acquireCommand() *cobra.Command {
-	set := &acquireFlags{}
+	set := &acquireFlags{conflict: exitHeld}
 	c := &cobra.Command{
 		Use:                   "acquire [FLAGS] NAME",
 		Short:                 "Take a lock, print its key, and exit",
@@ -51,7 +51,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.VarPF(choice{&set.shared, false}, "exclusive", "x", "do not share it (default)").NoOptDefVal = "true"
 	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
-	f.Uint8VarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
 	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, unless it is released")
 	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")

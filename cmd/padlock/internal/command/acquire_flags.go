@@ -6,7 +6,7 @@ import "github.com/padlock-go/padlock"
 type acquireFlags struct {
 	shared, nonblock   bool
 	wait, ttl, atLeast seconds
-	conflict           uint8
+	conflict           exitStatus
 	label, keyFile     string
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -76,6 +77,22 @@ func parseDays(text string) (time.Duration, error) {
 		return -1, err
 	}
 	return time.Duration(days)*24*time.Hour + d, err
+}
+
+// exitStatus is a flag for an exit status. As in flock(1), 075 is 75, and not octal.
+type exitStatus int
+
+func (e *exitStatus) String() string { return strconv.Itoa(int(*e)) }
+
+func (e *exitStatus) Type() string { return "N" }
+
+func (e *exitStatus) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return errors.New("an exit status is from 0 to 255")
+	}
+	*e = exitStatus(n)
+	return nil
 }
 
 // slotCount is a flag for the number of slots of a name. It is 0 if the flag is not given.

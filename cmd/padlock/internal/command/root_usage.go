@@ -46,8 +46,6 @@ func flagProblem(err error) string {
 	switch wrong := new(strconv.NumError); {
 	case errors.As(err, &wrong) && wrong.Func == "ParseBool":
 		why = "write true or false"
-	case errors.As(err, &wrong) && (flag == "conflict-exit-code" || flag == "lost-exit-code"):
-		why = "an exit status is from 0 to 255"
 	case errors.As(err, &wrong):
 		why = "write a whole number"
 	}

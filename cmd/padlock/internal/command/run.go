@@ -71,7 +71,7 @@ const runExample = `  # a cron job that must not overlap itself, even if many ma
   padlock run nightly-report -c './report.sh | mail -s report root'`
 
 func (a *app) runCommand() *cobra.Command {
-	set := &runFlags{signal: signalFlag{syscall.SIGTERM}}
+	set := &runFlags{signal: signalFlag{syscall.SIGTERM}, conflict: exitHeld, lost: exitLost}
 	c := &cobra.Command{
 		Use:                   "run [FLAGS] NAME -- COMMAND [ARGUMENTS…]",
 		Short:                 "Run a command while holding a lock",

@@ -27,7 +27,7 @@ type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
 	shell, passKey, quiet, record                   bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
-	conflict, lost                                  uint8
+	conflict, lost                                  exitStatus
 	signal                                          signalFlag
 	label                                           string
 	slots                                           slotCount
@@ -53,7 +53,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew the lease; stop COMMAND before it ends (no effect on files, which have no lease)")
 	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
-	f.Uint8Var(&set.lost, "lost-exit-code", exitLost, "exit status `N` when the lock is lost")
+	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
 	f.BoolVar(&set.record, "record", recordsAll(os.Getenv(envRecord)), "keep the start and the end of this run for padlock history (or set PADLOCK_RECORD=1)")
 	f.StringVar(&set.label, "label", "", "show `TEXT` to others as the purpose of the lock (default COMMAND; also --holder)")
 }
@@ -67,7 +67,7 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.BoolVarP(&set.nonblock, "nonblock", "n", false, "do not wait (also --nb, --nonblocking)")
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait if the holder's --at-most ends after --wait (default wait)")
-	f.Uint8VarP(&set.conflict, "conflict-exit-code", "E", exitHeld, "exit status `N` when the lock is held or not free in time")
+	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
 	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
 }
