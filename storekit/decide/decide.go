@@ -62,7 +62,7 @@ func (n Now) end(d time.Duration) Time { return n.At.Add(d + n.Slack + time.Micr
 // used. A store keeps it in a form of its own; JSON is one.
 type State struct {
 	Fence  uint64        `json:"fence"`           // the highest one so far
-	Holds  []Hold        `json:"holds,omitempty"` // with lapsed holds, until somebody else gets the name
+	Holds  []Hold        `json:"holds,omitempty"` // with lapsed holds, until somebody else gets the name or is promoted
 	Cool   Time          `json:"cool,omitempty"`  // nobody gets the name before this time
 	Cooled driver.Holder `json:"cooled,omitzero"` // the last holder before the cool-down
 	Intent Intent        `json:"intent,omitzero"` // the reader that waits for its promotion
@@ -346,6 +346,8 @@ func (s *State) Convert(r *driver.Request, now Now) (h *Hold, changed bool, err 
 		if err := s.mint(r.FenceAbove, now); err != nil {
 			return nil, false, err
 		}
+		s.DropLapsed(now) // by another clock they may be live
+		h = s.find(r.Token)
 		h.Fence = s.Fence
 	}
 	h.Shared = r.Shared

@@ -222,6 +222,24 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A process whose clock is ahead sees that the lease of a reader has ended, and promotes the other
+// reader. By a clock that is behind, the lease still lasts, but the name is taken.
+func TestPromotionBetweenTwoClocks(t *testing.T) {
+	s := &decide.State{}
+	must(t, s, "a", true, at(1))
+	must(t, s, "b", true, at(9))
+	ahead, behind := at(12), at(10)
+	if _, _, err := s.Convert(&driver.Request{Name: "n", Token: "b", TTL: lease}, ahead); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := s.Acquire(&driver.Request{Name: "n", Token: "a", TTL: lease, Shared: true}, behind); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("the reader is granted %+v beside the writer: %v", h, err)
+	}
+	if _, err := s.Extend("a", lease, behind); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Extend of the reader: %v", err)
+	}
+}
+
 // Fences below driver.MaxFence are used up, and the state stays as it was.
 func TestFencesUsedUp(t *testing.T) {
 	s := &decide.State{Fence: driver.MaxFence - 1}
