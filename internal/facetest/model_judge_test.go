@@ -20,6 +20,7 @@ import (
 //     granted no exclusive one: the grant says that it is shared, or the error is ErrInvalid.
 //   - A live hold is not refused, lost or expired.
 //   - Fences rise.
+//   - In a cool-down, nobody gets the name for himself.
 //   - When all tokens are given up, the name is free.
 //
 // A token that is given up, or whose mode is being changed, has nothing for certain, and answers to
@@ -39,6 +40,7 @@ type judge struct {
 	writer  uint64    // the highest fence of an exclusive hold
 	broken  uint64    // holds with this fence, or a lower one, may end at any time
 	end     time.Time // of the leases of the dead
+	cooling coolDown
 	past    []string
 }
 
@@ -51,6 +53,12 @@ type tokenState struct {
 	told        bool // the store said that it is shared
 	fence       uint64
 	spent       bool // it was given up
+}
+
+// coolDown is the last one that a caller was told of.
+type coolDown struct {
+	since, until time.Time
+	fence        uint64 // of the hold before it
 }
 
 // ticket is a request on its way.
@@ -95,6 +103,8 @@ func (j *judge) jobToken() string {
 	return j.job
 }
 
+func (j *judge) isJob(token string) bool { return strings.HasPrefix(token, "job-") }
+
 func (j *judge) token(token string) *tokenState {
 	if j.tokens[token] == nil {
 		j.tokens[token] = &tokenState{}
@@ -138,6 +148,9 @@ func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
 	j.counts["grants"]++
 	switch was := *s; {
 	case !was.live() && (g.Fence == 0 || g.Fence != was.fence): // else a renewal with a lost answer has kept the hold
+		if c := j.cooling; !r.Shared && !g.Shared && tk.sent.After(c.since) && time.Now().Before(c.until) && c.fence > j.broken {
+			j.blame("%s is granted the name, which cools down for another %v", tk.token, time.Until(c.until))
+		}
 		s.shared, s.told, s.fence, s.since, s.until = r.Shared || g.Shared, false, g.Fence, time.Now(), until
 		j.begins(tk.token, s)
 	case g.Fence != was.fence:
@@ -256,16 +269,62 @@ func (j *judge) converted(tk ticket, r *driver.Request, g driver.Grant, err erro
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrPromotionConflict)
 }
 
-// over notes that a token is about to be released.
-func (j *judge) over(token string) {
+// over notes that a token is about to be released. It returns its fence.
+func (j *judge) over(token string) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.spend(token)
+	return j.token(token).fence
+}
+
+func (j *judge) spend(token string) {
 	s := j.token(token)
 	s.spent, s.until = true, time.Time{}
 	if token == j.job {
 		j.made++
 		j.job = fmt.Sprint("job-", j.made)
 	}
+}
+
+func (j *judge) cools(fence uint64, until time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counts["cool-downs"]++
+	j.cooling = coolDown{time.Now(), until, fence}
+}
+
+// replace notes that a token is about to get the hold of another one, and returns what that one has.
+func (j *judge) replace(r *driver.Request) (ticket, tokenState) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	old := *j.token(r.Replaces)
+	if old.busy > 0 || old.spent {
+		old.until = time.Time{} // what it has is not known
+	}
+	j.spend(r.Replaces)
+	return ticket{r.Token, j.token(r.Token).epoch, time.Now()}, old
+}
+
+// replaced checks the answer. It returns false if the new token may have nothing.
+func (j *judge) replaced(tk ticket, old tokenState, r *driver.Request, g driver.Grant, err error) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s, until := j.token(tk.token), endOf(tk, g)
+	switch {
+	case isGone(err) && old.live() && old.since.Before(tk.sent) && old.fence > j.broken:
+		j.blame("%s had the name for another %v, and %s does not get it: %v", r.Replaces, time.Until(old.until), r.Token, err)
+	case err != nil || g.Fence <= j.broken || !time.Now().Before(until):
+	default:
+		j.counts["replacements"]++
+		s.shared, s.told, s.fence, s.since, s.until = old.shared || g.Shared, g.Shared, g.Fence, time.Now(), until
+		if g.Shared && !old.shared {
+			j.blame("%s had an exclusive hold, and that of %s is shared", r.Replaces, r.Token)
+		}
+		j.begins(tk.token, s)
+		j.alone(tk.token, s)
+		return true
+	}
+	return false
 }
 
 // died notes that a caller leaves its hold to the lease. A request that prolongs it may still be

@@ -62,7 +62,8 @@ const (
 	modelPhases    = 4
 	modelTime      = 5 * time.Second // of a phase
 	modelLate      = 400 * time.Millisecond
-	inMemory       = "memory" // Guarantees.Store
+	modelKeep      = 2 * time.Second // of a cool-down
+	inMemory       = "memory"        // Guarantees.Store
 )
 
 var modelTTLs = []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Second}
@@ -70,8 +71,8 @@ var modelTTLs = []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Seco
 // TestModel lets callers of two processes take one name by the methods of package driver, over each
 // kind of store that needs no server. Requests and replies are lost, late, refused and never
 // answered, at each member of a quorum for itself, and the clocks of members are hours apart.
-// Callers wait, extend, convert and break holds, repeat their own tokens and those of the other
-// process with another TTL and mode, and die. The rules are those of the type judge.
+// Callers wait, extend, convert, replace and break holds, repeat their own tokens and those of the
+// other process with another TTL and mode, leave cool-downs, and die. The rules are those of the type judge.
 //
 // A seed fixes what each caller does and which faults it meets. The goroutines run in any order.
 func TestModel(t *testing.T) {
@@ -103,7 +104,7 @@ func TestModel(t *testing.T) {
 	}
 	t.Log(table.String())
 	t.Log(total)
-	for _, what := range []string{"grants", "refused", "failures", "hand-overs", "repeats", "promotions", "demotions", "losses", "breaks"} {
+	for _, what := range []string{"grants", "refused", "failures", "hand-overs", "repeats", "promotions", "demotions", "losses", "breaks", "replacements", "cool-downs"} {
 		if total[what] == 0 {
 			t.Errorf("the model made no %s", what)
 		}
@@ -266,6 +267,8 @@ func (c *caller) work(r *driver.Request) (dead bool) {
 			c.breakAll()
 		case n < 25:
 			ok = c.convert(r)
+		case n < 35:
+			ok = c.replace(r)
 		case n < 60:
 			again := *r
 			again.TTL, again.Shared = c.ttl(), c.chance(50)
@@ -311,6 +314,32 @@ func (c *caller) convert(r *driver.Request) bool {
 	return c.j.converted(tk, &to, g, err)
 }
 
+// replace gives the hold to a new token, as Adopt does. If the outcome is not known, both tokens are
+// given up.
+func (c *caller) replace(r *driver.Request) bool {
+	if c.j.isJob(r.Token) {
+		return true // another caller may release it meanwhile
+	}
+	if c.j.isComposite {
+		<-time.After(modelLate) // a request to a member may still be on its way
+	}
+	to := *r
+	to.Replaces, to.Token = r.Token, c.j.newToken()
+	tk, old := c.j.replace(&to)
+	g, err := c.Acquire(c.j.t.Context(), to)
+	c.j.log(c.who, "replace "+r.Token+" by", &to, g, err)
+	r.Token = to.Token
+	ok := c.j.replaced(tk, old, &to, g, err)
+	if c.j.isComposite && !ok {
+		<-time.After(modelLate) // members in memory do not know which tokens were given up
+	}
+	if c.unsure = c.unsure || !ok; c.unsure {
+		c.giveUp(to.Replaces)
+		c.unsure = !ok
+	}
+	return ok
+}
+
 // breakAll ends all holds by force.
 func (c *caller) breakAll() {
 	admin, ok := driver.As[driver.Admin](c.Store)
@@ -334,9 +363,16 @@ func (c *caller) breakAll() {
 // end a hold, and an earlier request may still be on its way. A memory store does not know what is
 // spent, so the second release comes after all such requests.
 func (c *caller) giveUp(token string) {
-	c.j.over(token)
+	fence, keep := c.j.over(token), time.Duration(0)
+	if c.chance(5) {
+		keep = modelKeep
+	}
 	for sure := 0; sure < 2; {
-		out, err := c.Release(c.j.t.Context(), "n", token, 0)
+		sent := time.Now()
+		out, err := c.Release(c.j.t.Context(), "n", token, keep)
+		if err == nil && out == driver.OutcomeReleased && keep > 0 {
+			c.j.cools(fence, sent.Add(keep))
+		}
 		c.j.log(c.who, "release", &driver.Request{Token: token}, driver.Grant{}, errors.Join(err, errors.New(out.String())))
 		if err == nil {
 			if sure++; sure == 1 && c.unsure && c.g.Store == inMemory {

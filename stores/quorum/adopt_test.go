@@ -113,3 +113,22 @@ func TestAdoptShared(t *testing.T) {
 		}
 	})
 }
+
+// A member that misses a hand-over keeps the old token. It is released there, so that the name is
+// free everywhere when the new holder has released it.
+func TestAdoptWithoutOneMember(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, b := open(), open()
+		old := request("n")
+		take(t, a, old)
+		pass(time.Second)
+		r := request("n")
+		r.Replaces = old.Token
+		b.links[2].next("acquire", down)
+		take(t, b, r)
+		pass(time.Second)
+		wantOutcome(t, b, r, driver.OutcomeReleased)
+		pass(time.Second)
+		wantHolders(t, c, "n")
+	})
+}

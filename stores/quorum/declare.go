@@ -96,10 +96,31 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, s.openError(secured, nil)
 	}
 	g := t.recordGrant(secured)
+	if t.swap {
+		t.releaseReplaced()
+	}
 	if count(t.answers, held)+count(t.answers, leftover)+count(t.answers, unsure)+count(t.answers, gone) > 0 {
 		s.mendSoon(t.h, r.timeout, t.sent, t.r.TTL)
 	}
 	return g, nil
+}
+
+// releaseReplaced releases the old token, in the background, at members that have not replaced it.
+// Else it would keep the name there until its lease ends.
+func (t *try) releaseReplaced() {
+	s := t.s
+	for i := range t.answers {
+		t.second.askMember(i, func(_ context.Context, i int, _ *member, _ func(answer)) {
+			s.mu.Lock()
+			missed := !t.h.members[i].has
+			s.mu.Unlock()
+			old := s.addUser(t.r.Name, t.r.Replaces)
+			defer s.removeUser(old)
+			if missed {
+				s.freeAt(context.Background(), old, []int{i}, 0, t.round.timeout, s.ballot(unasked)).endRound()
+			}
+		})
+	}
 }
 
 func (t *try) isSecure(g driver.Grant) bool {

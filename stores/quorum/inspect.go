@@ -195,11 +195,11 @@ func (s *Store) breakAt(ctx context.Context, name string, before, seen []answer,
 	defer r.endRound()
 	answers := s.ballot(never)
 	for i := range seen {
-		if seen[i].verdict != yes || before[i].verdict != yes || before[i].state.Fence != seen[i].state.Fence {
-			continue // what is new may be a grant to an Acquire that is under way; see chooseFence
-		}
-		if seen[i].state.Fence > seenFence {
-			continue // readers may still join this hold, and get its fence
+		// What is new may be a grant to an Acquire that is under way (see chooseFence). A hold with a
+		// greater fence may still be joined by readers, which get its fence.
+		is, was := &seen[i], &before[i]
+		if is.verdict != yes || was.verdict != yes || was.state.Fence != is.state.Fence || is.state.Fence > seenFence {
+			continue
 		}
 		answers[i].verdict = pending
 		r.askMember(i, func(ctx context.Context, i int, m *member, report func(answer)) {
