@@ -72,7 +72,8 @@ var modelTTLs = []time.Duration{2 * time.Second, 5 * time.Second, 15 * time.Seco
 // kind of store that needs no server. Requests and replies are lost, late, refused and never
 // answered, at each member of a quorum for itself, and the clocks of members are hours apart.
 // Callers wait, extend, convert, replace and break holds, repeat their own tokens and those of the
-// other process with another TTL and mode, leave cool-downs, and die. The rules are those of the type judge.
+// other process with another TTL and mode, leave cool-downs, and die. The rules are those of the
+// type judge.
 //
 // A seed fixes what each caller does and which faults it meets. The goroutines run in any order.
 func TestModel(t *testing.T) {
