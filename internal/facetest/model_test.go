@@ -30,6 +30,7 @@ func modelKinds() []modelKind {
 		{"majority of 3", ways(3, toAble), join(quorum.Majority)}, {"majority of 5", ways(5, toAble), join(quorum.Majority)},
 		{"majority of 1", ways(1, toAble), join(quorum.Majority)}, {"all of 2", ways(2, toAble), join(quorum.All)},
 		{"able and 2 registers", append(ways(1, toAble), ways(2, toRegister(register.Clock{}))...), join(quorum.Majority)},
+		{"all, one observed", append(ways(1, toAble), toRegister(register.Clock{Observed: true})), join(quorum.All)},
 	}
 	for _, c := range []struct {
 		name  string

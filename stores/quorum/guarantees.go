@@ -31,6 +31,7 @@ func (s *Store) combine() driver.Guarantees {
 		DeadWaiter:       slices.Max(each(s, func(m *member) time.Duration { return m.g.DeadWaiter })),
 		RefusedIsSpent:   true, // after a refusal, the members that granted the try release its token
 		Lease:            s.counted(func(m *member) bool { return m.g.Lease }) >= s.need,
+		Observed:         s.counted(func(m *member) bool { return !m.g.Observed }) < s.need,
 		Shared:           every(func(m *member) bool { return m.g.Shared }),
 		CoolDown:         every(func(m *member) bool { return m.g.CoolDown }),
 	}
@@ -45,8 +46,7 @@ func (s *Store) combine() driver.Guarantees {
 	} else if s.rule == Majority {
 		g.SharedFence = min(g.SharedFence, driver.PromisePartly)
 	}
-	g.Lacks = s.lacks()
-	g.Notes = s.notes()
+	g.Lacks, g.Notes = s.lacks(), s.notes()
 	return g
 }
 

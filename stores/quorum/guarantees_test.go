@@ -73,6 +73,13 @@ func TestGuarantees(t *testing.T) {
 	if g = guaranteed(t, quorum.Majority, same, bound, bound); g.Lease {
 		t.Errorf("two without leases: %+v", g)
 	}
+	observed := func(g *driver.Guarantees) { g.Observed = true }
+	if g = guaranteed(t, quorum.Majority, same, same, observed); g.Observed {
+		t.Errorf("two with a common clock: %+v", g)
+	}
+	if g = guaranteed(t, quorum.Majority, same, observed, observed); !g.Observed {
+		t.Errorf("two without a common clock: %+v", g)
+	}
 	if g = guaranteed(t, quorum.All, same, bound); g.Lease || g.Store != "all" {
 		t.Errorf("all, one without leases: %+v", g)
 	}
