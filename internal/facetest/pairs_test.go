@@ -127,7 +127,7 @@ func (x *pairModel) run() {
 	began := time.Now()
 	x.call(1)
 	if took := time.Since(began); took > 20*time.Second {
-		x.report("callers have waited %v after the end of all trouble", took)
+		x.report("callers have waited %v after the end of all trouble; locks were left: %v", took, x.leavesSome)
 	}
 	<-time.After(4 * time.Second) // for the clean-ups
 	if x.leavesSome {
