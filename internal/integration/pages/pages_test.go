@@ -160,6 +160,13 @@ func buildFiles(t *testing.T, texts []string) *exec.Cmd {
 	return program(dir)
 }
 
+// redisURL starts a Redis. Programs keep its run id in a directory of the test. In that of the user
+// there may be the id of another server that had the same port.
+func redisURL(t *testing.T) string {
+	t.Helper()
+	return server.Redis(t, server.RedisOptions{}).URL() + "?run-ids=" + t.TempDir()
+}
+
 func program(dir string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(dir, "program"))
 	cmd.Dir = dir
@@ -219,7 +226,7 @@ func inputEnds() <-chan struct{} {
 	first := buildFiles(t, append([]string{changed}, texts[1:]...))
 	second := program(first.Dir)
 	var out [2]bytes.Buffer
-	url, ended := server.Redis(t, server.RedisOptions{}).URL(), make(chan error, 2)
+	url, ended := redisURL(t), make(chan error, 2)
 	var ends []func() error
 	for i, cmd := range []*exec.Cmd{first, second} {
 		cmd.Env = append(os.Environ(), "PADLOCK_STORE="+url)
@@ -290,7 +297,7 @@ func TestShutdown(t *testing.T) {
 func TestElectionProgram(t *testing.T) {
 	first := build(t, "docs/election.md")
 	second := program(first.Dir)
-	url := server.Redis(t, server.RedisOptions{}).URL()
+	url := redisURL(t)
 	for i, cmd := range []*exec.Cmd{first, second} {
 		addr := freeAddress(t)
 		cmd.Env = append(os.Environ(), "PADLOCK_STORE="+url, "LISTEN="+addr)
