@@ -124,15 +124,15 @@ func (x *pairModel) run() {
 	x.mu.Lock()
 	x.stopped = true
 	x.mu.Unlock()
-	began := time.Now()
-	x.call(1)
-	if took := time.Since(began); took > 20*time.Second {
-		x.report("callers have waited %v after the end of all trouble; locks were left: %v", took, x.leavesSome)
-	}
-	<-time.After(4 * time.Second) // for the clean-ups
 	if x.leavesSome {
 		<-time.After(padlock.DefaultTTL)
 	}
+	began := time.Now()
+	x.call(1)
+	if took := time.Since(began); took > 20*time.Second {
+		x.report("callers have waited %v after the end of all trouble", took)
+	}
+	<-time.After(4 * time.Second) // for the clean-ups
 	x.checkLeft()
 	for _, p := range x.procs {
 		x.close(p, context.Background())
