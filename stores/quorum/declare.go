@@ -106,7 +106,7 @@ func (t *try) declare(ctx context.Context) (driver.Grant, error) {
 }
 
 // releaseReplaced releases the old token, in the background, at members that have not replaced it.
-// Else it would keep the name there until its lease ends.
+// Otherwise it would keep the name there until its lease ends.
 func (t *try) releaseReplaced() {
 	s := t.s
 	for i := range t.answers {

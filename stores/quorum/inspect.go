@@ -80,10 +80,11 @@ func (s *Store) merge(name string, answers []answer) driver.State {
 // fenceOf returns a number that is at least as great as the fence of every grant so far. It returns
 // 0 if that number is not known.
 //
-// A grant writes its fence to a quorum, so of any so many members one has at least that fence. If
-// no member is silent, the fence of every later grant is at least as great as the result, because
-// every quorum includes a member that has it. A member is silent if it does not answer, or has
-// forgotten the free name.
+// A grant writes its fence to a quorum, and any two quorums have a member in common. So fenceOf
+// returns the greatest fence of the quorum with the smallest fences. If no member is silent, every
+// later quorum includes a member that has this fence, so the fence of a later grant is at least as
+// great. A member is silent if it does not answer, or has forgotten the free name. If fewer members
+// than a quorum answer, fenceOf returns the greatest fence of these.
 func (s *Store) fenceOf(answers []answer) uint64 {
 	var fences []uint64
 	for i := range answers {

@@ -205,7 +205,7 @@ func TestBreakDuringAnAcquire(t *testing.T) {
 		after time.Duration // how long the Break is on its way
 		wins  bool
 	}{
-		{"prompt", 1, nil, 0, true}, {"before another lock", 3, []int{2, 3}, 0, false},
+		{"prompt", 1, nil, 0, true}, {"before another lock", 2, []int{2, 3}, 0, true},
 		{"before the grant", 1, []int{2}, 0, false}, {"after the grant", 1, []int{2}, 200 * time.Millisecond, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -214,8 +214,10 @@ func TestBreakDuringAnAcquire(t *testing.T) {
 				c[test.ahead-1].clock.ahead.Store(int64(time.Hour))
 				b.these(slow(10*time.Millisecond), 2)
 				a.links[0].next("break", slow(test.after))
+				foreign := map[int]driver.Request{}
 				for _, m := range test.held {
-					take(t, c[m-1].now(), request("n"))
+					foreign[m] = request("n")
+					take(t, c[m-1].now(), foreign[m])
 				}
 				if len(test.held) < 2 {
 					b.these(down, 3)
@@ -228,7 +230,8 @@ func TestBreakDuringAnAcquire(t *testing.T) {
 				pass(time.Millisecond)
 				a.Break(t.Context(), "n", inspect(t, a, "n").Fence)
 				var before driver.Grant
-				if len(test.held) == 2 {
+				if len(test.held) == 2 { // member 2 has the greatest fence, and was not asked
+					wantOutcome(t, c[1].now(), foreign[2], driver.OutcomeReleased)
 					d.these(down, 3)
 					r := request("n")
 					before = take(t, d, r)
