@@ -40,7 +40,7 @@ type judge struct {
 	writer  uint64    // the highest fence of an exclusive hold
 	broken  uint64    // holds with this fence, or a lower one, may end at any time
 	end     time.Time // of the leases of the dead
-	cooling coolDown
+	cooling coolDown  // the last one
 	past    []string
 }
 
@@ -55,7 +55,7 @@ type tokenState struct {
 	spent       bool // it was given up
 }
 
-// coolDown is the last one that a caller was told of.
+// coolDown is a cool-down that a Release has begun.
 type coolDown struct {
 	since, until time.Time
 	fence        uint64 // of the hold before it
