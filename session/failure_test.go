@@ -101,32 +101,38 @@ func TestLocksDown(t *testing.T) {
 	has(b, "k", 1)
 }
 
-// TestLostReplyOfRegenerate: the reply to the move is lost. Whether or not the store made the move,
-// the client has a session.
+// TestLostReplyOfRegenerate: replies to the move are lost. If one arrives at last, Regenerate
+// succeeds. Otherwise the client has a session, whether or not the store made the move.
 func TestLostReplyOfRegenerate(t *testing.T) {
-	for _, done := range []bool{true, false} {
-		store := &tombstoneLost{Store: sessionstore.NewMemory(), done: done}
-		b := newBrowser(t, newManager(t, store))
-		b.putValue("k", 1)
-		old := b.cookie.Value
-		b.status(503, func(s *session.Session) { s.Regenerate(bg) })
-		if b.cookie.Value == old {
-			t.Error("the client has the old id")
-		}
-		has(b, "k", 1)
+	for _, c := range []struct {
+		lost   int  // replies
+		done   bool // the store made the moves whose replies are lost
+		status int
+	}{{1, true, 200}, {1, false, 200}, {1e9, true, 503}, {1e9, false, 503}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBrowser(t, newManager(t, &tombstoneLost{Store: sessionstore.NewMemory(), lost: c.lost, done: c.done}))
+			b.putValue("k", 1)
+			old := b.cookie.Value
+			b.status(c.status, func(s *session.Session) { s.Regenerate(bg) })
+			if b.cookie.Value == old {
+				t.Errorf("%+v: the client has the old id", c)
+			}
+			has(b, "k", 1)
+		})
 	}
 }
 
 type tombstoneLost struct {
 	sessionstore.Store
+	lost int
 	done bool
 }
 
 func (b *tombstoneLost) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
-	if c.Move.To == "" {
+	if c.Move.To == "" || b.lost == 0 {
 		return b.Store.Commit(ctx, key, c)
 	}
-	if b.done {
+	if b.lost--; b.done {
 		b.Store.Commit(ctx, key, c)
 	}
 	return sessionstore.Result{}, errors.New("connection reset")

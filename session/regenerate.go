@@ -24,6 +24,9 @@ type GracePeriod time.Duration
 // A login works with the old id, too: if the answer with the new id was lost, Regenerate begins a
 // new, empty session for the client.
 //
+// If the store does not confirm the new id, Regenerate asks again, for at most 5 s. After an error
+// then, the client gets the new id, and writes of requests that began before may be lost.
+//
 // A request that began before Regenerate may still save its writes, if the values that it had read
 // are unchanged. The writes go into the session with the new id. If such a request calls
 // Regenerate, as the second login of a double click does, the session keeps its new id, and the
@@ -166,11 +169,40 @@ func isDefinite(err error) bool {
 	return false
 }
 
+// moveAgain is the pause before a tombstone is sent again.
+const moveAgain = 50 * time.Millisecond
+
 // leaveTombstone turns the old id into a tombstone. If grace is 0, the tombstone ends at once.
+//
+// While its outcome is not known, requests with the old id may save writes there, which the new id
+// does not have. So the same tombstone is sent again until the outcome is known, for at most
+// saveTime.
 func (s *state) leaveTombstone(ctx context.Context, version string, to sessionstore.Moved, grace time.Duration) error {
 	c := sessionstore.Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
+	first := time.Now()
 	_, err := s.m.store.Commit(ctx, s.key, c)
-	return err
+	if err == nil || isDefinite(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	for {
+		select {
+		case <-time.After(moveAgain):
+		case <-ctx.Done():
+			return err
+		}
+		_, again := s.m.store.Commit(ctx, s.key, c)
+		var moved *sessionstore.MovedError
+		switch {
+		case again == nil || errors.As(again, &moved) && moved.Moved.To == to.To:
+			return nil
+		case errors.Is(again, sessionstore.ErrNotFound) && (time.Since(first) >= grace || s.m.traits.CommitsNeedLock):
+			return err // the tombstone may have ended; or the move has only begun, and Destroy waits for its lock
+		case isDefinite(again) && !errors.Is(again, ErrUnavailable):
+			return again
+		}
+	}
 }
 
 // remove deletes a copy of a session. No client knows the id of the copy. If the store fails, the

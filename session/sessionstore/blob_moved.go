@@ -122,7 +122,7 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 	if claim == nil || err != nil {
 		return false, nil, err
 	}
-	removed, err := b.blobs.Remove(ctx, key, current)
+	removed, err := b.leave(ctx, key, current)
 	if err != nil {
 		return false, nil, err
 	}
@@ -134,6 +134,37 @@ func (b *blobSessions) moveBeside(ctx context.Context, key string, current *Blob
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
 	return true, nil, b.confirm(ctx, key+movedSuffix, claim, tombstone, ttl)
+}
+
+// leave does step 2 of a move: it removes the session if it still equals *current. While the session
+// is seen at its key, requests may save writes there, so an uncertain step is taken again.
+func (b *blobSessions) leave(ctx context.Context, key string, current *Blob) (bool, error) {
+	removed, err := b.blobs.Remove(ctx, key, current)
+	if err == nil || errors.Is(err, ErrUnavailable) {
+		return removed, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
+	defer cancel()
+	repeat(ctx, func() bool {
+		now, unread := getOrNil(ctx, b.blobs, key)
+		switch {
+		case unread != nil:
+		case now == nil: // removed by this move: only the holder of the session's lock moves or deletes it
+			removed, err = true, nil
+		case !bytes.Equal(now.Data, current.Data):
+			err = nil
+		default:
+			_, _ = b.blobs.Remove(ctx, key, current) // the next look shows the outcome
+		}
+		return err == nil
+	})
+	return removed, err
+}
+
+// repeat calls f until f returns true or ctx ends, with pauses that grow.
+func repeat(ctx context.Context, f func() bool) {
+	for wait := time.Millisecond; !f() && sleep(ctx, wait) == nil; wait = min(2*wait, claimWait/20) {
+	}
 }
 
 // writeClaim does step 1 of a move: it writes a claim at the key of the tombstone (see
@@ -166,21 +197,34 @@ func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, erro
 	}
 }
 
-// confirm does step 3 of a move: it replaces the claim by the tombstone (see movedSuffix). If the
-// session was deleted meanwhile, the error is ErrNotFound. After any other error, the tombstone may
-// or may not have been written.
+var errUnconfirmed = errors.New("session: the tombstone of the old id is not confirmed")
+
+// confirm does step 3 of a move: it replaces the claim by the tombstone (see movedSuffix), and tries
+// until it is known whether the tombstone is there. If the session was deleted meanwhile, the error
+// is ErrNotFound. After errUnconfirmed, the tombstone may or may not have been written.
 func (b *blobSessions) confirm(ctx context.Context, tombstoneKey string, claim, tombstone []byte, ttl time.Duration) error {
-	now, err := getOrNil(ctx, b.blobs, tombstoneKey)
-	for err == nil {
-		if now == nil || !bytes.Equal(now.Data, claim) {
-			return ErrNotFound
+	isUnsure, err := false, errUnconfirmed
+	repeat(ctx, func() bool {
+		now, unread := getOrNil(ctx, b.blobs, tombstoneKey)
+		switch {
+		case unread != nil:
+			return false
+		case now == nil && isUnsure: // the tombstone may have ended
+		case now != nil && bytes.Equal(now.Data, tombstone):
+			err = nil
+		case now == nil || !bytes.Equal(now.Data, claim):
+			err = ErrNotFound
+		default:
+			done, _, failed := b.blobs.Swap(ctx, tombstoneKey, now, tombstone, ttl)
+			if !done || failed != nil {
+				isUnsure = isUnsure || failed != nil
+				return false
+			}
+			err = nil
 		}
-		var done bool
-		if done, now, err = b.blobs.Swap(ctx, tombstoneKey, now, tombstone, ttl); done && err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("session: the tombstone of the old id is not confirmed: %v", err)
+		return true
+	})
+	return err
 }
 
 // deleteBeside deletes a session whose tombstone has a key of its own. First it removes the
