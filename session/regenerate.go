@@ -24,8 +24,8 @@ type GracePeriod time.Duration
 // A login works with the old id, too: if the answer with the new id was lost, Regenerate begins a
 // new, empty session for the client.
 //
-// If the store does not confirm the new id, Regenerate asks again, for at most 5 s. After an error
-// then, the client gets the new id, and writes of requests that began before may be lost.
+// If the store confirms nothing, Regenerate asks again for 5 s. After an error, writes of requests
+// that began before may be lost.
 //
 // A request that began before Regenerate may still save its writes, if the values that it had read
 // are unchanged. The writes go into the session with the new id. If such a request calls
