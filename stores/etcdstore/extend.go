@@ -45,16 +45,22 @@ func (s *Store) extend(ctx context.Context, h *hold, ttl time.Duration) (driver.
 	}
 	h.mu.Lock()
 	third := driver.Instant(ttl / 3)
-	due := now-h.since < third || now-h.seen >= third
-	enough := h.end >= now.Add(ttl-freshFor(seconds(ttl)))
-	g := driver.Grant{Fence: h.fence, From: h.renewed, TTL: h.end.Sub(h.renewed), Shared: h.reader}
+	due := now-h.since < third || now-h.seen >= third || h.end < now.Add(ttl-freshFor(seconds(ttl)))
+	g := h.lasts(now)
 	h.mu.Unlock()
-	if due || !enough {
-		if v, err := s.verify(ctx, h); err != nil || !enough {
-			return v, err
-		}
+	if due {
+		return s.verify(ctx, h)
 	}
 	return g, nil
+}
+
+// lasts returns what this store knows of the hold. The caller holds mu.
+func (h *hold) lasts(now driver.Instant) driver.Grant {
+	g := driver.Grant{Fence: h.fence, From: h.renewed, TTL: h.end.Sub(h.renewed), Shared: h.reader}
+	if h.renewed == 0 { // this store has never renewed it
+		g.From, g.TTL = 0, h.end.Sub(now)
+	}
+	return g
 }
 
 // renew extends the lease of the hold's group. A hold without a group joins one first. If that
@@ -146,15 +152,16 @@ func (s *Store) verify(ctx context.Context, h *hold) (driver.Grant, error) {
 	}
 	h.mu.Lock()
 	h.seen = max(h.seen, now)
-	left := h.end.Sub(now)
+	g, isKnown := h.lasts(now), h.end > now
 	h.mu.Unlock()
-	if left <= 0 { // another store extended the hold, or the hold is about to end
-		if left, err = s.conn.timeLeft(ctx, clientv3.LeaseID(kv.Lease)); err != nil {
+	if !isKnown { // another store extended the hold, or the hold is about to end
+		left, err := s.conn.timeLeft(ctx, clientv3.LeaseID(kv.Lease))
+		if err != nil {
 			return driver.Grant{}, err
 		}
-		left = max(left, time.Millisecond)
+		g.From, g.TTL = 0, max(left, time.Millisecond)
 	}
-	return driver.Grant{Fence: h.fencing(), TTL: left, Shared: h.reader}, nil
+	return g, nil
 }
 
 // explain returns the error that says why the key of a hold is gone. If another store has only

@@ -148,3 +148,28 @@ func TestForeignExtendNeverShortens(t *testing.T) {
 		t.Errorf("the lease of 300 s lasts for %+v, %v", left, err)
 	}
 }
+
+// TestExtendAfterAForeignPromotion: two processes know a hold, and one of them promotes it. Extend
+// tells the other process the new mode and fence.
+func TestExtendAfterAForeignPromotion(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	s, other := mustOpen(t, []string{srv.Addr()}), mustOpen(t, []string{srv.Addr()})
+	r := request("job", "token")
+	r.Shared = true
+	take(t, s, r)
+	known, err := other.Extend(t.Context(), r.Name, r.Token, r.TTL)
+	if err != nil || !known.Shared {
+		t.Errorf("Extend by the other process: %+v, %v", known, err)
+	}
+	r.Shared = false
+	promoted, err := s.Convert(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The lease that the other process knows is nearly long enough.
+	ttl := known.TTL + 2*time.Second
+	if g, err := other.Extend(t.Context(), r.Name, r.Token, ttl); err != nil || g.Shared || g.Fence != promoted.Fence || g.TTL > 2*ttl {
+		t.Errorf("Extend after the promotion to fence %d: %+v, %v", promoted.Fence, g, err)
+	}
+}
