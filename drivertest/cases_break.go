@@ -3,21 +3,22 @@ package drivertest
 var breakCases = []testCase{
 	{
 		name:   "break/ends-holds",
-		clause: "Break ends all holds and the cool-down of a name if its fence is still the one that was seen; then the name is free.",
+		clause: "Break ends all holds and the cool-down of a name if its fence is still the one that was seen, and mints a fence; then the name is free, and the next hold has a greater fence.",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			c.broken(l.req.Name)
-			c.takeSoon(c.b, c.request(l.req.Name), "after Break")
+			l = c.takeAbove(c.broken(l.req.Name), l.req.Name, "after Break")
+			c.releaseFreely(l)
+			if minted, err := c.b.Break(c.ctx, l.req.Name, c.inspect(l.req.Name).Fence); err == nil { // a store may know nothing to break
+				c.takeAbove(minted, l.req.Name, "after Break of a free name")
+			}
 			if c.g.Shared {
 				l, _ = c.twoReaders()
-				c.broken(l.req.Name)
-				c.takeSoon(c.b, c.request(l.req.Name), "after Break of two readers")
+				c.takeAbove(c.broken(l.req.Name), l.req.Name, "after Break of two readers")
 			}
 			if c.g.CoolDown {
 				l = c.take(c.a, c.request(c.newName()), "of a free name")
 				c.cool(l, c.long())
-				c.broken(l.req.Name)
-				c.takeSoon(c.b, c.request(l.req.Name), "after Break of a cool-down")
+				c.takeAbove(c.broken(l.req.Name), l.req.Name, "after Break of a cool-down")
 			}
 		},
 	},
@@ -39,11 +40,11 @@ var breakCases = []testCase{
 	},
 }
 
-// broken breaks all holds on name.
-func (c *check) broken(name string) uint64 {
-	f, err := c.b.Break(c.ctx, name, c.inspect(name).Fence)
-	if err != nil {
-		c.failf("Break with the fence that Inspect returned: %v", err)
+// takeAbove takes a name after Break, which minted a fence.
+func (c *check) takeAbove(minted uint64, name, after string) *lease {
+	l := c.takeSoon(c.b, c.request(name), after)
+	if l.grant.Fence <= minted && minted > 0 {
+		c.failf("%s, which minted fence %d, the name was taken with fence %d", after, minted, l.grant.Fence)
 	}
-	return f
+	return l
 }

@@ -64,7 +64,7 @@ var promoteCases = []testCase{
 	},
 	{
 		name:   "promote/intent-ends",
-		clause: "An intent ends when a Convert to the mode that the hold has withdraws it, at the Release of its reader, and within MaxIntent if no other Convert renews it. Then new readers are let in, and readers that wait get their turn.",
+		clause: "An intent ends when a Convert to the mode that the hold has withdraws it, at the Release of its reader, after Break, and within MaxIntent if no other Convert renews it. Then new readers are let in, and readers that wait get their turn.",
 		about:  "Converter.Convert Store.Release Waiter.Wait MaxIntent",
 		f:      intentEnds,
 	},
@@ -180,11 +180,12 @@ func promotionConflict(c *check) {
 }
 
 func intentEnds(c *check) {
-	for _, e := range []struct {
+	type ending struct {
 		when  string
 		limit time.Duration
 		end   func(*lease)
-	}{
+	}
+	endings := []ending{
 		{"after the intent was withdrawn", driver.MaxIntent / 4, func(l *lease) {
 			if _, err := c.convert(l, true); err != nil {
 				c.failf("Convert of a reader to shared: %v", err)
@@ -192,7 +193,15 @@ func intentEnds(c *check) {
 		}},
 		{"after the release of the reader that had the intent", driver.MaxIntent / 4, c.releaseFreely},
 		{"after the intent should have lapsed", c.patience, func(*lease) { c.passTime(driver.MaxIntent) }},
-	} {
+	}
+	if c.has.breaks && c.has.inspect {
+		endings = append(endings, ending{"after Break, and after its reader knew", c.patience, func(l *lease) {
+			c.broken(l.req.Name)
+			_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+			c.wantLost(err, "Extend after Break")
+		}})
+	}
+	for _, e := range endings {
 		l, _, ok := c.refusedPromotion()
 		if !ok {
 			return

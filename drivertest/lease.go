@@ -358,3 +358,12 @@ func (c *check) inspect(name string) driver.State {
 	}
 	return s
 }
+
+// broken breaks all holds on name.
+func (c *check) broken(name string) uint64 {
+	f, err := c.b.Break(c.ctx, name, c.inspect(name).Fence)
+	if err != nil {
+		c.failf("Break with the fence that Inspect returned: %v", err)
+	}
+	return f
+}

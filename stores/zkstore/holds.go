@@ -202,7 +202,8 @@ func (hs *holds) recordHold(ss *session, h *hold, st state, n node, fence uint64
 	return nil
 }
 
-// clear records that h has no lock any more. It cancels the hold's context with the given error.
+// clear records that h has no lock any more, and deletes its intent. It cancels the hold's context
+// with the given error.
 func (hs *holds) clear(h *hold, why error) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -214,6 +215,9 @@ func (hs *holds) clear(h *hold, why error) {
 	}
 	if h.timer != nil {
 		h.timer.Stop()
+	}
+	if h.intent != nil {
+		h.ss.deleteLater(h.dir, *h.intent)
 	}
 	hs.setState(h, none)
 	h.ss, h.intent, h.timer, h.guid = nil, nil, nil, ""

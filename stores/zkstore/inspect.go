@@ -43,8 +43,12 @@ func (s *Store) state(ss *session, name string, q *queue) (st driver.State, err 
 	return st, err
 }
 
+// newest returns the number of the newest node that the lock has ever had. Cversion counts nodes
+// that were made, and nodes that were deleted.
+func (q *queue) newest() int32 { return (q.stat.Cversion+q.stat.NumChildren)/2 - 1 }
+
 // highestFence returns the highest fence that the name has had. For a free name, the result may be
-// greater than that, because the mapping only gives an upper bound.
+// greater than that: the newest node may be that of a waiter who gave up.
 func (ss *session) highestFence(dir string, q *queue) (uint64, error) {
 	if ss.cfg.noFences || q.stat.Czxid == 0 {
 		return 0, nil
@@ -55,7 +59,7 @@ func (ss *session) highestFence(dir string, q *queue) (uint64, error) {
 	}
 	holders := q.holders()
 	if len(holders) == 0 || holders[0].kind == foreign {
-		return max(m.fenceAt(q.stat.Cversion-1), m.Fence, m.Floor), nil
+		return max(m.fenceAt(q.newest()), m.Fence, m.Floor), nil
 	}
 	if !holders[0].kind.shared() {
 		return m.fenceAt(holders[0].number), nil
@@ -177,7 +181,7 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		last := q.stat.Cversion - 1
+		last := q.newest()
 		fence = max(m.fenceAt(last), seen) + 1
 		if fence >= driver.MaxFence {
 			return 0, driver.ErrFencesUsedUp

@@ -68,9 +68,6 @@ func (s *Store) tidy(h *hold) {
 func (s *Store) letGo(h *hold) (driver.Outcome, error) {
 	ss := h.ss
 	s.holds.setLeaving(h)
-	if h.intent != nil {
-		ss.deleteLater(h.dir, *h.intent)
-	}
 	var err error
 	if s.cfg.symfony {
 		err = ss.dropSymfony(h)
