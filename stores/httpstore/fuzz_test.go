@@ -116,7 +116,7 @@ func FuzzStoreAnswer(f *testing.F) {
 		if g := out.(*promises).guarantees(); g.MaxTTL < 0 || g.DeadWaiter < 0 || g.MinTTL < 0 {
 			t.Errorf("the promises are %+v", g)
 		}
-	}, []string{"store"}, `{"store":"redis","fence":"durable","max_ttl_ms":58000,"shared":true}`, `{"store":"x","max_ttl_ms":9223372036854775807,"min_ttl_ms":-1}`)
+	}, []string{"store"}, `{"store":"redis","fence":"durable","max_ttl_ms":58000,"shared":true}`, `{"store":"x","max_ttl_ms":9223372036854775807,"min_ttl_ms":-1}`, `{"store":"x","max_ttl_ms":1}`)
 }
 
 func checkState(t *testing.T, s driver.State) {

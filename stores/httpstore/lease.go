@@ -28,5 +28,5 @@ func longest(most time.Duration) time.Duration {
 	if left > 10*time.Second {
 		left = left.Truncate(time.Second)
 	}
-	return left
+	return max(left, 1) // 0 would be no limit
 }
