@@ -27,7 +27,7 @@ import (
 func TestModel(t *testing.T) {
 	first, seeds := uint64(0), uint64(5)
 	if server.IsThorough() {
-		first, seeds = rand.Uint64()/2, 500 // a failure prints its seed
+		first, seeds = rand.Uint64()/2, 200 // a failure prints its seed
 	}
 	for name, k := range map[string]modelKind{
 		"locks": {locks: true}, "no locks": {}, "PHP": {locks: true, traits: sessionstore.Traits{CommitsNeedLock: true}},
