@@ -34,8 +34,10 @@ const (
 	answerPrefix = "idempotency-answer:"
 )
 
-// keepWithin bounds how long a request waits until its answer is kept.
-const keepWithin = 5 * time.Second
+const (
+	keepWithin = 5 * time.Second       // how long a request waits at most until its answer is kept
+	keepAgain  = 50 * time.Millisecond // the pause after a try that failed
+)
 
 // Idempotency is a middleware for the header Idempotency-Key, as
 // draft-ietf-httpapi-idempotency-key-header describes it. A client that repeats a POST or a PATCH
@@ -53,9 +55,10 @@ const keepWithin = 5 * time.Second
 // The key may be a quoted string, as the draft has it, or the same text without quotes.
 //
 // The answer goes to the client when it is kept. But an answer that the handler flushes, and one
-// that is longer than MaxBytes, goes to the client at once. If the process dies between the work
-// and the moment at which the answer is kept, a repeat runs the handler again. If that must not be,
-// write the key ([KeyOf]) in the same transaction as the work.
+// that is longer than MaxBytes, goes to the client at once. While Results fails, the answer is sent
+// there again and again. If the process dies between the work and the moment at which the answer is
+// kept, or Results fails for 5 seconds, a repeat runs the handler again. If that must not be, write
+// the key ([KeyOf]) in the same transaction as the work.
 //
 // The work ends with the client, unless the handler that Wrap returns gets the request
 // r.WithContext(context.WithoutCancel(r.Context())). The context of the work still ends when the
@@ -187,8 +190,9 @@ func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	rec.send()
 }
 
-// keep keeps the answer. If another request has kept one meanwhile, because this one has lost its
-// lock, the client gets that answer, as all other clients do.
+// keep keeps the answer. It tries again while Results fails: a Redis that restarts must not make a
+// repeat run the handler. If another request has kept an answer meanwhile, because this one has
+// lost its lock, the client gets that answer, as all other clients do.
 func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, rec *recorder, print string) {
 	// The work is done, so its answer is kept even if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keepWithin)
@@ -199,15 +203,28 @@ func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, re
 		return
 	}
 	done, present, err := i.Results.Swap(ctx, answerPrefix+key, nil, data, i.KeepFor)
+	for err != nil && pause(ctx, keepAgain) {
+		done, present, err = i.Results.Swap(ctx, answerPrefix+key, nil, data, i.KeepFor)
+	}
 	switch {
 	case err != nil: // the client may still get the answer, so it gets the true one
 		i.report(r, fmt.Errorf("padlockhttp: the answer is not kept, a repeat may run again: %w", err))
+	case present != nil && bytes.Equal(present.Data, data): // an earlier try kept it, and its reply was lost
 	case !done && !rec.sent && present != nil:
 		if first, err := decode(present.Data); err == nil && first.Print == print {
 			rec.drop()
 			first.replay(w)
 		}
 	}
+}
+
+// pause waits for d. It returns false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // replay replies with the kept answer, if there is one. It also replies if it cannot find out.

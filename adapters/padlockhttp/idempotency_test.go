@@ -314,7 +314,50 @@ func (b *broken) Swap(ctx context.Context, key string, old *sessionstore.Blob, d
 	return b.Results.Swap(ctx, key, old, data, ttl)
 }
 
-func TestResultsFail(t *testing.T) {
+// stormy loses the first requests and the first reply.
+type stormy struct {
+	padlockhttp.Results
+	requests, replies int
+}
+
+func (s *stormy) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
+	if s.requests--; s.requests >= 0 {
+		return false, nil, io.ErrUnexpectedEOF
+	}
+	done, present, err := s.Results.Swap(ctx, key, old, data, ttl)
+	if s.replies--; s.replies >= 0 {
+		return false, nil, io.ErrUnexpectedEOF
+	}
+	return done, present, err
+}
+
+// The store of the answers restarts in the moment in which the work ends. The work is done once,
+// and the first client is not told that its answer is a repeat.
+func TestAnAnswerIsKeptAcrossARestart(t *testing.T) {
+	for _, c := range []stormy{{requests: 40}, {replies: 1}, {requests: 3, replies: 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := newShop(t)
+			c.Results = s.Results
+			s.Results = &c
+			first, again := s.pay(`"k"`, ""), s.pay(`"k"`, "")
+			for _, w := range []*httptest.ResponseRecorder{first, again} {
+				if w.Code != http.StatusCreated || w.Body.String() != "charge 1: " {
+					t.Errorf("%d %q", w.Code, w.Body)
+				}
+			}
+			if s.runs.Load() != 1 || len(s.errs) != 0 {
+				t.Errorf("%d runs, errors %v", s.runs.Load(), s.errs)
+			}
+			if first.Header().Get("Idempotent-Replayed") != "" || again.Header().Get("Idempotent-Replayed") != "true" {
+				t.Error("the header does not tell the repeat from the first answer")
+			}
+		})
+	}
+}
+
+func TestResultsFail(t *testing.T) { synctest.Test(t, resultsFail) }
+
+func resultsFail(t *testing.T) {
 	s, _ := newShop(t)
 	away := errors.New("away")
 	s.Results = &broken{Results: s.Results, get: away}
