@@ -90,9 +90,6 @@ func (t *tracked) noteDay(s *sight, known time.Time, wasHeld bool, over []Ended)
 
 // noteWatched adds a sample to the times for which the Sampler knows which names were in use.
 func (b *book) noteWatched(now time.Time, last *Snapshot) {
-	if len(b.others) > 0 {
-		b.forgot = now // names that this sample saw are not remembered
-	}
 	if last.Taken.IsZero() || last.Err != nil || b.gap != "" {
 		return
 	}
