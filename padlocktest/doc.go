@@ -18,6 +18,5 @@
 //	}
 //
 // A test that depends on time can run in a testing/synctest bubble. There, leases, renewals and
-// waits follow the time of the bubble, and hours take milliseconds. With a [Clock], a test can
-// pretend that the machine was suspended. A Clock is also useful outside of a bubble.
+// waits follow the time of the bubble, and hours take milliseconds.
 package padlocktest

@@ -8,7 +8,6 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/padlocktest"
-	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // importRows is what is to be tested: it must stop when its lock is lost.
@@ -69,23 +68,4 @@ func ExampleScript_LoseReplies() {
 	fmt.Println("uncertain:", errors.Is(err, padlock.ErrUncertain))
 	// Output:
 	// uncertain: true
-}
-
-func ExampleClock_Suspend() {
-	clock := padlocktest.NewClock()
-	store := memstore.New(memstore.WithClock(clock))
-	locker := padlock.New(store, padlock.WithClock(clock))
-	defer locker.Close(context.Background())
-
-	lock, err := locker.Acquire(context.Background(), "job")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	clock.Suspend(padlock.DefaultTTL) // the laptop was suspended for this time
-	fmt.Println("over:", lock.Remaining() == 0)
-	fmt.Println("expired:", errors.Is(lock.Release(), padlock.ErrExpired))
-	// Output:
-	// over: true
-	// expired: true
 }

@@ -51,15 +51,11 @@ func (m *Memory) Get(_ context.Context, key string) (sessionstore.Blob, error) {
 }
 
 // Swap implements Results.
-func (m *Memory) Swap(_ context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
+func (m *Memory) Swap(_ context.Context, key string, _ *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	v, there := m.kept[key]
-	if there = there && v.end.After(now); there != (old != nil) || there && !bytes.Equal(v.data, old.Data) {
-		if !there {
-			return false, nil, nil
-		}
+	if v, there := m.kept[key]; there && v.end.After(now) {
 		return false, &sessionstore.Blob{Data: v.data, TTL: v.end.Sub(now)}, nil
 	}
 	if len(m.kept) >= m.sweep {

@@ -133,9 +133,7 @@ func (s *series) count(e *padlock.Event) {
 		s.contended.Add(1)
 	case padlock.EventAcquired:
 		s.began(e)
-		if way := int(e.HandOver); 0 < way && way < handOvers {
-			s.handedOver[way].Add(1)
-		}
+		s.handedOver[e.HandOver].Add(1)
 	case padlock.EventRefused:
 		s.began(e)
 	case padlock.EventRenewed:
@@ -168,7 +166,7 @@ func (s *series) began(e *padlock.Event) {
 func (s *series) endHold(e *padlock.Event) {
 	histogramOf(&s.use, e.Mode, e.Outcome).add(e.Took)
 	if e.Kind == padlock.EventLost {
-		s.lost[within(int(e.Outcome), outcomes)].Add(1)
+		s.lost[e.Outcome].Add(1)
 	}
 }
 
@@ -198,19 +196,10 @@ func count(all *[modes][outcomes]atomic.Pointer[histogram], wanted func(padlock.
 // histogramOf returns the histogram for the mode and the outcome of an event, and makes it if there
 // is none.
 func histogramOf(all *[modes][outcomes]atomic.Pointer[histogram], mode padlock.Mode, outcome padlock.Outcome) *histogram {
-	slot := &all[within(int(mode), modes)][within(int(outcome), outcomes)]
+	slot := &all[mode][outcome]
 	if h := slot.Load(); h != nil {
 		return h
 	}
 	slot.CompareAndSwap(nil, new(histogram))
 	return slot.Load()
-}
-
-// within returns the index of i in an array of n counters. A later version of padlock may use
-// values of n or more: they are counted at the last index.
-func within(i, n int) int {
-	if i < 0 || i >= n {
-		return n - 1
-	}
-	return i
 }

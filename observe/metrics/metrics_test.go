@@ -168,17 +168,6 @@ func TestHostileNames(t *testing.T) {
 	check(t, m)
 }
 
-// A later version may have values that this version does not know. They must not make this version
-// panic.
-func TestUnknownValues(t *testing.T) {
-	m := metrics.New()
-	for kind := range padlock.EventKind(40) {
-		m.Observe(t.Context(), padlock.Event{Kind: kind, Outcome: 99, Mode: 99, HandOver: 99})
-		m.Observe(t.Context(), padlock.Event{Kind: kind, Outcome: -1, Mode: -1, HandOver: -1})
-	}
-	check(t, m)
-}
-
 func TestElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := metrics.New()

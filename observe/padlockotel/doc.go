@@ -38,8 +38,7 @@
 // full name of the lock in the attribute padlock.lock.name. Lock.Context contains the span "padlock
 // hold".
 //
-// If an acquire finds the lock held, its span gets a link to the trace of the holder, if that trace
-// is known. It is known for a holder that uses the same Observer. With padlock.TraceHolders it is
-// also known for every holder whose trace the store keeps. So the trace of a slow request leads to
+// If an acquire finds the lock held, its span gets a link to the trace of the holder, if the holder
+// gave padlock.TraceHolders and the store keeps the trace. So the trace of a slow request leads to
 // the job that held the lock.
 package padlockotel

@@ -39,12 +39,7 @@ type Observer struct {
 
 	instruments instruments
 	attributes  sync.Map // a metric.MeasurementOption for each value of labels
-
-	holders sync.Map // for each place, the *trace.SpanContext of the last holder in this process
 }
-
-// place identifies a lock: the store that keeps it, and its name.
-type place struct{ store, name string }
 
 // Option configures an Observer.
 type Option func(*config)

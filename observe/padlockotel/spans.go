@@ -28,7 +28,6 @@ import (
 type call struct {
 	parent                 trace.Span // of the caller
 	acquire, hold, release trace.Span
-	shown                  *trace.SpanContext // the entry for this hold in Observer.holders, or nil
 }
 
 // callKey is the key of a call in a context. A Locker can have several Observers, and each has a
@@ -61,10 +60,6 @@ func (o *Observer) startHold(ctx context.Context, e *padlock.Event) context.Cont
 	finish(c.acquire, e, false)
 	ctx, c.hold = o.start(ctx, c, "hold", e)
 	c.hold.SetAttributes(fence(e))
-	if span := c.hold.SpanContext(); span.IsValid() && e.Mode == padlock.ModeExclusive {
-		c.shown = &span
-		o.holders.Store(place{e.Store, e.Name}, c.shown)
-	}
 	return ctx
 }
 
@@ -77,21 +72,17 @@ func (o *Observer) startRelease(ctx context.Context, e *padlock.Event) context.C
 		c.hold.SetAttributes(attribute.String("error.type", "_OTHER"))
 		c.hold.SetStatus(codes.Error, e.Err.Error())
 	}
-	o.endHold(c, e, false)
+	c.endHold(e, false)
 	ctx, c.release = o.start(ctx, c, "release", e)
 	return ctx
 }
 
 // endHold ends the span of a hold, once.
-func (o *Observer) endHold(c *call, e *padlock.Event, failed bool) {
-	if c.hold == nil {
-		return
+func (c *call) endHold(e *padlock.Event, failed bool) {
+	if c.hold != nil {
+		finish(c.hold, e, failed)
+		c.hold = nil
 	}
-	if c.shown != nil {
-		o.holders.CompareAndDelete(place{e.Store, e.Name}, c.shown)
-	}
-	finish(c.hold, e, failed)
-	c.hold = nil
 }
 
 // trace updates the spans for an event.
@@ -102,7 +93,7 @@ func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 	}
 	switch e.Kind {
 	case padlock.EventContended:
-		o.recordContention(c, e)
+		c.recordContention(e)
 	case padlock.EventRefused:
 		finish(c.acquire, e, !refusal(e.Outcome))
 	case padlock.EventRenewFailed:
@@ -111,7 +102,7 @@ func (o *Observer) trace(ctx context.Context, e *padlock.Event) {
 				attribute.Float64("padlock.slack_seconds", e.Slack.Seconds()), attribute.String("exception.message", text(e.Err))))
 		}
 	case padlock.EventLost, padlock.EventEnded:
-		o.endHold(c, e, e.Kind == padlock.EventLost)
+		c.endHold(e, e.Kind == padlock.EventLost)
 	case padlock.EventReleased:
 		if c.release != nil {
 			finish(c.release, e, e.Err != nil)
@@ -128,9 +119,8 @@ func refusal(out padlock.Outcome) bool {
 
 // recordContention records the holder of the lock in the span of the acquire, and links the acquire
 // to the holder's trace.
-func (o *Observer) recordContention(c *call, e *padlock.Event) {
+func (c *call) recordContention(e *padlock.Event) {
 	var known []attribute.KeyValue
-	linked := false
 	var held *padlock.HeldError
 	if errors.As(e.Err, &held) {
 		for i, h := range held.Holds {
@@ -140,13 +130,9 @@ func (o *Observer) recordContention(c *call, e *padlock.Event) {
 				}
 			}
 			if span := spanContext(h.Trace); span.IsValid() && i < maxLinks {
-				c.acquire.AddLink(link(span))
-				linked = true
+				c.acquire.AddLink(trace.Link{SpanContext: span, Attributes: []attribute.KeyValue{attribute.String("padlock.link", "holder")}})
 			}
 		}
-	}
-	if span, ok := o.holders.Load(place{e.Store, e.Name}); ok && !linked {
-		c.acquire.AddLink(link(*span.(*trace.SpanContext)))
 	}
 	c.acquire.AddEvent("contended", trace.WithAttributes(known...))
 }
@@ -154,10 +140,6 @@ func (o *Observer) recordContention(c *call, e *padlock.Event) {
 // maxLinks is the largest number of holders to which an acquire is linked. A lock has several
 // holders only if they are readers.
 const maxLinks = 8
-
-func link(to trace.SpanContext) trace.Link {
-	return trace.Link{SpanContext: to, Attributes: []attribute.KeyValue{attribute.String("padlock.link", "holder")}}
-}
 
 // finish ends a span with the outcome of an event.
 func finish(span trace.Span, e *padlock.Event, failed bool) {

@@ -87,26 +87,17 @@ func TestOutcomesOfSpans(t *testing.T) {
 	}
 }
 
-// An acquire that finds the lock held is linked to the trace of the holder. If the holder is in
-// another process, that needs TraceHolders. Here another Observer on the same store stands for the
-// other process.
+// An acquire that finds the lock held is linked to the trace of a holder with TraceHolders. Another
+// Observer on the same store stands for another process.
 func TestLinkToTheHolder(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	defer store.Close()
-	for name, c := range map[string]struct{ sameProcess, traced, linked bool }{
-		"another process":                {false, true, true},
-		"another process without traces": {false, false, false},
-		"the same process":               {true, false, true},
-	} {
+	for name, traced := range map[string]bool{"with traces": true, "without traces": false} {
 		t.Run(name, func(t *testing.T) {
-			waiter := newTelemetry(t)
-			holder := waiter
-			if !c.sameProcess {
-				holder = newTelemetry(t)
-			}
+			waiter, holder := newTelemetry(t), newTelemetry(t)
 			var opts []padlock.LockerOption
-			if c.traced {
+			if traced {
 				opts = append(opts, padlock.TraceHolders(padlockotel.Traceparent))
 			}
 			open := func(s *telemetry) *padlock.Locker {
@@ -133,7 +124,7 @@ func TestLinkToTheHolder(t *testing.T) {
 					}
 				}
 			}
-			if (links == 1) != c.linked {
+			if (links == 1) != traced {
 				t.Errorf("there are %d links", links)
 			}
 		})

@@ -26,9 +26,6 @@ func (w *Web) listJSON(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	out := v.visible(s, list)
 	out.Place = w.place
-	if s.Unshown > 0 && kind == "table" && out.Incomplete == nil {
-		out.Incomplete = errors.New("there are too many names")
-	}
 	text, err := json.Marshal(out)
 	if err != nil { // there is no value that JSON cannot have
 		plain(rw, http.StatusInternalServerError, err.Error())
@@ -58,7 +55,7 @@ func (v *visitor) visible(s *sampler.Snapshot, rows []row) *sampler.Snapshot {
 		out.Names = append(out.Names, n)
 	}
 	if v.prefix != "" {
-		out.Untracked, out.Unshown, out.Cost = 0, 0, sampler.Cost{}
+		out.Cost = sampler.Cost{}
 	}
 	if s.Err != nil {
 		out.Err = errors.New(v.reason(s.Err, "the store cannot be read"))

@@ -43,7 +43,6 @@ type content struct {
 	Runs             []run
 	NoRuns           string
 	UsualRun         string
-	Chart            *chart
 	Jobs             []jobRow
 
 	// setFrame sets these fields.

@@ -59,8 +59,8 @@ func groupLabel(group string) string { return promtext.Label("group", printable.
 func (f *figures) ofStore(s *sampler.Snapshot) {
 	f.head("padlock_store_up", "gauge", "1 if the store could be read at the last attempt.")
 	f.line("padlock_store_up", "", truth(s.Err == nil && !s.Taken.IsZero()))
-	f.head("padlock_store_complete", "gauge", "1 if the store knows all of its locks and all have a row.")
-	f.line("padlock_store_complete", "", truth(s.Incomplete == nil && s.Unshown == 0 && !s.Taken.IsZero()))
+	f.head("padlock_store_complete", "gauge", "1 if the store knows all of its locks.")
+	f.line("padlock_store_complete", "", truth(s.Incomplete == nil && !s.Taken.IsZero()))
 	if !s.Taken.IsZero() {
 		f.head("padlock_sample_timestamp_seconds", "gauge", "When the store was last read, in seconds since 1970.")
 		f.line("padlock_sample_timestamp_seconds", "", float64(s.Taken.UnixMilli())/1000)

@@ -102,11 +102,8 @@ func (w *Web) liveContent(ctx context.Context, s *sampler.Snapshot, v *visitor, 
 	if q.Filter != "" {
 		c.Caption, c.Nothing = "Names that match "+q.Filter, "Nothing that is held matches the filter."
 	}
-	switch {
-	case s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0:
+	if s.Taken.IsZero() || c.Trouble != "" && len(c.Rows) == 0 {
 		c.Nothing = "It is not known what is held."
-	case s.Unshown > 0:
-		c.Nothing = "None of the names that were read matches."
 	}
 	return c
 }
@@ -130,7 +127,6 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 	if usual := history.Usual(starts); usual > 0 {
 		c.UsualRun = span(usual)
 	}
-	c.Chart = newChart(w.sampler.Day(c.Query.name))
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".
@@ -155,10 +151,6 @@ func partial(s *sampler.Snapshot, v *visitor) string {
 		return "This store cannot list its locks. The page shows only the names that were chosen to be watched; the address name?n=NAME shows any other."
 	case s.Incomplete != nil:
 		return "There may be more locks than these: " + printable.Name(v.reason(s.Incomplete, "a visitor who may see all names sees the reason"))
-	case s.Unshown > 0: // a visitor with a prefix must not learn how many
-		return "There may be more names than these, because there are so many. padlock ls PREFIX lists them."
-	case s.Untracked > 0 && v.prefix == "":
-		return count(s.Untracked, "name has", "names have") + " no past here: there are so many that their renewals and past holds are not watched. padlock serve --max-names watches more."
 	}
 	return ""
 }

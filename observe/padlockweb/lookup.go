@@ -24,7 +24,7 @@ const (
 
 // isComplete reports whether a name without a row is free.
 func isComplete(s *sampler.Snapshot) bool {
-	return s.Err == nil && s.Incomplete == nil && s.Unshown == 0 && !s.Taken.IsZero()
+	return s.Err == nil && s.Incomplete == nil && !s.Taken.IsZero()
 }
 
 // lookUp returns the state of a name that has no row. If the sampler does not know the state for

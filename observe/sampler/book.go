@@ -14,16 +14,12 @@ import (
 type book struct {
 	set    *settings
 	names  map[string]*tracked
-	others []*tracked // names of the last sample that are not remembered, because there are too many
 	groups map[string]*grouped
 	ended  []Ended
 	begun  time.Time
 	taken  time.Time // the last sample that succeeded
 	gap    string    // why the last sample may lack names that are held; "" if it lacks none
 	counts bool      // the store counts the callers that wait for a lock
-
-	watched []record  // for how long the samples have seen all names; see noteWatched
-	forgot  time.Time // when a name was last forgotten, or seen without being remembered
 }
 
 // grouped are the figures of a group of names.
@@ -72,17 +68,14 @@ func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snaps
 		b.begun = now
 	}
 	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
-	snap.Unshown = b.add(r, asked, now, last)
-	snap.Untracked = len(b.others)
-	b.noteWatched(now, last)
+	b.add(r, asked, now, last)
 	snap.Names, snap.Groups = b.rows(now)
 	snap.Ended = b.ended
 	return &snap
 }
 
-// add compares a reading with the last one. It returns the number of names that get no row, because
-// there are too many.
-func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) (unshown int) {
+// add compares a reading with the last one.
+func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) {
 	continuous := !last.Taken.IsZero() && last.Err == nil
 	first := last.Taken.IsZero()
 	sights := map[string]*sight{}
@@ -108,46 +101,21 @@ func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) (unshown in
 		}
 	}
 	var over []Ended
-	full := false
-	b.others = nil
 	for key, s := range sights {
-		t := b.names[key]
-		if t == nil {
-			if last.Untracked > 0 { // the last sample may have seen the name without remembering it
-				s.first, s.continuous = true, false
-			}
-			t, full = b.newcomer(key, now, full)
+		if b.names[key] == nil {
+			b.names[key] = b.describe(key, now)
 		}
-		if t == nil {
-			unshown++
-			continue
-		}
-		over = append(over, t.update(s)...)
+		over = append(over, b.names[key].update(s)...)
 	}
 	b.ended = latest(b.ended, over, keptAllEnds)
-	return unshown
+	b.forgetIdle()
 }
 
-// newcomer returns a tracked for a name that is not remembered yet, or nil if there are too many
-// rows. full says that there is no room to remember more names; then the row has no past.
-func (b *book) newcomer(key string, now time.Time, full bool) (t *tracked, stillFull bool) {
-	if full = full || !b.room(); !full {
-		return b.track(key, now), false
-	}
-	if len(b.others) >= rowsForEach*b.set.maxNames {
-		return nil, true
-	}
-	t = b.describe(key, now)
-	b.others = append(b.others, t)
-	return t, true
-}
-
-// room reports whether one more name can be remembered. If there are too many names, room forgets a
-// tenth of them. It chooses the names that have not been used for the longest time, and never
-// forgets a name that is in use.
-func (b *book) room() bool {
-	if len(b.names) < b.set.maxNames {
-		return true
+// forgetIdle forgets names that are free, if there are too many of them: those that have not been
+// used for the longest time.
+func (b *book) forgetIdle() {
+	if len(b.names) <= b.set.maxNames {
+		return
 	}
 	var idle []string
 	for key, t := range b.names {
@@ -156,19 +124,9 @@ func (b *book) room() bool {
 		}
 	}
 	slices.SortFunc(idle, func(x, y string) int { return b.names[x].used.Compare(b.names[y].used) })
-	for _, key := range idle[:min(len(idle), b.set.maxNames/10+1)] {
+	for _, key := range idle[:max(0, len(idle)-b.set.maxNames)] {
 		delete(b.names, key)
 	}
-	if len(idle) > 0 {
-		b.forgot = time.Now()
-	}
-	return len(idle) > 0
-}
-
-func (b *book) track(key string, now time.Time) *tracked {
-	t := b.describe(key, now)
-	b.names[key] = t
-	return t
 }
 
 func (b *book) describe(key string, now time.Time) *tracked {
@@ -199,7 +157,7 @@ func (b *book) rows(now time.Time) ([]Name, []Group) {
 	for name := range b.groups {
 		sums[name] = &Totals{}
 	}
-	for _, t := range slices.AppendSeq(slices.Clone(b.others), maps.Values(b.names)) {
+	for _, t := range b.names {
 		if !t.busy() && t.why == "" && !t.watched {
 			continue
 		}

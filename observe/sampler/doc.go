@@ -34,9 +34,9 @@
 //
 // # Bounds
 //
-// A Sampler remembers the past of at most MaxNames names, and a fixed number of bytes for each:
-// hold times are kept in histograms of fixed size. It spends at most a tenth of the time in the
-// store, and reads at most 1,000 names a second on average: with more names, it samples less
-// often. A store that reads each name by a request gets two of them a second, or a sample a minute
-// if the names are more, and none while nobody waits in Next. [Cost] shows the result.
+// A Sampler remembers the names that are held and at most MaxNames others, with a fixed number of
+// bytes for each: hold times are kept in histograms of fixed size. It spends at most a tenth of the
+// time in the store, and reads at most 1,000 names a second on average: with more names, it samples
+// less often. A store that reads each name by a request gets two of them a second, or a sample a
+// minute if the names are more, and none while nobody waits in Next. [Cost] shows the result.
 package sampler

@@ -195,8 +195,6 @@ type headJSON struct {
 	Taken      time.Time `json:"taken,omitzero"`
 	Err        string    `json:"error,omitempty"`
 	Incomplete string    `json:"incomplete,omitempty"`
-	Untracked  int       `json:"names_without_past,omitempty"`
-	Unshown    int       `json:"names_not_shown,omitempty"`
 	Interval   float64   `json:"interval_seconds,omitempty"`
 	Took       float64   `json:"sample_seconds,omitempty"`
 	Read       int       `json:"names_read,omitempty"`
@@ -206,7 +204,7 @@ type headJSON struct {
 func (s *Snapshot) head() headJSON {
 	return headJSON{
 		Number: s.Number, Store: s.Store, Place: s.Place, Prefix: s.Prefix, Begun: utc(s.Begun), Tried: utc(s.Tried), Taken: utc(s.Taken),
-		Err: text(s.Err), Incomplete: text(s.Incomplete), Untracked: s.Untracked, Unshown: s.Unshown,
+		Err: text(s.Err), Incomplete: text(s.Incomplete),
 		Interval: s.Cost.Interval.Seconds(), Took: s.Cost.Took.Seconds(), Read: s.Cost.Names, Requests: s.Cost.Requests,
 	}
 }

@@ -63,14 +63,9 @@ func Watch(names ...string) Option {
 	return func(s *settings) { s.watched = append(slices.Clip(s.watched), names...) }
 }
 
-// rowsForEach is how many rows without a past a snapshot may have for each name that the Sampler
-// may remember.
-const rowsForEach = 50
-
-// MaxNames bounds how many names the Sampler remembers. The default is DefaultMaxNames. The number
-// is at least 1; otherwise the default stays, and there is no error. If more names than that are
-// held, the others have rows without a past (see Snapshot.Untracked), up to fifty times as many.
-// Snapshot.Unshown counts names beyond that.
+// MaxNames bounds how many names that are free the Sampler remembers. The default is
+// DefaultMaxNames. The number is at least 1; otherwise the default stays, and there is no error.
+// Names that are held are always remembered.
 func MaxNames(n int) Option {
 	return func(s *settings) {
 		if n > 0 {

@@ -28,16 +28,10 @@ type Snapshot struct {
 
 	// Names has each name that is held, is in a cool-down, has waiters, or is watched. The names
 	// that need attention come first. A name without a row is known to be free only if Err and
-	// Incomplete are nil, Unshown is 0, and the name begins with Prefix.
+	// Incomplete are nil, and the name begins with Prefix.
 	Names  []Name
 	Groups []Group // sorted by name
 	Ended  []Ended // the holds that ended last, the latest first
-
-	// Untracked is how many of the rows have no past, because of MaxNames. They have no figures, no
-	// holds that ended, and no renewals, so such a name is never NotRenewed.
-	Untracked int
-	// Unshown is how many names have no row, because there are far too many (see MaxNames).
-	Unshown int
 
 	Cost Cost
 }

@@ -3,7 +3,6 @@ package sampler_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,36 +186,6 @@ func TestLateReplyIsCorrected(t *testing.T) {
 		store.late = 2 * time.Second
 		if h := row(t, sample(t, s), "job").Holds[0]; !h.Since.Equal(began) {
 			t.Errorf("the hold began at %v, the row says %v", began, h.Since)
-		}
-	})
-}
-
-// A name that was not remembered because of MaxNames was perhaps held all the time. It is not a new
-// grant.
-func TestNamesThatWereNotRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := padlock.New(memstore.New())
-		defer l.Close(t.Context())
-		s := sampler.New(l, sampler.MaxNames(10))
-		var locks []*padlock.Lock
-		for i := range 20 {
-			locks = append(locks, take(t, l, fmt.Sprintf("job/%d", i)))
-		}
-		sample(t, s)
-		for _, k := range locks {
-			if _, remembered := s.Lookup(k.Name()); remembered {
-				k.Release()
-			}
-		}
-		later(time.Second)
-		sample(t, s) // the others may be remembered now, or in the next sample
-		later(time.Second)
-		snap := sample(t, s)
-		if g := snap.Groups[0]; len(snap.Names) != 10 || g.Grants != 0 {
-			t.Errorf("%d rows, %d grants since the first sample; want 10 and none", len(snap.Names), g.Grants)
-		}
-		if slices.ContainsFunc(snap.Names, func(n sampler.Name) bool { return n.Holds[0].Held < 2*time.Second }) {
-			t.Errorf("a hold of 2 s is shown as shorter: %+v", snap.Names)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package phpcodec
 
 import (
-	"iter"
 	"math"
 	"reflect"
 	"strconv"
@@ -29,29 +28,6 @@ func (a Array) Get(key any) (any, bool) {
 		}
 	}
 	return nil, false
-}
-
-// All lists keys and values in order.
-func (a Array) All() iter.Seq2[any, any] {
-	return func(yield func(any, any) bool) {
-		for _, p := range a {
-			if !yield(p.Key, p.Value) {
-				return
-			}
-		}
-	}
-}
-
-// List returns the values if the keys are 0, 1, 2, … in this order. Otherwise it returns false.
-func (a Array) List() ([]any, bool) {
-	values := make([]any, len(a))
-	for i, p := range a {
-		if p.Key != int64(i) {
-			return nil, false
-		}
-		values[i] = p.Value
-	}
-	return values, true
 }
 
 // An Object is a PHP object or enum that was not decoded. It can be kept and written back.

@@ -197,17 +197,4 @@ func TestArray(t *testing.T) {
 	if _, ok := a.Get("z"); ok {
 		t.Error("z")
 	}
-	if _, ok := a.List(); ok {
-		t.Error("a list with a key")
-	}
-	if l, ok := a[:2].List(); !ok || len(l) != 2 || l[1] != "y" {
-		t.Error(l, ok)
-	}
-	n := 0
-	for range a.All() {
-		n++
-	}
-	if n != 3 {
-		t.Error(n)
-	}
 }

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
 
@@ -140,18 +139,7 @@ func (a *app) printSecret(out converted, line string) error {
 
 // readToken reads a token from a file or from standard input.
 func readToken(file string) (string, error) {
-	in := os.Stdin
-	if file != "" {
-		f, err := os.Open(file)
-		if err != nil {
-			return "", fail(exitUsage, "usage", "", "the token cannot be read: %s", pathReason(err))
-		}
-		defer f.Close()
-		in = f
-	} else if isTerminal(os.Stdin) {
-		return "", usage("there is no token; pass it by --token-file FILE or on standard input")
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxKey))
+	text, _, err := readSecret(file)
 	text = bytes.TrimSpace(text)
 	switch {
 	case err != nil:

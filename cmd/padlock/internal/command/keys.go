@@ -31,9 +31,12 @@ const maxKey = 8192
 // readKey reads a key from a file, the environment or standard input.
 func (a *app) readKey(file string) (padlock.Key, error) {
 	var key padlock.Key
-	text, from, err := keyText(file)
-	if err != nil {
-		return key, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
+	text, from := []byte(os.Getenv("PADLOCK_KEY")), "in PADLOCK_KEY"
+	if file != "" || len(text) == 0 {
+		var err error
+		if text, from, err = readSecret(file); err != nil {
+			return key, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
+		}
 	}
 	text = bytes.TrimSpace(text)
 	switch err := key.UnmarshalText(text); {
@@ -45,24 +48,22 @@ func (a *app) readKey(file string) (padlock.Key, error) {
 	return key, nil
 }
 
-func keyText(file string) (text []byte, from string, err error) {
-	if file == "" {
-		if env := os.Getenv("PADLOCK_KEY"); env != "" {
-			return []byte(env), "in PADLOCK_KEY", nil
+// readSecret reads a key or a token from a file or, without one, from standard input. It also says
+// where that is.
+func readSecret(file string) (text []byte, from string, err error) {
+	in, from := os.Stdin, "on standard input"
+	switch {
+	case file != "":
+		if in, err = os.Open(file); err != nil {
+			return nil, "", err
 		}
-		if isTerminal(os.Stdin) {
-			return nil, "on standard input", nil // without this text, users might think that padlock hangs
-		}
-		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKey))
-		return text, "on standard input", err
+		defer in.Close()
+		from = "in " + show(file)
+	case isTerminal(os.Stdin):
+		return nil, from, nil // users would think that padlock hangs
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, "", err
-	}
-	defer f.Close()
-	text, err = io.ReadAll(io.LimitReader(f, maxKey))
-	return text, "in " + show(file), err
+	text, err = io.ReadAll(io.LimitReader(in, maxKey))
+	return text, from, err
 }
 
 // keyFlag defines --key-file.

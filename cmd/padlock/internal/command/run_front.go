@@ -289,7 +289,7 @@ func (f *front) start() error {
 
 func (f *front) spec() (supervise.Spec, error) {
 	spec := supervise.Spec{
-		Title: f.name, Path: f.path, Args: f.args, Pass: !f.set.leave, Leave: f.set.leave,
+		Title: f.name, Path: f.path, Args: f.args, Leave: f.set.leave,
 		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.remaining(),
 	}
 	var err error

@@ -101,7 +101,7 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().StringArrayVar(&set.hosts, "allowed-host", nil, "browsers reach the page as `NAME`, for example through a proxy")
 	c.Flags().StringArrayVar(&set.proxies, "trusted-proxy", nil, "believe X-Forwarded-For of the proxy at `ADDRESS`, or of a network of proxies: a client in it can choose its address")
 	c.Flags().StringArrayVar(&set.watch, "watch", nil, "also show `NAME` while it is free, or if the store cannot list names")
-	c.Flags().IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "watch renewals and past holds of at most `N` names")
+	c.Flags().IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "remember the past holds of at most `N` names that are free")
 	c.Flags().BoolVar(&set.insecure, "insecure", false, "allow other addresses without TLS or tokens")
 	return c
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 const storesLong = `stores lists the kinds of stores, how their URLs begin, and what each promises. With
@@ -38,45 +38,41 @@ padlock stores URL explains "partly".
 The table has the stores of this program. padlock has a few; padlock-all has all of
 them, and padlock runs it for a URL that needs it.`
 
-// kind is a row of the table.
-type kind struct {
-	names      []string // the schemes of its URLs, without the colon
-	help       string
-	example    string
-	composite  bool
-	guarantees padlock.Guarantees
-}
-
 // kinds returns the stores that several processes can share. A store whose guarantees depend on its
-// URL is opened with its example URL. No server is contacted.
-func kinds(ctx context.Context) ([]kind, error) {
-	var list []kind
+// URL is opened with its example URL. No server is contacted. Stores made of other stores come last.
+func kinds(ctx context.Context) ([]promised, error) {
+	var list, composite []promised
 	for _, s := range open.Known(schemes) {
 		if s.InProcess {
 			continue
 		}
-		k := kind{names: slices.Clone(s.Names), help: s.Help, example: s.Example, composite: s.Composite}
-		for _, dsn := range s.Symfony {
-			k.names = append(k.names, "symfony+"+dsn)
-		}
-		if s.Guarantees != nil {
-			k.guarantees = s.Guarantees()
-			list = append(list, k)
-			continue
-		}
-		sample, err := open.Store(ctx, s.Example, schemes, open.Lazy())
+		g, err := guaranteesOf(ctx, &s)
 		if err != nil {
 			return nil, err
 		}
-		k.guarantees = sample.Guarantees()
-		list = append(list, k)
-		if err := sample.Close(); err != nil {
-			return nil, err
+		p := newPromised(g)
+		p.Schemes, p.Help, p.Example = slices.Clone(s.Names), s.Help, s.Example
+		for _, dsn := range s.Symfony {
+			p.Schemes = append(p.Schemes, "symfony+"+dsn)
+		}
+		if s.Composite {
+			composite = append(composite, p)
+		} else {
+			list = append(list, p)
 		}
 	}
-	// Stores made of other stores come last.
-	sort.SliceStable(list, func(i, j int) bool { return !list[i].composite && list[j].composite })
-	return list, nil
+	return append(list, composite...), nil
+}
+
+func guaranteesOf(ctx context.Context, s *storeurl.Scheme) (padlock.Guarantees, error) {
+	if s.Guarantees != nil {
+		return s.Guarantees(), nil
+	}
+	sample, err := open.Store(ctx, s.Example, schemes, open.Lazy())
+	if err != nil {
+		return padlock.Guarantees{}, err
+	}
+	return sample.Guarantees(), sample.Close()
 }
 
 // promised are guarantees in JSON.
@@ -158,15 +154,9 @@ func (a *app) storesCommand() *cobra.Command {
 }
 
 func (a *app) allStores(ctx context.Context) error {
-	list, err := kinds(ctx)
+	rows, err := kinds(ctx)
 	if err != nil {
 		return a.explain("", err)
-	}
-	var rows []promised
-	for _, k := range list {
-		p := newPromised(k.guarantees)
-		p.Schemes, p.Help, p.Example = k.names, k.help, k.example
-		rows = append(rows, p)
 	}
 	if a.json {
 		for _, p := range rows {

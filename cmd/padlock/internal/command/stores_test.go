@@ -15,9 +15,9 @@ func TestEverySchemeIsListed(t *testing.T) {
 	}
 	var listed, known []string
 	for _, k := range list {
-		listed = append(listed, k.names...)
-		if k.help == "" || k.guarantees.Store == "" {
-			t.Errorf("%s: has no help or no promises: %+v", k.names[0], k)
+		listed = append(listed, k.Schemes...)
+		if k.Help == "" || k.Store == "" {
+			t.Errorf("%s: has no help or no promises: %+v", k.Schemes[0], k)
 		}
 	}
 	for _, s := range open.Known(schemes) {

@@ -127,7 +127,7 @@ func (s *server) sendNews(n *news) {
 
 func (s *server) start(keep []*os.File) (err error) {
 	spec := job.Spec{Path: string(s.spec.Path), Args: toTexts(s.spec.Args), Env: toTexts(s.spec.Env), Leave: s.spec.Leave}
-	if s.spec.Pass {
+	if !s.spec.Leave {
 		spec.Keep = keep
 	}
 	if s.lease != nil {

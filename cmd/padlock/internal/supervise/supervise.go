@@ -48,8 +48,7 @@ type Spec struct {
 	Path   string   // path of the program
 	Args   []string // the name by which it is called, and its arguments
 	Env    []string
-	Keep   []*os.File     // open in the supervisor until no process of the job is left
-	Pass   bool           // the command inherits Keep
+	Keep   []*os.File     // open in the supervisor until no process of the job is left; the command inherits it, unless Leave is set
 	Leave  bool           // padlock does not end processes that the command leaves running
 	Signal syscall.Signal // the signal that asks the job to end
 	Grace  time.Duration  // the time between Signal and KILL

@@ -289,7 +289,7 @@ func TestKeepsTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	p := start(t, deaf, func(s *supervise.Spec) { s.Keep = []*os.File{w} })
+	p := start(t, deaf, func(s *supervise.Spec) { s.Keep, s.Leave = []*os.File{w}, true }) // the job does not inherit it
 	pids(t)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -72,18 +72,18 @@ func leftovers(pids []int) (list []Leftover) {
 // jobSpec contains the fields of a Spec that are sent to the supervisor. Its texts are bytes,
 // because they need not be UTF-8, and JSON would change them then.
 type jobSpec struct {
-	Path        []byte
-	Args, Env   [][]byte
-	Pass, Leave bool
-	Signal      int
-	Grace       time.Duration
-	Lease       *moment
+	Path      []byte
+	Args, Env [][]byte
+	Leave     bool
+	Signal    int
+	Grace     time.Duration
+	Lease     *moment
 }
 
 func newJobSpec(s *Spec) *jobSpec {
 	return &jobSpec{
 		Path: []byte(s.Path), Args: toBytes(s.Args), Env: toBytes(s.Env),
-		Pass: s.Pass, Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: momentAfter(s.Lease),
+		Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: momentAfter(s.Lease),
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func messages() (orders []*order, reports []*news) {
 	spec := Spec{
-		Path: "/bin/a b", Args: []string{"", "\xff\n"}, Env: []string{"A=1"}, Pass: true, Leave: true, Signal: syscall.SIGTERM,
+		Path: "/bin/a b", Args: []string{"", "\xff\n"}, Env: []string{"A=1"}, Leave: true, Signal: syscall.SIGTERM,
 		Grace: -time.Second, Lease: time.Hour,
 	}
 	forever := Spec{Path: "x", Lease: Forever}

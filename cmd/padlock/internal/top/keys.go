@@ -139,7 +139,7 @@ func (m Model) refreshed() Model {
 	switch s := m.snap; {
 	case ok:
 		m.detail = n
-	case s.Err != nil || s.Incomplete != nil || s.Unshown > 0:
+	case s.Err != nil || s.Incomplete != nil:
 		m.detail.State, m.detail.Why = sampler.Unknown, "it has no row any more"
 	default:
 		m.detail.State, m.detail.Holds = sampler.Free, nil

@@ -413,7 +413,7 @@ func TestDetailsOfAMissingName(t *testing.T) {
 	b.look()
 	b.press("enter")
 	snap := *b.m.snap
-	snap.Number, snap.Names, snap.Unshown = snap.Number+1, nil, 3
+	snap.Number, snap.Names, snap.Incomplete = snap.Number+1, nil, errors.ErrUnsupported
 	b.m.config.Lookup = func(string) (sampler.Name, bool) { return sampler.Name{}, false }
 	m, _ := b.m.Update(snapshotMsg{&snap}) // the command would wait for the next snapshot
 	b.m = m.(Model)

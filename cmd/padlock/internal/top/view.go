@@ -113,12 +113,6 @@ func (m *Model) head() []string {
 	case s.Incomplete != nil:
 		lines = append(lines, styled(yellow, "there may be more locks than these: "+texts.Visible(texts.Reason(s.Incomplete))))
 	}
-	if s.Untracked > 0 {
-		lines = append(lines, styled(yellow, texts.Several(s.Untracked, "row has", "rows have")+" no past, because there are so many; give a prefix to watch fewer names"))
-	}
-	if s.Unshown > 0 {
-		lines = append(lines, styled(yellow, texts.Several(s.Unshown, "more name is", "more names are")+" locked; give a prefix to see others"))
-	}
 	return append(lines, "")
 }
 
