@@ -58,10 +58,6 @@ bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, 
 bench-coord: ## Locks in etcd and ZooKeeper compared with bare requests and with the locks of their clients; BENCHFLAGS="-only etcd"
 	@.ci/steps bench_coord
 
-.PHONY: bench-http
-bench-http: ## Locks over HTTP: a pair compared with its parts, with targets; BENCHFLAGS as above
-	@.ci/steps bench_http
-
 .PHONY: bench-command
 bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
 	@.ci/steps bench_command
