@@ -107,9 +107,6 @@ func (k *kit) starts(p *plan) *measure.Experiment {
 		k.started(p, run+", Redis", k.file(small), "--store", k.redis, "run", "name", "--", "true"),
 		k.started(p, "padlock-all run NAME -- true", k.file(all), "--store", store, "run", "name", "--", "true"),
 	}
-	if _, err := exec.LookPath("consul"); err == nil && os.Getenv("CONSUL_HTTP_ADDR") != "" {
-		rows = append(rows, k.started(p, "consul lock NAME true", "consul", "lock", "name", "true"))
-	}
 	return &measure.Experiment{
 		Name:    "a start",
 		Columns: []string{"ms", "cpu ms"},
