@@ -71,7 +71,7 @@ plots: ## The tables of the benchmarks in the pages, from lab/plots/published.js
 	@.ci/steps plots
 
 .PHONY: soak
-soak: ## 20 rows of stores under faults for about ten seconds each, as CI does; the commit draws them
+soak: ## Half of the rows of stores under faults for about ten seconds each; the commit chooses which
 	@.ci/steps soak
 
 .PHONY: soak-http
