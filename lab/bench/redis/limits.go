@@ -51,7 +51,7 @@ func (b *blpop) close() error {
 }
 
 func (r *rig) primeBlpop(name string) error {
-	_, err := r.admin.do(server.RedisCommand("RPUSH", name, "turn"))
+	_, err := r.ask("RPUSH", name, "turn")
 	return err
 }
 

@@ -33,13 +33,9 @@ var tiny = plan{
 }
 
 func newBench(t *testing.T) *bench {
-	rig, err := newRig(t)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &measure.Run{}
 	t.Cleanup(r.End)
-	return &bench{plan: tiny, rig: rig, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
+	return &bench{plan: tiny, rig: &rig{startRedis(t)}, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
 }
 
 // These figures may be zero or missing in such short trials: a poller may never hand over, and the

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,30 +16,22 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
-// A rig is the server of a run, with the benchmark's own connection to it. Commands over that
-// connection do not count.
-type rig struct {
-	addr  string
-	admin *resp
-}
+// A rig is the server of a run.
+type rig struct{ addr string }
 
-// newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
-func newRig(t testing.TB) (*rig, error) {
-	return connect(startRedis(t))
-}
-
+// startRedis starts a Redis that keeps nothing on disk. It ends with t.
 func startRedis(t testing.TB) string {
 	return server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
 }
 
-func connect(addr string) (*rig, error) {
-	admin, err := site{addr, new(trial.Counter)}.resp()
-	return &rig{addr, admin}, err
+// ask sends a command of the benchmark's own, which does not count.
+func (r *rig) ask(args ...string) (string, error) {
+	return server.AskRedis(context.Background(), r.addr, args...)
 }
 
 // clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
 func (r *rig) clear() error {
-	_, err := r.admin.do(server.RedisCommand("FLUSHALL"))
+	_, err := r.ask("FLUSHALL")
 	return err
 }
 
@@ -90,10 +83,9 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 
 // info reads a section of INFO.
 func (r *rig) info(section string) (map[string]string, error) {
-	reply, err := r.admin.do(server.RedisCommand("INFO", section))
-	text, ok := reply.(string)
-	if err != nil || !ok {
-		return nil, fmt.Errorf("INFO %s: %v, %w", section, reply, err)
+	text, err := r.ask("INFO", section)
+	if err != nil {
+		return nil, fmt.Errorf("INFO %s: %w", section, err)
 	}
 	values := map[string]string{}
 	for _, line := range strings.Split(text, "\r\n") {
