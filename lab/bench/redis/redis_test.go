@@ -40,7 +40,7 @@ func newBench(t *testing.T) *bench {
 
 // These figures may be zero or missing in such short trials: a poller may never hand over, and the
 // runtime may not have measured any CPU time.
-var mayLack = regexp.MustCompile(`^hand p|^other|^client us|^server us|^×`)
+var mayLack = regexp.MustCompile(`^hand p|^client us|^server us|^×`)
 
 // strands are peers that are known to leave a waiter behind sometimes;
 // docs/internals/performance.md explains why.

@@ -38,7 +38,6 @@ func (r *rig) clear() error {
 // A cost is everything that was used up to one instant.
 type cost struct {
 	sent   int64         // commands that clients sent
-	calls  float64       // commands that the server ran, including those in scripts
 	server time.Duration // CPU time of the server
 	client time.Duration // processor time
 }
@@ -47,15 +46,6 @@ type cost struct {
 func (r *rig) cost(p *trial.Page) (c cost, err error) {
 	c.client = measure.Used()
 	c.sent = p.SentByAll()
-	stats, err := r.info("commandstats")
-	if err != nil {
-		return c, err
-	}
-	for name, value := range stats {
-		if name != "cmdstat_info" {
-			c.calls += field(value, "calls")
-		}
-	}
 	cpu, err := r.info("cpu")
 	for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
 		seconds, bad := strconv.ParseFloat(cpu[name], 64)
@@ -73,7 +63,6 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 			after, err := r.cost(p)
 			per := 1 / float64(n)
 			f["cmds"] = float64(after.sent-before.sent) * per
-			f["calls"] = (after.calls - before.calls) * per
 			f["client us"] = measure.Micros(after.client-before.client) * per
 			f["server us"] = measure.Micros(after.server-before.server) * per
 			return err
@@ -94,17 +83,4 @@ func (r *rig) info(section string) (map[string]string, error) {
 		}
 	}
 	return values, nil
-}
-
-// field reads a field such as calls from "calls=12,usec=34,…".
-func field(text, name string) float64 {
-	for _, part := range strings.Split(text, ",") {
-		if value, ok := strings.CutPrefix(part, name+"="); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err == nil {
-				return n
-			}
-		}
-	}
-	return 0
 }
