@@ -59,7 +59,7 @@ bench-coord: ## Locks in etcd and ZooKeeper compared with bare requests and with
 	@.ci/steps bench_coord
 
 .PHONY: bench-command
-bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
+bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS as above
 	@.ci/steps bench_command
 
 .PHONY: bench-go
