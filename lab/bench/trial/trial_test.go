@@ -55,8 +55,8 @@ func TestTrials(t *testing.T) {
 			}
 			f, err = p.Compete(3, 20*time.Millisecond, 5*time.Second, time.Microsecond, ends)
 			check(f, err, 0, "locks/s", "served", "fewest", "longest ms")
-			f, err = p.Crowd(4, ends(nil))
-			check(f, err, 4, "total_ms")
+			f, err = p.Crowd(4)
+			check(f, err, 0, "total_ms")
 		})
 	}
 }
