@@ -75,11 +75,8 @@ func Repeat(d time.Duration, m Meter, once ...func() error) (measure.Figures, er
 
 // Pairs measures n goroutines of one client that lock and unlock names of their own.
 func (p *Peer) Pairs(n int, d time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
-	page, names := new(Page), NewNames(n)
-	if err := p.prime(names...); err != nil {
-		return nil, err
-	}
-	c, locks, err := p.start(&page.Sent[0], names[0], names...)
+	page := new(Page)
+	c, locks, err := p.Start(&page.Sent[0], NewNames(n)...)
 	if err != nil {
 		return nil, err
 	}
