@@ -24,7 +24,7 @@ var benchmark = measure.Bench[plan]{
 	},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		b := &bench{plan: *p, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
-		if err := r.Try(func(t testing.TB) { b.rig = &rig{startRedis(t)} }); err != nil {
+		if err := r.Try(func(t testing.TB) { b.rig = newRig(t) }); err != nil {
 			return nil, err
 		}
 		return b.experiments(), nil
@@ -38,7 +38,7 @@ func main() {
 
 // obey is the function of a process of a trial.
 var obey = trial.Obey(func(addr string) ([]trial.Peer, error) {
-	return peers(&rig{addr}), nil
+	return peers(&rig{addr: addr}), nil
 })
 
 func (b *bench) experiments() (all []*measure.Experiment) {

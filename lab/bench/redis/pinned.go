@@ -46,20 +46,12 @@ const everywhere = "ffffffffffffffff"
 // pin gives the server the first processor and this process the second one. The returned function
 // lets both use all processors again.
 func (r *rig) pin() (undo func() error, err error) {
-	info, err := r.info("server")
-	if err != nil {
-		return func() error { return nil }, err
-	}
-	served, err := strconv.Atoi(info["process_id"])
-	if err != nil {
-		return func() error { return nil }, err
-	}
 	threads := runtime.GOMAXPROCS(1)
 	undo = func() error {
 		runtime.GOMAXPROCS(threads)
-		return errors.Join(bind(served, everywhere), bind(os.Getpid(), everywhere))
+		return errors.Join(bind(r.pid, everywhere), bind(os.Getpid(), everywhere))
 	}
-	return undo, errors.Join(bind(served, "1"), bind(os.Getpid(), "2"))
+	return undo, errors.Join(bind(r.pid, "1"), bind(os.Getpid(), "2"))
 }
 
 // bind lets all threads of a process run on the processors in mask only.

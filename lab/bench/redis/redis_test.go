@@ -35,7 +35,7 @@ var tiny = plan{
 func newBench(t *testing.T) *bench {
 	r := &measure.Run{}
 	t.Cleanup(r.End)
-	return &bench{plan: tiny, rig: &rig{startRedis(t)}, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
+	return &bench{plan: tiny, rig: newRig(t), three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
 }
 
 // These figures may be zero or missing in such short trials: a poller may never hand over, and the

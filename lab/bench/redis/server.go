@@ -17,11 +17,15 @@ import (
 )
 
 // A rig is the server of a run.
-type rig struct{ addr string }
+type rig struct {
+	addr string
+	pid  int // 0 in a process of a trial, which does not need it
+}
 
-// startRedis starts a Redis that keeps nothing on disk. It ends with t.
-func startRedis(t testing.TB) string {
-	return server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
+// newRig starts a Redis that keeps nothing on disk. It ends with t.
+func newRig(t testing.TB) *rig {
+	s := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}})
+	return &rig{s.Addr(), s.Pid()}
 }
 
 // ask sends a command of the benchmark's own, which does not count.
@@ -46,11 +50,17 @@ type cost struct {
 func (r *rig) cost(p *trial.Page) (c cost, err error) {
 	c.client = measure.Used()
 	c.sent = p.SentByAll()
-	cpu, err := r.info("cpu")
-	for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
-		seconds, bad := strconv.ParseFloat(cpu[name], 64)
-		err = errors.Join(err, bad)
-		c.server += time.Duration(seconds * float64(time.Second))
+	text, err := r.ask("INFO", "cpu")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_sys" || name == "used_cpu_user" {
+			seconds, bad := strconv.ParseFloat(value, 64)
+			err = errors.Join(err, bad)
+			c.server += time.Duration(seconds * float64(time.Second))
+		}
+	}
+	if err == nil && c.server == 0 {
+		err = fmt.Errorf("INFO cpu says %q", text)
 	}
 	return c, err
 }
@@ -68,19 +78,4 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 			return err
 		}, err
 	}
-}
-
-// info reads a section of INFO.
-func (r *rig) info(section string) (map[string]string, error) {
-	text, err := r.ask("INFO", section)
-	if err != nil {
-		return nil, fmt.Errorf("INFO %s: %w", section, err)
-	}
-	values := map[string]string{}
-	for _, line := range strings.Split(text, "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			values[name] = value
-		}
-	}
-	return values, nil
 }
