@@ -32,9 +32,9 @@ func (e *etcd) peers() []trial.Peer {
 	return []trial.Peer{
 		{Name: bare, In: pairs, Open: e.client(bareKey)},
 		{Name: hop, In: drains, Open: e.client(watches)},
-		{Name: ours, In: pairs | drains, Open: trial.Opens(trial.Driver, e.store)},
+		{Name: ours, In: pairs, Open: trial.Opens(trial.Driver, e.store)},
 		{Name: mutex, In: pairs | drains | crowds, Open: e.client(mutexes)},
-		{Name: ours, In: crowds, Open: trial.Opens(trial.Face, e.store)},
+		{Name: ours, In: drains | crowds, Open: trial.Opens(trial.Face, e.store)},
 	}
 }
 

@@ -41,10 +41,10 @@ func (z *zooKeeper) peers() []trial.Peer {
 	return []trial.Peer{
 		{Name: zkHop, In: drains, Open: z.watches},
 		{Name: zkLock, In: pairs | drains | crowds, Open: z.lock},
-		{Name: zkNoFence, In: pairs | drains, Open: store(trial.Driver, zkstore.NoFences())},
-		{Name: zkOurs, In: pairs | drains, Open: store(trial.Driver)},
-		{Name: zkNoFence, In: crowds, Open: store(trial.Face, zkstore.NoFences())},
-		{Name: zkOurs, In: crowds, Open: store(trial.Face)},
+		{Name: zkNoFence, In: pairs, Open: store(trial.Driver, zkstore.NoFences())},
+		{Name: zkOurs, In: pairs, Open: store(trial.Driver)},
+		{Name: zkNoFence, In: drains | crowds, Open: store(trial.Face, zkstore.NoFences())},
+		{Name: zkOurs, In: drains | crowds, Open: store(trial.Face)},
 	}
 }
 

@@ -75,17 +75,15 @@ func Face(s driver.Store) *Client {
 	})
 }
 
-// Driver returns a client that uses a store without package padlock. Each waiter waits at the
-// server itself, and nothing is renewed.
+// Driver returns a client that uses a store without package padlock. Nothing waits, and nothing is
+// renewed.
 func Driver(s driver.Store) *Client {
 	d := &direct{store: s}
-	d.waiter, _ = driver.As[driver.Waiter](s)
 	return NewClient(s.Close, d.lock)
 }
 
 type direct struct {
 	store  driver.Store
-	waiter driver.Waiter // nil if the store has none
 	tokens atomic.Int64
 }
 
@@ -97,11 +95,7 @@ func (d *direct) token() string {
 
 func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
 	r := driver.Request{Name: name, Token: d.token(), TTL: TTL, Holder: driver.Holder{Host: "bench", PID: os.Getpid()}}
-	_, err := d.store.Acquire(ctx, r)
-	if errors.Is(err, driver.ErrHeld) && d.waiter != nil {
-		err = d.wait(ctx, &r)
-	}
-	if err != nil {
+	if _, err := d.store.Acquire(ctx, r); err != nil {
 		return nil, err
 	}
 	return func() error {
@@ -111,26 +105,6 @@ func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
 		}
 		return err
 	}, nil
-}
-
-// wait waits until r is granted, as package padlock does.
-func (d *direct) wait(ctx context.Context, r *driver.Request) error {
-	for {
-		r.Token = d.token()
-		g, err := d.waiter.Wait(ctx, *r, true)
-		if err != nil {
-			return err
-		}
-		if g.From != 0 && g.TTL > driver.MaxReservation {
-			return nil // the reservation needs no claim
-		}
-		if g.TTL == 0 {
-			r.Token = d.token() // the old token must not be used again
-		}
-		if _, err = d.store.Acquire(ctx, *r); !errors.Is(err, driver.ErrHeld) {
-			return err
-		}
-	}
 }
 
 // A Peer is one row of the tables: a library, or one of its settings.

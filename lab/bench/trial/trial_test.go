@@ -47,6 +47,9 @@ func TestTrials(t *testing.T) {
 			}
 			f, err := p.Pairs(2, time.Millisecond, ends)
 			check(f, err, 0, "ops/s", "us", "p50 us", "p99 us", "client us")
+			if name == "driver" {
+				return // it does not wait
+			}
 			for _, p.Drains = range []int{0, 1} {
 				for _, clients := range []int{1, 2, 5} {
 					f, err = p.Drain(5, clients, 10*time.Millisecond, ends)
