@@ -58,12 +58,8 @@ bench-sql: ## Locks in PostgreSQL's and SQLite's tables beside bare statements, 
 bench-coord: ## Locks in etcd and ZooKeeper compared with bare requests and with the locks of their clients; BENCHFLAGS="-only etcd"
 	@.ci/steps bench_coord
 
-.PHONY: bench-http
-bench-http: ## Locks over HTTP: a pair compared with its parts, with targets; BENCHFLAGS as above
-	@.ci/steps bench_http
-
 .PHONY: bench-command
-bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS="-cold" also builds it
+bench-command: ## Start and memory of the command, compared with flock(1), with targets; BENCHFLAGS as above
 	@.ci/steps bench_command
 
 .PHONY: bench-go
@@ -75,7 +71,7 @@ plots: ## The tables of the benchmarks in the pages, from lab/plots/published.js
 	@.ci/steps plots
 
 .PHONY: soak
-soak: ## 20 rows of stores under faults for about ten seconds each, as CI does; the commit draws them
+soak: ## Half of the rows of stores under faults for about ten seconds each; the commit chooses which
 	@.ci/steps soak
 
 .PHONY: soak-http
@@ -113,10 +109,6 @@ test-leaderelection: ## The leader election of client-go, together with leasesto
 .PHONY: clients
 clients: ## The packages of the clients into dist/clients, with npm and Python's build; TYPES=yes also compiles against the types
 	@.ci/clients
-
-.PHONY: site
-site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links and markup
-	@.ci/site
 
 .PHONY: test-terraform
 test-terraform: ## examples/terraform-backend together with a terraform that is installed; TERRAFORM=tofu takes OpenTofu

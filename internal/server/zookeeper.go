@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// ZooKeeperOptions are the settings of a ZooKeeper server. With the zero value, nothing is synced
-// to disk, so the data survive a crash of the server, but not of the machine.
+// ZooKeeperOptions are the settings of a ZooKeeper server. Nothing is synced to disk, so the data
+// survive a crash of the server, but not of the machine.
 type ZooKeeperOptions struct {
 	Tick time.Duration // sessions end at multiples of Tick; 0 stands for 100 ms
-	Sync bool          // every write is on disk before its reply
 	Java []string      // further arguments of java, such as -Dzookeeper.skipACL=yes
 	Conf []string      // further lines of the configuration file
 
@@ -104,10 +103,7 @@ func zooKeeperSpec(o ZooKeeperOptions, ready func(context.Context, Place) error,
 			if err := p.Write("zoo.cfg", []byte(o.file(p)+peers)); err != nil {
 				return nil // java then fails, because its arguments are missing
 			}
-			args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"}
-			if !o.Sync {
-				args = append(args, "-Dzookeeper.forceSync=no")
-			}
+			args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dzookeeper.forceSync=no"}
 			args = append(args, o.Java...)
 			return append(args, "-cp", "/usr/share/java/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain", p.Path("zoo.cfg"))
 		},

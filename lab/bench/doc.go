@@ -3,8 +3,7 @@
 //	make bench           the core: files, package padlock, memory (package core)
 //	make bench-redis     Redis, one and three: redsync, redislock and rueidislock (package redis)
 //	make bench-sql       PostgreSQL and SQLite: bare statements, advisory locks (package sql)
-//	make bench-command   the command: flock(1), consul lock, an empty program (package command)
-//	make bench-http      locks over HTTP: bare requests and the store (package overhttp)
+//	make bench-command   the command: flock(1), an empty program (package command)
 //	make bench-coord     etcd and ZooKeeper: the locks of their clients, bare requests (package coord)
 //
 // All rows of a table are measured in the same run, because a machine changes between two runs. A

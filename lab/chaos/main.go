@@ -7,10 +7,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -28,8 +26,6 @@ import (
 type settings struct {
 	rig.Options
 	only   *regexp.Regexp
-	most   int
-	draw   string
 	part   string
 	which  string
 	keep   string
@@ -55,9 +51,7 @@ func parse() *settings {
 	s.only, s.Kinds = new(regexp.Regexp), new(regexp.Regexp)
 	flag.TextVar(s.only, "only", regexp.MustCompile(""), "rows whose name matches this")
 	flag.TextVar(s.Kinds, "kinds", regexp.MustCompile(""), "faults whose kind matches this, such as 'kill worker|stop worker'")
-	flag.IntVar(&s.most, "most", 0, "run this many rows, drawn by -draw; 0: all")
-	flag.StringVar(&s.draw, "draw", "", "the text that decides which rows -most leaves out, such as a commit")
-	flag.StringVar(&s.part, "part", "1/1", "which of the rows that are left, such as 2/3 for the second of three runs at the same time")
+	flag.StringVar(&s.part, "part", "1/1", "which of the rows that -only leaves, such as 2/3 for the second of three runs at the same time")
 	flag.StringVar(&s.which, "faults", "both", "covered, all or both")
 	flag.DurationVar(&s.For, "for", time.Minute, "with faults, for each run")
 	flag.DurationVar(&s.Tail, "tail", 6*time.Second, "without faults, after them")
@@ -82,7 +76,7 @@ func (s *settings) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("-only %s: no row matches", s.only)
 	}
-	rows, err := s.partOf(s.drawn(rows))
+	rows, err := s.partOf(rows)
 	if err != nil {
 		return err
 	}
@@ -106,28 +100,6 @@ func (s *settings) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return s.verdict()
-}
-
-// drawn returns the rows that -draw selects, as many as -most allows. It prints the names of the
-// rows that it leaves out.
-func (s *settings) drawn(rows []rig.Row) []rig.Row {
-	if s.most == 0 || len(rows) <= s.most {
-		return rows
-	}
-	sum := sha256.Sum256([]byte(s.draw))
-	dice := rand.New(rand.NewChaCha8(sum))
-	out := map[int]bool{}
-	for _, i := range dice.Perm(len(rows))[s.most:] {
-		out[i] = true
-		s.Say(fmt.Sprintf("left out by -draw %q: %s", s.draw, rows[i].Name))
-	}
-	var left []rig.Row
-	for i, row := range rows {
-		if !out[i] {
-			left = append(left, row)
-		}
-	}
-	return left
 }
 
 // partOf returns the rows of -part. Rows that stand next to each other are in different parts.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,40 +38,6 @@ func TestPublish(t *testing.T) {
 	}
 	if s.append += ".gone"; s.publish(row, false, &soak.Report{}) == nil {
 		t.Error("a file that does not exist was published to")
-	}
-}
-
-// The same text leaves out the same rows, and another text leaves out others.
-func TestDrawnRows(t *testing.T) {
-	var said []string
-	s := &settings{most: 4, draw: "7bcc98f"}
-	s.Say = func(text string) { said = append(said, text) }
-	names := func(rows []rig.Row) (out []string) {
-		for _, row := range rows {
-			out = append(out, row.Name)
-		}
-		return out
-	}
-	all := rig.Rows()
-	one, two := names(s.drawn(all)), names(s.drawn(all))
-	if len(one) != 4 || !slices.Equal(one, two) {
-		t.Errorf("the same text drew %v and %v", one, two)
-	}
-	if len(said) != 2*(len(all)-4) || !strings.Contains(said[0], "left out") {
-		t.Errorf("said %q of the rows that were left out", said)
-	}
-	seen := map[string]bool{}
-	for i := range 64 {
-		s.draw = strconv.Itoa(i)
-		for _, name := range names(s.drawn(all)) {
-			seen[name] = true
-		}
-	}
-	if len(seen) != len(all) {
-		t.Errorf("only %d of %d rows are ever drawn", len(seen), len(all))
-	}
-	if s.most = 0; len(s.drawn(all)) != len(all) {
-		t.Error("rows were left out without -most")
 	}
 }
 

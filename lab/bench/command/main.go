@@ -1,14 +1,12 @@
 //go:build linux
 
 // Command command measures the command padlock: its start, compared with flock(1) and with a Go
-// program that does nothing; the memory of a run that holds a lock; and, with -cold, a build
-// with an empty cache. It builds the commands as a release does, and starts Redis itself.
-// Package bench describes the method.
+// program that does nothing, and the memory of a run that holds a lock. It builds the commands as a
+// release does, and starts Redis itself. Package bench describes the method.
 package main
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,8 +29,6 @@ var bench = measure.Bench[plan]{
 	Name: "command", Rounds: 21, Start: start,
 	Plan: plan{20, true},
 }
-
-var cold = flag.Bool("cold", false, "also build with an empty cache, which takes minutes")
 
 func main() { bench.Main() }
 
@@ -70,11 +66,7 @@ func start(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 	if err := k.build(p.asReleased); err != nil {
 		return nil, err
 	}
-	experiments := []*measure.Experiment{k.starts(p), k.memory()}
-	if *cold {
-		experiments = append(experiments, k.coldBuilds())
-	}
-	return experiments, nil
+	return []*measure.Experiment{k.starts(p), k.memory()}, nil
 }
 
 // build makes the programs. As released, they are static and without symbols.
@@ -106,9 +98,6 @@ func (k *kit) starts(p *plan) *measure.Experiment {
 		k.started(p, run, k.file(small), "--store", store, "run", "name", "--", "true"),
 		k.started(p, run+", Redis", k.file(small), "--store", k.redis, "run", "name", "--", "true"),
 		k.started(p, "padlock-all run NAME -- true", k.file(all), "--store", store, "run", "name", "--", "true"),
-	}
-	if _, err := exec.LookPath("consul"); err == nil && os.Getenv("CONSUL_HTTP_ADDR") != "" {
-		rows = append(rows, k.started(p, "consul lock NAME true", "consul", "lock", "name", "true"))
 	}
 	return &measure.Experiment{
 		Name:    "a start",
@@ -196,32 +185,4 @@ func (k *kit) held(program, store string, others int) (measure.Figures, error) {
 		return nil, err
 	}
 	return measure.Figures{"first MB": first * 1024 / 1e6, "second MB": second * 1024 / 1e6, "MB": (first + second) * 1024 / 1e6}, nil
-}
-
-// coldBuilds builds with an empty cache, as go install does. The modules must be there.
-func (k *kit) coldBuilds() *measure.Experiment {
-	row := func(name, source string) measure.Row {
-		return measure.Row{Name: name, Run: func() (measure.Figures, error) {
-			cache, err := os.MkdirTemp(k.dir, "cache")
-			if err != nil {
-				return nil, err
-			}
-			defer os.RemoveAll(cache)
-			cmd := exec.Command("go", "build", "-o", k.file("cold"), source)
-			cmd.Dir, cmd.Env = k.root, append(os.Environ(), "GOCACHE="+cache)
-			begun := time.Now()
-			if text, err := cmd.CombinedOutput(); err != nil {
-				return nil, fmt.Errorf("%w: %s", err, text)
-			}
-			busy := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-			return measure.Figures{"s": time.Since(begun).Seconds(), "cpu s": busy.Seconds()}, nil
-		}}
-	}
-	return &measure.Experiment{
-		Name:    "a cold build",
-		Columns: []string{"s", "cpu s"},
-		Rows:    []measure.Row{row(small, "./cmd/padlock"), row(all, "./cmd/padlock/padlock-all")},
-		Base:    small, Ratio: "s", Most: 1,
-		Targets: []measure.Target{{Row: small, Column: "s", AtMost: 35}},
-	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/benchtest"
 )
 
-var tiny = plan{20 * time.Millisecond, 20, 3}
+var tiny = plan{20 * time.Millisecond, 3}
 
 // Every experiment runs and has its figures, which mean nothing in so short a time.
-func TestEtcd(t *testing.T) { benchtest.Figures(t, &bench, tiny, "etcd", ours, 4) }
+func TestEtcd(t *testing.T) { benchtest.Figures(t, &bench, tiny, "etcd", ours, 3) }
 
 func TestZooKeeper(t *testing.T) {
 	server.Needs(t, "zookeeper")

@@ -26,26 +26,24 @@ const (
 	mutex = "concurrency.Mutex"
 	hop   = "etcd-watch (no lock)"
 	ours  = "etcdstore"
-	aged  = "etcdstore, after many locks of the name"
 )
 
-func (e *etcd) peers(p *plan) []trial.Peer {
+func (e *etcd) peers() []trial.Peer {
 	return []trial.Peer{
 		{Name: bare, In: pairs, Open: e.client(bareKey)},
 		{Name: hop, In: drains, Open: e.client(watches)},
-		{Name: ours, In: pairs | drains, Open: trial.Opens(trial.Driver, e.store)},
-		{Name: aged, In: pairs, Open: trial.Opens(trial.Driver, e.store), Prime: func(name string) error { return e.age(name, p.before) }},
+		{Name: ours, In: pairs, Open: trial.Opens(trial.Driver, e.store)},
 		{Name: mutex, In: pairs | drains | crowds, Open: e.client(mutexes)},
-		{Name: ours, In: crowds, Open: trial.Opens(trial.Face, e.store)},
+		{Name: ours, In: drains | crowds, Open: trial.Opens(trial.Face, e.store)},
 	}
 }
 
 // experiments returns those of etcd.
 func (e *etcd) experiments(p *plan) []*measure.Experiment {
-	s := service{name: "etcd", plan: p, peers: e.peers(p), hop: hop, queued: time.Duration(p.waiters) * 30 * time.Millisecond}
+	s := service{name: "etcd", plan: p, peers: e.peers(), hop: hop, queued: time.Duration(p.waiters) * 30 * time.Millisecond}
 	return []*measure.Experiment{
 		s.pairs(1, bare, "p50 us", measure.Target{Row: ours, Base: bare, AtMost: 1.15},
-			measure.Target{Row: ours, Base: mutex, AtMost: 1}, measure.Target{Row: aged, Base: ours, AtMost: 1.1}),
+			measure.Target{Row: ours, Base: mutex, AtMost: 1}),
 		s.drains("hop us", measure.Target{Row: ours, Base: hop, AtMost: 1.6}, measure.Target{Row: ours, Base: mutex, AtMost: 1}),
 		s.crowds(mutex, measure.Target{Row: ours, Base: mutex, AtMost: 0.7}),
 	}
@@ -57,23 +55,6 @@ func (e *etcd) store() (*etcdstore.Store, error) {
 		return nil, err
 	}
 	return etcdstore.Open(context.Background(), etcdstore.Config{Endpoints: []string{addr}})
-}
-
-// age takes and releases a name n times. The history of the server is not compacted meanwhile.
-func (e *etcd) age(name string, n int) (err error) {
-	s, err := e.store()
-	if err != nil {
-		return err
-	}
-	c := trial.Driver(s)
-	defer func() { err = errors.Join(err, c.Close()) }()
-	l, err := c.Lock(name)
-	for range n {
-		if err == nil {
-			err = l.Once(context.Background())
-		}
-	}
-	return err
 }
 
 // client connects etcd's own client for a peer.

@@ -16,7 +16,7 @@ import (
 )
 
 var bench = measure.Bench[plan]{
-	Name: "coord", Rounds: 7, Plan: plan{time.Second, 10_000, 64},
+	Name: "coord", Rounds: 7, Plan: plan{time.Second, 64},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		started := func(start func(testing.TB) *server.Server) func() (string, error) {
 			return sync.OnceValues(func() (addr string, err error) {

@@ -13,7 +13,6 @@ import (
 // plan says how much is measured.
 type plan struct {
 	trial   time.Duration // how long a trial of pairs takes
-	before  int           // for the row aged: how often the name was locked before a trial
 	waiters int           // waiters of a drain
 }
 
@@ -30,7 +29,6 @@ type service struct {
 	peers  []trial.Peer
 	hop    string        // the peer that passes a turn around, in one client
 	queued time.Duration // how long waiters wait before a drain
-	meter  func(*trial.Page) trial.Meter
 }
 
 // experiment returns a table whose targets are about one column.
@@ -51,22 +49,19 @@ func (s *service) pairs(n int, base, column string, targets ...measure.Target) *
 // drains measures how fast a queue empties.
 func (s *service) drains(column string, targets ...measure.Target) *measure.Experiment {
 	name := fmt.Sprintf("drain, %s, %d waiters", s.name, s.plan.waiters)
-	return s.experiment(name, s.hop, column, drains, []string{"total_ms", "hop us", "packets"}, targets, func(c *trial.Peer) (measure.Figures, error) {
+	return s.experiment(name, s.hop, column, drains, []string{"total_ms", "hop us"}, targets, func(c *trial.Peer) (measure.Figures, error) {
 		clients := s.plan.waiters
 		if c.Name == s.hop {
 			clients = 1
 		}
-		return c.Drain(s.plan.waiters, clients, s.queued, s.meter)
+		return c.Drain(s.plan.waiters, clients, s.queued, nil)
 	})
 }
 
 // crowds measures many goroutines of one process that want the same name.
 func (s *service) crowds(base string, targets ...measure.Target) *measure.Experiment {
 	name := fmt.Sprintf("crowd, %s, %d goroutines of one process", s.name, s.plan.waiters)
-	return s.experiment(name, base, "total_ms", crowds, []string{"total_ms", "packets"}, targets, func(c *trial.Peer) (measure.Figures, error) {
-		if s.meter == nil {
-			return c.Crowd(s.plan.waiters, nil)
-		}
-		return c.Crowd(s.plan.waiters, s.meter(nil))
+	return s.experiment(name, base, "total_ms", crowds, []string{"total_ms"}, targets, func(c *trial.Peer) (measure.Figures, error) {
+		return c.Crowd(s.plan.waiters)
 	})
 }

@@ -4,16 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
 	"github.com/padlock-go/padlock/stores/zkstore"
@@ -45,10 +41,10 @@ func (z *zooKeeper) peers() []trial.Peer {
 	return []trial.Peer{
 		{Name: zkHop, In: drains, Open: z.watches},
 		{Name: zkLock, In: pairs | drains | crowds, Open: z.lock},
-		{Name: zkNoFence, In: pairs | drains, Open: store(trial.Driver, zkstore.NoFences())},
-		{Name: zkOurs, In: pairs | drains, Open: store(trial.Driver)},
-		{Name: zkNoFence, In: crowds, Open: store(trial.Face, zkstore.NoFences())},
-		{Name: zkOurs, In: crowds, Open: store(trial.Face)},
+		{Name: zkNoFence, In: pairs, Open: store(trial.Driver, zkstore.NoFences())},
+		{Name: zkOurs, In: pairs, Open: store(trial.Driver)},
+		{Name: zkNoFence, In: drains | crowds, Open: store(trial.Face, zkstore.NoFences())},
+		{Name: zkOurs, In: drains | crowds, Open: store(trial.Face)},
 	}
 }
 
@@ -114,11 +110,9 @@ func (z *zooKeeper) watches(*trial.Counter) (*trial.Client, error) {
 	}, nil
 }
 
-var received = regexp.MustCompile(`Received: (\d+)`)
-
 // experiments returns those of ZooKeeper. In a drain each waiter has a session of its own.
 func (z *zooKeeper) experiments(p *plan) []*measure.Experiment {
-	s := service{name: "ZooKeeper", plan: p, peers: z.peers(), hop: zkHop, queued: 250 * time.Millisecond, meter: z.packets}
+	s := service{name: "ZooKeeper", plan: p, peers: z.peers(), hop: zkHop, queued: 250 * time.Millisecond}
 	pair := func(n int) *measure.Experiment {
 		e := s.pairs(n, zkLock, "us",
 			measure.Target{Row: zkNoFence, Base: zkLock, AtMost: 1.05}, measure.Target{Row: zkOurs, Base: zkLock, AtMost: 1.25})
@@ -129,29 +123,5 @@ func (z *zooKeeper) experiments(p *plan) []*measure.Experiment {
 		pair(1), pair(16),
 		s.drains("total_ms", measure.Target{Row: zkOurs, Base: zkHop, AtMost: 1.6}, measure.Target{Row: zkNoFence, Base: zkHop, AtMost: 1.6}),
 		s.crowds(zkLock, measure.Target{Row: zkOurs, Base: zkLock, AtMost: 1}),
-	}
-}
-
-// packets is a meter of the requests that the server has received.
-func (z *zooKeeper) packets(*trial.Page) trial.Meter {
-	count := func() (int, error) {
-		addr, err := z.addr()
-		if err != nil {
-			return 0, err
-		}
-		said, err := server.ZooKeeperSays(context.Background(), addr, "srvr")
-		m := received.FindStringSubmatch(said)
-		if m == nil {
-			return 0, errors.Join(err, fmt.Errorf("srvr says %q", said))
-		}
-		return strconv.Atoi(m[1])
-	}
-	return func() (func(measure.Figures, int) error, error) {
-		before, err := count()
-		return func(f measure.Figures, n int) error {
-			after, err := count()
-			f["packets"] = float64(after-before) / float64(n)
-			return err
-		}, err
 	}
 }

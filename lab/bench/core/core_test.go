@@ -20,15 +20,15 @@ func TestMain(m *testing.M) {
 }
 
 // tiny shows that every experiment still works; its figures mean nothing.
-func tiny(t *testing.T) *plan {
+func tiny() *plan {
 	return &plan{
-		trial: 5 * time.Millisecond, waiters: 50, drains: 2, dir: t.TempDir(), processes: []int{2, 4},
+		trial: 5 * time.Millisecond, waiters: 50, drains: 2, processes: []int{2, 4},
 	}
 }
 
 // Every row of every experiment gives every one of its figures.
 func TestEveryRowHasFigures(t *testing.T) {
-	for _, e := range experiments(tiny(t)) {
+	for _, e := range experiments(tiny()) {
 		t.Run(e.Name, func(t *testing.T) {
 			r := e.Run(1, io.Discard)
 			for row, err := range r.Errors {
@@ -51,7 +51,7 @@ func TestEveryRowHasFigures(t *testing.T) {
 }
 
 func TestOnlyAndJSON(t *testing.T) {
-	text, err := benchtest.Output(&bench, *tiny(t), measure.Run{Only: "^memory, uncontended$", JSON: true})
+	text, err := benchtest.Output(&bench, *tiny(), measure.Run{Only: "^memory, uncontended$", JSON: true})
 	if err != nil {
 		t.Fatal(err)
 	}

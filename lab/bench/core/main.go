@@ -7,7 +7,6 @@
 package main
 
 import (
-	"flag"
 	"time"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
@@ -18,7 +17,6 @@ import (
 type plan struct {
 	trial     time.Duration // how long one trial repeats its operation
 	waiters   int           // number of goroutines that wait for one name in a hand-over
-	dir       string        // directory for lock files
 	drains    int           // how many queues of waiters one trial empties, one after the other
 	processes []int         // how many processes wait for one file; one row for each number
 }
@@ -34,7 +32,6 @@ var bench = measure.Bench[plan]{
 
 func main() {
 	trial.PlayChild(trial.Obey(filePeers))
-	flag.StringVar(&bench.Plan.dir, "dir", "", "where lock files are made, instead of the directory for temporary files")
 	bench.Main()
 }
 

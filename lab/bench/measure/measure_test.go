@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +27,6 @@ func TestStatistics(t *testing.T) {
 		{"p50", Times{4000, 1000, 3000, 2000}.Micros(0.5), 2},
 		{"p99 of a few", Times{4000, 1000, 3000}.Micros(0.99), 4},
 		{"p50 of none", Times{}.Micros(0.5), nan},
-		{"a fair queue's waits", Times{1, 2, 3, 4, 5, 6, 7}.MaxToMean(), 1.75},
 	} {
 		if c.got != c.want && !(math.IsNaN(c.got) && math.IsNaN(c.want)) {
 			t.Errorf("%s: got %v, want %v", c.what, c.got, c.want)
@@ -122,15 +120,15 @@ func TestReport(t *testing.T) {
 		return all
 	}
 	bench := Bench[string]{Name: "test", Rounds: 2, Start: func(*Run, *string) ([]*Experiment, error) { return experiments(), nil }}
-	written := func(only, rows string, asJSON bool) (text, progress string) {
+	written := func(only string, asJSON bool) (text, progress string) {
 		var out, steps bytes.Buffer
-		r := &Run{Out: &out, Progress: &steps, Only: only, Rows: rows, JSON: asJSON}
+		r := &Run{Out: &out, Progress: &steps, Only: only, JSON: asJSON}
 		if err := bench.Run(r, nil); err != nil {
 			t.Error(err)
 		}
 		return out.String(), steps.String()
 	}
-	text, progress := written("^memory", "", false)
+	text, progress := written("^memory", false)
 	for what, n := range map[string]int{
 		"\n**files**, rounds: 2": 0, "\n**memory**, rounds: 2": 1, "\n**memory of waiters**, rounds: 2": 1,
 		"\n2 targets, 2 missed\n": 1,
@@ -142,7 +140,7 @@ func TestReport(t *testing.T) {
 	if got := strings.Count(progress, " round "); got != 4 {
 		t.Errorf("the progress of two experiments with two rounds each is\n%s", progress)
 	}
-	text, _ = written("", "", true)
+	text, _ = written("", true)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) || !strings.HasPrefix(line, `{"Name":`) {
@@ -152,10 +150,7 @@ func TestReport(t *testing.T) {
 	if len(lines) != 3 {
 		t.Errorf("three experiments make %d lines of JSON", len(lines))
 	}
-	if text, _ := written("", "^none$", true); text != "" {
-		t.Errorf("a run without rows says %s", text)
-	}
-	for _, r := range []Run{{Only: "("}, {Rows: "("}, {Out: failing{}, JSON: true}} {
+	for _, r := range []Run{{Only: "("}, {Out: failing{}, JSON: true}} {
 		r.Progress = io.Discard
 		if err := bench.Run(&r, nil); err == nil {
 			t.Errorf("%+v is no error: a broken regular expression, or JSON that could not be written", r)
@@ -163,23 +158,11 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The row that others are compared with stays, with the chosen rows. A row that is not chosen loses
-// its targets. Most limits the rounds.
-func TestRowsAreChosen(t *testing.T) {
-	e := &Experiment{
-		Base: "base", Rows: []Row{fixed("base", &[]string{}, 1, 1), fixed("a", &[]string{}, 1, 1), fixed("b", &[]string{}, 1, 1)},
-		Targets: []Target{{Row: "a"}, {Row: "b"}}, Most: 1,
-	}
-	e.Choose(regexp.MustCompile("^a$"))
-	if len(e.Rows) != 2 || e.Rows[0].Name != "base" || len(e.Targets) != 1 || e.Targets[0].Row != "a" {
-		t.Errorf("got %+v", e)
-	}
+// Most limits the rounds.
+func TestMost(t *testing.T) {
+	e := &Experiment{Rows: []Row{fixed("a", &[]string{}, 1, 1)}, Most: 1}
 	if r := e.Run(2, io.Discard); len(r.Trials["a"]) != 1 || r.Rounds != 1 {
 		t.Errorf("%d rounds", r.Rounds)
-	}
-	e.Choose(regexp.MustCompile("^b$"))
-	if len(e.Rows) != 0 {
-		t.Errorf("only the base matches, got %+v", e.Rows)
 	}
 }
 

@@ -25,7 +25,7 @@ type Bench[P any] struct {
 // A Run is one run of a bench: what its flags chose, and the servers that were started for it.
 type Run struct {
 	server.Host
-	Only, Rows    string // regular expressions for the names of experiments and of rows
+	Only          string // a regular expression for the names of experiments
 	JSON          bool
 	Rounds        int // 0 stands for the rounds of the plan
 	Out, Progress io.Writer
@@ -36,7 +36,6 @@ type Run struct {
 func (b *Bench[P]) Main() {
 	r := &Run{Out: os.Stdout, Progress: os.Stderr}
 	flag.StringVar(&r.Only, "only", "", "experiments whose name matches this `regexp`")
-	flag.StringVar(&r.Rows, "rows", "", "rows whose name matches this `regexp`; what others are compared with stays")
 	flag.BoolVar(&r.JSON, "json", false, "write the figures of every round as JSON, one object for each experiment")
 	flag.IntVar(&r.Rounds, "rounds", 0, fmt.Sprintf("`number` of rounds instead of %d", b.Rounds))
 	flag.Parse()
@@ -54,10 +53,6 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 	if err != nil {
 		return err
 	}
-	rows, err := regexp.Compile(r.Rows)
-	if err != nil {
-		return err
-	}
 	all, err := b.Start(r, p)
 	if err != nil {
 		return err
@@ -68,7 +63,7 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 	}
 	missed, targets := 0, 0
 	for _, e := range all {
-		if e.Choose(rows); len(e.Rows) == 0 || !only.MatchString(e.Name) {
+		if !only.MatchString(e.Name) {
 			continue
 		}
 		record := e.Run(rounds, r.Progress)
@@ -87,28 +82,4 @@ func (b *Bench[P]) Run(r *Run, p *P) error {
 		fmt.Fprintf(r.Out, "\n%d targets, %d missed\n", targets, missed)
 	}
 	return err
-}
-
-// Choose removes the rows whose names do not match, and their targets. The row that others are
-// compared with stays, unless it is the only one.
-func (e *Experiment) Choose(wanted *regexp.Regexp) {
-	var rows []Row
-	chosen := map[string]bool{}
-	matches := false
-	for _, row := range e.Rows {
-		match := wanted.MatchString(row.Name)
-		matches = matches || match
-		if match || row.Name == e.Base {
-			rows, chosen[row.Name] = append(rows, row), true
-		}
-	}
-	var targets []Target
-	for _, t := range e.Targets {
-		if chosen[t.Row] {
-			targets = append(targets, t)
-		}
-	}
-	if e.Rows, e.Targets = rows, targets; !matches {
-		e.Rows = nil
-	}
 }

@@ -49,17 +49,5 @@ func (t Times) Micros(q float64) float64 {
 	return float64(t[max(0, rank)]) / float64(time.Microsecond)
 }
 
-// MaxToMean returns the longest time divided by the mean, or NaN if there are no times.
-func (t Times) MaxToMean() float64 {
-	if len(t) == 0 {
-		return math.NaN()
-	}
-	var sum int64
-	for _, x := range t {
-		sum += x
-	}
-	return float64(slices.Max(t)) * float64(len(t)) / float64(sum)
-}
-
 // Micros returns d in microseconds.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

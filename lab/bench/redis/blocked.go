@@ -17,10 +17,8 @@ import (
 // connections alive.
 func (b *bench) blockedProcs(n int) *measure.Experiment {
 	return &measure.Experiment{
-		Name: fmt.Sprintf("%d processes blocked for %v", n, b.plan.blocked),
-		Columns: []string{
-			"cmds/s", "calls/s", "server us/s",
-		},
+		Name:    fmt.Sprintf("%d processes blocked for %v", n, b.plan.blocked),
+		Columns: []string{"cmds/s", "server us/s"},
 		// all commands that clients send
 		Targets: []measure.Target{{Row: ours, Column: "cmds/s", AtMost: 10}, {Row: oursString, Column: "cmds/s", AtMost: 10}},
 		Rows:    b.rows(blocked, func(p *trial.Peer) (measure.Figures, error) { return b.blockedOnce(p, n) }),
@@ -60,7 +58,6 @@ func (b *bench) blockedOnce(p *trial.Peer, n int) (f measure.Figures, err error)
 	_, bad := t.Finish()
 	seconds := b.plan.blocked.Seconds()
 	return measure.Figures{
-		"cmds/s": float64(sent) / seconds, "calls/s": (after.calls - before.calls) / seconds,
-		"server us/s": measure.Micros(after.server-before.server) / seconds,
+		"cmds/s": float64(sent) / seconds, "server us/s": measure.Micros(after.server-before.server) / seconds,
 	}, errors.Join(err, bad)
 }

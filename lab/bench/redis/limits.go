@@ -18,7 +18,7 @@ import (
 func limits(r *rig) []trial.Peer {
 	return []trial.Peer{
 		{Name: limitAlone, In: alone, Open: r.at(openRueidis)},
-		{Name: limitQueue, In: eachDrain | steadily, Open: r.at(openBlpop), Prime: r.primeBlpop},
+		{Name: limitQueue, In: eachDrain | steadily, Open: r.at(openBlpop)},
 		{Name: limitHop, In: oneDrain, Open: r.at(openHop)},
 	}
 }
@@ -50,11 +50,6 @@ func (b *blpop) close() error {
 	return err
 }
 
-func (r *rig) primeBlpop(name string) error {
-	_, err := r.admin.do(server.RedisCommand("RPUSH", name, "turn"))
-	return err
-}
-
 func (b *blpop) lock(name string) (trial.Lock, error) {
 	conn, err := b.site.resp()
 	if err != nil {
@@ -62,6 +57,14 @@ func (b *blpop) lock(name string) (trial.Lock, error) {
 	}
 	b.conns = append(b.conns, conn)
 	pop, push := server.RedisCommand("BLPOP", name, "0"), server.RedisCommand("RPUSH", name, "turn")
+	// The first party of a name puts the element into the list.
+	first, err := conn.do(server.RedisCommand("SET", name+":begun", "yes", "NX"))
+	if err == nil && first != nil {
+		_, err = conn.do(push)
+	}
+	if err != nil {
+		return nil, err
+	}
 	unlock := func() error {
 		_, err := conn.do(push)
 		return err

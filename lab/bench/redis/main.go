@@ -6,7 +6,6 @@
 package main
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -25,9 +24,8 @@ var benchmark = measure.Bench[plan]{
 	},
 	Start: func(r *measure.Run, p *plan) ([]*measure.Experiment, error) {
 		b := &bench{plan: *p, three: sync.OnceValues(func() ([]string, error) { return startThree(r) })}
-		var failed error
-		if err := r.Try(func(t testing.TB) { b.rig, failed = newRig(t) }); err != nil || failed != nil {
-			return nil, errors.Join(err, failed)
+		if err := r.Try(func(t testing.TB) { b.rig = newRig(t) }); err != nil {
+			return nil, err
 		}
 		return b.experiments(), nil
 	},
@@ -40,8 +38,7 @@ func main() {
 
 // obey is the function of a process of a trial.
 var obey = trial.Obey(func(addr string) ([]trial.Peer, error) {
-	r, err := connect(addr)
-	return peers(r), err
+	return peers(&rig{addr: addr}), nil
 })
 
 func (b *bench) experiments() (all []*measure.Experiment) {

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
-	"syscall"
-	"unsafe"
 
 	"github.com/padlock-go/padlock/lab/bench/measure"
 	"github.com/padlock-go/padlock/lab/bench/trial"
@@ -41,40 +40,24 @@ func (b *bench) pinned() *measure.Experiment {
 // reply in the goroutine that sent the request, on a connection from a pool.
 const pinnedBase = "redislock-lin10"
 
+// everywhere is the mask of all processors.
+const everywhere = "ffffffffffffffff"
+
 // pin gives the server the first processor and this process the second one. The returned function
 // lets both use all processors again.
 func (r *rig) pin() (undo func() error, err error) {
-	info, err := r.info("server")
-	if err != nil {
-		return func() error { return nil }, err
-	}
-	served, err := strconv.Atoi(info["process_id"])
-	if err != nil {
-		return func() error { return nil }, err
-	}
 	threads := runtime.GOMAXPROCS(1)
 	undo = func() error {
 		runtime.GOMAXPROCS(threads)
-		return errors.Join(bind(served, ^uintptr(0)), bind(os.Getpid(), ^uintptr(0)))
+		return errors.Join(bind(r.pid, everywhere), bind(os.Getpid(), everywhere))
 	}
-	return undo, errors.Join(bind(served, 1<<0), bind(os.Getpid(), 1<<1))
+	return undo, errors.Join(bind(r.pid, "1"), bind(os.Getpid(), "2"))
 }
 
 // bind lets all threads of a process run on the processors in mask only.
-func bind(pid int, mask uintptr) error {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return err
-	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, uintptr(id), unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
-		if errno != 0 && errno != syscall.ESRCH { // a thread may have ended meanwhile
-			return fmt.Errorf("sched_setaffinity: %w", errno)
-		}
+func bind(pid int, mask string) error {
+	if text, err := exec.Command("taskset", "-ap", mask, strconv.Itoa(pid)).CombinedOutput(); err != nil {
+		return fmt.Errorf("taskset: %w: %s", err, text)
 	}
 	return nil
 }

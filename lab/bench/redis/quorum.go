@@ -86,7 +86,7 @@ func (b *bench) quorumPeers() []trial.Peer {
 func startThree(r *measure.Run) (addrs []string, err error) {
 	return addrs, r.Try(func(t testing.TB) {
 		for range 3 {
-			addrs = append(addrs, startRedis(t))
+			addrs = append(addrs, newRig(t).addr)
 		}
 	})
 }

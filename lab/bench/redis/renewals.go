@@ -14,12 +14,9 @@ import (
 // renewals holds n locks and measures the cost of their renewal, up to 2,048 in a request.
 func (b *bench) renewals(n int, ttl, watched time.Duration) *measure.Experiment {
 	e := &measure.Experiment{
-		Name: fmt.Sprintf("%d holds with a TTL of %v", n, ttl),
-		Columns: []string{
-			"renewals", "client us", "server us",
-			"cmds", "calls",
-		},
-		Most: 1, // the figures are means over the time
+		Name:    fmt.Sprintf("%d holds with a TTL of %v", n, ttl),
+		Columns: []string{"renewals", "client us", "server us", "cmds"},
+		Most:    1, // the figures are means over the time
 	}
 	for name, opts := range map[string][]redisstore.Option{ours: nil, oursString: {redisstore.PlainStrings()}} {
 		r := measure.Row{Name: name, Run: func() (measure.Figures, error) { return b.renew(opts, n, ttl, watched) }}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,37 +16,32 @@ import (
 	"github.com/padlock-go/padlock/lab/bench/trial"
 )
 
-// A rig is the server of a run, with the benchmark's own connection to it. Commands over that
-// connection do not count.
+// A rig is the server of a run.
 type rig struct {
-	addr  string
-	admin *resp
+	addr string
+	pid  int // 0 in a process of a trial, which does not need it
 }
 
-// newRig starts a Redis that keeps nothing on disk. The Redis ends with t.
-func newRig(t testing.TB) (*rig, error) {
-	return connect(startRedis(t))
+// newRig starts a Redis that keeps nothing on disk. It ends with t.
+func newRig(t testing.TB) *rig {
+	s := server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}})
+	return &rig{s.Addr(), s.Pid()}
 }
 
-func startRedis(t testing.TB) string {
-	return server.Redis(t, server.RedisOptions{Args: []string{"--appendonly", "no"}}).Addr()
-}
-
-func connect(addr string) (*rig, error) {
-	admin, err := site{addr, new(trial.Counter)}.resp()
-	return &rig{addr, admin}, err
+// ask sends a command of the benchmark's own, which does not count.
+func (r *rig) ask(args ...string) (string, error) {
+	return server.AskRedis(context.Background(), r.addr, args...)
 }
 
 // clear deletes all keys, so that no trial finds keys of an earlier one. Scripts stay.
 func (r *rig) clear() error {
-	_, err := r.admin.do(server.RedisCommand("FLUSHALL"))
+	_, err := r.ask("FLUSHALL")
 	return err
 }
 
 // A cost is everything that was used up to one instant.
 type cost struct {
 	sent   int64         // commands that clients sent
-	calls  float64       // commands that the server ran, including those in scripts
 	server time.Duration // CPU time of the server
 	client time.Duration // processor time
 }
@@ -54,20 +50,17 @@ type cost struct {
 func (r *rig) cost(p *trial.Page) (c cost, err error) {
 	c.client = measure.Used()
 	c.sent = p.SentByAll()
-	stats, err := r.info("commandstats")
-	if err != nil {
-		return c, err
-	}
-	for name, value := range stats {
-		if name != "cmdstat_info" {
-			c.calls += field(value, "calls")
+	text, err := r.ask("INFO", "cpu")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_sys" || name == "used_cpu_user" {
+			seconds, bad := strconv.ParseFloat(value, 64)
+			err = errors.Join(err, bad)
+			c.server += time.Duration(seconds * float64(time.Second))
 		}
 	}
-	cpu, err := r.info("cpu")
-	for _, name := range []string{"used_cpu_sys", "used_cpu_user"} {
-		seconds, bad := strconv.ParseFloat(cpu[name], 64)
-		err = errors.Join(err, bad)
-		c.server += time.Duration(seconds * float64(time.Second))
+	if err == nil && c.server == 0 {
+		err = fmt.Errorf("INFO cpu says %q", text)
 	}
 	return c, err
 }
@@ -80,39 +73,9 @@ func (r *rig) meter(p *trial.Page) trial.Meter {
 			after, err := r.cost(p)
 			per := 1 / float64(n)
 			f["cmds"] = float64(after.sent-before.sent) * per
-			f["calls"] = (after.calls - before.calls) * per
 			f["client us"] = measure.Micros(after.client-before.client) * per
 			f["server us"] = measure.Micros(after.server-before.server) * per
 			return err
 		}, err
 	}
-}
-
-// info reads a section of INFO.
-func (r *rig) info(section string) (map[string]string, error) {
-	reply, err := r.admin.do(server.RedisCommand("INFO", section))
-	text, ok := reply.(string)
-	if err != nil || !ok {
-		return nil, fmt.Errorf("INFO %s: %v, %w", section, reply, err)
-	}
-	values := map[string]string{}
-	for _, line := range strings.Split(text, "\r\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			values[name] = value
-		}
-	}
-	return values, nil
-}
-
-// field reads a field such as calls from "calls=12,usec=34,…".
-func field(text, name string) float64 {
-	for _, part := range strings.Split(text, ",") {
-		if value, ok := strings.CutPrefix(part, name+"="); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err == nil {
-				return n
-			}
-		}
-	}
-	return 0
 }

@@ -57,7 +57,6 @@ func (b *bench) rows(in trial.Tables, f func(p *trial.Peer) (measure.Figures, er
 
 var costColumns = []string{
 	"cmds",      // commands sent by clients, per operation
-	"calls",     // commands run by the server, including those in scripts
 	"client us", // CPU time per operation
 	"server us",
 }
@@ -83,9 +82,7 @@ func (b *bench) uncontended(n int) *measure.Experiment {
 
 var drainColumns = append([]string{
 	"total_ms", // from the first release to the last acquire
-	"hand p50 us", "hand p99 us",
-	"max/mean wait", // 2 if waiters are served in order of arrival: the mean wait is then half of the longest wait
-	"violations",
+	"hand p50 us", "violations",
 }, costColumns...)
 
 // drain makes n waiters wait for a held name. Then the holder releases the name, and each waiter

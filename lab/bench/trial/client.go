@@ -75,17 +75,15 @@ func Face(s driver.Store) *Client {
 	})
 }
 
-// Driver returns a client that uses a store without package padlock. Each waiter waits at the
-// server itself, and nothing is renewed.
+// Driver returns a client that uses a store without package padlock. Nothing waits, and nothing is
+// renewed.
 func Driver(s driver.Store) *Client {
 	d := &direct{store: s}
-	d.waiter, _ = driver.As[driver.Waiter](s)
 	return NewClient(s.Close, d.lock)
 }
 
 type direct struct {
 	store  driver.Store
-	waiter driver.Waiter // nil if the store has none
 	tokens atomic.Int64
 }
 
@@ -97,11 +95,7 @@ func (d *direct) token() string {
 
 func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
 	r := driver.Request{Name: name, Token: d.token(), TTL: TTL, Holder: driver.Holder{Host: "bench", PID: os.Getpid()}}
-	_, err := d.store.Acquire(ctx, r)
-	if errors.Is(err, driver.ErrHeld) && d.waiter != nil {
-		err = d.wait(ctx, &r)
-	}
-	if err != nil {
+	if _, err := d.store.Acquire(ctx, r); err != nil {
 		return nil, err
 	}
 	return func() error {
@@ -113,34 +107,12 @@ func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
 	}, nil
 }
 
-// wait waits until r is granted, as package padlock does.
-func (d *direct) wait(ctx context.Context, r *driver.Request) error {
-	for {
-		r.Token = d.token()
-		g, err := d.waiter.Wait(ctx, *r, true)
-		if err != nil {
-			return err
-		}
-		if g.From != 0 && g.TTL > driver.MaxReservation {
-			return nil // the reservation needs no claim
-		}
-		if g.TTL == 0 {
-			r.Token = d.token() // the old token must not be used again
-		}
-		if _, err = d.store.Acquire(ctx, *r); !errors.Is(err, driver.ErrHeld) {
-			return err
-		}
-	}
-}
-
 // A Peer is one row of the tables: a library, or one of its settings.
 type Peer struct {
 	Name string
 	In   Tables
 	// Open opens a client, which may count in sent what it sends.
 	Open func(sent *Counter) (*Client, error)
-	// Prime prepares the server before a name is locked for the first time; it may be nil.
-	Prime func(name string) error
 	// Waiting counts the processes that wait for a name; only Queue needs it.
 	Waiting func(name string) (int, error)
 	// Drains is how many queues are emptied before one is measured, with the same clients.
@@ -176,20 +148,10 @@ func NewNames(n int) (all []string) {
 // Start opens a client with a lock for each name. It locks and unlocks another name once, so that
 // the connections exist and the server knows the scripts.
 func (p *Peer) Start(sent *Counter, names ...string) (c *Client, locks []Lock, err error) {
-	warm := NewName()
-	if err := p.prime(warm); err != nil {
-		return nil, nil, err
-	}
-	return p.start(sent, warm, names...)
-}
-
-// start is Start with the name that is locked once, which is already primed. To prime a name can
-// take long, so a trial that may lock one of its names before it begins needs no other name.
-func (p *Peer) start(sent *Counter, warm string, names ...string) (c *Client, locks []Lock, err error) {
 	if c, err = p.Open(sent); err != nil {
 		return nil, nil, err
 	}
-	for _, name := range append([]string{warm}, names...) {
+	for _, name := range append([]string{NewName()}, names...) {
 		var l Lock
 		if l, err = c.Lock(name); err != nil {
 			return nil, nil, errors.Join(err, c.Close())
@@ -208,36 +170,22 @@ func (l Lock) warmUp() error {
 	return l.Once(ctx)
 }
 
-// prime prepares names, each once.
-func (p *Peer) prime(names ...string) (err error) {
-	for i := 0; i < len(names) && p.Prime != nil && err == nil; i++ {
-		err = p.Prime(names[i])
-	}
-	return err
-}
-
 // A party is a number of clients whose locks compete for one name.
 type party struct {
-	peer    *Peer
 	clients []*Client
 	warm    []Lock // of each client, of names that nobody else wants, until they have been locked once
 }
 
 // gather opens n clients, as if each were another process.
 func (p *Peer) gather(page *Page, n int) (*party, error) {
-	all := &party{peer: p}
+	all := &party{}
 	for i := range n {
-		name := NewName()
-		err := p.prime(name)
-		var c *Client
-		if err == nil {
-			c, err = p.Open(&page.Sent[i])
-		}
+		c, err := p.Open(&page.Sent[i])
 		if err != nil {
 			return nil, errors.Join(err, all.close())
 		}
 		all.clients = append(all.clients, c)
-		l, err := c.Lock(name)
+		l, err := c.Lock(NewName())
 		if err != nil {
 			return nil, errors.Join(err, all.close())
 		}
@@ -252,9 +200,6 @@ func (p *Peer) gather(page *Page, n int) (*party, error) {
 // lock that was made first to the next.
 func (all *party) locks(n int, holder bool) (locks []Lock, err error) {
 	name, clients := NewName(), all.clients
-	if err := all.peer.prime(name); err != nil {
-		return nil, err
-	}
 	if holder {
 		n++
 	}

@@ -16,7 +16,6 @@ import (
 type Tally struct {
 	Locks    int           // how often it got the lock
 	Handed   int           // how often it got the lock from another worker
-	Hands    measure.Times // how long these hand-overs took
 	Longest  int64         // longest wait for the lock, in nanoseconds
 	Stranded int           // 1 if it was still waiting for the lock long after the end of the trial
 	CPU      time.Duration // CPU time of the process during the work; only a child sets it
@@ -39,9 +38,8 @@ func (p *Page) Work(l Lock, id int32) (t Tally) {
 			t.failed(ctx, err)
 			return t
 		}
-		before, released := p.enter(id), p.released.Load()
-		if got <= end {
-			t.got(before != id && before != 0, got-released)
+		if before := p.enter(id); got <= end {
+			t.got(before != id && before != 0)
 		}
 		keepFor(p.Hold)
 		p.leave(id)
@@ -53,11 +51,10 @@ func (p *Page) Work(l Lock, id int32) (t Tally) {
 	return t
 }
 
-func (t *Tally) got(handed bool, after int64) {
+func (t *Tally) got(handed bool) {
 	t.Locks++
 	if handed {
 		t.Handed++
-		t.Hands = append(t.Hands, after)
 	}
 }
 
@@ -71,11 +68,9 @@ func (t *Tally) failed(ctx context.Context, err error) {
 
 // CompeteColumns are the columns of Compete and of Work that most tables show.
 var CompeteColumns = []string{
-	"hand-offs/s", "locks/s",
-	"other %", // share of locks that came from another worker
-	"Jain",
+	"hand-offs/s", "locks/s", "Jain",
 	"longest ms", // longest wait
-	"hand p50 us", "hand p99 us", "violations", "stranded",
+	"violations", "stranded",
 }
 
 // Compete makes n goroutines lock and unlock one name repeatedly, each with a client of its own,
@@ -109,7 +104,6 @@ func (p *Page) Summary(tallies []Tally) (f measure.Figures, locks int, err error
 	for _, t := range tallies {
 		sum.Locks += t.Locks
 		sum.Handed += t.Handed
-		sum.Hands = append(sum.Hands, t.Hands...)
 		sum.Longest = max(sum.Longest, t.Longest)
 		sum.Stranded += t.Stranded
 		shares = append(shares, float64(t.Locks))
@@ -122,11 +116,9 @@ func (p *Page) Summary(tallies []Tally) (f measure.Figures, locks int, err error
 	return measure.Figures{
 		"hand-offs/s": float64(sum.Handed) / seconds,
 		"locks/s":     float64(sum.Locks) / seconds, "locks": float64(sum.Locks),
-		"other %": 100 * float64(sum.Handed) / float64(sum.Locks),
-		"Jain":    measure.Jain(shares),
-		"served":  float64(served), "fewest": slices.Min(shares),
-		"longest ms":  float64(sum.Longest) / float64(time.Millisecond),
-		"hand p50 us": sum.Hands.Micros(0.5), "hand p99 us": sum.Hands.Micros(0.99),
+		"Jain":   measure.Jain(shares),
+		"served": float64(served), "fewest": slices.Min(shares),
+		"longest ms": float64(sum.Longest) / float64(time.Millisecond),
 		"violations": float64(p.violations.Load()), "stranded": float64(sum.Stranded),
 	}, sum.Locks, err
 }

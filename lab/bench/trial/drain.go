@@ -104,8 +104,6 @@ func (d *drain) figures(start int64) measure.Figures {
 	total := waits.Micros(1)
 	return measure.Figures{
 		"total_ms": total / 1000, "hop us": total / float64(len(waits)),
-		"hand p50 us": d.hands.Micros(0.5), "hand p99 us": d.hands.Micros(0.99),
-		"max/mean wait": waits.MaxToMean(),
-		"violations":    float64(d.page.violations.Load()),
+		"hand p50 us": d.hands.Micros(0.5), "violations": float64(d.page.violations.Load()),
 	}
 }

@@ -5,11 +5,12 @@ package trial
 import (
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // MaxParties is the largest number of workers or processes in one trial.
@@ -102,27 +103,7 @@ func (p *Page) Unmap() error {
 	return syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(Page{})))
 }
 
-// now returns the time of the clock CLOCK_MONOTONIC, in nanoseconds. All processes of a machine
-// share this clock. Go reads the clock without a system call, but only tells the time since the
-// program started. So now adds the clock's time at the start of the program.
-func now() int64 { return int64(time.Since(began)) + offset() }
+var clock = driver.SystemClock()
 
-var began = time.Now()
-
-// offset returns the time of CLOCK_MONOTONIC when this program started. It is measured only once.
-var offset = sync.OnceValue(func() int64 {
-	const clockMonotonic = 1
-	best, spread := int64(0), int64(1<<62)
-	for range 20 {
-		var ts syscall.Timespec
-		before := int64(time.Since(began))
-		if _, _, e := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0); e != 0 {
-			panic("CLOCK_MONOTONIC: " + e.Error())
-		}
-		after := int64(time.Since(began))
-		if after-before < spread {
-			best, spread = ts.Nano()-(before+after)/2, after-before
-		}
-	}
-	return best
-})
+// now returns the time of a clock that all processes of a machine share, in nanoseconds.
+func now() int64 { return int64(clock.Now()) }

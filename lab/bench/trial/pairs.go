@@ -75,11 +75,8 @@ func Repeat(d time.Duration, m Meter, once ...func() error) (measure.Figures, er
 
 // Pairs measures n goroutines of one client that lock and unlock names of their own.
 func (p *Peer) Pairs(n int, d time.Duration, m func(*Page) Meter) (f measure.Figures, err error) {
-	page, names := new(Page), NewNames(n)
-	if err := p.prime(names...); err != nil {
-		return nil, err
-	}
-	c, locks, err := p.start(&page.Sent[0], names[0], names...)
+	page := new(Page)
+	c, locks, err := p.Start(&page.Sent[0], NewNames(n)...)
 	if err != nil {
 		return nil, err
 	}
@@ -104,50 +101,39 @@ func meter(m func(*Page) Meter, p *Page) Meter {
 }
 
 // Crowd measures how long it takes until each of n goroutines of one client has had the same lock
-// once. All of them begin at the same time. The figures are medians of seven new names.
-func (p *Peer) Crowd(n int, m Meter) (f measure.Figures, err error) {
+// once. All of them begin at the same time. The figure is the median of seven new names.
+func (p *Peer) Crowd(n int) (f measure.Figures, err error) {
 	c, _, err := p.Start(new(Counter))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	const trials = 7
-	all := map[string][]float64{}
-	for i := range trials + 1 {
-		once, err := crowdOnce(c, n, m)
+	var all []float64
+	for range trials + 1 {
+		once, err := crowdOnce(c, n)
 		if err != nil {
 			return nil, err
 		}
-		for column, x := range once {
-			if i > 0 { // the first one only warms up
-				all[column] = append(all[column], x)
-			}
-		}
+		all = append(all, float64(once)/1e6)
 	}
-	f = measure.Figures{}
-	for column, values := range all {
-		f[column] = measure.Median(values)
-	}
-	return f, nil
+	return measure.Figures{"total_ms": measure.Median(all[1:])}, nil // the first one only warms up
 }
 
-func crowdOnce(c *Client, n int, m Meter) (measure.Figures, error) {
+func crowdOnce(c *Client, n int) (took int64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*Patience)
 	defer cancel()
 	name := NewName()
 	locks := make([]Lock, n)
 	for i := range locks {
-		var err error
 		if locks[i], err = c.Lock(name); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
 	if err := locks[0].Once(ctx); err != nil { // makes what the server keeps for the name
-		return nil, err
+		return 0, err
 	}
-	return m.around(func() (measure.Figures, int, error) {
-		start := now()
-		err := Together(n, func(i int) error { return locks[i].Once(ctx) })
-		return measure.Figures{"total_ms": float64(now()-start) / 1e6}, n, err
-	})
+	start := now()
+	err = Together(n, func(i int) error { return locks[i].Once(ctx) })
+	return now() - start, err
 }

@@ -47,16 +47,19 @@ func TestTrials(t *testing.T) {
 			}
 			f, err := p.Pairs(2, time.Millisecond, ends)
 			check(f, err, 0, "ops/s", "us", "p50 us", "p99 us", "client us")
+			if name == "driver" {
+				return // it does not wait
+			}
 			for _, p.Drains = range []int{0, 1} {
 				for _, clients := range []int{1, 2, 5} {
 					f, err = p.Drain(5, clients, 10*time.Millisecond, ends)
-					check(f, err, 5, "total_ms", "hop us", "hand p50 us", "max/mean wait")
+					check(f, err, 5, "total_ms", "hop us", "hand p50 us")
 				}
 			}
 			f, err = p.Compete(3, 20*time.Millisecond, 5*time.Second, time.Microsecond, ends)
 			check(f, err, 0, "locks/s", "served", "fewest", "longest ms")
-			f, err = p.Crowd(4, ends(nil))
-			check(f, err, 4, "total_ms")
+			f, err = p.Crowd(4)
+			check(f, err, 0, "total_ms")
 		})
 	}
 }
@@ -75,11 +78,10 @@ func TestLostLocksFailTheTrial(t *testing.T) {
 	}
 }
 
-// Pairs locks without a deadline, because gRPC would send the deadline with each request. It primes
-// only the names that it measures, each once.
-func TestPairsPrimesOnceAndSetsNoDeadline(t *testing.T) {
-	primed, deadlines := 0, 0
-	p := &Peer{Prime: func(string) error { primed++; return nil }, Open: func(*Counter) (*Client, error) {
+// Pairs locks without a deadline, because gRPC would send the deadline with each request.
+func TestPairsSetsNoDeadline(t *testing.T) {
+	deadlines := 0
+	p := &Peer{Open: func(*Counter) (*Client, error) {
 		starting := true // the lock that Start takes itself may have a deadline
 		return NewClient(func() error { return nil }, func(ctx context.Context, _ string) (func() error, error) {
 			if _, ok := ctx.Deadline(); ok && !starting {
@@ -89,8 +91,8 @@ func TestPairsPrimesOnceAndSetsNoDeadline(t *testing.T) {
 			return func() error { return nil }, nil
 		}), nil
 	}}
-	if _, err := p.Pairs(1, time.Millisecond, nil); err != nil || primed != 1 || deadlines != 0 {
-		t.Errorf("%v, %d names are primed, %d locks have a deadline", err, primed, deadlines)
+	if _, err := p.Pairs(1, time.Millisecond, nil); err != nil || deadlines != 0 {
+		t.Errorf("%v, %d locks have a deadline", err, deadlines)
 	}
 }
 

@@ -191,11 +191,6 @@ func (p *Peer) Waiters(at, name string, n int) (*Troop, error) { return p.troop(
 
 // troop starts n processes and returns when all are connected and ready.
 func (p *Peer) troop(at, name string, n int, do task) (t *Troop, err error) {
-	if do == compete {
-		if err := p.prime(name); err != nil {
-			return nil, err
-		}
-	}
 	t = &Troop{}
 	if t.Page, t.file, err = NewPage(); err != nil {
 		return nil, err

@@ -1,2 +1,0 @@
-// Several-names is the program of docs/several-names.md.
-package main
