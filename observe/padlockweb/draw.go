@@ -43,6 +43,7 @@ type content struct {
 	Runs             []run
 	NoRuns           string
 	UsualRun         string
+	Chart            *chart
 	Jobs             []jobRow
 
 	// setFrame sets these fields.

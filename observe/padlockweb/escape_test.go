@@ -45,8 +45,9 @@ func pagesWith(text string) map[string]template.HTML {
 	c := &content{
 		Title: text, Problem: text, Good: text, Query: q, Reason: text, Target: t, Live: q.events(), Trouble: text, Partial: text, Cost: text, Taken: past,
 		Rows: []row{one, nameless}, Caption: text, Nothing: text, One: &one, OneSummary: text, MayBreak: true, NoRuns: text, Place: text, Token: text, Reader: true,
-		Runs: []run{{Outcome: history.Outcome(text), Detail: text, Also: text, Waited: text, Took: text, Host: text}},
-		Jobs: []jobRow{job}, HasJobs: true,
+		Runs:  []run{{Outcome: history.Outcome(text), Detail: text, Also: text, Waited: text, Took: text, Host: text}},
+		Chart: &chart{Text: text, Steps: []chartStep{{Title: text, Unwatched: true, Held: 1, Waiting: 1, Lost: true}}},
+		Jobs:  []jobRow{job}, HasJobs: true,
 	}
 	pages := map[string]template.HTML{}
 	for _, name := range []string{"table", "name", "break", "login", "message", "layout", "jobs"} {

@@ -127,6 +127,7 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 	if usual := history.Usual(starts); usual > 0 {
 		c.UsualRun = span(usual)
 	}
+	c.Chart = newChart(w.sampler.Day(c.Query.name))
 }
 
 // trouble returns a warning if the page may be out of date, otherwise "".

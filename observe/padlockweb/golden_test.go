@@ -3,10 +3,12 @@ package padlockweb
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"html/template"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,9 @@ func goldenContent(kind string) *content {
 	c.Trouble, c.Partial = injected, injected
 	c.One, c.OneSummary, c.MayBreak, c.NoRuns = &c.Rows[0], "It is held.", true, injected
 	c.Runs = []run{{Began: past, Outcome: history.Success, Detail: injected, Also: injected, Waited: "1 s", Took: injected, Host: injected}, {Outcome: history.Failure}}
+	c.Chart = &chart{Text: injected, Steps: []chartStep{
+		{At: 0, Width: 1, Title: injected, Unwatched: true}, {At: 1, Title: "00:10 UTC", Held: 100, Waiting: 50, Lost: true},
+	}}
 	for _, level := range []history.Level{history.LevelFailed, history.LevelOverdue, history.LevelGood} {
 		c.Jobs = append(c.Jobs, jobRow{
 			Job: &history.Job{Summary: history.Summary{Name: injected}, Level: level}, Key: "j" + string(level), Title: injected, Link: c.Query.nameLink(injected),
@@ -122,4 +127,26 @@ var between = regexp.MustCompile(`>\s*\n\s*<|><`)
 // inLines puts each tag that follows another one on a line of its own.
 func inLines(page []byte) []byte {
 	return append(bytes.TrimSpace(between.ReplaceAll(page, []byte(">\n<"))), '\n')
+}
+
+// The steps of a day are in the picture, and in the text.
+func TestChartOfADay(t *testing.T) {
+	d := sampler.Day{Start: past, Steps: make([]sampler.Step, sampler.DaySteps)}
+	full := sampler.Step{Watched: sampler.DayStep, Held: sampler.DayStep, Waiters: 4}
+	d.Steps[5], d.Steps[6], d.Steps[7] = full, full, sampler.Step{Watched: sampler.DayStep, Held: sampler.DayStep / 2, Waiters: 2, Lost: 1}
+	c := newChart(d)
+	var steps []string
+	for _, s := range c.Steps {
+		steps = append(steps, fmt.Sprint(s.At, s.Width, s.Held, s.Waiting, s.Lost, s.Unwatched))
+	}
+	if got, want := strings.Join(steps, "; "), "0 5 0 0 false true; 5 1 100 100 false false; 6 1 100 100 false false; 7 1 50 50 true false; 8 136 0 0 false true"; got != want {
+		t.Errorf("the steps are %s, want %s", got, want)
+	}
+	lost := past.Add(7*sampler.DayStep).UTC().Format("15:04") + " UTC"
+	if want := "This page saw it held for 25 min in the last 24 hours; at most 4 callers waited; 1 hold was lost, the last one at about " + lost + ", and did not watch for 23 h"; !strings.HasPrefix(c.Text, want) {
+		t.Errorf("the text is %q, want %q", c.Text, want)
+	}
+	if title := c.Steps[3].Title; title != lost+", held for 5 min, 2 waiting, 1 lost" {
+		t.Errorf("the third step is %q", title)
+	}
 }

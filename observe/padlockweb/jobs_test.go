@@ -143,3 +143,20 @@ func TestNoJobs(t *testing.T) {
 		}
 	}
 }
+
+// The page of a name has a picture of its last day, which a text also tells.
+func TestChart(t *testing.T) {
+	s := newSite(t, padlockweb.ReadWithoutToken())
+	text := s.get("name?n=nightly").text
+	for _, want := range []string{
+		"This page did not see it held in the last 24 hours, and did not watch for 23 h",
+		`<svg role="img" aria-labelledby="chart-title" aria-describedby="chart-text"`, `<title id="chart-title">`, `<p id="chart-text"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the chart lacks %q: %.3000s", want, text)
+		}
+	}
+	if n := strings.Count(text, `<rect class="unwatched"`); n != 1 {
+		t.Errorf("%d times are marked as not watched", n)
+	}
+}

@@ -20,6 +20,9 @@ type book struct {
 	taken  time.Time // the last sample that succeeded
 	gap    string    // why the last sample may lack names that are held; "" if it lacks none
 	counts bool      // the store counts the callers that wait for a lock
+
+	watched []record  // for how long the samples have seen all names; see noteWatched
+	forgot  time.Time // when a name was last forgotten
 }
 
 // grouped are the figures of a group of names.
@@ -69,6 +72,7 @@ func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snaps
 	}
 	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
 	b.add(r, asked, now, last)
+	b.noteWatched(now, last)
 	snap.Names, snap.Groups = b.rows(now)
 	snap.Ended = b.ended
 	return &snap
@@ -108,12 +112,12 @@ func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) {
 		over = append(over, b.names[key].update(s)...)
 	}
 	b.ended = latest(b.ended, over, keptAllEnds)
-	b.forgetIdle()
+	b.forgetIdle(now)
 }
 
 // forgetIdle forgets names that are free, if there are too many of them: those that have not been
 // used for the longest time.
-func (b *book) forgetIdle() {
+func (b *book) forgetIdle(now time.Time) {
 	if len(b.names) <= b.set.maxNames {
 		return
 	}
@@ -126,6 +130,7 @@ func (b *book) forgetIdle() {
 	slices.SortFunc(idle, func(x, y string) int { return b.names[x].used.Compare(b.names[y].used) })
 	for _, key := range idle[:max(0, len(idle)-b.set.maxNames)] {
 		delete(b.names, key)
+		b.forgot = now
 	}
 }
 

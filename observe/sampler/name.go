@@ -58,6 +58,8 @@ type tracked struct {
 	parts      map[string]*part // by the name that the store uses
 	seen       time.Time        // the last sample that knew the state of all parts
 	used       time.Time        // the last sample that saw it in use
+	from       time.Time        // the first sample that saw it
+	day        []record         // of the last 24 hours, the oldest first
 	why        string           // why the state is unknown, or ""
 
 	waiters           int // -1 if unknown
@@ -96,7 +98,7 @@ func (t *tracked) partOf(stored string) int {
 }
 
 func newTracked(name, path string, g *grouped, now time.Time) *tracked {
-	return &tracked{name: name, path: path, group: g, parts: map[string]*part{}, seen: now, used: now}
+	return &tracked{name: name, path: path, group: g, parts: map[string]*part{}, seen: now, used: now, from: now}
 }
 
 // busy reports whether the name is held, cools down or has waiters.
@@ -114,7 +116,12 @@ func (t *tracked) busy() bool {
 
 // update records what a sample saw of the name, and returns the holds that have ended.
 func (t *tracked) update(s *sight) []Ended {
+	var known time.Time
+	if t.why == "" {
+		known = t.seen
+	}
 	t.why = ""
+	wasHeld := t.isHeld()
 	for stored := range s.states {
 		if t.parts[stored] == nil {
 			if slot := t.partOf(stored); slot >= lockItself {
@@ -149,6 +156,7 @@ func (t *tracked) update(s *sight) []Ended {
 		t.used = s.now
 	}
 	t.ended = latest(t.ended, over, keptEnds)
+	t.noteDay(s, known, wasHeld, over)
 	return over
 }
 

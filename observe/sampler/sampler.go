@@ -71,6 +71,13 @@ func (s *Sampler) Lookup(name string) (row Name, ok bool) {
 	return s.book.lookup(name)
 }
 
+// Day returns what the Sampler saw of name in the last 24 hours, even if the name is free now.
+func (s *Sampler) Day(name string) Day {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.dayOf(name, time.Now())
+}
+
 // Run takes samples until ctx ends, and returns the error of ctx. A store that cannot be reached
 // does not end Run.
 func (s *Sampler) Run(ctx context.Context) error {

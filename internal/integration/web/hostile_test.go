@@ -25,7 +25,7 @@ const facts = `({
 	Labels: Array.from(document.querySelectorAll("tr[data-name] td .why"), e => e.textContent).sort(),
 	Title: document.title, Heading: document.querySelector("h1").textContent, Filter: document.getElementById("filter").value,
 	Ran: window.ran === 1,
-	Added: document.querySelectorAll("svg, b, script:not([src='live.js']), img:not([src='icon.svg'])").length +
+	Added: document.querySelectorAll(":not(.chart) > svg, b, script:not([src='live.js']), img:not([src='icon.svg'])").length +
 		Array.from(document.querySelectorAll("*")).filter(e => Array.from(e.attributes).some(a => a.name.startsWith("on"))).length,
 	Away: Array.from(document.querySelectorAll("[href], [src], [action]"), e => new URL(e.getAttribute("href") ?? e.getAttribute("src") ?? e.getAttribute("action"), location.href))
 		.filter(u => u.origin !== location.origin).map(String),
