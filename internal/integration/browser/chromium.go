@@ -142,26 +142,31 @@ func (c *Chromium) send(session, method string, params map[string]any) (chan Rep
 	return answer, err
 }
 
-// call sends a command and decodes its result into the value that the last argument points to,
-// unless that argument is nil.
+// call sends a command and decodes its result into the value that the last argument points to.
 func (c *Chromium) call(session, method string, params map[string]any, to any) error {
 	answer, err := c.send(session, method, params)
 	if err != nil {
 		return err
 	}
+	return Await(answer, method, to)
+}
+
+// Await waits for the answer to Tab.Begin. It decodes the answer into the value that the last
+// argument points to, unless that argument is nil.
+func Await(answer chan Reply, what string, to any) error {
 	select {
 	case m, ok := <-answer:
 		switch {
 		case !ok:
-			return fmt.Errorf("%s: the browser has ended", method)
+			return fmt.Errorf("%s: the browser has ended", what)
 		case m.Error != nil:
-			return fmt.Errorf("%s: %s", method, m.Error.Message)
+			return fmt.Errorf("%s: %s", what, m.Error.Message)
 		case to == nil:
 			return nil
 		}
 		return json.Unmarshal(m.Result, to)
 	case <-time.After(patience):
-		return fmt.Errorf("%s: no answer within %v", method, patience)
+		return fmt.Errorf("%s: no answer within %v", what, patience)
 	}
 }
 
@@ -174,9 +179,22 @@ type Tab struct {
 // Open opens url in a new tab. All tabs of Open share their cookies.
 func (c *Chromium) Open(url string) *Tab {
 	c.t.Helper()
+	return c.open(url, map[string]any{"url": "about:blank"})
+}
+
+// OpenPrivate opens url in a tab with cookies of its own, as if it was another browser.
+func (c *Chromium) OpenPrivate(url string) *Tab {
+	c.t.Helper()
+	var context struct{ BrowserContextID string }
+	noError(c.t, c.call("", "Target.createBrowserContext", nil, &context))
+	return c.open(url, map[string]any{"url": "about:blank", "browserContextId": context.BrowserContextID})
+}
+
+func (c *Chromium) open(url string, params map[string]any) *Tab {
+	c.t.Helper()
 	var target struct{ TargetID string }
 	var attached struct{ SessionID string }
-	err := c.call("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	err := c.call("", "Target.createTarget", params, &target)
 	if err == nil {
 		err = c.call("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	}
@@ -208,6 +226,14 @@ type result struct {
 	ExceptionDetails *struct{ Text string }
 }
 
+// Begin runs a script and does not wait for it.
+func (t *Tab) Begin(script string) chan Reply {
+	t.t.Helper()
+	answer, err := t.send(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true})
+	noError(t.t, err)
+	return answer
+}
+
 // Eval runs a script and returns its value.
 func (t *Tab) Eval(script string) any {
 	t.t.Helper()
@@ -221,7 +247,7 @@ func (t *Tab) Eval(script string) any {
 
 func (t *Tab) try(script string) (r result, err error) {
 	t.t.Helper()
-	return r, t.call(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true}, &r)
+	return r, Await(t.Begin(script), script, &r)
 }
 
 // Until runs a script again and again until the script returns true. The script may fail while one

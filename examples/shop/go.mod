@@ -1,0 +1,21 @@
+module github.com/padlock-go/padlock/examples/shop
+
+go 1.26
+
+require (
+	github.com/go-chi/chi/v5 v5.5.0
+	github.com/padlock-go/padlock v0.0.0
+	github.com/padlock-go/padlock/session/redissession v0.0.0
+	github.com/padlock-go/padlock/stores/redisstore v0.0.0
+)
+
+require (
+	github.com/redis/rueidis v1.0.79 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+)
+
+replace (
+	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/session/redissession => ../../session/redissession
+	github.com/padlock-go/padlock/stores/redisstore => ../../stores/redisstore
+)

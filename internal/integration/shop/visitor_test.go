@@ -1,0 +1,61 @@
+package shop_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/padlock-go/padlock/internal/integration/browser"
+	redisserver "github.com/padlock-go/padlock/internal/server"
+)
+
+// These scripts are true in a tab that greets Zoë, in one where nobody is logged in, and in one
+// that shows the shop without a cart.
+const (
+	greets    = `document.querySelector("header b")?.textContent === "Zoë"`
+	loggedOut = `document.querySelector("input[name=name]") !== null`
+	away      = `document.querySelector(".away") !== null && document.querySelectorAll("article").length === 6`
+)
+
+const logIn = `document.querySelector("input[name=name]").value = "Zoë"; document.querySelector("form[action='/login']").requestSubmit()`
+
+// TestOneVisitorTwoServers is a day of a visitor with two browsers, each at another server of the
+// shop. She logs in by a double click, and twice at the same moment. She logs out everywhere. Redis
+// stops, and she can look at the shop; when it is back, so is her cart.
+func TestOneVisitorTwoServers(t *testing.T) {
+	t.Parallel()
+	redis := redisserver.Redis(t, redisserver.RedisOptions{Persist: true})
+	one, two := startShop(t, "-redis", redis.URL()), startShop(t, "-redis", redis.URL())
+	chromium := browser.Start(t)
+	laptop, phone := chromium.Open(one.url), chromium.OpenPrivate(two.url)
+
+	laptop.Eval(`document.getElementById("add-brass").click()`)
+	laptop.Until(cartIs(1))
+	laptop.Eval(`{ const again = document.querySelector("form[action='/login']"); setTimeout(() => again.requestSubmit()) }; ` + logIn)
+	laptop.Until(greets + " && " + cartIs(1))
+	laptop.Eval(`Promise.all([1, 2].map(() => fetch("/login", {method: "POST", body: new URLSearchParams({name: "Zoë"}), redirect: "manual"})))
+		.then(answers => { window.answers = answers.map(a => a.type).join() }); 0`)
+	laptop.Until(`window.answers !== undefined`)
+	if got := laptop.Eval(`window.answers`); got != "opaqueredirect,opaqueredirect" {
+		t.Errorf("two logins at once are answered by %v", got)
+	}
+	laptop.Go(one.url)
+	laptop.Until(greets)
+
+	phone.Eval(logIn)
+	phone.Until(greets + " && " + cartIs(0)) // a session of its own
+	laptop.Eval(`document.querySelector("button[formaction='/logout-everywhere']").click()`)
+	laptop.Until(loggedOut)
+	phone.Go(two.url)
+	phone.Until(loggedOut)
+
+	phone.Eval(`document.getElementById("add-key").click()`)
+	phone.Until(cartIs(1))
+	redis.Kill()
+	phone.Go(two.url)
+	phone.Until(away)
+	if path := os.Getenv("PADLOCK_PICTURE"); path != "" { // the upper part is docs/images/shop.png
+		phone.Picture(path + ".away.png")
+	}
+	redis.Restart(true)
+	phone.Until(cartIs(1) + " && " + loggedOut) // the page looks again by itself
+}
