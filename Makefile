@@ -110,6 +110,10 @@ test-leaderelection: ## The leader election of client-go, together with leasesto
 clients: ## The packages of the clients into dist/clients, with npm and Python's build; TYPES=yes also compiles against the types
 	@.ci/clients
 
+.PHONY: site
+site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links and markup
+	@.ci/site
+
 .PHONY: test-terraform
 test-terraform: ## examples/terraform-backend together with a terraform that is installed; TERRAFORM=tofu takes OpenTofu
 	@go test -count=1 -tags terraform -run TestTerraform -v ./examples/terraform-backend

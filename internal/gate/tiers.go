@@ -37,7 +37,7 @@ var plain = []string{
 	"internal/integration/sqlstore",
 	"internal/integration/adapters", // golang-migrate has races of its own
 	"internal/server",
-	"lab/bench/measure", "lab/chaos", "lab/soak/linear", "lab/padlock-verify", "lab/plots",
+	"lab/bench/measure", "lab/chaos", "lab/soak/linear", "lab/padlock-verify", "lab/plots", "lab/site",
 	"open", "open/all",
 	"session/phpcodec",
 	"session/sessiontest", "session/sessiontest/",

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMarkdown checks that the pages keep to the Markdown that GitHub, Hugo and MkDocs render in
-// the same way.
+// the same way. make site builds the pages with the latter two.
 func TestMarkdown(t *testing.T) {
 	for _, f := range readHouse(t) {
 		if path.Ext(f.path) == ".md" && !strings.HasPrefix(f.path, ".github/") {

@@ -1,0 +1,198 @@
+// Command site checks the HTML that Hugo and MkDocs have made of the pages:
+//
+//	go run ./lab/site PAGES dist/site/hugo dist/site/mkdocs
+//
+// The folder PAGES has the Markdown, the others have the sites (.ci/site makes all of them). The
+// check finds pages that are missing or that the search does not know, links and images that lead
+// nowhere, tables, code blocks and images that were not rendered, and markup that a reader would
+// see.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "site: name the folder of the pages and those of the sites")
+		os.Exit(64)
+	}
+	bad := false
+	for _, dir := range os.Args[2:] {
+		found, pages, err := check(os.DirFS(os.Args[1]), os.DirFS(dir), os.DirFS("."))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "site:", err)
+			os.Exit(1)
+		}
+		for _, line := range found {
+			fmt.Printf("%s: %s\n", dir, line)
+		}
+		fmt.Printf("%s: %d pages, %d faults\n", dir, pages, len(found))
+		bad = bad || len(found) > 0
+	}
+	if bad {
+		os.Exit(1)
+	}
+}
+
+// indexes are the files of the search of Hugo (lab/site/layouts/index.json) and of MkDocs.
+var indexes = []string{"index.json", "search/search_index.json"}
+
+// check returns the faults of one site and the number of its pages. The links to GitHub must lead
+// to files of tree.
+func check(pages, site, tree fs.FS) (found []string, count int, err error) {
+	index := ""
+	for _, name := range indexes {
+		if text, err := fs.ReadFile(site, name); err == nil {
+			index += string(text)
+		}
+	}
+	s := shown{site: site, tree: tree, ids: map[string]map[string]bool{}}
+	err = fs.WalkDir(pages, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".md" {
+			return err
+		}
+		count++
+		to := htmlOf(name)
+		markdown, err := fs.ReadFile(pages, name)
+		if err != nil {
+			return err
+		}
+		page, err := fs.ReadFile(site, to)
+		if errors.Is(err, fs.ErrNotExist) {
+			found = append(found, to+": the page is missing")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !regexp.MustCompile(`"/?` + regexp.QuoteMeta(to) + `["#]`).MatchString(index) {
+			found = append(found, to+": the search does not know the page")
+		}
+		for _, fault := range append(s.links(to, string(page)), compare(string(markdown), string(page))...) {
+			found = append(found, to+": "+fault)
+		}
+		return nil
+	})
+	return found, count, err
+}
+
+// htmlOf is the file that both generators make of a page.
+func htmlOf(page string) string {
+	if path.Base(page) == "README.md" {
+		return path.Join(path.Dir(page), "index.html")
+	}
+	return strings.TrimSuffix(page, ".md") + ".html"
+}
+
+// shown is a site whose links are followed.
+type shown struct {
+	site, tree fs.FS
+	ids        map[string]map[string]bool // the anchors of each page
+}
+
+const onGitHub = "https://github.com/padlock-go/padlock/blob/main/"
+
+var (
+	target = regexp.MustCompile(`<[a-z]+\s[^>]*?(?:href|src)="([^"]*)"`)
+	anchor = regexp.MustCompile(`<[a-z0-9]+\s[^>]*?id="([^"]*)"`)
+)
+
+// links reports links and images of a page that lead nowhere.
+func (s shown) links(page, text string) []string {
+	var found []string
+	for _, m := range target.FindAllStringSubmatch(text, -1) {
+		to := html.UnescapeString(m[1])
+		if file, here := strings.CutPrefix(to, onGitHub); here {
+			file, _, _ = strings.Cut(file, "#")
+			if _, err := fs.Stat(s.tree, path.Clean(file)); err != nil {
+				found = append(found, to+" leads to no file of the tree")
+			}
+			continue
+		}
+		if strings.Contains(to, ":") || strings.HasPrefix(to, "//") {
+			continue // another site
+		}
+		file, id, _ := strings.Cut(to, "#")
+		if file == "" {
+			file = page
+		} else {
+			file = path.Join(path.Dir(page), file)
+		}
+		if file == "." || strings.HasSuffix(to, "/") {
+			file = path.Join(file, "index.html")
+		}
+		if _, err := fs.Stat(s.site, file); err != nil {
+			found = append(found, to+" leads nowhere")
+		} else if id != "" && path.Ext(file) == ".html" && !s.has(file, id) {
+			found = append(found, to+" leads to no heading")
+		}
+	}
+	return found
+}
+
+// has reports whether a page has an anchor.
+func (s shown) has(page, id string) bool {
+	if s.ids[page] == nil {
+		s.ids[page] = map[string]bool{}
+		text, _ := fs.ReadFile(s.site, page)
+		for _, m := range anchor.FindAllStringSubmatch(string(text), -1) {
+			s.ids[page][html.UnescapeString(m[1])] = true
+		}
+	}
+	return s.ids[page][id]
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	dashes  = regexp.MustCompile(`(?m)^\|( *:?-+:? *\|)+$`)
+	image   = regexp.MustCompile(`(?s)!\[[^\]]*\]\(`)
+	heading = regexp.MustCompile(`(?m)^#+ `)
+	span    = regexp.MustCompile("`[^`]*`")
+
+	content = regexp.MustCompile(`(?s)<main>.*</main>|<div class="col-md-9" role="main">.*?<footer`)
+	hidden  = regexp.MustCompile(`(?s)<(pre|code|script|style)\b.*?</(pre|code|script|style)>`)
+	tag     = regexp.MustCompile(`(?s)<[^>]*>`)
+	h       = regexp.MustCompile(`<h[1-6]\b`)
+	leftOut = regexp.MustCompile("\\]\\(|\\*\\*|`|\\|--|^#+ |<!--|\n *- |\n *[0-9]+\\. ")
+)
+
+// compare reports what of a page's Markdown is missing in its HTML, and markup in the HTML's text.
+func compare(markdown, page string) []string {
+	var found []string
+	page = comment.ReplaceAllString(page, "")
+	if part := content.FindString(page); part != "" {
+		page = part
+	}
+	prose := comment.ReplaceAllString(fence.ReplaceAllString(markdown, ""), "")
+	plain := span.ReplaceAllString(prose, "")
+	for _, c := range []struct {
+		what     string
+		in, made int
+	}{
+		{"code blocks", len(fence.FindAllString(markdown, -1)), strings.Count(page, "<pre")},
+		{"tables", len(dashes.FindAllString(prose, -1)), strings.Count(page, "<table")},
+		{"images", len(image.FindAllString(plain, -1)), strings.Count(page, "<img")},
+		{"headings", len(heading.FindAllString(prose, -1)), len(h.FindAllString(page, -1))},
+	} {
+		if c.in != c.made {
+			found = append(found, fmt.Sprintf("%d %s of %d", c.made, c.what, c.in))
+		}
+	}
+	for _, part := range tag.Split(hidden.ReplaceAllString(page, "<code>"), -1) {
+		text := html.UnescapeString(part)
+		if at := leftOut.FindStringIndex(text); at != nil {
+			found = append(found, fmt.Sprintf("a reader sees markup: %q", filepath.Clean(strings.TrimSpace(text[at[0]:min(len(text), at[0]+60)]))))
+		}
+	}
+	return found
+}
