@@ -55,10 +55,9 @@ const (
 // The key may be a quoted string, as the draft has it, or the same text without quotes.
 //
 // The answer goes to the client when it is kept. But an answer that the handler flushes, and one
-// that is longer than MaxBytes, goes to the client at once. While Results fails, the answer is sent
-// there again and again. If the process dies between the work and the moment at which the answer is
-// kept, or Results fails for 5 seconds, a repeat runs the handler again. If that must not be, write
-// the key ([KeyOf]) in the same transaction as the work.
+// that is longer than MaxBytes, goes to the client at once. If the process dies between the work
+// and the moment at which the answer is kept, or Results fails for 5 seconds, a repeat runs the
+// handler again. If that must not be, write the key ([KeyOf]) in the same transaction as the work.
 //
 // The work ends with the client, unless the handler that Wrap returns gets the request
 // r.WithContext(context.WithoutCancel(r.Context())). The context of the work still ends when the
