@@ -135,12 +135,6 @@ func TestScheme(t *testing.T) {
 	if got, _ := s.Servers(parse(t, "zookeeper://b,a:1/x")); !slices.Equal(got, []string{"a:1", "b:2181"}) {
 		t.Errorf("the servers are %q", got)
 	}
-	if u := s.At(parse(t, "zookeeper://u:p@h/x?lazy=yes"), "127.0.0.1:9"); u == nil || u.String() != "zookeeper://u:p@127.0.0.1:9/x?lazy=yes" {
-		t.Errorf("At: %v", u)
-	}
-	if u := s.At(parse(t, "zookeeper://h,i/x"), "127.0.0.1:9"); u != nil {
-		t.Errorf("At for two servers: %v", u)
-	}
 	for dsn, want := range map[string]string{
 		"zookeeper://h":           "zookeeper://h?layout=symfony",
 		"zookeeper://h:1,i:2":     "zookeeper://h:1,i:2?layout=symfony",
