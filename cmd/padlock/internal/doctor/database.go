@@ -24,7 +24,6 @@ var settings = []setting{
 	{"query_only", "a connection that does not write cannot grant locks"},
 	{"fsync", lostLocks},
 	{"synchronous_commit", lostLocks},
-	{"synchronous_standby_names", "a failover to a standby that lags behind frees locks that are held"},
 	{"standbys", "a failover to a standby that lags behind frees locks that are held"},
 	{"innodb_flush_log_at_trx_commit", lostLocks},
 	{"synchronous", lostLocks},
@@ -36,8 +35,6 @@ var settings = []setting{
 	{"galera", "a named lock excludes only the clients of one node, and then two programs hold the same lock"},
 	{"replica", "programs that lock at the primary do not see the locks of a replica"},
 	{"proxy", "a proxy that shares sessions between clients breaks every named lock"},
-	{"wait_timeout", "the server ends sessions that are idle; padlock sets its own limit and asks the server from time to time"},
-	{"interactive_timeout", "the same"},
 	{"connections", "a program needs up to 13 connections for named locks"},
 	{"layout", "a name that programs store in two ways has two holders"},
 	{"table", "a name that is in two tables has two holders"},
@@ -56,11 +53,8 @@ var settings = []setting{
 	{"alarms", "a server with an alarm grants no locks"},
 	{"leader", "servers without a leader grant no locks"},
 	{"db-size", "a server without room grants no locks"},
-	{"shortest-lease", "the lock of a program that died stays for at least this time"},
 	{"table-rights", "LockTx or the history of jobs fails, or the rows of names that nobody uses any more stay"},
 	{"idle_in_transaction_session_timeout", "a machine that vanishes after CheckTx or LockTx keeps its names until the server ends the transaction"},
-	{"tcp_keepalives_idle", "the server learns late that the machine of a transaction is gone"},
-	{"isolation", "above READ COMMITTED, CheckTx has to be called at the start of a transaction"},
 }
 
 // elsewhere lists the findings that other checks of this package report, or need.
