@@ -95,9 +95,6 @@ func urlOpens(t *testing.T, srv *server.Server) {
 	if f := findingOf(t, s, srv.Addr()+" member", "standalone"); f.Advice == "" {
 		t.Errorf("%+v", f)
 	}
-	if f := findingOf(t, s, "maxClientCnxns", "0"); f.Advice != "" {
-		t.Errorf("%+v", f)
-	}
 }
 
 // Servers that demand a longer session than was asked for would break the promise of LossDelay.
@@ -111,9 +108,6 @@ func TestSessionTimeoutsOfTheServers(t *testing.T) {
 	}
 	s := mustOpenAt(t, c, zkstore.SessionTimeout(5*time.Second))
 	if f := findingOf(t, s, "skipACL", "yes"); f.Advice == "" {
-		t.Errorf("%+v", f)
-	}
-	if f := finding(t, s, "maxClientCnxns"); f.Value != driver.Unknown {
 		t.Errorf("%+v", f)
 	}
 }
