@@ -110,16 +110,6 @@ func (l *Locker) panicLog() *slog.Logger {
 	return slog.Default()
 }
 
-// observed reports whether an observer wants the events whose level is Debug.
-func (l *Locker) observed(ctx context.Context) bool {
-	for _, w := range l.cfg.observers {
-		if w.log == nil || w.log.Enabled(ctx, slog.LevelDebug) {
-			return true
-		}
-	}
-	return false
-}
-
 // traceOf returns the traceparent of ctx, which other clients can see. It returns "" if there is
 // none, or if it is too long.
 func (l *Locker) traceOf(ctx context.Context) string {
@@ -168,7 +158,6 @@ func (o logObserver) Observe(ctx context.Context, e Event) {
 type eventQueue struct {
 	l    *Locker
 	name string
-	all  bool // an observer wants events whose level is Debug
 
 	// Guarded by Locker.mu.
 	ctx    context.Context // passed to the observers
@@ -187,10 +176,8 @@ type eventQueue struct {
 // newEvents makes the eventQueue of a new acquire and delivers EventAcquiring. It returns the
 // eventQueue, and the context to use in this acquire.
 func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQueue, context.Context) {
-	n := &eventQueue{l: l, name: name, mode: mode, all: l.observed(ctx)}
-	if n.all {
-		ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: n.name, Mode: mode})
-	}
+	n := &eventQueue{l: l, name: name, mode: mode}
+	ctx = l.publish(ctx, &Event{Kind: EventAcquiring, Store: l.guarantees.Store, Name: n.name, Mode: mode})
 	n.ctx, n.queue = ctx, n.room[:0]
 	return n, ctx
 }
@@ -201,8 +188,6 @@ func (l *Locker) newEvents(ctx context.Context, name string, mode Mode) (*eventQ
 func (n *eventQueue) noteEvent(e Event) {
 	switch {
 	case n == nil:
-		return
-	case !n.wants(e.Kind):
 		return
 	case len(n.queue) >= mostBehind && (e.Kind == EventRenewed || e.Kind == EventRenewFailed):
 		return // an observer is so late that these events would fill the memory
@@ -229,8 +214,6 @@ func (q *eventQueues) add(n *eventQueue) {
 	}
 	q.last = n
 }
-
-func (n *eventQueue) wants(k EventKind) bool { return n.all || k.level() > slog.LevelDebug }
 
 // noteCall puts e into the queue. It is for the events of an acquire. The caller holds mu.
 func (n *eventQueue) noteCall(e Event) {
@@ -394,14 +377,8 @@ func (n *eventQueue) awaitIdle() bool {
 func (n *eventQueue) announce(first *Event) context.Context {
 	n.paused = false
 	first.Outcome = OutcomeAcquired
-	if n.wants(first.Kind) {
-		first.Store, first.Name = n.l.guarantees.Store, n.name
-		if len(n.queue) == 0 {
-			n.queue = append(n.queue, *first)
-		} else {
-			n.queue = slices.Insert(n.queue, 0, *first)
-		}
-	}
+	first.Store, first.Name = n.l.guarantees.Store, n.name
+	n.queue = slices.Insert(n.queue, 0, *first)
 	ctx := n.awaitDelivery()
 	n.detach()
 	return ctx

@@ -118,7 +118,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	events := h.events
 	l.endHold(h, ErrReleased)
 	exported := h.exported
-	if events == nil || !events.all {
+	if events == nil {
 		l.unlock()
 	} else if values := l.unlockDelivered(events); l.addsValues() {
 		ctx = valuesOf{ctx, values}

@@ -238,7 +238,6 @@ func (k *renewer) renew(holds []*hold) {
 			close(d)
 		}
 		h.renewing = nil
-		k.offset += offsetStep
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 //	            the request has room (hasRoom)
 //	queued      a worker takes it with other holds       under way
 //	under way   the store has renewed the lease          planned; the holds of a request get the same
-//	                                                     time, in the order of the request
+//	                                                     time
 //	under way   the outcome is not known                 planned for renewAgain; as above
 //	under way   a Release cancelled the request          planned for now
 //	under way   the lease is lost                        over
@@ -79,18 +79,9 @@ const lookEvery = 2 * time.Second
 // between two such requests get the same random part. So they are renewed in the order in which
 // they were taken.
 
-// In one request, the random part of each hold is larger by offsetStep than that of the hold
-// before. So the holds are renewed together next time too, in the same order. Holds that were taken
-// one after the other are near each other in memory. In that order, the processor reads them
-// faster.
-const offsetStep = 1e-8
-
-// offsetRange is so much less than 1 that the random part stays below 1 for all holds of a request.
-const offsetRange = 1 - (mostTogether+1)*offsetStep
-
 // drawOffset draws a new random part.
 func (k *renewer) drawOffset() {
-	k.offset = rand.Float64() * offsetRange
+	k.offset = rand.Float64()
 }
 
 // renewEarlyBy returns how much earlier than planned a lease may be renewed, if other leases are

@@ -51,16 +51,3 @@ func TestBoundsOfPlans(t *testing.T) {
 		}
 	}
 }
-
-// Even with the greatest random part, the holds of a full request have different offsets, in the
-// order of the request. Otherwise the next request would not have the same order.
-func TestOffsetsOfARequest(t *testing.T) {
-	offset := math.Nextafter(1, 0) * offsetRange
-	for i := range mostTogether {
-		next := offset + offsetStep
-		if next <= offset || next > 1 {
-			t.Fatalf("the offset after place %d is %v, after %v", i, next, offset)
-		}
-		offset = next
-	}
-}

@@ -7,33 +7,6 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 )
 
-// A system is a place where other programs keep locks, but for which padlock has no store. If you
-// write a store for one of these systems, remove the system from the list below.
-type system struct {
-	name    string
-	schemes []string // the schemes of its URLs and of Symfony's DSNs
-}
-
-var unserved = []system{
-	{"SQL Server", []string{"mssql", "sqlsrv"}},
-	{"Oracle", []string{"oci", "oci8"}},
-	{"Consul", []string{"consul"}},
-}
-
-// unshared are the systems in which padlock has locks, but cannot share those of Symfony.
-var unshared = map[string]string{"dynamodb": "DynamoDB"}
-
-// unservedName returns the name of the system that a scheme means, or "".
-func unservedName(scheme string) string {
-	scheme = strings.ToLower(scheme)
-	for _, s := range unserved {
-		if slices.Contains(s.schemes, scheme) {
-			return s.name
-		}
-	}
-	return ""
-}
-
 // An importable store is one that a program has to import and to pass, because its client would be
 // linked into every program otherwise.
 type importable struct {
@@ -66,9 +39,6 @@ func (o *opener) unknownScheme(scheme string) error {
 	if len(scheme) == 1 {
 		return storekit.Invalidf("a store is named by a URL; for a directory on a drive write file:///%s:/…", strings.ToUpper(scheme))
 	}
-	if name := unservedName(scheme); name != "" {
-		return storekit.Invalidf("padlock has no store in %s (%s:); use %s", name, scheme, o.usableStores())
-	}
 	for _, s := range importables {
 		if slices.Contains(s.schemes, scheme) {
 			return storekit.Invalidf("this program was built without the store for %s: URLs; import github.com/padlock-go/padlock/%s and pass open.Schemes(%s)", scheme, s.dir, s.scheme)
@@ -79,30 +49,13 @@ func (o *opener) unknownScheme(scheme string) error {
 
 // unknownDSN returns the error for a DSN of PHP's Symfony whose locks padlock cannot share.
 func (o *opener) unknownDSN(scheme string) error {
-	name := unservedName(scheme)
-	if name == "" {
-		name = unshared[scheme]
-	}
 	switch {
 	case scheme == "flock+remove":
 		return storekit.Invalidf("PHP removes the files of flock+remove while others wait for them; give PHP flock:///DIRECTORY, and padlock symfony+flock:///DIRECTORY")
 	case scheme == "in-memory" || scheme == "null":
 		return storekit.Invalidf("no other process sees the locks of PHP's %s", scheme)
-	case name != "":
-		return storekit.Invalidf("padlock cannot share PHP's locks in %s (%s:); PHP and padlock can share %s", name, scheme, strings.Join(o.dsns(), " or "))
 	}
 	return storekit.Invalidf("padlock does not know this DSN of PHP's Symfony; it can share %s", strings.Join(o.dsns(), " or "))
-}
-
-// usableStores returns an example URL of each store that several processes can use.
-func (o *opener) usableStores() string {
-	var examples []string
-	for _, s := range o.schemes {
-		if !s.InProcess && !s.Composite {
-			examples = append(examples, s.Example)
-		}
-	}
-	return strings.Join(examples, " or ")
 }
 
 // schemeNames returns the first scheme name of each store, with its colon.

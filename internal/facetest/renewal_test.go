@@ -262,26 +262,17 @@ func withSequences(t *testing.T, processes, n int, within time.Duration, f func(
 	})
 }
 
-// Holds that are renewed with one request are renewed together again, in the same order, apart from
-// a few places where a request continues with the holds of another one.
-func TestBatchesKeepTheirOrder(t *testing.T) {
+// Holds that are renewed with one request are renewed together again.
+func TestBatchesStayTogether(t *testing.T) {
 	withSequences(t, 1, 5000, padlock.DefaultTTL/3, func(t *testing.T, all []sequences) {
 		<-time.After(5 * time.Minute)
 		batches, _ := all[0].seen()
-		renewed, breaks, last := 0, 0, map[string]int{} // the number of the last renewal of each name
+		renewed := 0
 		for _, names := range batches {
-			for i, name := range names[1:] {
-				if last[name] < last[names[i]] {
-					breaks++
-				}
-			}
-			for _, name := range names {
-				renewed++
-				last[name] = renewed
-			}
+			renewed += len(names)
 		}
-		if breaks > renewed/20 || renewed < 250*len(batches) {
-			t.Errorf("%d renewals in %d requests with %d breaks in the order", renewed, len(batches), breaks)
+		if renewed < 250*len(batches) {
+			t.Errorf("%d renewals in %d requests", renewed, len(batches))
 		}
 	})
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/padlock-go/padlock/internal/server"
@@ -17,8 +19,8 @@ type wires struct {
 
 // addProxies starts a proxy for the server of a store, and returns the store's URL with the address
 // of the proxy. If the store is made of other stores, each of these gets its own proxy. A store
-// without a server keeps its URL. A store whose server cannot have a proxy keeps its URL too, and
-// is added to w.unproxied.
+// without a server keeps its URL. A store whose server cannot have a proxy, because connections are
+// encrypted or it tells other addresses, keeps its URL too, and is added to w.unproxied.
 func (w *wires) addProxies(rawURL string) (string, error) {
 	u, s, err := open.Parse(rawURL, schemes)
 	if err != nil {
@@ -36,16 +38,29 @@ func (w *wires) addProxies(rawURL string) (string, error) {
 	if s.Servers == nil {
 		return rawURL, nil
 	}
-	if servers, _ := s.Servers(u); len(servers) == 1 && s.At != nil && s.At(u, servers[0]) != nil {
+	if servers, encrypted := s.Servers(u); len(servers) == 1 && !encrypted && mayMove(u) {
 		var p *server.Proxy
 		if err := w.host.Try(func(t testing.TB) { p = server.NewProxy(t, servers[0]) }); err != nil {
 			return "", err
 		}
 		w.all = append(w.all, p)
-		return s.At(u, p.Addr()).String(), nil
+		if query.Has("endpoint") {
+			query.Set("endpoint", "http://"+p.Addr())
+			u.RawQuery = query.Encode()
+		} else {
+			u.Host = p.Addr()
+		}
+		return u.String(), nil
 	}
 	if shown := open.Redacted(rawURL, schemes); !slices.Contains(w.unproxied, shown) {
 		w.unproxied = append(w.unproxied, shown)
 	}
 	return rawURL, nil
+}
+
+// mayMove reports whether another address may stand in the URL. That is not so if the server tells
+// its clients where the others are, or if a parameter names the host.
+func mayMove(u *url.URL) bool {
+	tells := strings.HasSuffix(u.Scheme, "+sentinel") || strings.HasSuffix(u.Scheme, "+cluster") || strings.HasPrefix(u.Scheme, "mongodb")
+	return u.Host != "" && !tells && !u.Query().Has("host")
 }

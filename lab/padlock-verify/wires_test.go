@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// Every server with one address gets a proxy, and the rest of the URL stays as it is.
+// Every server with one address and no TLS gets a proxy, and the rest of the URL stays as it is.
 func TestThroughProxies(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string][]string{
 		"file:///var/lib/locks":                                {"file:///var/lib/locks"},
 		"redis://u:p%2F@db1/3?layout=string":                   {"redis://u:p%2F@", "/3?layout=string"},
-		"rediss://db1:7000?ca=x":                               {"rediss://", "?ca=x&server-name=db1"},
+		"rediss://db1:7000?ca=x":                               {"rediss://db1:7000?ca=x"},
 		"quorum:?store=redis%3A%2F%2Fa&store=redis%3A%2F%2Fb":  {"quorum:?store=redis%3A%2F%2F127.0.0.1%3A", "&store=redis%3A%2F%2F127.0.0.1%3A"},
 		"redis+sentinel://a,b/main":                            {"redis+sentinel://a,b/main"},
 		"redis+unix:///run/redis.sock":                         {"redis+unix:///run/redis.sock"},
@@ -35,7 +35,7 @@ func TestThroughProxies(t *testing.T) {
 		if proxied := got != from; proxied != (len(w.all) > 0) {
 			t.Errorf("%s: %d proxies", from, len(w.all))
 		}
-		if told := slices.ContainsFunc(w.unproxied, func(s string) bool { return strings.HasPrefix(from, s) }); told != strings.HasPrefix(from, "redis+") {
+		if told := slices.ContainsFunc(w.unproxied, func(s string) bool { return strings.HasPrefix(from, s) }); told != (strings.HasPrefix(from, "redis+") || strings.HasPrefix(from, "rediss:")) {
 			t.Errorf("%s: said to be without proxy: %v", from, w.unproxied)
 		}
 	}

@@ -124,13 +124,3 @@ func TestMissingStoreIsNamed(t *testing.T) {
 		}
 	}
 }
-
-// A system for which padlock has a store is not in the list of systems without a store.
-func TestServedIsNotUnserved(t *testing.T) {
-	for _, name := range names() {
-		_, err := all.Store(t.Context(), name+"://user@/?nothing=here")
-		if err == nil || strings.Contains(err.Error(), "padlock has no store in") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}

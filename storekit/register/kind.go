@@ -144,7 +144,7 @@ func (k *Kind) Scheme() storeurl.Scheme {
 		Names: []string{k.Name}, Help: k.Help, Example: k.Example,
 		Guarantees: k.guarantees,
 		Open:       storeurl.Opens(k.FromURL, Lazy()),
-		Servers:    servers, At: withAddress,
+		Servers:    servers,
 	}
 }
 
@@ -167,16 +167,4 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 		return nil, there.Scheme == "https"
 	}
 	return []string{address}, there.Scheme == "https"
-}
-
-// withAddress returns a copy of u with another address for its endpoint, or nil if the connection
-// is encrypted.
-func withAddress(u *url.URL, address string) *url.URL {
-	if addresses, encrypted := servers(u); encrypted || len(addresses) == 0 {
-		return nil
-	}
-	there, query := *u, u.Query()
-	query.Set("endpoint", "http://"+address)
-	there.RawQuery = query.Encode()
-	return &there
 }

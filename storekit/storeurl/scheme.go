@@ -38,11 +38,6 @@ type Scheme struct {
 	// network, and whether connections are encrypted.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
 
-	// At returns the URL that reaches the server through a proxy at address, with the certificate
-	// checked against the host in u. It returns nil if the server tells its clients other
-	// addresses.
-	At func(u *url.URL, address string) *url.URL
-
 	// Schema returns the statements that create, in order, what the store needs. It sends nothing.
 	Schema func(u *url.URL) ([]string, error)
 }

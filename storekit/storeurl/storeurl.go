@@ -195,19 +195,6 @@ func Addresses(hosts, port string) (all []string, err error) {
 	return all, nil
 }
 
-// Behind returns the URL with the address of a proxy instead of the server's, for Scheme.At.
-// If the connection is encrypted, the parameter server-name gets the first host of the URL, because
-// the certificate is the server's.
-func Behind(u *url.URL, address string, encrypted bool) *url.URL {
-	there, query := *u, u.Query()
-	if encrypted && !query.Has("server-name") {
-		first, _, _ := strings.Cut(u.Host, ",")
-		query.Set("server-name", (&url.URL{Host: first}).Hostname())
-	}
-	there.Host, there.RawQuery = address, query.Encode()
-	return &there
-}
-
 // Opens returns a function for Scheme.Open. from is the FromURL of the store. lenient are
 // the options that a store gets in addition to lazy if it is opened only to be examined.
 func Opens[S driver.Store, O any](from func(context.Context, *url.URL, ...O) (S, error), lazy O, lenient ...O) func(context.Context, *url.URL, Opening) (driver.Store, error) {

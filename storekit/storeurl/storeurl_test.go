@@ -229,20 +229,3 @@ func TestOpens(t *testing.T) {
 		t.Errorf("a failure: %v, %v", s, err)
 	}
 }
-
-func TestBehind(t *testing.T) {
-	for text, want := range map[string]string{
-		"x://u:p@h:1/a":               "x://u:p@127.0.0.1:9/a",
-		"x://h:1,i:2/a?tls=yes":       "x://127.0.0.1:9/a?server-name=h&tls=yes",
-		"x://[::1]:1?tls=yes":         "x://127.0.0.1:9?server-name=%3A%3A1&tls=yes",
-		"x://h?server-name=n&tls=yes": "x://127.0.0.1:9?server-name=n&tls=yes",
-	} {
-		u, err := url.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := storeurl.Behind(u, "127.0.0.1:9", u.Query().Get("tls") == "yes"); got.String() != want || u.String() != text {
-			t.Errorf("%s: %s, want %s", u, got, want)
-		}
-	}
-}

@@ -1,12 +1,8 @@
 package dynamostore
 
 import (
-	"context"
-	"encoding/json"
-	"net/http"
 	"net/url"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -44,34 +40,4 @@ func schema(u *url.URL) ([]string, error) {
 	}
 	return append(statements,
 		"aws dynamodb update-time-to-live --table-name "+c.Table+" --time-to-live-specification Enabled=true,AttributeName=expires"+more), nil
-}
-
-// Status reports the settings of the table; see driver.Reporter.
-func (t *table) Status(ctx context.Context) ([]driver.Finding, error) {
-	f := driver.Finding{Name: "expiry", Value: driver.Unknown}
-	q, err := request("DescribeTimeToLive", map[string]string{"TableName": t.name})
-	if err != nil {
-		return nil, err
-	}
-	r, err := t.Read(ctx, q)
-	if err != nil || r.Status != http.StatusOK {
-		return []driver.Finding{f}, nil // the right to ask is not required
-	}
-	f.Value = "items are deleted some days after their last change"
-	if !ttlEnabled(r.Body) {
-		f.Value = "the records of free names are kept for ever"
-	}
-	return []driver.Finding{f}, nil
-}
-
-// ttlEnabled reports whether the table deletes items by the attribute expires.
-func ttlEnabled(body []byte) bool {
-	var a struct {
-		TimeToLiveDescription struct{ AttributeName, TimeToLiveStatus string }
-	}
-	if json.Unmarshal(body, &a) != nil {
-		return false
-	}
-	d := a.TimeToLiveDescription
-	return d.AttributeName == "expires" && (d.TimeToLiveStatus == "ENABLED" || d.TimeToLiveStatus == "ENABLING")
 }

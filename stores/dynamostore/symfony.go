@@ -231,11 +231,7 @@ func (s *symfony) Names(ctx context.Context, prefix string) (names []string, err
 	return names, err
 }
 
-// Status has no findings: Symfony's table has no setting that padlock needs.
-func (s *symfony) Status(context.Context) ([]driver.Finding, error) { return nil, nil }
-
 var _ interface {
 	register.Register
 	register.Lister
-	driver.Reporter
 } = (*symfony)(nil)

@@ -277,13 +277,6 @@ func (c *connection) grantLease(ctx context.Context, id clientv3.LeaseID, second
 	return clientv3.LeaseID(reply.ID), reply.TTL, nil
 }
 
-// revoke ends a lease. It ignores errors, because the lease also ends by itself.
-func (c *connection) revoke(ctx context.Context, id clientv3.LeaseID) {
-	if client, err := c.getClient(ctx); err == nil {
-		_, _ = client.Revoke(ctx, id)
-	}
-}
-
 // keepAlive renews a lease, and returns its new length in seconds. If the lease is gone,
 // isLeaseGone recognises the error. keepAlive sends one request. The method KeepAliveOnce of
 // clientv3 would repeat the request without a pause while the server is down.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -60,7 +59,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	if len(members) == 1 && failed != nil {
 		return nil, failed
 	}
-	return append(out, leaderFinding(leader), s.leaseFinding(ctx)), nil
+	return append(out, leaderFinding(leader)), nil
 }
 
 func memberFindings(name func(string) string, reply *clientv3.StatusResponse) []driver.Finding {
@@ -95,22 +94,4 @@ func leaderFinding(leader uint64) driver.Finding {
 		return driver.Finding{Name: "leader", Value: "none", Advice: "more than half of the members must be running and see each other"}
 	}
 	return driver.Finding{Name: "leader", Value: strconv.FormatUint(leader, 16)}
-}
-
-// leaseFinding reports the length of the shortest lease that the server grants. The length grows
-// with the election timeout of the cluster.
-func (s *Store) leaseFinding(ctx context.Context) driver.Finding {
-	f := driver.Finding{Name: "shortest-lease", Value: driver.Unknown}
-	l, err := s.leases.grant(ctx, 1)
-	if err != nil {
-		f.Advice = "no lease was granted: " + err.Error()
-		return f
-	}
-	s.conn.revoke(ctx, l.id)
-	ttl := l.end.Sub(l.from)
-	f.Value = ttl.String()
-	if ttl > guarantees.MinTTL {
-		f.Advice = fmt.Sprintf("the server makes shorter leases longer, so a dead holder or waiter costs at least %v; see --election-timeout", ttl+time.Second)
-	}
-	return f
 }

@@ -117,7 +117,6 @@ func Scheme() storeurl.Scheme {
 		Open:       storeurl.Opens(FromURL, Lazy()),
 		Instead:    correctURL,
 		Servers:    servers,
-		At:         at,
 	}
 }
 
@@ -138,12 +137,4 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 		return nil, false
 	}
 	return t.server.Endpoints, t.tls
-}
-
-func at(u *url.URL, address string) *url.URL {
-	addresses, encrypted := servers(u)
-	if len(addresses) != 1 {
-		return nil
-	}
-	return storeurl.Behind(u, address, encrypted)
 }

@@ -83,7 +83,7 @@ func Scheme() storeurl.Scheme {
 	return storeurl.Scheme{
 		Names: []string{encrypted, plain}, Help: "a server of padlock serve --api", Example: example,
 		Guarantees: least, Open: storeurl.Opens(FromURL, Lazy(), examined),
-		Servers: servers, At: at,
+		Servers: servers,
 	}
 }
 
@@ -93,9 +93,4 @@ func servers(u *url.URL) (addresses []string, isEncrypted bool) {
 		addresses = nil
 	}
 	return addresses, u.Scheme == encrypted
-}
-
-// at returns the URL through a proxy at address. A certificate is checked against the first host.
-func at(u *url.URL, address string) *url.URL {
-	return storeurl.Behind(u, address, u.Scheme == encrypted)
 }

@@ -55,25 +55,17 @@ const (
 
 // Status implements driver.Reporter.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	general, err := s.stats(ctx, "stats\r\n")
-	if err != nil {
-		return nil, err
-	}
-	settings, err := s.stats(ctx, "stats settings\r\n")
+	stats, err := s.stats(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := []driver.Finding{
 		{Name: "reliability", Value: "best effort", Advice: adviceBestEffort},
-		finding("version", general["version"]),
-		finding("uptime", general["uptime"]),
-		finding("limit_maxbytes", general["limit_maxbytes"]),
-		finding("bytes", general["bytes"]),
-		finding("evictions", general["evictions"]),
-		finding("evictions-allowed", settings["evictions"]),
+		finding("version", stats["version"]),
+		finding("evictions", stats["evictions"]),
 	}
-	if n := general["evictions"]; n != "" && n != "0" {
-		found[5].Advice = adviceEvicted
+	if n := stats["evictions"]; n != "" && n != "0" {
+		found[2].Advice = adviceEvicted
 	}
 	return found, nil
 }
@@ -82,8 +74,8 @@ func finding(name, value string) driver.Finding {
 	return driver.Finding{Name: name, Value: cmp.Or(value, driver.Unknown)}
 }
 
-func (s *Store) stats(ctx context.Context, request string) (map[string]string, error) {
-	r, err := s.client.roundTrip(ctx, []byte(request))
+func (s *Store) stats(ctx context.Context) (map[string]string, error) {
+	r, err := s.client.roundTrip(ctx, []byte("stats\r\n"))
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}

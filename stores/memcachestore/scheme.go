@@ -23,7 +23,6 @@ func Scheme() storeurl.Scheme {
 		FromSymfony: fromSymfony,
 		Instead:     urlForDSN,
 		Servers:     servers,
-		At:          at,
 	}
 }
 
@@ -35,12 +34,6 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 		addresses = []string{address}
 	}
 	return addresses, u.Query().Get("tls") == "yes"
-}
-
-func at(u *url.URL, address string) *url.URL {
-	there := storeurl.Behind(u, address, u.Query().Get("tls") == "yes")
-	there.Path = ""
-	return there
 }
 
 var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)

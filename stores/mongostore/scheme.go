@@ -21,7 +21,6 @@ func Scheme() storeurl.Scheme {
 		Symfony:     schemes,
 		FromSymfony: fromSymfony,
 		Servers:     servers,
-		At:          withAddress,
 	}
 }
 
@@ -63,20 +62,4 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	}
 	addresses, _ = storeurl.Addresses(u.Host, defaultPort)
 	return addresses, encrypted
-}
-
-// withAddress returns a copy of u with another address for its only server. A member of a replica
-// set tells the client the addresses of the other members, so the copy makes the client connect
-// only to the given address. If the URL asks for TLS, the result is nil, because the server's
-// certificate would not fit the address.
-func withAddress(u *url.URL, address string) *url.URL {
-	addresses, encrypted := servers(u)
-	if len(addresses) != 1 || encrypted {
-		return nil
-	}
-	there, query := *u, u.Query()
-	query.Del("replicaSet")
-	query.Set("directConnection", "true")
-	there.Host, there.RawQuery = address, query.Encode()
-	return &there
 }

@@ -103,12 +103,6 @@ func TestServers(t *testing.T) {
 		if !slices.Equal(got, want) || encrypted != !strings.HasSuffix(raw, "://h/shop") {
 			t.Errorf("%s: %q, %v", raw, got, encrypted)
 		}
-		there := mongostore.Scheme().At(u, "127.0.0.1:5")
-		if (there != nil) != (len(want) == 1) {
-			t.Errorf("%s: At returns %v", raw, there)
-		} else if there != nil && there.String() != "mongodb://127.0.0.1:5/shop?directConnection=true" {
-			t.Errorf("%s: at the proxy it is %v", raw, there)
-		}
 	}
 }
 

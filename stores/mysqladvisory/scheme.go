@@ -27,7 +27,6 @@ func (o Opener) Scheme() storeurl.Scheme {
 		FromSymfony: fromSymfony,
 		Instead:     foreignDSN,
 		Servers:     o.Servers,
-		At:          o.At,
 		Schema:      o.schema,
 	}
 }

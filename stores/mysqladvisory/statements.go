@@ -177,4 +177,4 @@ func hostOf(session string) string {
 	return "SELECT host FROM information_schema.processlist WHERE id = " + session
 }
 
-const statusQuery = "SELECT VERSION(), @@global.read_only, @@global.wait_timeout, @@global.interactive_timeout, @@global.max_connections"
+const statusQuery = "SELECT VERSION(), @@global.read_only, @@global.max_connections"

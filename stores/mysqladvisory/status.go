@@ -16,15 +16,14 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 			return nil, err
 		}
 		out := []driver.Finding{version(r[0].String), readOnly(r[1].String)}
-		for _, q := range []func(*conn) (driver.Finding, error){cluster, replica, checkForProxy, connections(r[4].String)} {
+		for _, q := range []func(*conn) (driver.Finding, error){cluster, replica, checkForProxy, connections(r[2].String)} {
 			f, err := q(c)
 			if !c.Alive() {
 				return nil, err
 			}
 			out = append(out, f)
 		}
-		// The store sets wait_timeout for its own sessions, so these two settings need no advice.
-		return append(out, driver.Finding{Name: "wait_timeout", Value: r[2].String}, driver.Finding{Name: "interactive_timeout", Value: r[3].String}), nil
+		return out, nil
 	})
 }
 

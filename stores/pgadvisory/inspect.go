@@ -58,7 +58,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 var status = statement{"padlock_status", "SELECT current_setting('server_version'), pg_is_in_recovery(), " +
 	"current_setting('max_locks_per_transaction')::int * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int), " +
 	"(SELECT count(*) FROM pg_locks), current_setting('max_connections'), " +
-	"(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), current_setting('tcp_keepalives_idle')"}
+	"(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"}
 
 func findings(c *conn, row [][]byte) []driver.Finding {
 	out := []driver.Finding{
@@ -67,7 +67,6 @@ func findings(c *conn, row [][]byte) []driver.Finding {
 		{Name: "pooler", Value: "none"},
 		{Name: "locks", Value: string(row[3]) + " of about " + string(row[2])},
 		{Name: "connections", Value: string(row[5]) + " of " + string(row[4])},
-		{Name: "tcp_keepalives_idle", Value: string(row[6])},
 	}
 	if string(row[1]) == "t" {
 		out[1] = driver.Finding{Name: "role", Value: "standby", Advice: "the primary does not see the locks of a standby; connect to the primary"}

@@ -23,7 +23,6 @@ func Scheme() storeurl.Scheme {
 		Symfony:     []string{"pgsql+advisory", "postgres+advisory", "postgresql+advisory"},
 		FromSymfony: fromSymfony,
 		Servers:     servers,
-		At:          atProxy,
 		Schema:      schemaOf,
 	}
 }

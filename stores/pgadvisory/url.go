@@ -122,18 +122,3 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	}
 	return addresses, t.server.TLSConfig != nil
 }
-
-// atProxy returns a copy of the URL in which the address of a proxy replaces the server's. If the
-// client checks a certificate, atProxy returns nil, because a certificate names the host.
-func atProxy(u *url.URL, address string) *url.URL {
-	addresses, _ := servers(u)
-	query := u.Query()
-	if len(addresses) != 1 || strings.HasPrefix(query.Get("sslmode"), "verify") {
-		return nil
-	}
-	query.Del("host")
-	query.Del("port")
-	there := *u
-	there.Host, there.RawQuery = address, query.Encode()
-	return &there
-}

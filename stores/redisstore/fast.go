@@ -22,9 +22,6 @@ func (s *Store) fast(r *driver.Request) bool {
 // fastAcquire tries a fast script, which takes a free name or claims a reservation. The last result
 // is false if a full script is needed.
 func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
-	if s.config.strings && !s.config.fences {
-		return s.plainAcquire(ctx, c, r)
-	}
 	l := s.keys.lock(r.Name)
 	m, err := s.scripts.fastAcquire.do(ctx, c, l.keys[:2],
 		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
@@ -40,19 +37,6 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 		return driver.Grant{}, nil, false
 	}
 	return driver.Grant{Fence: s.callerFence(f), TTL: r.TTL}, nil, true
-}
-
-// plainAcquire takes a SET NX PX lock, which needs no script.
-func (s *Store) plainAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error, bool) {
-	key := s.keys.lock(r.Name).keys[0]
-	err := c.Do(ctx, c.B().Arbitrary("SET").Keys(key).Args(r.Token, "NX", "PX", millis(r.TTL)).Build()).Error()
-	switch {
-	case err == nil:
-		return driver.Grant{TTL: r.TTL}, nil, true
-	case rueidis.IsRedisNil(err):
-		return driver.Grant{}, nil, false
-	}
-	return s.fastFailed(ctx, err)
 }
 
 // fastFailed handles the error of a fast acquire. A server without memory refuses the first command

@@ -133,7 +133,7 @@ func (m *memory) handsOver() {
 	w.got()
 	next := request(r.Name)
 	out, g, err := m.s.Pass(m.t.Context(), w.r.Token, next)
-	if strings.Contains(m.t.Name(), "foreign") || strings.Contains(m.t.Name(), "string,_no_fences") {
+	if strings.Contains(m.t.Name(), "foreign") {
 		free(m.t, m.s, w.r)
 		return
 	}

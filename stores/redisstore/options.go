@@ -61,9 +61,9 @@ const (
 // must keep it in the same way. Without it, a lock is a sorted set.
 func PlainStrings() Option { return func(c *config) { c.strings = true } }
 
-// NoFences turns fences off. That makes a hold cheaper, but then nothing stops the late write of a
-// holder that was paused for longer than its lease. Together with PlainStrings, the holder's name
-// is not kept either. Without NoFences, every lock has a fence.
+// NoFences turns fences off. Then a free name needs no memory after a minute, but nothing stops the
+// late write of a holder that was paused for longer than its lease. Without NoFences, every lock
+// has a fence.
 func NoFences() Option { return func(c *config) { c.fences = false } }
 
 // FenceKeep sets how long the fence of a name is kept, from 1 minute to 720 hours; otherwise Open
@@ -179,10 +179,6 @@ func (c *config) guarantees() driver.Guarantees {
 	} else {
 		g.Notes = append(g.Notes, "The eviction policy is checked on every new connection; a change in between is not seen.")
 	}
-	if c.strings && !c.fences {
-		g.Notes = append(g.Notes, "When a lease, a reservation or a cool-down runs out, a newcomer or a late waiter may overtake the other waiters.",
-			"The holder's name is not kept.")
-	}
 	g.Notes = append(g.Notes, "A failover may lose the holds of the last moment, since replicas lag behind.")
 	return g
 }
@@ -190,7 +186,7 @@ func (c *config) guarantees() driver.Guarantees {
 // lacks returns the abilities that would save no request, or would need a guess.
 func (c *config) lacks() driver.Ability {
 	lacks := driver.AbilitySamePlace
-	if c.foreign || c.strings && !c.fences {
+	if c.foreign {
 		lacks |= driver.AbilityPasser | driver.AbilitySlotTaker
 	}
 	return lacks

@@ -132,10 +132,7 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 // The store lacks Pass in cases in which it would save no request.
 func TestPassUnsupported(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{})
-	for what, opts := range map[string][]redisstore.Option{
-		"with pollers":  {redisstore.Foreign()},
-		"plain strings": {redisstore.PlainStrings(), redisstore.NoFences()},
-	} {
+	for what, opts := range map[string][]redisstore.Option{"with pollers": {redisstore.Foreign()}} {
 		s := opened(t, srv.Addr(), append(opts, redisstore.Prefix(what))...)
 		r := request("name")
 		take(t, s, r)

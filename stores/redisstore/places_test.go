@@ -44,9 +44,9 @@ func TestACL(t *testing.T) {
 	}
 	srv := server.Redis(t, server.RedisOptions{ACL: string(acl)})
 	address := "redis://padlock:PASSWORD@" + srv.Addr()
-	for _, layout := range []string{"set", "string", "string&fences=no"} {
+	for _, layout := range []string{"set", "string"} {
 		t.Run(layout, func(t *testing.T) {
-			drivertest.Run(t, drivertest.Harness{Open: fromURL(address + "?prefix=app:" + layout[:3] + "&layout=" + layout), Anonymous: layout == "string&fences=no"})
+			drivertest.Run(t, drivertest.Harness{Open: fromURL(address + "?prefix=app:" + layout[:3] + "&layout=" + layout)})
 		})
 	}
 	o := single(srv.Addr())

@@ -26,7 +26,6 @@ func Scheme() storeurl.Scheme {
 		FromSymfony: fromSymfony,
 		Instead:     urlInstead,
 		Servers:     servers,
-		At:          at,
 	}
 }
 
@@ -79,14 +78,6 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 		}
 	}
 	return append(addresses, query["node"]...), encrypted
-}
-
-func at(u *url.URL, address string) *url.URL {
-	if u.Scheme != "redis" && u.Scheme != "rediss" || u.Host == "" { // without a host, it is a unix socket
-		return nil
-	}
-	_, encrypted := servers(u)
-	return storeurl.Behind(u, address, encrypted)
 }
 
 var (

@@ -173,18 +173,6 @@ func (g *serverChecks) forbids() error {
 	return g.why
 }
 
-// answering returns the addresses of the primaries that answered the last check.
-func (g *serverChecks) answering() (addrs []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range g.nodes {
-		if n := &g.nodes[i]; n.err == nil && !n.replica() {
-			addrs = append(addrs, n.addr)
-		}
-	}
-	return addrs
-}
-
 func (g *serverChecks) close() {
 	g.valid.Store(false)
 	if c := g.client.Load(); c != nil {

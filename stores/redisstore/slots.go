@@ -14,7 +14,7 @@ import (
 const mostTaken = 64
 
 // AcquireSlot implements driver.SlotTaker with one request. The store lacks this ability if it has
-// the option Foreign, or has PlainStrings together with NoFences.
+// the option Foreign.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	if s.guarantees.Lacks&driver.AbilitySlotTaker != 0 {
 		return 0, driver.Grant{}, errors.ErrUnsupported

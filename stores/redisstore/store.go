@@ -20,7 +20,6 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	identity   identity
 	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 

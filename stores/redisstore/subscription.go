@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +35,6 @@ type subscription struct {
 	sub     *subscriber
 	primary string // "" if its messages go through all servers
 	channel string
-	node    string // the node of the last connection, if dedicate has chosen it
 
 	up  chan struct{} // is closed while the state is up, and open otherwise; subscriber.mu guards it
 	err error         // why the subscription is down; subscriber.mu guards it
@@ -105,7 +102,7 @@ func (n *subscription) subscribe() error {
 	if !n.stays(c.owners) {
 		return errOver
 	}
-	d, giveBack := n.dedicate(c)
+	d, giveBack := c.Dedicate()
 	defer giveBack()
 	defer d.Close() // so that the connection, which may be half dead, does not go back into the pool
 	// Hooks run in the goroutine that reads, so no other goroutine has to wake.
@@ -142,23 +139,6 @@ func (n *subscription) subscribe() error {
 		}
 	}
 	return n.watch(d, lost)
-}
-
-// dedicate returns a client with a connection of its own. Without sharded messages, any node of a
-// cluster will do. The client would often choose the same node again, even if it is frozen. So
-// dedicate chooses another node than the last time, one that has answered the last check.
-func (n *subscription) dedicate(c *connected) (rueidis.DedicatedClient, func()) {
-	if n.primary != "" || c.Mode() != rueidis.ClientModeCluster {
-		return c.Dedicate()
-	}
-	clients := c.Nodes()
-	nodes := slices.DeleteFunc(n.sub.s.checks.answering(), func(addr string) bool { return addr == n.node || clients[addr] == nil })
-	if len(nodes) == 0 {
-		n.node = ""
-		return c.Dedicate()
-	}
-	n.node = nodes[rand.N(len(nodes))]
-	return clients[n.node].Dedicate()
 }
 
 func unknownOrForbidden(err error) bool {

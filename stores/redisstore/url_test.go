@@ -126,23 +126,3 @@ func TestURLTLS(t *testing.T) {
 		t.Errorf("TLS is %+v", c)
 	}
 }
-
-// TestNoProxyForASocket asks for a URL through a proxy. A proxy has no place before a unix socket.
-func TestNoProxyForASocket(t *testing.T) {
-	for raw, want := range map[string]string{
-		"redis:///run/redis.sock": "", "redis+unix:///run/redis.sock": "", "redis+cluster://h": "",
-		"redis://h/2": "redis://127.0.0.1:1/2", "rediss://h": "rediss://127.0.0.1:1?server-name=h",
-	} {
-		u, err := url.Parse(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if through := at(u, "127.0.0.1:1"); through != nil {
-			got = through.String()
-		}
-		if got != want {
-			t.Errorf("%s: the URL is %q, want %q", raw, got, want)
-		}
-	}
-}

@@ -26,7 +26,7 @@ func (s *Store) checkOnce(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, false); err != nil {
 		return err
 	}
 	if s.engine == MySQL {

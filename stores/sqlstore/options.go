@@ -87,7 +87,8 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t), make: s.prepare}
+	s.rows = table{db: db, dialect: d, tables: t, sql: newStatements(d, t)}
+	s.rows.make = func(ctx context.Context) error { return s.prepare(ctx, true) }
 	switch {
 	case s.cfg.listener != nil:
 		s.local.channel = newChannel()

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
@@ -39,7 +38,7 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 }
 
 // execRecord executes a statement on the table of records. If the table is missing, execRecord
-// makes it. If another statement was in the way, execRecord tries again.
+// makes the tables. If another statement was in the way, execRecord tries again.
 func (s *Store) execRecord(ctx context.Context, text string, args ...any) error {
 	for try := 0; ; try++ {
 		_, err := s.rows.db.ExecContext(ctx, text, args...)
@@ -48,23 +47,13 @@ func (s *Store) execRecord(ctx context.Context, text string, args ...any) error 
 		case err == nil:
 			return nil
 		case verdict == dbms.NoTable && try < 3:
-			if err := s.makeRecords(ctx); err != nil {
+			if err := s.rows.make(ctx); err != nil && dbms.Judge(err) != dbms.Again {
 				return err
 			}
 		case verdict != dbms.Again || !dbms.Pause(ctx, try):
 			return dbms.Failure(ctx, err, true)
 		}
 	}
-}
-
-// makeRecords makes the table of records. It returns nil if another process was in the way, which
-// may have made the table.
-func (s *Store) makeRecords(ctx context.Context) error {
-	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.create)
-	if err != nil && !madeMeanwhile(err) && dbms.Judge(err) != dbms.Again {
-		return fmt.Errorf("%w: the table %s cannot be made; make it with the statements of `padlock schema`: %w", driver.ErrUnavailable, s.rows.tables.runs, err)
-	}
-	return nil
 }
 
 // Records implements driver.Recorder.

@@ -74,15 +74,11 @@ func tablesIn(e Engine, schema string) (tables, error) {
 	return tables{in + "padlock_locks", in + "padlock_grants", in + "padlock_meta", in + "padlock_runs"}, nil
 }
 
-// prepare creates the tables that do not exist, checks their version and reads the store's id.
-func (s *Store) prepare(ctx context.Context) error {
+// prepare checks the version of the tables and reads the store's id. If there are no tables, or a
+// statement has missed one, prepare first creates those that do not exist.
+func (s *Store) prepare(ctx context.Context, missed bool) error {
 	n, err := s.version(ctx)
-	missing := n == 0
-	if err == nil && n == schemaVersion {
-		// Somebody may have removed one table and left the table with the version.
-		missing, err = s.tableMissing(ctx)
-	}
-	if err == nil && missing {
+	if err == nil && (n == 0 || missed && n == schemaVersion) {
 		if err = s.makeTables(ctx); err == nil {
 			n, err = s.version(ctx)
 		}
@@ -95,25 +91,6 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	_, err = s.readID(ctx)
 	return err
-}
-
-// tableMissing returns true if at least one of the tables is absent.
-func (s *Store) tableMissing(ctx context.Context) (bool, error) {
-	list := []string{s.rows.tables.locks}
-	if s.rows.dialect.grants {
-		list = append(list, s.rows.tables.grants)
-	}
-	for _, t := range list {
-		var fence int64
-		err := s.rows.db.QueryRowContext(ctx, s.rows.dialect.bind("SELECT fence FROM "+t+" WHERE name = ?"), []byte{}).Scan(&fence)
-		if dbms.Judge(err) == dbms.NoTable {
-			return true, nil
-		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return false, dbms.Failure(ctx, err, false)
-		}
-	}
-	return false, nil
 }
 
 // newerError returns an error for tables of a later version of padlock.
@@ -153,7 +130,7 @@ func (s *Store) makeTables(ctx context.Context) error {
 			if madeMeanwhile(err) {
 				continue
 			}
-			return fmt.Errorf("%w: the tables for locks cannot be made; make them with the statements of `padlock schema`: %w", driver.ErrUnavailable, err)
+			return fmt.Errorf("%w: the tables cannot be made; make them with the statements of `padlock schema`: %w", driver.ErrUnavailable, err)
 		}
 	}
 	return nil

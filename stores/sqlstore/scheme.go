@@ -32,7 +32,6 @@ func (o Opener) Scheme() storeurl.Scheme {
 		Open:       storeurl.Opens(o.fromURL, Lazy(), lenient),
 		Instead:    o.foreignDSN,
 		Servers:    o.Servers,
-		At:         o.At,
 		Schema:     o.schema,
 	}
 }

@@ -28,9 +28,6 @@ type Opener struct {
 	// Servers returns the addresses in u, as HOST:PORT, and whether the connections are encrypted.
 	// The field Servers may be nil.
 	Servers func(u *url.URL) (addresses []string, encrypted bool)
-	// At, if not nil, is a function that replaces the server's address in a URL. It returns nil if
-	// that is not possible, for instance because u names several servers.
-	At func(u *url.URL, address string) *url.URL
 }
 
 // FromURL opens the store in the database that a URL names. o chooses the driver:

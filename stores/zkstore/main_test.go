@@ -95,7 +95,7 @@ func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 // Most tests share a server, since each server is a Java process.
 func TestOneServer(t *testing.T) {
 	t.Parallel()
-	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick, Conf: []string{"4lw.commands.whitelist=srvr,conf"}})
+	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Tick: quick})
 	// One test has a store with a user, which would own the root if it made it.
 	if _, err := rawConn(t, srv.Addr()).Create("/padlock", nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,6 @@ func Scheme() storeurl.Scheme {
 		Symfony:     []string{"zookeeper"},
 		FromSymfony: fromSymfony,
 		Servers:     servers,
-		At:          withAddress,
 	}
 }
 
@@ -65,15 +64,4 @@ func servers(u *url.URL) (out []string, encrypted bool) {
 		return nil, false
 	}
 	return slices.Compact(slices.Sorted(slices.Values(out))), false
-}
-
-// withAddress replaces the address of the server in a URL by that of a proxy. It returns nil if the
-// URL has several servers.
-func withAddress(u *url.URL, address string) *url.URL {
-	if out, _ := servers(u); len(out) != 1 {
-		return nil
-	}
-	there := *u
-	there.Host = address
-	return &there
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +15,7 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 )
 
-// Status implements driver.Reporter. It asks every server for its version and mode. It asks one
-// server for everything else. A server answers only the commands on its whitelist.
+// Status implements driver.Reporter. It asks every server for its version and mode.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 	return runOp(ctx, s, func() ([]driver.Finding, error) {
 		ss, err := s.session(ctx)
@@ -26,12 +24,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		}
 		found := []driver.Finding{s.timeoutFinding(ss)}
 		found = append(found, s.serverFindings(ctx)...)
-		conf := s.askServer(ctx, ss.conn.Server(), "conf")
-		found = append(found, connectionFinding(conf), s.aclFinding(ss))
-		return append(found, driver.Finding{
-			Name: "forceSync", Value: driver.Unknown,
-			Advice: "no client can see it; make sure that no server runs with -Dzookeeper.forceSync=no, which loses locks and fences in a power failure",
-		}), nil
+		return append(found, s.aclFinding(ss)), nil
 	})
 }
 
@@ -49,7 +42,7 @@ func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	servers := s.cfg.servers
 	answers := make([]string, len(servers))
 	_ = forEach(len(servers), func(i int) error {
-		answers[i] = s.askServer(ctx, servers[i], "srvr")
+		answers[i] = s.askServer(ctx, servers[i])
 		return nil
 	})
 	var found []driver.Finding
@@ -77,9 +70,9 @@ func (s *Store) serverFindings(ctx context.Context) []driver.Finding {
 	return found
 }
 
-// askServer sends one of the four-letter commands to a server, and returns the answer. It returns
-// "" if there is none.
-func (s *Store) askServer(ctx context.Context, server, command string) string {
+// askServer sends the command srvr to a server, and returns the answer. It returns "" if there is
+// none.
+func (s *Store) askServer(ctx context.Context, server string) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	conn, err := s.cfg.dial(ctx, "tcp", server)
@@ -89,7 +82,7 @@ func (s *Store) askServer(ctx context.Context, server, command string) string {
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	if _, err := io.WriteString(conn, command); err != nil {
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return ""
 	}
 	text, _ := io.ReadAll(io.LimitReader(conn, 1<<16)) // a part of the answer is enough
@@ -104,19 +97,6 @@ func field(text, name string) string {
 		}
 	}
 	return ""
-}
-
-// connectionFinding reads how many connections a server allows from each address.
-func connectionFinding(conf string) driver.Finding {
-	f := driver.Finding{Name: "maxClientCnxns", Value: field(conf, "maxClientCnxns=")}
-	n, err := strconv.Atoi(f.Value)
-	switch {
-	case err != nil:
-		f.Value, f.Advice = driver.Unknown, "each process uses one connection; 4lw.commands.whitelist=srvr,conf lets padlock see the limit of connections for each address"
-	case n > 0 && n < 60:
-		f.Advice = "each process uses one connection, and this is the limit for each address; 60 is the usual value"
-	}
-	return f
 }
 
 // aclFinding makes a node that nobody may read, and tries to read it.

@@ -120,7 +120,7 @@ func TestPlainRecipeExcludes(t *testing.T) {
 
 			theirs := p.has(t, name, time.Minute)
 			refused(t, s, request(name))
-			if st, err := s.Inspect(t.Context(), name); err != nil || len(st.Holds) != 1 || fences && !st.Holds[0].Foreign || st.Holds[0].Label != "" {
+			if st, err := s.Inspect(t.Context(), name); err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign || st.Holds[0].Label != "" {
 				t.Errorf("a hold of %s is %+v, %v", p.name, st, err)
 			}
 			if err := theirs.extend(); err != nil {

@@ -162,8 +162,5 @@ func TestTransactionSettings(t *testing.T) {
 		if got := found["idle_in_transaction_session_timeout"]; got != want {
 			t.Errorf("idle_in_transaction_session_timeout is %q, want %q", got, want)
 		}
-		if got := found["tcp_keepalives_idle"]; !strings.HasSuffix(got, " s") {
-			t.Errorf("tcp_keepalives_idle is %q", got)
-		}
 	}
 }

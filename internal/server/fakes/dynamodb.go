@@ -23,7 +23,6 @@ type Attribute = map[string]string
 type DynamoDB struct {
 	Mu    sync.Mutex
 	Made  bool   // there is a table
-	TTL   bool   // the table deletes items by the attribute expires, as the service says
 	Page  int    // the items of one page of a Scan; 0 means all
 	Key   string // the partition key of the table: key, or key_id as in Symfony's table
 	Items map[string]map[string]Attribute
@@ -70,9 +69,6 @@ func (f *DynamoDB) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.delete(w, &q)
 	case "Scan":
 		f.scan(w, &q)
-	case "DescribeTimeToLive":
-		status := map[bool]string{true: "ENABLED", false: "DISABLED"}[f.TTL]
-		reply(w, map[string]any{"TimeToLiveDescription": Attribute{"AttributeName": "expires", "TimeToLiveStatus": status}})
 	default:
 		refuse(w, "UnknownOperationException", nil)
 	}

@@ -132,10 +132,9 @@ func openRueidis(s site) (*trial.Client, error) {
 // sorted set or a plain string, with or without fences. The rows without fences show what fences
 // cost. They are only in the tables of an uncontended lock.
 const (
-	ours              = "padlock"
-	oursNoFence       = "padlock-nofence"
-	oursString        = "padlock-string"
-	oursStringNoFence = "padlock-string-nofence"
+	ours        = "padlock"
+	oursNoFence = "padlock-nofence"
+	oursString  = "padlock-string"
 )
 
 func padlocks(r *rig) []trial.Peer {
@@ -149,7 +148,6 @@ func padlocks(r *rig) []trial.Peer {
 		})}
 	}
 	return []trial.Peer{
-		row(oursStringNoFence, alone, redisstore.PlainStrings(), redisstore.NoFences()),
 		row(oursString, manyKinds|oneDrain, redisstore.PlainStrings()),
 		row(oursNoFence, alone, redisstore.NoFences()),
 		row(ours, manyKinds|oneDrain),

@@ -73,7 +73,6 @@ func (b *bench) uncontended(n int) *measure.Experiment {
 		e.Targets = append(e.Targets, measure.Target{Row: row, Column: "ops/s", Base: limitAlone, AtLeast: atLeast})
 	}
 	if n == 64 {
-		share(oursStringNoFence, 0.75)
 		share(oursString, 0.7)
 		share(ours, 0.6)
 	}

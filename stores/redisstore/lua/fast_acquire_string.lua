@@ -1,5 +1,5 @@
 -- Takes a name that nobody holds and nobody waits for, or turns a reservation of the token into a
--- hold. The store has fences.
+-- hold.
 -- KEYS: 1 name  2 note
 -- ARGV:
 --   1 the token, with its length before it, as in the note

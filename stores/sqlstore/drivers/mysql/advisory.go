@@ -20,7 +20,6 @@ func AdvisoryOpener() mysqladvisory.Opener {
 		Parameters: slices.DeleteFunc(slices.Clone(parameters), func(p string) bool { return p == "readTimeout" || p == "writeTimeout" }),
 		Open:       openAdvisory,
 		Servers:    servers,
-		At:         atProxy,
 	}
 }
 

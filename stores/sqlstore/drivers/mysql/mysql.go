@@ -54,7 +54,6 @@ func Opener() sqlstore.Opener {
 		Parameters: parameters,
 		Open:       open,
 		Servers:    servers,
-		At:         atProxy,
 	}
 }
 
@@ -176,15 +175,4 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 		return nil, encrypted
 	}
 	return []string{address(u)}, encrypted
-}
-
-// atProxy returns the URL with the address of a proxy instead of the server's. It returns nil if a
-// certificate is checked, because a certificate names the host.
-func atProxy(u *url.URL, address string) *url.URL {
-	if t := u.Query().Get("tls"); u.Host == "" || t != "" && t != "false" && t != "skip-verify" {
-		return nil
-	}
-	there := *u
-	there.Host = address
-	return &there
 }

@@ -51,7 +51,6 @@ func Opener() sqlstore.Opener {
 		Parameters: parameters,
 		Open:       open,
 		Servers:    servers,
-		At:         atProxy,
 	}
 }
 
@@ -132,19 +131,4 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 		add(f.Host, f.Port)
 	}
 	return addresses, encrypted
-}
-
-// atProxy returns the URL with the address of a proxy instead of the server's. It returns nil if a
-// certificate is checked, because a certificate names the host.
-func atProxy(u *url.URL, address string) *url.URL {
-	addresses, _ := servers(u)
-	query := u.Query()
-	if len(addresses) != 1 || strings.HasPrefix(query.Get("sslmode"), "verify") {
-		return nil
-	}
-	query.Del("host")
-	query.Del("port")
-	there := *u
-	there.Host, there.RawQuery = address, query.Encode()
-	return &there
 }

@@ -50,7 +50,6 @@ var questions = map[string][]question{
 			name: "synchronous_commit", sql: "SHOW synchronous_commit",
 			advice: adviseUnless("locks of the last moments are lost in a crash; set synchronous_commit = on", "on", "remote_apply", "remote_write", "local"),
 		},
-		{name: "synchronous_standby_names", sql: "SHOW synchronous_standby_names"},
 		{
 			name: "standbys", sql: "SELECT CASE WHEN count(*) = 0 THEN 'none'" +
 				" WHEN current_setting('synchronous_standby_names') = '' OR current_setting('synchronous_commit') IN ('off', 'local') THEN count(*) || ', asynchronous'" +
@@ -62,14 +61,9 @@ var questions = map[string][]question{
 				return ""
 			},
 		},
-		{name: "isolation", sql: "SHOW default_transaction_isolation"},
 		{
 			name: "idle_in_transaction_session_timeout",
 			sql:  "SELECT CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN 'never' ELSE current_setting('idle_in_transaction_session_timeout') END",
-		},
-		{
-			name: "tcp_keepalives_idle",
-			sql:  "SELECT CASE WHEN inet_client_addr() IS NULL THEN 'not used' ELSE current_setting('tcp_keepalives_idle') || ' s' END",
 		},
 	},
 	MySQL: {
@@ -86,7 +80,6 @@ var questions = map[string][]question{
 			name: "autocommit", sql: "SELECT @@autocommit",
 			fatal: adviseUnless("its connections do not commit by themselves, so no lock would be kept; set autocommit=1 in the DSN of the pool", "1", "ON"),
 		},
-		{name: "isolation", sql: "SELECT @@global.tx_isolation"},
 	},
 	SQLite: {
 		{name: "version", sql: "SELECT sqlite_version()"},
