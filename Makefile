@@ -111,7 +111,7 @@ clients: ## The packages of the clients into dist/clients, with npm and Python's
 	@.ci/clients
 
 .PHONY: site
-site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links and markup
+site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links
 	@.ci/site
 
 .PHONY: test-terraform
