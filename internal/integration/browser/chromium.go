@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // patience is the time limit for an answer. It is long, because the machine may be busy with other
@@ -61,14 +63,13 @@ func Start(t testing.TB) *Chromium {
 	out, theirOut, err := os.Pipe()
 	noError(t, err)
 	cmd.ExtraFiles = []*os.File{theirs, theirOut}
-	ownGroup(cmd)
-	noError(t, cmd.Start())
+	noError(t, server.StartChild(cmd))
 	theirs.Close()
 	theirOut.Close()
 	c := &Chromium{t: t, in: in, waiting: make(map[int]chan reply)}
 	go c.read(out)
 	t.Cleanup(func() {
-		endGroup(cmd)
+		noError(t, server.KillChild(cmd))
 		cmd.Wait() // it says that it was killed
 		in.Close()
 		out.Close()
