@@ -111,7 +111,7 @@ clients: ## The packages of the clients into dist/clients, with npm and Python's
 	@.ci/clients
 
 .PHONY: site
-site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links and markup
+site: ## The pages as a site into dist/site, with Debian's hugo and mkdocs, and a check of links
 	@.ci/site
 
 .PHONY: test-terraform
@@ -127,7 +127,7 @@ tidy: ## go mod tidy
 	@.ci/steps tidy
 
 .PHONY: release
-release: ## Archives, packages, image, SBOM and checksums into dist/, twice; VERSION=v1.2.3 SIGNING_KEY=file; TARGETS=linux/amd64 TWICE=no for a try
+release: ## Archives, packages, image and checksums into dist/, twice; VERSION=v1.2.3 SIGNING_KEY=file; TARGETS=linux/amd64 TWICE=no for a try
 	@.ci/steps dist
 
 .PHONY: test-release

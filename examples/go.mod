@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/padlock-go/padlock v0.0.0
+	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
 )
 
@@ -14,5 +15,6 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ..
+	github.com/padlock-go/padlock/session/redissession => ../session/redissession
 	github.com/padlock-go/padlock/stores/redisstore => ../stores/redisstore
 )

@@ -2,8 +2,7 @@ package main
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,7 @@ type Catalogue struct {
 	At       time.Time
 }
 
-// supplier is slow, and has new prices every time that it is asked.
+// supplier is slow.
 type supplier struct {
 	delay time.Duration
 	asked atomic.Int64
@@ -38,6 +37,11 @@ var products = []Product{
 	{"safe", "Small safe", "Survives a restart. And the fire brigade.", 12900},
 }
 
+// sells reports whether the product exists.
+func sells(sku string) bool {
+	return slices.ContainsFunc(products, func(p Product) bool { return p.SKU == sku })
+}
+
 // makeCatalogue makes a catalogue. All visitors share one catalogue, so makeCatalogue ignores its
 // key.
 func (s *supplier) makeCatalogue(ctx context.Context, _ string) (Catalogue, error) {
@@ -47,12 +51,7 @@ func (s *supplier) makeCatalogue(ctx context.Context, _ string) (Catalogue, erro
 	case <-ctx.Done():
 		return Catalogue{}, context.Cause(ctx)
 	}
-	c := Catalogue{At: time.Now()}
-	for _, p := range products {
-		p.Cents += 5 * rand.IntN(20)
-		c.Products = append(c.Products, p)
-	}
-	return c, nil
+	return Catalogue{products, time.Now()}, nil
 }
 
 const catalogueKey = "all"
@@ -61,36 +60,4 @@ const catalogueKey = "all"
 // visitors get the old catalogue while one request asks for a new catalogue.
 func newCatalogues(locker *padlock.Locker, values stampede.Values, s *supplier) (*stampede.Cache[Catalogue], error) {
 	return stampede.New(locker, values, "catalogue", s.makeCatalogue, stampede.Fresh(10*time.Second), stampede.Stale(time.Minute))
-}
-
-func (s *shop) catalogue(ctx context.Context) (Catalogue, error) {
-	return s.catalogues.Get(ctx, catalogueKey)
-}
-
-// A rush is a crowd of visitors who arrive at once when there is no catalogue.
-type rush struct {
-	Visitors int
-	Asked    int64 // how often the supplier was asked
-	Slowest  time.Duration
-}
-
-func (s *shop) rush(ctx context.Context, visitors int) (rush, error) {
-	if err := s.catalogues.Invalidate(ctx, catalogueKey); err != nil {
-		return rush{}, err
-	}
-	r := rush{Visitors: visitors}
-	before, start := s.supplier.asked.Load(), time.Now()
-	var all sync.WaitGroup
-	var failed atomic.Value
-	for range visitors {
-		all.Go(func() {
-			if _, err := s.catalogue(ctx); err != nil {
-				failed.Store(err)
-			}
-		})
-	}
-	all.Wait()
-	r.Asked, r.Slowest = s.supplier.asked.Load()-before, time.Since(start).Round(time.Millisecond)
-	err, _ := failed.Load().(error)
-	return r, err
 }

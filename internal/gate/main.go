@@ -24,10 +24,8 @@ import (
 func main() {
 	thorough := flag.Bool("thorough", false, "both tiers: also the tests that server.Thorough marks, and all packages")
 	fresh := flag.Bool("fresh", os.Getenv("CI") == "true", "take no result from the cache of go test")
-	run := flag.String("run", "", "only tests whose name matches this pattern, as go test's -run")
-	flakes := flag.String("flakes", "docs/internals/flakes.tsv", "the file that gets a line for each flaky test")
 	flag.Parse()
-	g := &gate{thorough: *thorough, fresh: *fresh, run: *run, flakes: *flakes}
+	g := &gate{thorough: *thorough, fresh: *fresh}
 	if err := g.all(flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "gate:", err)
 		os.Exit(1)
@@ -35,10 +33,7 @@ func main() {
 }
 
 // A gate is one run of the tests.
-type gate struct {
-	thorough, fresh bool
-	run, flakes     string
-}
+type gate struct{ thorough, fresh bool }
 
 // all runs both ways one after the other, so that the tests of one do not disturb the other.
 func (g *gate) all(patterns []string) error {
@@ -83,7 +78,7 @@ func (g *gate) way(together *report, race string, packages []string) (bool, erro
 	start := time.Now()
 	compile(race, packages)
 	compiled := time.Now()
-	r, err := g.test(race, g.fresh, packages, g.run)
+	r, err := g.test(race, g.fresh, packages, "")
 	if err != nil {
 		return false, err
 	}
@@ -104,7 +99,7 @@ func (g *gate) again(r *run, race string, together *report) bool {
 	green := true
 	for _, t := range tries {
 		fmt.Printf("gate: again, alone: %s %s\n", t.pkg, t.name)
-		pattern := g.run
+		pattern := ""
 		if t.name != "" {
 			pattern = "^" + t.name + "$"
 		}
@@ -115,7 +110,7 @@ func (g *gate) again(r *run, race string, together *report) bool {
 			continue
 		}
 		together.flaky = append(together.flaky, t)
-		if err := g.note(t); err != nil {
+		if err := note(t); err != nil {
 			fmt.Fprintln(os.Stderr, "gate:", err)
 			green = false
 		}
@@ -124,8 +119,8 @@ func (g *gate) again(r *run, race string, together *report) bool {
 }
 
 // note adds a line for a flaky test to the file of flaky tests.
-func (g *gate) note(t test) error {
-	f, err := os.OpenFile(g.flakes, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+func note(t test) error {
+	f, err := os.OpenFile("docs/internals/flakes.tsv", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}

@@ -12,37 +12,24 @@ type report struct {
 	passed     int
 	skipped    map[string]int // tests, by reason
 	slow       map[test]float64
-	took       map[string]float64
 	red, flaky []test
 }
 
 func (t *report) add(r *run) {
 	if t.slow == nil {
-		t.slow, t.took, t.skipped = map[test]float64{}, map[string]float64{}, map[string]int{}
+		t.slow, t.skipped = map[test]float64{}, map[string]int{}
 	}
 	t.passed += r.passed
 	maps.Copy(t.slow, r.slow)
-	maps.Copy(t.took, r.took)
 	for why, n := range r.skipped {
 		t.skipped[why] += n
 	}
 }
 
-// byTime returns the keys of a map of seconds, the longest first.
-func byTime[K comparable](seconds map[K]float64) []K {
-	return slices.SortedFunc(maps.Keys(seconds), func(a, b K) int { return cmp.Compare(seconds[b], seconds[a]) })
-}
-
 func (t *report) print() {
-	fmt.Printf("\n%8s  %s\n", "seconds", "the packages that took longest")
-	for i, pkg := range byTime(t.took) {
-		if i == 12 {
-			break
-		}
-		fmt.Printf("%8.1f  %s\n", t.took[pkg], directory(pkg))
-	}
 	fmt.Printf("\n%8s  %s\n", "seconds", "tests of 3 s and more, which belong to tier 2 (server.Thorough)")
-	for _, s := range byTime(t.slow) {
+	byTime := func(a, b test) int { return cmp.Compare(t.slow[b], t.slow[a]) }
+	for _, s := range slices.SortedFunc(maps.Keys(t.slow), byTime) {
 		fmt.Printf("%8.1f  %s %s\n", t.slow[s], directory(s.pkg), s.name)
 	}
 	fmt.Printf("\n%8s  %s\n", "tests", "skipped, because")

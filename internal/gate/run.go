@@ -25,7 +25,6 @@ type run struct {
 	passed  int
 	failed  []test              // tests at the top
 	ended   map[string]string   // how each package ended: "pass", "fail" or "skip"
-	took    map[string]float64  // seconds of each package
 	slow    map[test]float64    // seconds of the tests of 3 s and more
 	skipped map[string]int      // how many tests each reason skipped
 	output  map[string][]string // lines of each package that has not passed
@@ -93,7 +92,7 @@ func (g *gate) test(race string, fresh bool, packages []string, pattern string) 
 
 func newRun() *run {
 	return &run{
-		ended: map[string]string{}, took: map[string]float64{}, slow: map[test]float64{},
+		ended: map[string]string{}, slow: map[test]float64{},
 		skipped: map[string]int{}, output: map[string][]string{}, lines: map[test][]string{},
 	}
 }
@@ -145,7 +144,7 @@ func (r *run) end(e event) {
 }
 
 func (r *run) endPackage(e event) {
-	r.ended[e.Package], r.took[e.Package] = e.Action, e.Elapsed
+	r.ended[e.Package] = e.Action
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL", "skip": "?   "}[e.Action]
 	if e.Action == "fail" {
 		r.printRest(e.Package)

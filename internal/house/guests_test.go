@@ -80,7 +80,6 @@ var guests = []guest{
 	{"internal/integration/adapters", "go.yaml.in/yaml/v3", true, "reads the jobs of docs/adapters.md"},
 	{"internal/integration/adapters", "github.com/google/uuid", false, "gocron's listeners get one"},
 	{"internal/integration/adapters", "go.uber.org/zap", true, "certmagic wants a logger of it; it gets one that says nothing"},
-	{"examples/shop", "github.com/go-chi/chi/v5", false, "the router, as many programs have one; it requires nothing itself"},
 	{"internal/integration/frameworks", "github.com/alexedwards/scs/v2", false, "a program that moves from it to padlock"},
 	{"internal/integration/frameworks", "github.com/gorilla/sessions", false, "a program that moves from it to padlock"},
 	{"internal/integration/frameworks", "github.com/gorilla/mux", false, "a router that sessions are tried in"},

@@ -37,6 +37,8 @@ func checkMarkdown(name, text string) []string {
 			fault = "MkDocs does not show a list inside a list"
 		case item != nil && before != "" && before[0] != ' ' && !listItem.MatchString(before):
 			fault = "MkDocs does not show a list without an empty line before it"
+		case strings.HasPrefix(strings.TrimLeft(line, " "), "|") && line[0] == ' ':
+			fault = "MkDocs does not show a table inside a list: put it outside"
 		case strings.HasPrefix(line, "    ") && before == "":
 			fault = "write a code block with ```"
 		}
@@ -54,6 +56,7 @@ func TestMarkdownBites(t *testing.T) {
 		"text\n- item":         "without an empty line",
 		"- item\n  - inner":    "list inside a list",
 		"- item\n\n  ```\n  x": "code block inside a list",
+		"- item\n\n  | a |":    "table inside a list",
 		"text\n\n    x := 1":   "write a code block",
 	} {
 		expect(t, checkMarkdown("docs/a.md", text), want)

@@ -43,18 +43,11 @@ func Etcd(t testing.TB, o EtcdOptions) *Server {
 	return Start(t, spec)
 }
 
-// EtcdCluster starts members of one etcd cluster, which elect a leader within a second. Each has
-// its own Addr.
-func EtcdCluster(t testing.TB, members int) []*Server {
-	t.Helper()
-	return EtcdClusterVia(t, members, func(_ int, addr string) string { return addr })
-}
-
-// EtcdClusterVia is like EtcdCluster, but the members need not connect to each other directly. The
-// function via gets the number of a member, from 0, and the member's real address. It returns the
-// address at which the other members connect to that member. So a test can put proxies between the
-// members.
-func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string) string) []*Server {
+// EtcdCluster starts members of one etcd cluster, which elect a leader within a second. Each has its
+// own Addr. The members need not connect to each other directly: the function via gets the number of
+// a member, from 0, and the member's real address. It returns the address at which the other members
+// connect to that member. So a test can put proxies between the members. With nil there are none.
+func EtcdCluster(t testing.TB, members int, via func(member int, addr string) string) []*Server {
 	t.Helper()
 	var o EtcdOptions
 	binary := etcdBinary(t)
@@ -67,7 +60,10 @@ func EtcdClusterVia(t testing.TB, members int, via func(member int, addr string)
 		t.Cleanup(func() { _ = r.release() }) // an error here does no harm
 		addr := fmt.Sprintf("127.0.0.1:%d", r.port)
 		peers = append(peers, "http://"+addr)
-		advertised = append(advertised, "http://"+via(i, addr))
+		if via != nil {
+			addr = via(i, addr)
+		}
+		advertised = append(advertised, "http://"+addr)
 		cluster = append(cluster, fmt.Sprintf("m%d=%s", i, advertised[i]))
 	}
 	var all []*Server

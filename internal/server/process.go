@@ -28,6 +28,10 @@ func StartChild(cmd *exec.Cmd) error {
 	return begin(cmd)
 }
 
+// KillChild ends a program that StartChild has started, on Linux with all its descendants. The caller
+// still has to wait for the program.
+func KillChild(cmd *exec.Cmd) error { return (&process{cmd: cmd}).kill() }
+
 // begin calls cmd.Start on the starter's thread.
 func begin(cmd *exec.Cmd) error {
 	done := make(chan error, 1)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -22,12 +24,24 @@ func attributes(o *owner) *syscall.SysProcAttr {
 	return attr
 }
 
-// stop stops the process and all its descendants, and returns when they are all stopped. A stopped
-// process cannot fork, so stop misses no descendant.
-func (p *process) stop() error {
+// StopProcess stops a process and all its descendants with SIGSTOP, and returns when all of their
+// threads have stopped. On a busy machine a thread may run on for some time after the signal was
+// sent.
+func StopProcess(t testing.TB, pid int) {
+	t.Helper()
+	if err := stopTree(pid); err != nil {
+		t.Fatalf("stopping process %d: %v", pid, err)
+	}
+}
+
+func (p *process) stop() error { return stopTree(p.cmd.Process.Pid) }
+
+// stopTree does what StopProcess says. A stopped process cannot fork, so stopTree misses no
+// descendant.
+func stopTree(root int) error {
 	return awaitNone("stop", func() (int, error) {
 		running := 0
-		for _, pid := range tree(p.cmd.Process.Pid) {
+		for _, pid := range tree(root) {
 			if doesNotRun(pid) {
 				continue
 			}
@@ -83,15 +97,18 @@ func awaitNone(what string, count func() (int, error)) error {
 	}
 }
 
-// doesNotRun reports whether a process is stopped or dead.
+// doesNotRun reports whether all threads of a process are stopped or dead.
 func doesNotRun(pid int) bool {
-	st, ok := readStat(pid)
-	return !ok || strings.IndexByte("TtZX", st.state) >= 0
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // none if it is gone
+	return !slices.ContainsFunc(files, func(file string) bool {
+		st, ok := readStat(file)
+		return ok && strings.IndexByte("TtZX", st.state) < 0
+	})
 }
 
 // dead reports whether a process has ended, even if its parent has not reaped it.
 func dead(pid int) bool {
-	st, ok := readStat(pid)
+	st, ok := readStat(statOf(pid))
 	return !ok || strings.IndexByte("ZX", st.state) >= 0
 }
 
@@ -116,7 +133,7 @@ func signal(pid int, sig syscall.Signal) error {
 func tree(root int) []int {
 	children := map[int][]int{}
 	for _, pid := range allProcesses() {
-		if st, ok := readStat(pid); ok {
+		if st, ok := readStat(statOf(pid)); ok {
 			children[st.parent] = append(children[st.parent], pid)
 		}
 	}
@@ -145,18 +162,16 @@ type stat struct {
 	state  byte
 }
 
-// readStat returns what /proc says about a process. It returns false if the process is gone.
-func readStat(pid int) (stat, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func statOf(pid int) string { return fmt.Sprintf("/proc/%d/stat", pid) }
+
+// readStat parses "pid (name) state ppid …" of a process or a thread. It returns false if that is
+// gone. The name may contain blanks and parentheses, so the other fields begin after the last
+// parenthesis.
+func readStat(file string) (stat, bool) {
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return stat{}, false
 	}
-	return parseStat(data)
-}
-
-// parseStat parses "pid (name) state ppid …". The name may contain blanks and parentheses, so the
-// other fields begin after the last parenthesis.
-func parseStat(data []byte) (stat, bool) {
 	rest := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	if len(rest) < 2 {
 		return stat{}, false

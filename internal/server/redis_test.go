@@ -1,12 +1,9 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
-	"net/url"
 	"os"
-	"strings"
 	"testing"
 	"time"
 )
@@ -90,92 +87,5 @@ func TestRedisStop(t *testing.T) {
 	s.Stop()
 	if _, err := net.Dial("tcp", s.Addr()); err == nil {
 		t.Error("a stopped server accepts a connection")
-	}
-}
-
-func TestRedisPassword(t *testing.T) {
-	s := Redis(t, RedisOptions{Password: "p:ss w"})
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	password, _ := u.User.Password()
-	want(t, password, "p:ss w")
-	want(t, say(t, s, "GET", "k"), "-NOAUTH Authentication required.")
-	want(t, say(t, s, "AUTH", password), "+OK")
-}
-
-func TestRedisACL(t *testing.T) {
-	s := Redis(t, RedisOptions{ACL: "user default off\nuser ann on >secret ~a:* +@all\n"})
-	conn := connect(t, "tcp", s.Addr())
-	for _, step := range [][2]string{{"AUTH ann secret", "+OK"}, {"GET a:1", "$-1"}} {
-		reply, err := askServer(conn, strings.Fields(step[0])...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want(t, reply, step[1])
-	}
-	s.Restart(false) // the ACL file is written anew
-	want(t, say(t, s, "AUTH", "ann", "secret"), "+OK")
-}
-
-func TestRedisSocket(t *testing.T) {
-	s := Redis(t, RedisOptions{Socket: true})
-	reply, err := askServer(connect(t, "unix", RedisSocket(s)), "PING")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want(t, reply, "+PONG")
-}
-
-func TestRedisCluster(t *testing.T) {
-	s := Redis(t, RedisOptions{Cluster: true, Password: "secret"})
-	conn := connect(t, "tcp", s.Addr())
-	for _, step := range [][2]string{
-		{"AUTH secret", "+OK"},
-		{"SET k v", "+OK"},
-		{"DEL a b", "-CROSSSLOT Keys in request don't hash to the same slot"},
-	} {
-		reply, err := askServer(conn, strings.Fields(step[0])...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want(t, reply, step[1])
-	}
-}
-
-// TestRedisClusterOfThree: each primary serves its own slots, and names the owner of the others.
-func TestRedisClusterOfThree(t *testing.T) {
-	Thorough(t)
-	nodes := RedisCluster(t)
-	for i, name := range []string{"b", "c", "a"} { // slots 3300, 7365 and 15495
-		for j, n := range nodes {
-			reply, err := askServer(connect(t, "tcp", n.Addr()), "SET", name, "v")
-			if owner := strings.HasPrefix(reply, "+OK"); err != nil || owner != (i == j) {
-				t.Errorf("SET %s at node %d: %q, %v", name, j, reply, err)
-			}
-			if i != j && !strings.HasSuffix(reply, " "+nodes[i].Addr()) {
-				t.Errorf("node %d says that %s is elsewhere: %q, want %s", j, name, reply, nodes[i].Addr())
-			}
-		}
-	}
-}
-
-func TestRedisTLS(t *testing.T) {
-	certs := NewTLS(t)
-	s := Redis(t, RedisOptions{TLS: certs, Password: "secret"})
-	want(t, s.URL(), "rediss://:secret@"+s.Addr())
-	conn, err := tls.Dial("tcp", s.Addr(), certs.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	reply, err := askServer(conn, "AUTH", "secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want(t, reply, "+OK")
-	if _, err := tls.Dial("tcp", s.Addr(), NewTLS(t).Client()); err == nil {
-		t.Error("a client of another authority trusts the server")
 	}
 }

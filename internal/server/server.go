@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,10 +24,6 @@ type Server struct {
 	proc *process
 }
 
-// attempts is how often Start tries to start a server. Another program may take the port after it
-// was chosen.
-const attempts = 3
-
 // Start starts a server and returns when it is ready. t.Cleanup ends it and removes its files. If
 // the test has failed by then, the server's output is added to the test's log.
 func Start(t testing.TB, spec Spec) *Server {
@@ -38,16 +33,12 @@ func Start(t testing.TB, spec Spec) *Server {
 		missing(t, err)
 		return nil
 	}
-	for try := 1; ; try++ {
-		s, err := open(t, spec, binary)
-		if err == nil {
-			return s
-		}
-		if try == attempts || !errors.Is(err, errEnded) {
-			t.Fatalf("%s does not start: %v", spec.Name, err)
-			return nil
-		}
+	s := &Server{t: t, spec: spec}
+	t.Cleanup(s.clean)
+	if err := s.begin(binary); err != nil {
+		t.Fatalf("%s does not start: %v", spec.Name, err)
 	}
+	return s
 }
 
 // missing skips the test because a program is not installed. In CI it fails the test, because no
@@ -61,17 +52,15 @@ func missing(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// open makes a place, starts a server in it and registers the clean-up.
-func open(t testing.TB, spec Spec, binary string) (*Server, error) {
-	s := &Server{t: t, spec: spec}
-	t.Cleanup(s.clean)
+// begin makes a place and starts the server in it.
+func (s *Server) begin(binary string) error {
 	if err := s.settle(binary); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.emptyData(); err != nil {
-		return nil, err
+		return err
 	}
-	return s, s.start()
+	return s.start()
 }
 
 // settle chooses ports and makes the directories. The directories are not under t.TempDir for two
@@ -136,9 +125,6 @@ func (s *Server) emptyData() error {
 	return nil
 }
 
-// errEnded means that the process ended before it was ready. Another try on a new port may help.
-var errEnded = errors.New("it ended before it was ready")
-
 // start launches the process and waits until it is ready.
 func (s *Server) start() error {
 	proc, err := launch(s.place, s.spec.Args(s.place))
@@ -161,7 +147,7 @@ func (s *Server) await(proc *process) error {
 	for {
 		err := s.spec.Ready(ctx, s.place)
 		if proc.hasEnded() {
-			return fmt.Errorf("%w (%v)", errEnded, proc.cmd.ProcessState)
+			return fmt.Errorf("it ended before it was ready (%v)", proc.cmd.ProcessState)
 		}
 		if err == nil {
 			return nil

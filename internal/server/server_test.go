@@ -34,16 +34,11 @@ func shell(script string) Spec {
 	}
 }
 
-func TestEarlyEndIsTriedElsewhereAndReported(t *testing.T) {
+func TestEarlyEndIsReported(t *testing.T) {
 	spec := shell("echo the disk is on fire; exit 3")
-	ports, args := map[int]bool{}, spec.Args
-	spec.Args = func(p Place) []string { ports[p.Port] = true; return args(p) }
 	fake := inside(t, func(t testing.TB) { Start(t, spec) })
 	if !fake.failed {
 		t.Fatal("a server that ends at once counts as started")
-	}
-	if len(ports) != attempts {
-		t.Errorf("tried %d ports, not %d", len(ports), attempts)
 	}
 	for _, want := range []string{"exit status 3", "the disk is on fire"} {
 		if !strings.Contains(fake.said, want) {
@@ -74,7 +69,7 @@ func TestFailedTestShowsTheLog(t *testing.T) {
 		s = &Server{t: t, spec: spec}
 		t.Cleanup(s.clean)
 		binary, _ := spec.find()
-		if err := errors.Join(s.settle(binary), s.emptyData(), s.start()); err != nil {
+		if err := s.begin(binary); err != nil {
 			t.Errorf("%v", err)
 		}
 		t.Errorf("some expectation fails")

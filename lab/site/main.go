@@ -3,9 +3,8 @@
 //	go run ./lab/site PAGES dist/site/hugo dist/site/mkdocs
 //
 // The folder PAGES has the Markdown, the others have the sites (.ci/site makes all of them). The
-// check finds pages that are missing or that the search does not know, links and images that lead
-// nowhere, tables, code blocks and images that were not rendered, and markup that a reader would
-// see.
+// check finds pages that are missing, and links and images that lead nowhere. TestMarkdown of
+// internal/house keeps the pages in the Markdown that both render as GitHub does.
 package main
 
 import (
@@ -15,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -43,18 +41,9 @@ func main() {
 	}
 }
 
-// indexes are the files of the search of Hugo (lab/site/layouts/index.json) and of MkDocs.
-var indexes = []string{"index.json", "search/search_index.json"}
-
 // check returns the faults of one site and the number of its pages. The links to GitHub must lead
 // to files of tree.
 func check(pages, site, tree fs.FS) (found []string, count int, err error) {
-	index := ""
-	for _, name := range indexes {
-		if text, err := fs.ReadFile(site, name); err == nil {
-			index += string(text)
-		}
-	}
 	s := shown{site: site, tree: tree, ids: map[string]map[string]bool{}}
 	err = fs.WalkDir(pages, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".md" {
@@ -62,10 +51,6 @@ func check(pages, site, tree fs.FS) (found []string, count int, err error) {
 		}
 		count++
 		to := htmlOf(name)
-		markdown, err := fs.ReadFile(pages, name)
-		if err != nil {
-			return err
-		}
 		page, err := fs.ReadFile(site, to)
 		if errors.Is(err, fs.ErrNotExist) {
 			found = append(found, to+": the page is missing")
@@ -74,10 +59,7 @@ func check(pages, site, tree fs.FS) (found []string, count int, err error) {
 		if err != nil {
 			return err
 		}
-		if !regexp.MustCompile(`"/?` + regexp.QuoteMeta(to) + `["#]`).MatchString(index) {
-			found = append(found, to+": the search does not know the page")
-		}
-		for _, fault := range append(s.links(to, string(page)), compare(string(markdown), string(page))...) {
+		for _, fault := range s.links(to, string(page)) {
 			found = append(found, to+": "+fault)
 		}
 		return nil
@@ -149,50 +131,4 @@ func (s shown) has(page, id string) bool {
 		}
 	}
 	return s.ids[page][id]
-}
-
-var (
-	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
-	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	dashes  = regexp.MustCompile(`(?m)^\|( *:?-+:? *\|)+$`)
-	image   = regexp.MustCompile(`(?s)!\[[^\]]*\]\(`)
-	heading = regexp.MustCompile(`(?m)^#+ `)
-	span    = regexp.MustCompile("`[^`]*`")
-
-	content = regexp.MustCompile(`(?s)<main>.*</main>|<div class="col-md-9" role="main">.*?<footer`)
-	hidden  = regexp.MustCompile(`(?s)<(pre|code|script|style)\b.*?</(pre|code|script|style)>`)
-	tag     = regexp.MustCompile(`(?s)<[^>]*>`)
-	h       = regexp.MustCompile(`<h[1-6]\b`)
-	leftOut = regexp.MustCompile("\\]\\(|\\*\\*|`|\\|--|^#+ |<!--|\n *- |\n *[0-9]+\\. ")
-)
-
-// compare reports what of a page's Markdown is missing in its HTML, and markup in the HTML's text.
-func compare(markdown, page string) []string {
-	var found []string
-	page = comment.ReplaceAllString(page, "")
-	if part := content.FindString(page); part != "" {
-		page = part
-	}
-	prose := comment.ReplaceAllString(fence.ReplaceAllString(markdown, ""), "")
-	plain := span.ReplaceAllString(prose, "")
-	for _, c := range []struct {
-		what     string
-		in, made int
-	}{
-		{"code blocks", len(fence.FindAllString(markdown, -1)), strings.Count(page, "<pre")},
-		{"tables", len(dashes.FindAllString(prose, -1)), strings.Count(page, "<table")},
-		{"images", len(image.FindAllString(plain, -1)), strings.Count(page, "<img")},
-		{"headings", len(heading.FindAllString(prose, -1)), len(h.FindAllString(page, -1))},
-	} {
-		if c.in != c.made {
-			found = append(found, fmt.Sprintf("%d %s of %d", c.made, c.what, c.in))
-		}
-	}
-	for _, part := range tag.Split(hidden.ReplaceAllString(page, "<code>"), -1) {
-		text := html.UnescapeString(part)
-		if at := leftOut.FindStringIndex(text); at != nil {
-			found = append(found, fmt.Sprintf("a reader sees markup: %q", filepath.Clean(strings.TrimSpace(text[at[0]:min(len(text), at[0]+60)]))))
-		}
-	}
-	return found
 }

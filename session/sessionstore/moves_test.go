@@ -199,3 +199,95 @@ func TestFormatThatBeginsAsATombstone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// mortal is the store of a process that dies in one of its calls, before or after that call takes
+// effect. All later calls fail.
+type mortal struct {
+	*sessiontest.Blobs
+	left int  // the number of calls until it dies
+	late bool // the last call takes effect
+}
+
+func (m *mortal) dead(f func()) error {
+	m.left--
+	if m.left > 0 || m.left == 0 && m.late {
+		f()
+	}
+	if m.left > 0 {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func (m *mortal) Get(ctx context.Context, key string) (b sessionstore.Blob, err error) {
+	if dead := m.dead(func() { b, err = m.Blobs.Get(ctx, key) }); dead != nil {
+		return sessionstore.Blob{}, dead
+	}
+	return b, err
+}
+
+func (m *mortal) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (done bool, now *sessionstore.Blob, err error) {
+	if dead := m.dead(func() { done, now, err = m.Blobs.Swap(ctx, key, old, data, ttl) }); dead != nil {
+		return false, nil, dead
+	}
+	return done, now, err
+}
+
+func (m *mortal) Remove(ctx context.Context, key string, old *sessionstore.Blob) (done bool, err error) {
+	if dead := m.dead(func() { done, err = m.Blobs.Remove(ctx, key, old) }); dead != nil {
+		return false, dead
+	}
+	return done, err
+}
+
+// TestMoverDies: a process dies before or after each request of a move. Then the session is as it
+// was, or there is a tombstone with the new key; if tombstones have keys of their own, both may be
+// missing. What is left can be moved, deleted, and removed by another program.
+func TestMoverDies(t *testing.T) {
+	changes := map[string]func(t *testing.T, s sessionstore.Store, blobs *sessiontest.Blobs, before sessionstore.Record){
+		"moved again": func(t *testing.T, s sessionstore.Store, _ *sessiontest.Blobs, before sessionstore.Record) {
+			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "second", At: time.Now()}, TTL: time.Hour})
+			if r, _ := s.Load(bg, "k"); before.Version != "" && before.Moved.To == "" && (err != nil || r.Moved.To != "second") {
+				t.Errorf("a second move: %v, and Load reports %q", err, r.Moved.To)
+			}
+		},
+		"deleted": func(t *testing.T, s sessionstore.Store, _ *sessiontest.Blobs, before sessionstore.Record) {
+			if moved, err := s.Delete(bg, "k"); err != nil || moved.To != before.Moved.To {
+				t.Errorf("Delete: %q, %v, want %q", moved.To, err, before.Moved.To)
+			}
+			if r, err := s.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
+				t.Errorf("after Delete: %+v, %v", r, err)
+			}
+		},
+		"removed by another program": func(t *testing.T, s sessionstore.Store, blobs *sessiontest.Blobs, before sessionstore.Record) {
+			_, err := blobs.Remove(bg, "k", nil)
+			noError(t, err)
+			if r, err := s.Load(bg, "k"); before.Moved.To == "" && !errors.Is(err, sessionstore.ErrNotFound) {
+				t.Errorf("after Remove: %+v, %v", r, err)
+			}
+		},
+	}
+	for _, traits := range []sessionstore.Traits{{}, {NoDeadline: true, CommitsNeedLock: true}} {
+		for what, change := range changes {
+			for i := range 20 {
+				synctest.Test(t, func(t *testing.T) {
+					blobs := sessiontest.NewBlobs()
+					s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), traits)
+					_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}}})
+					noError(t, err)
+					mover := sessionstore.FromBlobs(&mortal{blobs, 1 + i/2, i%2 == 1}, sessionstore.Packed(), traits)
+					_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "first", At: time.Now()}, TTL: time.Hour})
+					r, bad := s.Load(bg, "k")
+					missing := errors.Is(bad, sessionstore.ErrNotFound) && traits.CommitsNeedLock && err != nil
+					if !missing && (bad != nil || len(r.Fields) != 1 || err == nil && r.Moved.To != "first") {
+						t.Errorf("%+v, death %d: Load: %+v, %v; the mover: %v", traits, i, r, bad, err)
+					}
+					change(t, s, blobs, r)
+					if t.Failed() {
+						t.Fatalf("%+v, death %d, then it was %s", traits, i, what)
+					}
+				})
+			}
+		}
+	}
+}

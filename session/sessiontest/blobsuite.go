@@ -1,8 +1,6 @@
 package sessiontest
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -73,54 +71,4 @@ func (c *blobCheck) get(key string) sessionstore.Blob {
 		c.failf("Get: %v", err)
 	}
 	return blob
-}
-
-// A mortal store dies during one of its calls. Normally it dies before the call takes effect. If
-// late is true, it dies after the call has taken effect, so that only the reply is lost. All later
-// calls fail.
-type mortal struct {
-	sessionstore.BlobStore
-	late bool
-
-	mu   sync.Mutex
-	left int // the number of calls until the store dies
-	died bool
-}
-
-// perform calls f, unless the store is dead. If the store is dead, or dies in this call, perform
-// returns an error.
-func (m *mortal) perform(f func()) (dead error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.left--
-	if m.left > 0 {
-		f()
-		return nil
-	}
-	if !m.died && m.late {
-		f()
-	}
-	m.died = true
-	return context.DeadlineExceeded
-}
-
-func (m *mortal) Get(ctx context.Context, key string) (b sessionstore.Blob, err error) {
-	if dead := m.perform(func() { b, err = m.BlobStore.Get(ctx, key) }); dead != nil {
-		return sessionstore.Blob{}, dead
-	}
-	return b, err
-}
-
-func (m *mortal) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (done bool, now *sessionstore.Blob, err error) {
-	if dead := m.perform(func() { done, now, err = m.BlobStore.Swap(ctx, key, old, data, ttl) }); dead != nil {
-		return false, nil, dead
-	}
-	return done, now, err
-}
-
-func (m *mortal) Remove(ctx context.Context, key string, old *sessionstore.Blob) (done bool, err error) {
-	if dead := m.perform(func() { done, err = m.BlobStore.Remove(ctx, key, old) }); dead != nil {
-		return false, dead
-	}
-	return done, err
 }

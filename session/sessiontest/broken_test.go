@@ -219,11 +219,6 @@ var breakages = []breakage{
 		}
 	})},
 	{name: "lets no large session shrink", case_: "size", commit: noShrink},
-	{name: "checks no size if there are fewer keys", case_: "size/keys", commit: changing(func(c *sessionstore.Change) {
-		if len(c.Ops) > 10 {
-			c.MaxSize = 0
-		}
-	})},
 	{name: "looks at the size and then writes", case_: "size/crowd", commit: lateSize()},
 	{name: "writes in pieces", case_: "unchanged/all-or-nothing", commit: piecemeal},
 	{name: "adds in two steps", case_: "incr/crowd", commit: inTwoSteps(sessionstore.OpIncr)},

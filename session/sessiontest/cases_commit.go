@@ -19,7 +19,7 @@ var cases = []testCase{
 	{"unchanged", unchanged}, {"unchanged/violated", unchangedViolated}, {"unchanged/all-or-nothing", allOrNothing},
 	{"incr", incrAdds}, {"incr/refused", incrRefused}, {"incr/crowd", incrCrowd},
 	{"take/once", takeOnce}, {"crowd/keys", crowdKeys}, {"crowd/conditions", crowdConditions}, {"bytes/copied", bytesCopied},
-	{"size", sizeBounded}, {"size/new", sizeOfNew}, {"size/keys", sizeOfKeys}, {"size/crowd", sizeCrowd},
+	{"size", sizeBounded}, {"size/new", sizeOfNew}, {"size/crowd", sizeCrowd},
 	{"ttl/ends", ttlEnds}, {"ttl/renewed", ttlRenewed}, {"ttl/for-ever", ttlForEver}, {"ttl/longest", ttlLongest}, {"deadline", deadline},
 	{"touch", touchProlongs}, {"touch/shortens", touchShortens}, {"touch/nothing", touchNothing},
 	{"delete", deletes}, {"delete/race", deleteRace},

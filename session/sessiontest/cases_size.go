@@ -54,35 +54,6 @@ func sizeOfNew(c *check) {
 	}
 }
 
-// sizeOfKeys: MaxSize limits the bytes, not the number of keys. A commit that replaces ten keys by
-// one larger key is refused. A commit that replaces one key by two is allowed if the size stays the
-// same.
-func sizeOfKeys(c *check) {
-	var small, none []sessionstore.Op
-	for i := range 10 {
-		key := fmt.Sprint("k", i)
-		small, none = append(small, c.put(key, 1)), append(none, del(key))
-	}
-	c.create(small...)
-	size, n := c.size(), 1
-	for len(c.Encode(strings.Repeat("x", n))) < size {
-		n++
-	}
-	large := strings.Repeat("x", n) // with its key, it is larger than the ten small values
-	c.refused("a large key instead of ten small ones", sessionstore.Change{Ops: append(none, c.put("b", large)), MaxSize: size}, sessionstore.ErrTooLarge)
-	c.change(sessionstore.Change{Ops: append(none, c.put("b", large))})
-	one := len(c.Encode("x"))
-	for n := range large {
-		text := large[:n]
-		if len("b")+len(c.Encode(large)) != len("c")+one+len("d")+len(c.Encode(text)) {
-			continue
-		}
-		if _, err := c.commit(sessionstore.Change{Ops: []sessionstore.Op{del("b"), c.put("c", "x"), c.put("d", text)}, MaxSize: 1}); err != nil {
-			c.errorf("two keys instead of one, with as many bytes: %v", err)
-		}
-	}
-}
-
 // sizeCrowd: even many commits at the same time do not make a session larger than the limit.
 func sizeCrowd(c *check) {
 	c.create(c.put("a", 1))

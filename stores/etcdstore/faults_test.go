@@ -51,7 +51,7 @@ func addresses(members []*server.Server) (all []string) {
 func TestLeaderKilled(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	members := server.EtcdCluster(t, 3)
+	members := server.EtcdCluster(t, 3, nil)
 	holder, other := mustOpen(t, addresses(members)), mustOpen(t, addresses(members))
 	first := takeSoon(t, holder, request("job", "one"))
 	handed := make(chan driver.Grant, 1)
@@ -108,7 +108,7 @@ func leaderOf(t *testing.T, members []*server.Server) (leader *server.Server) {
 func TestWithoutALeader(t *testing.T) {
 	server.Thorough(t)
 	t.Parallel()
-	members := server.EtcdCluster(t, 3)
+	members := server.EtcdCluster(t, 3, nil)
 	s := mustOpen(t, []string{members[0].Addr()})
 	members[1].Pause()
 	members[2].Pause()

@@ -101,7 +101,7 @@ func TestCutOffMember(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	links := map[int]*server.Proxy{}
-	members := server.EtcdClusterVia(t, 3, func(member int, addr string) string {
+	members := server.EtcdCluster(t, 3, func(member int, addr string) string {
 		mu.Lock()
 		defer mu.Unlock()
 		links[member] = server.NewProxy(t, addr)

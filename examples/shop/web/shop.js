@@ -20,7 +20,7 @@ async function refresh() {
 
 // tell makes the other tabs look again.
 function tell() {
-	others.postMessage({ user: page.user, at: page.at });
+	others.postMessage(page.user);
 }
 
 async function post(url) {
@@ -54,35 +54,27 @@ document.addEventListener("submit", (event) => {
 
 const count = () => Number(cart.querySelector(".count")?.textContent ?? 0);
 
-// atOnce adds one of each product, by as many requests, and says what became of
-// them.
-async function atOnce(path) {
-	const result = document.getElementById("result");
+// The button adds one of each product, by as many requests at once, and says what became of them.
+const all = document.getElementById("all");
+all.hidden = false;
+all.addEventListener("click", async () => {
 	try {
 		const before = count();
-		const urls = [...document.querySelectorAll("form.buy")].map((form) => form.action.replace("/cart/", path));
+		const urls = [...document.querySelectorAll("form.buy")].map((form) => form.action);
 		const answers = await Promise.all(urls.map((url) => fetch(url, { method: "POST", redirect: "manual" })));
 		const ok = answers.filter((answer) => answer.type === "opaqueredirect").length;
 		tell();
 		await refresh();
-		const lost = ok - (count() - before);
-		result.className = lost > 0 ? "lost" : "";
-		result.textContent = `${urls.length} requests, ${ok} answered OK, ${lost} of them lost.`;
+		document.getElementById("result").textContent =
+			`${urls.length} requests, ${ok} answered OK, ${ok - (count() - before)} of them lost.`;
 	} catch {
 		alert("The shop does not answer.");
 	}
-}
+});
 
-for (const [id, path] of [["all", "/cart/"], ["careless", "/careless/"]]) {
-	const button = document.getElementById(id);
-	button.hidden = false;
-	button.addEventListener("click", () => atOnce(path));
-}
-
-// Another tab may have logged in or out, or been shown other prices: then this
-// page is out of date as a whole.
+// Another tab may have logged in or out: then this page is out of date as a whole.
 others.addEventListener("message", ({ data }) => {
-	if (data.user !== page.user || data.at > page.at) {
+	if (data !== page.user) {
 		location.replace("/");
 	} else {
 		refresh();

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // patience is the time limit for an answer. It is long, because the machine may be busy with other
@@ -26,13 +28,13 @@ type Chromium struct {
 
 	mu      sync.Mutex
 	last    int
-	waiting map[int]chan Reply
+	waiting map[int]chan reply
 	ended   error    // when no more answers come
 	said    []string // complaints of the pages
 }
 
-// Reply is a reply or an event of the browser.
-type Reply struct {
+// reply is a reply or an event of the browser.
+type reply struct {
 	ID     int
 	Method string
 	Params json.RawMessage
@@ -61,14 +63,13 @@ func Start(t testing.TB) *Chromium {
 	out, theirOut, err := os.Pipe()
 	noError(t, err)
 	cmd.ExtraFiles = []*os.File{theirs, theirOut}
-	ownGroup(cmd)
-	noError(t, cmd.Start())
+	noError(t, server.StartChild(cmd))
 	theirs.Close()
 	theirOut.Close()
-	c := &Chromium{t: t, in: in, waiting: make(map[int]chan Reply)}
+	c := &Chromium{t: t, in: in, waiting: make(map[int]chan reply)}
 	go c.read(out)
 	t.Cleanup(func() {
-		endGroup(cmd)
+		noError(t, server.KillChild(cmd))
 		cmd.Wait() // it says that it was killed
 		in.Close()
 		out.Close()
@@ -86,7 +87,7 @@ func (c *Chromium) read(out io.Reader) {
 			c.end(err)
 			return
 		}
-		var m Reply
+		var m reply
 		if err := json.Unmarshal(text[:len(text)-1], &m); err != nil {
 			c.end(err)
 			return
@@ -105,7 +106,7 @@ func (c *Chromium) end(err error) {
 	clear(c.waiting)
 }
 
-func (c *Chromium) got(m Reply) {
+func (c *Chromium) got(m reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.waiting[m.ID]; w != nil {
@@ -125,7 +126,7 @@ func (c *Chromium) Complaints() []string {
 }
 
 // send sends a command. The answer arrives on the returned channel.
-func (c *Chromium) send(session, method string, params map[string]any) (chan Reply, error) {
+func (c *Chromium) send(session, method string, params map[string]any) (chan reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended != nil {
@@ -136,37 +137,32 @@ func (c *Chromium) send(session, method string, params map[string]any) (chan Rep
 	if err != nil {
 		return nil, err
 	}
-	answer := make(chan Reply, 1)
+	answer := make(chan reply, 1)
 	c.waiting[c.last] = answer
 	_, err = c.in.Write(append(text, 0))
 	return answer, err
 }
 
-// call sends a command and decodes its result into the value that the last argument points to.
+// call sends a command and decodes its result into the value that the last argument points to,
+// unless that argument is nil.
 func (c *Chromium) call(session, method string, params map[string]any, to any) error {
 	answer, err := c.send(session, method, params)
 	if err != nil {
 		return err
 	}
-	return Await(answer, method, to)
-}
-
-// Await waits for the answer to Tab.Begin. It decodes the answer into the value that the last
-// argument points to, unless that argument is nil.
-func Await(answer chan Reply, what string, to any) error {
 	select {
 	case m, ok := <-answer:
 		switch {
 		case !ok:
-			return fmt.Errorf("%s: the browser has ended", what)
+			return fmt.Errorf("%s: the browser has ended", method)
 		case m.Error != nil:
-			return fmt.Errorf("%s: %s", what, m.Error.Message)
+			return fmt.Errorf("%s: %s", method, m.Error.Message)
 		case to == nil:
 			return nil
 		}
 		return json.Unmarshal(m.Result, to)
 	case <-time.After(patience):
-		return fmt.Errorf("%s: no answer within %v", what, patience)
+		return fmt.Errorf("%s: no answer within %v", method, patience)
 	}
 }
 
@@ -226,14 +222,6 @@ type result struct {
 	ExceptionDetails *struct{ Text string }
 }
 
-// Begin runs a script and does not wait for it.
-func (t *Tab) Begin(script string) chan Reply {
-	t.t.Helper()
-	answer, err := t.send(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true})
-	noError(t.t, err)
-	return answer
-}
-
 // Eval runs a script and returns its value.
 func (t *Tab) Eval(script string) any {
 	t.t.Helper()
@@ -247,7 +235,8 @@ func (t *Tab) Eval(script string) any {
 
 func (t *Tab) try(script string) (r result, err error) {
 	t.t.Helper()
-	return r, Await(t.Begin(script), script, &r)
+	err = t.call(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true}, &r)
+	return r, err
 }
 
 // Until runs a script again and again until the script returns true. The script may fail while one

@@ -10,7 +10,7 @@ import (
 // etcdMembers starts a cluster of three members of etcd, in which the workers of a row take their
 // locks. Each worker reaches each member through its own proxy.
 func etcdMembers(s *Site) *setup {
-	servers := server.EtcdCluster(&s.host, 3)
+	servers := server.EtcdCluster(&s.host, 3, nil)
 	set := s.through(servers, joined("etcd://", "/soak/"))
 	set.faults = append(set.faults, etcdFaults(servers, "a member of etcd")...)
 	return set

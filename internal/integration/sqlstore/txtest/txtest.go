@@ -1,5 +1,5 @@
-// Package txtest is the contract for stores that check and take locks inside a transaction of the
-// caller's: no two of Acquire, CheckTx and LockTx give one name to two callers.
+// Package txtest is the contract for checking and taking locks inside a transaction of the caller's:
+// no two of Acquire, CheckTx and LockTx give one name to two callers.
 package txtest
 
 import (
@@ -14,18 +14,10 @@ import (
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
-// Store is what the contract needs of a store.
-type Store interface {
-	driver.Store
-	driver.Admin
-	CheckTx(ctx context.Context, tx any, lock sqlstore.Granted) error
-	LockTx(ctx context.Context, tx any, name string) error
-}
-
 // A Process has a pool and a store of its own, as another process would.
 type Process struct {
 	DB    *sql.DB
-	Store Store
+	Store *sqlstore.Store
 }
 
 // A Harness describes the store under test.
