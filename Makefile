@@ -127,7 +127,7 @@ tidy: ## go mod tidy
 	@.ci/steps tidy
 
 .PHONY: release
-release: ## Archives, packages, image and checksums into dist/, twice; VERSION=v1.2.3 SIGNING_KEY=file; TARGETS=linux/amd64 TWICE=no for a try
+release: ## Archives, packages, image, SBOM and checksums into dist/, twice; VERSION=v1.2.3 SIGNING_KEY=file; TARGETS=linux/amd64 TWICE=no for a try
 	@.ci/steps dist
 
 .PHONY: test-release

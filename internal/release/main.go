@@ -1,5 +1,5 @@
 // Command release makes files of a release from the programs that .ci/dist has built: archives, an
-// image, the licences, and the notes.
+// image, the list of linked modules, the licences, and the notes.
 //
 // The same input makes the same bytes: entries are sorted, and every time is that of the flag
 // -time.
@@ -18,6 +18,8 @@ const usage = `release makes files of a release; .ci/dist calls it.
   release image    -time T -name NAME -version V -o FILE linux/amd64=DIR...
                                                            an OCI image, its root is DIR
   release licences -go DIR -o FILE PACKAGES...             the licences of "go list -deps -json"
+  release sbom     -time T -name NAME -version V -o FILE PROGRAM...
+                                                           the modules of the programs
   release notes    -version V -o FILE CHANGELOG            the part of a version
 `
 
@@ -26,6 +28,7 @@ var verbs = map[string]func(j *job, w io.Writer) error{
 	"archive":  (*job).archive,
 	"image":    (*job).image,
 	"licences": (*job).licences,
+	"sbom":     (*job).sbom,
 	"notes":    (*job).notes,
 }
 

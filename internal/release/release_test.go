@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -212,6 +213,37 @@ func TestLicences(t *testing.T) {
 	j.args = []string{list("none", "none")}
 	if err := j.licences(io.Discard); err == nil || !strings.Contains(err.Error(), "no licence") {
 		t.Errorf("a module without a licence: %v", err)
+	}
+}
+
+func TestComponents(t *testing.T) {
+	j := &job{name: "padlock", version: "v1.2.3"}
+	own, err := j.component(&debug.Module{Path: ownPath + "/open/all", Version: "v0.0.0", Replace: &debug.Module{Path: "../../open/all"}})
+	if err != nil || own.PURL != "pkg:golang/"+ownPath+"/open/all@v1.2.3" || own.Hashes != nil {
+		t.Errorf("%+v, %v", own, err)
+	}
+	other, err := j.component(&debug.Module{Path: "example.org/a", Version: "v1.0.0", Sum: "h1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="})
+	if err != nil || other.Hashes[0].Content != "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" {
+		t.Errorf("%+v, %v", other, err)
+	}
+	if _, err := j.component(&debug.Module{Path: "example.org/a", Replace: &debug.Module{Path: "../a"}}); err == nil {
+		t.Error("a module from a directory is a part of a release")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.args = []string{program}
+	list := make1(t, (*job).sbom, j)
+	var b bom
+	if err := json.Unmarshal(list, &b); err != nil || !strings.HasPrefix(b.Serial, "urn:uuid:") || b.Components[0].Name != "std" {
+		t.Errorf("%s, %v", list, err)
+	}
+	if info, ok := debug.ReadBuildInfo(); !ok || !bytes.Contains(list, []byte(`"purl": "pkg:golang/`+info.Path+`@v1.2.3"`)) {
+		t.Errorf("the list is not that of %v:\n%s", info.Path, list)
+	}
+	if !bytes.Equal(list, make1(t, (*job).sbom, j)) {
+		t.Error("the same program has two lists")
 	}
 }
 
