@@ -87,7 +87,7 @@ var broken = map[bug]string{
 	idPerProcess:              "identify/same",
 	inspectTakes:              "inspect/free",
 	inspectTellsLapsed:        "inspect/free",
-	inspectTellsOldFence:      "break/ends-holds fence/grows inspect/free inspect/held lost/evicted wait/wakes",
+	inspectTellsOldFence:      "break/ends-holds fence/grows inspect/free inspect/held lost/evicted promote/intent-ends wait/wakes",
 	intentForEver:             "promote/intent-ends",
 	intentLetsIn:              "promote/intent",
 	intentNotWithdrawn:        "promote/intent-ends",
