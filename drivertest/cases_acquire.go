@@ -3,6 +3,7 @@ package drivertest
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -171,7 +172,7 @@ func repeatShorter(c *check) {
 		}
 	}
 	extend := func(l *lease, cl *client, units int) {
-		sent := c.clockTime()
+		sent := time.Now()
 		g, err := cl.Extend(c.ctx, l.req.Name, l.req.Token, c.units(units))
 		if err != nil {
 			c.failBefore(l.liveUntil, "Extend of a live hold was refused: %v", err)
@@ -188,7 +189,7 @@ func repeatShorter(c *check) {
 	again(all[2], c.a)
 	extend(all[3], other, 4)
 	extend(all[3], c.a, 1)
-	c.passTime(c.units(3))
+	c.nap(c.units(3))
 	for _, l := range all {
 		c.mustRefuse(c.b, c.request(l.req.Name), "after a repeat with a shorter TTL", l)
 	}
@@ -239,7 +240,7 @@ func usedOften(c *check) {
 		c.releaseFreely(l)
 		return
 	}
-	end := c.clockTime().Add(c.long())
+	end := time.Now().Add(c.long())
 	c.cool(l, c.long())
 	short.Token = newToken()
 	c.coolingFor(c.a, short, end)

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -24,8 +25,8 @@ var batchCases = []testCase{
 				}
 				live = append(live, l)
 			}
-			c.passTime(c.units(1))
-			sent := c.clockTime()
+			c.nap(c.units(1))
+			sent := time.Now()
 			out, err := c.a.ExtendBatch(c.ctx, all)
 			if err != nil || len(out) != len(all) {
 				c.failf("ExtendBatch of %d holds: %d answers, %v", len(all), len(out), err)

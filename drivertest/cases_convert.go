@@ -192,7 +192,7 @@ func intentEnds(c *check) {
 			}
 		}},
 		{"after the release of the reader that had the intent", driver.MaxIntent / 4, c.releaseFreely},
-		{"after the intent should have lapsed", c.patience, func(*lease) { c.passTime(driver.MaxIntent) }},
+		{"after the intent should have lapsed", c.patience, func(*lease) { c.nap(driver.MaxIntent) }},
 	}
 	if c.has.breaks && c.has.inspect {
 		endings = append(endings, ending{"after Break, and after its reader knew", c.patience, func(l *lease) {

@@ -93,7 +93,7 @@ var limitCases = []testCase{
 			r := c.request(c.newName())
 			r.TTL = driver.MinTTL
 			l := c.take(c.a, r, "with a TTL")
-			c.passTime(3 * driver.MinTTL)
+			c.nap(3 * driver.MinTTL)
 			c.verify(l, "after a TTL that the store must ignore")
 			c.mustRefuse(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
 			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -96,7 +97,7 @@ func (c *check) slotted() string {
 
 // takeSlot takes a permit. The store must grant it.
 func (c *check) takeSlot(cl *client, r driver.Request, n int, ahead bool, when string) (int, *lease) {
-	sent := c.clockTime()
+	sent := time.Now()
 	slot, g, err := cl.AcquireSlot(c.ctx, r, n, ahead)
 	if err != nil {
 		c.failf("AcquireSlot %s: it must be granted, got: %v", when, err)

@@ -59,7 +59,7 @@ func (r *run) forEachCase(do func(*testCase)) {
 		case len(r.missing(k)) > 0:
 		case k.watch != nil:
 			watchers = append(watchers, k)
-		case k.alone || r.h.Advance != nil:
+		case k.alone:
 			alone = append(alone, k)
 		case r.h.Alone:
 		default:

@@ -41,14 +41,13 @@ type run struct {
 
 	stillness func() stillness // begins to watch for standstills
 
-	mu       sync.Mutex
-	advanced time.Duration // by how much Harness.Advance has moved the clock
-	started  time.Time
-	watched  map[string][]Failure
-	ran      int
-	again    []string  // the cases that ran again, once for each time
-	silent   int       // in how many cases a method took too long
-	slowAt   time.Time // when a call of any case last returned late; see client.begin
+	mu      sync.Mutex
+	started time.Time
+	watched map[string][]Failure
+	ran     int
+	again   []string  // the cases that ran again, once for each time
+	silent  int       // in how many cases a method took too long
+	slowAt  time.Time // when a call of any case last returned late; see client.begin
 }
 
 func (r *run) open() (driver.Store, error) {
@@ -66,16 +65,6 @@ func (r *run) open() (driver.Store, error) {
 // isSilence reports whether err says that the server did not answer.
 func isSilence(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
-}
-
-// clockTime returns the time on the clock by which leases are measured.
-func (r *run) clockTime() time.Time {
-	if r.h.Advance == nil {
-		return time.Now()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.started.Add(r.advanced)
 }
 
 func (r *run) long() time.Duration {
