@@ -27,7 +27,7 @@ var closeCases = []testCase{
 			c.mustRefuse(c.b, c.request(l.req.Name), "after another store was closed", l)
 			c.releaseFreely(l)
 			for _, m := range c.methods(cl, r) {
-				if err := m.call(c.ctx); !errors.Is(err, driver.ErrClosed) {
+				if err := m.call(c.ctx); c.can(m.ability) && !errors.Is(err, driver.ErrClosed) {
 					c.errorf("%s after Close: want ErrClosed, got: %v", m.what, orGranted(err))
 				}
 			}
@@ -86,7 +86,7 @@ var closeCases = []testCase{
 			g := &c.g
 			low, high := c.ttlRange()
 			switch {
-			case g.FIFO && !c.has.wait:
+			case g.FIFO && !c.can(driver.AbilityWaiter):
 				c.errorf("FIFO without a Waiter")
 			case !g.Lease && (g.MinTTL != 0 || g.MaxTTL != 0):
 				c.errorf("no leases, but limits for them: %v to %v", g.MinTTL, g.MaxTTL)
@@ -98,11 +98,11 @@ var closeCases = []testCase{
 				c.errorf("LossDelay is %v, but holds are bound to nothing", g.LossDelay)
 			case g.SharedFence != driver.PromiseNo && (!g.Shared || g.Fence == driver.FenceNone):
 				c.errorf("one fence for readers, but no readers or no fences")
-			case g.Promotion != driver.PromotionNone && (!g.Shared || !c.has.convert):
-				c.errorf("promotion %v, but shared mode is %v and Convert is there: %v", g.Promotion, g.Shared, c.has.convert)
+			case g.Promotion != driver.PromotionNone && (!g.Shared || !c.can(driver.AbilityConverter)):
+				c.errorf("promotion %v, but shared mode is %v and Convert is there: %v", g.Promotion, g.Shared, c.can(driver.AbilityConverter))
 			case g.LossDelay < 0 || g.DeadWaiter < 0:
 				c.errorf("LossDelay is %v, DeadWaiter is %v", g.LossDelay, g.DeadWaiter)
-			case g.DeadWaiter > 0 && !c.has.wait:
+			case g.DeadWaiter > 0 && !c.can(driver.AbilityWaiter):
 				c.errorf("DeadWaiter without a Waiter")
 			case g.MaxName < 0 || g.MaxName > driver.MaxName:
 				c.errorf("MaxName is %d", g.MaxName)
@@ -140,7 +140,7 @@ func closeGoroutines(c *check) {
 func (c *check) openUseClose() {
 	cl := c.openAnother()
 	l := c.take(cl, c.request(c.newName()), "of a free name")
-	if c.has.wait {
+	if c.can(driver.AbilityWaiter) {
 		ctx, cancel := context.WithTimeout(c.ctx, driver.MinTTL)
 		defer cancel()
 		r := c.request(l.req.Name)

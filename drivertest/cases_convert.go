@@ -194,7 +194,7 @@ func intentEnds(c *check) {
 		{"after the release of the reader that had the intent", driver.MaxIntent / 4, c.releaseFreely},
 		{"after the intent should have lapsed", c.patience, func(*lease) { c.nap(driver.MaxIntent) }},
 	}
-	if c.has.breaks && c.has.inspect {
+	if c.can(driver.AbilityBreak | driver.AbilityInspect) {
 		endings = append(endings, ending{"after Break, and after its reader knew", c.patience, func(l *lease) {
 			c.broken(l.req.Name)
 			_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
@@ -208,7 +208,7 @@ func intentEnds(c *check) {
 		}
 		e.end(l)
 		c.within(e.limit, c.b, c.readRequest(l.req.Name), "to read, "+e.when)
-		if !c.has.wait {
+		if !c.can(driver.AbilityWaiter) {
 			continue
 		}
 		if l, _, ok = c.refusedPromotion(); !ok {

@@ -68,7 +68,7 @@ func (c *check) renewals() []renewal {
 	}
 	for _, to := range [][2]bool{{false, false}, {false, true}, {true, true}, {true, false}} {
 		promotion := to[0] && !to[1]
-		if !c.has.convert || to[0] != to[1] && !c.g.Shared || to[0] && !c.g.Shared || promotion && c.g.Promotion != driver.PromotionAtomic {
+		if !c.can(driver.AbilityConverter) || to[0] != to[1] && !c.g.Shared || to[0] && !c.g.Shared || promotion && c.g.Promotion != driver.PromotionAtomic {
 			continue
 		}
 		all = append(all, renewal{"Convert", to[0], to[1], func(l *lease, ttl time.Duration) (driver.Grant, error) {

@@ -164,7 +164,7 @@ func fullStore(c *check) {
 			c.verify(l, "after Extend while the store is full")
 		}
 	}
-	if c.g.Shared && c.has.convert {
+	if c.g.Shared && c.can(driver.AbilityConverter) {
 		if _, err := c.convert(demoted, true); err != nil {
 			c.failf("Convert to shared while the store is full: %v", err)
 		}

@@ -218,7 +218,7 @@ func fencesGrow(c *check) {
 		c.cool(l, c.units(1))
 		next(c.b, c.request(name), "after a cool-down")
 	}
-	if c.has.breaks && c.has.inspect {
+	if c.can(driver.AbilityBreak | driver.AbilityInspect) {
 		f := c.broken(name)
 		if f <= last || f >= driver.MaxFence {
 			c.failf("the hold had fence %d, Break returns %d", last, f)
@@ -266,7 +266,7 @@ func (c *check) grants() []func(driver.Request) *lease {
 		func(r driver.Request) *lease { return c.takeSoon(c.a, r, "with FenceAbove") },
 	}
 	holder := func(r driver.Request) *lease { return c.takeSoon(c.a, c.request(r.Name), "of a free name") }
-	if c.has.wait {
+	if c.can(driver.AbilityWaiter) {
 		all = append(all, func(r driver.Request) *lease {
 			l := holder(r)
 			w := c.waitForName(c.b, r, true)
@@ -275,13 +275,13 @@ func (c *check) grants() []func(driver.Request) *lease {
 			return c.awaitHold(w, "waiting with FenceAbove")
 		})
 	}
-	if c.has.replace {
+	if c.g.Bound == driver.BoundToNothing {
 		all = append(all, func(r driver.Request) *lease {
 			r.Replaces = holder(r).req.Token
 			return c.take(c.a, r, "with Replaces and FenceAbove")
 		})
 	}
-	if c.has.pass {
+	if c.can(driver.AbilityPasser) {
 		all = append(all, func(r driver.Request) *lease {
 			l := holder(r)
 			n, _ := c.passOn(l, r)

@@ -86,7 +86,7 @@ func heldBy(c *check) {
 			c.errorf("the holder has no plan; PlannedEnd of %s is %v", what, holds[0].PlannedEnd)
 		}
 	}
-	if c.has.replace {
+	if c.g.Bound == driver.BoundToNothing {
 		q := c.swap(odd)
 		q.Holder = driver.Holder{Host: "host-b.example", PID: 4712, Label: "adopted"}
 		for what, holds := range c.views(c.take(c.a, q, "with Replaces, of a live hold")) {
@@ -98,7 +98,7 @@ func heldBy(c *check) {
 // views returns the holds of the name of l as others see them.
 func (c *check) views(l *lease) map[string][]driver.Hold {
 	all := map[string][]driver.Hold{"HeldError": c.mustRefuse(c.b, c.request(l.req.Name), "of a held name", l).Holds}
-	if c.has.inspect {
+	if c.can(driver.AbilityInspect) {
 		all["Inspect"] = c.inspect(l.req.Name).Holds
 	}
 	return all

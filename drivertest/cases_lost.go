@@ -204,12 +204,12 @@ func (c *check) uses(l *lease) (all []use) {
 	for _, u := range []use{
 		{what: "Extend", has: true, call: extend(c.long())},
 		{what: "Extend with ttl 0", has: true, call: extend(0)},
-		{what: "Convert to the same mode", has: c.has.convert, call: convert(false)},
-		{what: "Convert to shared", has: c.has.convert && c.g.Shared, call: convert(true)},
-		{what: "RaiseFence", has: c.has.raise, call: func() error { return l.cl.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000) }},
-		{what: "File", has: c.has.file, call: func() error { return c.noFile(l) }},
-		{what: "Acquire with Replaces", has: c.has.replace, lost: true, call: func() error { _, err := c.b.Acquire(c.ctx, c.swap(l)); return err }},
-		{what: "Pass", has: c.has.pass, call: func() error { return c.passed(l) }},
+		{what: "Convert to the same mode", has: c.can(driver.AbilityConverter), call: convert(false)},
+		{what: "Convert to shared", has: c.can(driver.AbilityConverter) && c.g.Shared, call: convert(true)},
+		{what: "RaiseFence", has: c.can(driver.AbilityFenceRaiser), call: func() error { return l.cl.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000) }},
+		{what: "File", has: c.can(driver.AbilityFileSharer), call: func() error { return c.noFile(l) }},
+		{what: "Acquire with Replaces", has: c.g.Bound == driver.BoundToNothing, lost: true, call: func() error { _, err := c.b.Acquire(c.ctx, c.swap(l)); return err }},
+		{what: "Pass", has: c.can(driver.AbilityPasser), call: func() error { return c.passed(l) }},
 	} {
 		if u.has {
 			all = append(all, u)

@@ -104,7 +104,7 @@ var waitCases = []testCase{
 		clause: "When a writer leaves or is demoted, waiting readers get their turn together.",
 		needs:  []need{readers},
 		f: func(c *check) {
-			for _, demote := range []bool{false, c.has.convert} {
+			for _, demote := range []bool{false, c.can(driver.AbilityConverter)} {
 				l := c.take(c.a, c.request(c.newName()), "of a free name")
 				w := c.waitForName(c.a, c.readRequest(l.req.Name), true)
 				other := c.waitForName(c.b, c.readRequest(l.req.Name), true)
@@ -239,7 +239,7 @@ func wakes(c *check) {
 			c.cool(l, c.units(3))
 			return sent.Add(c.units(3))
 		}},
-		{"a hold that was broken", c.has.breaks && c.has.inspect, false, func(l *lease) time.Time {
+		{"a hold that was broken", c.can(driver.AbilityBreak | driver.AbilityInspect), false, func(l *lease) time.Time {
 			c.broken(l.req.Name)
 			return time.Now()
 		}},

@@ -151,7 +151,7 @@ func (t *testWaiter) waiting() bool { return len(t.done) == 0 }
 
 // waiters returns how many waiters the name has, or -1 if the store does not know.
 func (c *check) waiters(name string) int {
-	if c.has.inspect {
+	if c.can(driver.AbilityInspect) {
 		if s, err := c.b.Inspect(c.ctx, name); err == nil {
 			return s.Waiters
 		}

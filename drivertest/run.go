@@ -28,7 +28,7 @@ func start(h Harness) (*run, error) {
 	}
 	r.g = r.a.Guarantees()
 	r.unit = max(driver.MinTTL, r.g.MinTTL)
-	r.has = r.abilities()
+	r.implemented = abilities(r.a)
 	return r, nil
 }
 

@@ -30,14 +30,14 @@ type testCase struct {
 
 // run is one run of the suite over one store.
 type run struct {
-	h        Harness
-	id       string
-	g        driver.Guarantees
-	has      abilities
-	a, b     driver.Store
-	unit     time.Duration // the shortest lease
-	patience time.Duration // how long a result may take
-	seq      atomic.Int64
+	h           Harness
+	id          string
+	g           driver.Guarantees
+	implemented driver.Ability // the optional interfaces that the store has, even those that it lacks
+	a, b        driver.Store
+	unit        time.Duration // the shortest lease
+	patience    time.Duration // how long a result may take
+	seq         atomic.Int64
 
 	stillness func() stillness // begins to watch for standstills
 
