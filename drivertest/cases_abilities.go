@@ -12,14 +12,11 @@ var abilityCases = []testCase{
 	{
 		name:   "guarantees/unsupported",
 		clause: "Detached, shared mode, Replaces, cool-downs and promotion that Guarantees do not promise return errors.ErrUnsupported and change nothing: no store silently grants something else.",
-		about:  "Guarantees.Detached Guarantees.Shared Guarantees.Bound Guarantees.CoolDown Guarantees.Promotion PromotionNone Request.Detached Request.Shared Request.Replaces Store.Release",
 		f:      unsupported,
 	},
 	{
 		name:   "guarantees/abilities",
 		clause: "A method of an optional interface returns errors.ErrUnsupported if Guarantees.Lacks names it, and only then.",
-		about: "Guarantees.Lacks AbilityWaiter AbilitySlotTaker AbilityBatchExtender AbilityPasser AbilityConverter AbilityInspect AbilityList " +
-			"AbilityBreak AbilityFenceRaiser AbilityFileSharer AbilityStoreID AbilitySamePlace AbilityRecorder AbilityReporter",
 		f: func(c *check) {
 			ctx, cancel := context.WithTimeout(c.ctx, time.Second)
 			defer cancel()
@@ -34,7 +31,6 @@ var abilityCases = []testCase{
 	{
 		name:   "status/findings",
 		clause: "Status returns findings with a name and a value each, or an error if the server could not be asked.",
-		about:  "Reporter.Status Finding.Name Finding.Value Unknown",
 		needs:  []need{reports},
 		f: func(c *check) {
 			found, err := c.a.Status(c.ctx)

@@ -12,7 +12,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/free",
 		clause: "Acquire of a free name is granted, with all of the lease that was asked for.",
-		about:  "Store.Acquire Request.Name Request.Token Request.TTL Grant.TTL Grant.From Grant.Shared",
 		f: func(c *check) {
 			r := c.request(c.newName())
 			l := c.take(c.a, r, "of a free name")
@@ -45,7 +44,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/spent",
 		clause: "Request.Spent changes only errors: a free name is granted and a held one is refused as without it, even if Spent lists the token that holds the name. More than MaxSpent tokens are ErrInvalid.",
-		about:  "Request.Spent MaxSpent",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, cl := range []*client{c.a, c.b} {

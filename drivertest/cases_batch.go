@@ -12,7 +12,6 @@ var batchCases = []testCase{
 	{
 		name:   "batch/each",
 		clause: "ExtendBatch does for each hold what Extend does, and answers in the order of the holds. A hold that is lost changes nothing for the others.",
-		about:  "BatchExtender.ExtendBatch Extension.Name Extension.Token Extension.TTL Extended.Grant Extended.Err",
 		f: func(c *check) {
 			var live []*lease
 			var all []driver.Extension

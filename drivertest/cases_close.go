@@ -39,7 +39,6 @@ var closeCases = []testCase{
 	{
 		name:   "close/ends-waits",
 		clause: "Close makes waits return, and the waiters have left the queue.",
-		about:  "Store.Close Waiter.Wait ErrClosed",
 		needs:  []need{waits},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -62,7 +61,6 @@ var closeCases = []testCase{
 	{
 		name:   "guarantees/constant",
 		clause: "Guarantees are constant, the same for every store opened alike, and name the store.",
-		about:  "Store.Guarantees Guarantees.Store Guarantees.Notes",
 		f: func(c *check) {
 			for _, cl := range []*client{c.a, c.b, c.openAnother()} {
 				if g := cl.store.Guarantees(); !reflect.DeepEqual(g, c.g) {
@@ -81,7 +79,6 @@ var closeCases = []testCase{
 	{
 		name:   "guarantees/consistent",
 		clause: "Guarantees fit together: FIFO needs a Waiter, a store without leases has no limits for them, only a Bound that can end has a LossDelay, only a Waiter has a DeadWaiter, only a store with shared mode and fences has a SharedFence, and only one with shared mode and a Converter promotes.",
-		about:  "Guarantees.Promotion PromotionAtomic PromotionRegrant Guarantees.SharedFence Guarantees.FIFO Guarantees.Lease Guarantees.MinTTL Guarantees.MaxTTL Guarantees.MaxName Guarantees.MaxLabel Guarantees.LossDelay Guarantees.DeadWaiter",
 		f: func(c *check) {
 			g := &c.g
 			low, high := c.ttlRange()

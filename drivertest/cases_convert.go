@@ -65,13 +65,11 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/intent-ends",
 		clause: "An intent ends when a Convert to the mode that the hold has withdraws it, at the Release of its reader, after Break, and within MaxIntent if no other Convert renews it. Then new readers are let in, and readers that wait get their turn.",
-		about:  "Converter.Convert Store.Release Waiter.Wait MaxIntent",
 		f:      intentEnds,
 	},
 	{
 		name:   "promote/conflict",
 		clause: "If two readers want to be promoted, Convert returns ErrPromotionConflict to the second at once. It stays a reader, and the first is promoted when the second leaves.",
-		about:  "Converter.Convert ErrPromotionConflict",
 		f:      promotionConflict,
 	},
 }

@@ -41,7 +41,6 @@ var coolDownCases = []testCase{
 	{
 		name:   "cooldown/told",
 		clause: "Nobody holds a name that cools down: its Hold has Cooling set, and Until is when the name will be free.",
-		about:  "Hold.Cooling Hold.Until HeldError.Until HeldError.Cooling State.Holds",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.cool(l, c.long())

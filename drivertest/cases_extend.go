@@ -33,7 +33,6 @@ var extendCases = []testCase{
 	{
 		name:   "extend/abandoned",
 		clause: "A hold that nobody extends ends after its TTL, at most two fifths of it later, even if its process extends other holds. Extend of a hold never fails because of another hold.",
-		about:  "Store.Extend Request.TTL Guarantees.Observed",
 		needs:  []need{leases},
 		f: func(c *check) {
 			never := c.take(c.a, c.brief(c.newName(), 5), "of a free name")

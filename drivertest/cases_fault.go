@@ -13,7 +13,6 @@ var faultCases = []testCase{
 	{
 		name:   "lost-reply/own-hold",
 		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store itself repeats the request). If the caller repeats the request, the same token is granted; after ErrSpent, a new token is granted. An Extend whose reply was lost returns neither ErrLost nor ErrExpired, and the hold stays live. A Release whose reply was lost returns an error or the true outcome, and after another Release the name is free.",
-		about:  "Store.Acquire Store.Extend Store.Release ErrUncertain ErrSpent ErrHeld ErrLost",
 		needs:  []need{loseReply},
 		f:      repliesLost,
 	},
@@ -63,7 +62,6 @@ var faultCases = []testCase{
 	{
 		name:   "silence/returns",
 		clause: "Every method except Wait returns within MaxSilence if the server is silent, even if ctx never ends, and the error is neither a refusal nor a loss.",
-		about:  "MaxSilence ErrUncertain ErrUnavailable",
 		needs:  []need{pause},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

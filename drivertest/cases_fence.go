@@ -11,7 +11,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/grows",
 		clause: "Each exclusive grant of a name has a greater fence than every grant before it, across releases, processes, cool-downs, leases that ran out, and Break, which mints one itself.",
-		about:  "Grant.Fence FenceSession Admin.Break",
 		f:      fencesGrow,
 	},
 	{
@@ -23,7 +22,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/above",
 		clause: "FenceAbove makes the fence of a new grant, and of every later one, greater than it: of an exclusive hold or a reader, of a waiter, of a swap, of what Pass grants, and of a reader that joins others. A repeat keeps its fence.",
-		about:  "Request.FenceAbove Request.Replaces Waiter.Wait Passer.Pass",
 		f:      fenceAbove,
 	},
 	{
@@ -53,7 +51,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/scale",
 		clause: "Durable fences are microseconds since 1970, or one more than the last fence, so that they grow across a loss of data and a move to another store.",
-		about:  "FenceDurable Guarantees.Fence",
 		needs:  []need{durable},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -110,7 +107,6 @@ var raiseCases = []testCase{
 	{
 		name:   "raisefence/used-up",
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
-		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		alone:  true, // a faulty store may use up the fences of all names
 		f:      fencesUsedUp,
 	},

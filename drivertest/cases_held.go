@@ -10,7 +10,6 @@ var heldCases = []testCase{
 	{
 		name:   "held/holder",
 		clause: "A *HeldError and Inspect name the holder: host, process, label and, if the store keeps it, trace, as the holder gave them, and say since when and until when it has the name, on the clock of the process that asks. A holder without a plan has no planned end. After an Acquire with Replaces, they name the new holder.",
-		about:  "Request.Holder Holder.Host Holder.PID Holder.Label Holder.Trace Holder.Plan HeldError.Holds HeldError.Until Hold.Shared Hold.Since Hold.Until Hold.PlannedEnd",
 		needs:  []need{named},
 		f:      heldBy,
 	},
@@ -44,7 +43,6 @@ var heldCases = []testCase{
 	{
 		name:   "held/foreign",
 		clause: "A name that another program took is held, and its Hold has Foreign set; when the program gives it up, the name is free.",
-		about:  "Hold.Foreign HeldError.Foreign",
 		needs:  []need{foreign},
 		f: func(c *check) {
 			name := c.newName()

@@ -13,7 +13,6 @@ var identifyCases = []testCase{
 	{
 		name:   "identify/same",
 		clause: "StoreID returns the same id to every process, now and later: at most MaxStoreID bytes of letters, digits, '-' and '_'.",
-		about:  "Places.StoreID MaxStoreID",
 		needs:  []need{identifies},
 		f: func(c *check) {
 			id := c.storeID(c.a)
@@ -30,7 +29,6 @@ var identifyCases = []testCase{
 	{
 		name:   "identify/restart",
 		clause: "A store that keeps its holds when the server restarts keeps its id too.",
-		about:  "Places.StoreID Guarantees.SurvivesRestart",
 		needs:  []need{identifies, restart, survives},
 		alone:  true,
 		f: func(c *check) {
@@ -45,7 +43,6 @@ var identifyCases = []testCase{
 	{
 		name:   "identify/place",
 		clause: "SamePlace is true for another handle on the same place, and false for a store of another kind.",
-		about:  "Places.SamePlace",
 		needs:  []need{places},
 		f: func(c *check) {
 			if !driver.SamePlace(c.a.store, c.b.store) {

@@ -13,7 +13,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/name",
 		clause: "A name that is empty, or longer than MaxName or Guarantees.MaxName, is ErrInvalid for every method; the error names the name.",
-		about:  "Request.Name MaxName Guarantees.MaxName ErrInvalid",
 		f: func(c *check) {
 			for _, n := range []string{"", strings.Repeat("n", c.maxName()+1), strings.Repeat("n", driver.MaxName+1)} {
 				for _, m := range c.methods(c.a, c.request(n)) {
@@ -27,7 +26,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/token",
 		clause: "A token is 1 to MaxToken bytes. Every method returns ErrInvalid, naming the token, for an empty one, a longer one and the reserved words, and changes nothing.",
-		about:  "Request.Token Request.Replaces MaxToken ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
@@ -58,7 +56,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/ttl",
 		clause: "The shortest and the longest lease in the Guarantees work; a shorter or longer one is ErrInvalid, naming the TTL.",
-		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
 		f: func(c *check) {
 			low, high := c.ttlRange()
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -119,13 +116,11 @@ var limitCases = []testCase{
 	{
 		name:   "limits/holder",
 		clause: "A Label of MaxLabel bytes, or of Guarantees.MaxLabel if that is less, and a Host of MaxHost bytes are kept whole, of a writer, of all readers in the way and of a waiter that got the name; longer ones are ErrInvalid, naming the label or the host.",
-		about:  "Holder.Label Holder.Host HeldError.Holds Hold.Shared MaxLabel MaxHost Guarantees.MaxLabel MaxTrace Waiter.Wait ErrInvalid",
 		f:      holdersLimits,
 	},
 	{
 		name:   "limits/fence",
 		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence, and so is RaiseFence to 2^53 or more: JSON, Lua and floating point could not keep such a number.",
-		about:  "Request.FenceAbove MaxFenceAbove FenceRaiser.RaiseFence MaxFence ErrInvalid",
 		alone:  true, // a store that accepts such a fence may have no fences left for other cases
 		f: func(c *check) {
 			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {

@@ -11,7 +11,6 @@ import (
 type scene struct {
 	name   string
 	clause string
-	about  string
 	needs  []need
 	// outcomes lists what Release may return for the token.
 	outcomes []driver.Outcome
@@ -32,7 +31,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/foreign-token",
 		clause:   "For a token that holds nothing while somebody else holds the name, every method that needs a hold returns ErrLost and changes nothing. Release never ends anybody else's hold: a wrong token is OutcomeGone, not an error.",
-		about:    "Store.Extend Store.Release Converter.Convert FenceRaiser.RaiseFence FileSharer.File Request.Replaces ErrLost OutcomeGone",
 		outcomes: []driver.Outcome{driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -74,7 +72,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/expired",
 		clause:   "Nothing revives a lease that has run out. If the store can tell that nobody took the name since, Extend returns ErrExpired, else ErrLost; Release returns OutcomeExpired, or OutcomeGone if the store cannot tell, and never OutcomeReleased.",
-		about:    "Store.Extend ErrExpired OutcomeExpired",
 		needs:    []need{leases},
 		outcomes: []driver.Outcome{driver.OutcomeExpired, driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
@@ -86,7 +83,6 @@ var lostCases = lostIn([]scene{
 	{
 		name:     "lost/expired-and-taken",
 		clause:   "If somebody took the name since the lease ran out, Extend returns ErrLost, Release returns OutcomeTaken, or OutcomeGone if the store cannot tell, and nothing touches the newer hold.",
-		about:    "OutcomeTaken",
 		needs:    []need{leases},
 		outcomes: []driver.Outcome{driver.OutcomeTaken, driver.OutcomeGone},
 		play: func(c *check) (*lease, []*lease) {
@@ -143,7 +139,7 @@ var lostCases = lostIn([]scene{
 // lostIn returns a case for each scene.
 func lostIn(scenes []scene) (cases []testCase) {
 	for _, s := range scenes {
-		cases = append(cases, testCase{name: s.name, clause: s.clause, about: s.about, needs: s.needs, f: func(c *check) {
+		cases = append(cases, testCase{name: s.name, clause: s.clause, needs: s.needs, f: func(c *check) {
 			gone, stay := s.play(c)
 			c.holdsNothing(gone, stay, s.outcomes)
 		}})

@@ -40,7 +40,6 @@ var nameCases = []testCase{
 	{
 		name:   "names/location",
 		clause: "Location returns the same text for two names if, and only if, they share one lock, and ErrInvalid for a name that is not valid. Without Guarantees.Hashed no two names share a location.",
-		about:  "Places.Location Guarantees.Hashed",
 		needs:  []need{locates},
 		f: func(c *check) {
 			n := c.newName()

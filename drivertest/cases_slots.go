@@ -66,7 +66,6 @@ var slotCases = []testCase{
 	{
 		name:   "slots/invalid",
 		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces or FenceAbove.",
-		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots Guarantees.SlotsAtOnce",
 		f: func(c *check) {
 			swap, shared, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
 			swap.Replaces, shared.Shared, above.FenceAbove = newToken(), true, 1

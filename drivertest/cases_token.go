@@ -18,7 +18,6 @@ var tokenCases = []testCase{
 	{
 		name:   "lost-reply/refused",
 		clause: "If the reply to a refusal was lost, the token has nothing. The same request is refused again while others hold the name. When it is granted, that hold is the only one, and nothing that remains of the first request ends it or brings it back.",
-		about:  "Store.Acquire Request.Token ErrUncertain ErrHeld Guarantees.RefusedIsSpent",
 		needs:  []need{loseReply, repeatsRefused},
 		alone:  true,
 		f:      refusalLost,

@@ -189,7 +189,6 @@ var queueCases = []testCase{
 	{
 		name:   "queue/counted",
 		clause: "HeldError.Waiters and State.Waiters are the number of waiters, or -1 if the store cannot know it. Wait ends with its context, and errors.Is finds the context's error. Then the store has left the queue, or leaves it on a context of its own.",
-		about:  "HeldError.Waiters State.Waiters Waiter.Wait",
 		f:      waitersCounted,
 	},
 	{
@@ -208,7 +207,6 @@ var queueCases = []testCase{
 	{
 		name:   "queue/lost-process",
 		clause: "A waiter whose process dies in the queue delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
-		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{cut},
 		alone:  true,
 		f: func(c *check) {

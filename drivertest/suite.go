@@ -21,7 +21,6 @@ import (
 type testCase struct {
 	name   string
 	clause string
-	about  string // identifiers of package driver that the rule is about, if no other case names them; a test wants a case for each
 	needs  []need // what the store or the harness must have
 	alone  bool   // the case disturbs others, so it runs after them, by itself
 	f      func(*check)
