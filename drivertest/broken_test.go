@@ -49,7 +49,7 @@ var broken = map[bug]string{
 	deadWaiterUntold:     "queue/dead-waiter reserve/lapses",
 	demotionDoesNothing:  "demote/keeps-fence shared/told wait/readers",
 	demotionMints:        "demote/keeps-fence extend/lengthens extend/never-shortens shared/one-fence",
-	errorBecomesHeld:     "cut/unavailable lost-reply/own-hold",
+	errorBecomesHeld:     "cut/unavailable cut/unbound lost-reply/own-hold",
 	everyWaitTakesAPlace: "wait/cooldown-in-time wait/missed-wake-up wait/release-wakes wait/without-a-place",
 	exclusiveLooksShared: "acquire/free acquire/repeat-mode extend/lengthens extend/never-shortens shared/told",
 	expiredForLost:       "lost/evicted lost/expired-and-taken lost/foreign-token lost/other-name lost/released-and-taken lost/replaced",

@@ -112,7 +112,10 @@ var faultCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.restart(true)
 			c.livesOn(l, "after a restart")
-			c.answersAgain(c.b, l.req.Name)
+			err := c.answered(func() error { _, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0); return err })
+			if !isLoss(err) {
+				c.failf("Extend with an unknown token, after a restart: %v", orGranted(err))
+			}
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
 		},
 	},
@@ -141,7 +144,10 @@ func repliesLost(c *check) {
 	})
 	c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
 	if err != nil { // the server may have been too slow to carry out the request
-		c.releaseAgain(l)
+		err = c.answered(func() error { _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); return err })
+	}
+	if err != nil {
+		c.failf("another Release, after the reply to the first one was lost: no answer within %v: %v", c.patience, err)
 	}
 	c.takeSoon(c.b, c.request(r.Name), "after a Release whose reply was lost")
 }
@@ -198,18 +204,6 @@ func (c *check) withLostReply(cl *client, f func(context.Context) error) error {
 	return err
 }
 
-// releaseAgain repeats Release until the store can be reached again.
-func (c *check) releaseAgain(l *lease) {
-	var err error
-	c.poll(c.patience, func() bool {
-		_, err = l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
-		return err == nil
-	})
-	if err != nil {
-		c.failf("another Release, after the reply to the first one was lost: no answer within %v: %v", c.patience, err)
-	}
-}
-
 // mustNotBe checks that err is none of the listed errors. Each listed error claims something that
 // the store cannot know, for example that the request changed nothing.
 func (c *check) mustNotBe(err error, what string, no ...error) {
@@ -244,18 +238,6 @@ func (c *check) pause() func() {
 func (c *check) restart(keepData bool) {
 	if err := c.h.Restart(keepData); err != nil {
 		c.failf("Harness.Restart(%v): %v", keepData, err)
-	}
-}
-
-// answersAgain waits until the store of a client can be reached again.
-func (c *check) answersAgain(cl *client, name string) {
-	var err error
-	answers := c.poll(c.patience, func() bool {
-		_, err = cl.Extend(c.ctx, name, newToken(), 0)
-		return isLoss(err)
-	})
-	if !answers {
-		c.failf("Extend with an unknown token, after a restart: no answer within %v: %v", c.patience, err)
 	}
 }
 
@@ -304,12 +286,8 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 
 // livesOn repeats Extend until the store can be reached again, and checks that l is live.
 func (c *check) livesOn(l *lease, when string) {
-	var err error
-	alive := c.poll(c.patience, func() bool {
-		_, err = l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
-		return err == nil || isLoss(err)
-	})
-	if !alive || err != nil {
+	err := c.answered(func() error { _, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0); return err })
+	if err != nil {
 		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
 	}
 }

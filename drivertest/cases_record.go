@@ -90,12 +90,7 @@ var recordCases = []testCase{
 
 // mustRecord writes records. It tries again while the store cannot be reached.
 func (c *check) mustRecord(cl *client, name string, rs ...driver.Record) {
-	var err error
-	c.poll(c.patience, func() bool {
-		err = cl.Record(c.ctx, name, rs)
-		return err == nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
-	})
-	if err != nil {
+	if err := c.answered(func() error { return cl.Record(c.ctx, name, rs) }); err != nil {
 		c.failf("Record: %v", err)
 	}
 }

@@ -94,11 +94,7 @@ func (c *check) repeatRefused(cl *client, r driver.Request, when string) *lease 
 // refusedAfterLoss repeats a request until the store replies. The store must refuse it because of
 // inTheWay.
 func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) {
-	var err error
-	c.poll(c.patience, func() bool {
-		_, err = cl.Acquire(c.ctx, r)
-		return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err) || errors.Is(err, driver.ErrSpent)
-	})
+	err := c.answered(func() error { _, err := cl.Acquire(c.ctx, r); return err })
 	if !errors.Is(err, driver.ErrHeld) {
 		c.failBefore(inTheWay.liveUntil, "the same request, repeated after the reply to a refusal was lost: want a *HeldError, got: %v", orGranted(err))
 	}
@@ -107,11 +103,7 @@ func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) 
 // hasNothing checks that the token of r has no hold. It repeats the request until the store
 // replies.
 func (c *check) hasNothing(cl *client, r driver.Request, when string) {
-	var err error
-	c.poll(c.patience, func() bool {
-		_, err = cl.Extend(c.ctx, r.Name, r.Token, c.long())
-		return err == nil || isLoss(err)
-	})
+	err := c.answered(func() error { _, err := cl.Extend(c.ctx, r.Name, r.Token, c.long()); return err })
 	if !isLoss(err) {
 		c.failf("Extend of a token that was refused, %s: want ErrExpired or ErrLost, got: %v", when, orGranted(err))
 	}
