@@ -99,16 +99,6 @@ func (cl *client) ask(op string, err *error, tokens ...string) (end func()) {
 	}
 }
 
-// isAnswer reports whether err, or success, came from the server. Other errors say nothing about
-// the speed of the machine.
-func isAnswer(err error) bool {
-	return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err)
-}
-
-func isLoss(err error) bool {
-	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
-}
-
 func (cl *client) saw(k *call) {
 	cl.c.noteProgress()
 	for i := range table {

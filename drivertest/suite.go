@@ -66,6 +66,16 @@ func isSilence(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
 }
 
+// isAnswer reports whether err, or success, came from the server. Other errors say nothing about
+// the speed of the machine.
+func isAnswer(err error) bool {
+	return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err)
+}
+
+func isLoss(err error) bool {
+	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
+}
+
 func (r *run) long() time.Duration {
 	if r.g.MaxTTL > 0 {
 		return min(5*time.Minute, r.g.MaxTTL)
