@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,21 +141,10 @@ func (r *run) summary() string {
 	g := &r.g
 	return fmt.Sprintf("store %q: %d of %d cases ran in %v\n"+
 		"bound to %v, fences %v, promotion %v, FIFO %v, smallest lease %v\n"+
-		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s\nran again on a slow machine: %s",
+		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s",
 		g.Store, r.ran, len(table), time.Since(r.started).Round(time.Millisecond),
 		g.Bound, g.Fence, g.Promotion, g.FIFO, r.unit,
-		list(can), list(cannot), list(unchecked), list(r.unproved()), r.repeats())
-}
-
-// repeats says how many attempts did not count, and of which cases.
-func (r *run) repeats() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	cases := slices.Compact(slices.Sorted(slices.Values(r.again)))
-	if len(cases) == 0 {
-		return list(nil)
-	}
-	return fmt.Sprintf("%d times (%s)", len(r.again), list(cases))
+		list(can), list(cannot), list(unchecked), list(r.unproved()))
 }
 
 func list(words []string) string {

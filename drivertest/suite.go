@@ -44,7 +44,6 @@ type run struct {
 	started time.Time
 	watched map[string][]Failure
 	ran     int
-	again   []string  // the cases that ran again, once for each time
 	silent  int       // in how many cases a method took too long
 	slowAt  time.Time // when a call of any case last returned late; see client.begin
 }
