@@ -112,7 +112,10 @@ var faultCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.restart(true)
 			c.livesOn(l, "after a restart")
-			err := c.answered(func() error { _, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0); return err })
+			err := c.answered(func() error {
+				_, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0)
+				return err
+			})
 			if !isLoss(err) {
 				c.failf("Extend with an unknown token, after a restart: %v", orGranted(err))
 			}
@@ -144,7 +147,10 @@ func repliesLost(c *check) {
 	})
 	c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
 	if err != nil { // the server may have been too slow to carry out the request
-		err = c.answered(func() error { _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); return err })
+		err = c.answered(func() error {
+			_, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
+			return err
+		})
 	}
 	if err != nil {
 		c.failf("another Release, after the reply to the first one was lost: no answer within %v: %v", c.patience, err)
@@ -286,7 +292,10 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 
 // livesOn repeats Extend until the store can be reached again, and checks that l is live.
 func (c *check) livesOn(l *lease, when string) {
-	err := c.answered(func() error { _, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0); return err })
+	err := c.answered(func() error {
+		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		return err
+	})
 	if err != nil {
 		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
 	}

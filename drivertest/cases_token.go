@@ -94,7 +94,10 @@ func (c *check) repeatRefused(cl *client, r driver.Request, when string) *lease 
 // refusedAfterLoss repeats a request until the store replies. The store must refuse it because of
 // inTheWay.
 func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) {
-	err := c.answered(func() error { _, err := cl.Acquire(c.ctx, r); return err })
+	err := c.answered(func() error {
+		_, err := cl.Acquire(c.ctx, r)
+		return err
+	})
 	if !errors.Is(err, driver.ErrHeld) {
 		c.failBefore(inTheWay.liveUntil, "the same request, repeated after the reply to a refusal was lost: want a *HeldError, got: %v", orGranted(err))
 	}
@@ -103,7 +106,10 @@ func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) 
 // hasNothing checks that the token of r has no hold. It repeats the request until the store
 // replies.
 func (c *check) hasNothing(cl *client, r driver.Request, when string) {
-	err := c.answered(func() error { _, err := cl.Extend(c.ctx, r.Name, r.Token, c.long()); return err })
+	err := c.answered(func() error {
+		_, err := cl.Extend(c.ctx, r.Name, r.Token, c.long())
+		return err
+	})
 	if !isLoss(err) {
 		c.failf("Extend of a token that was refused, %s: want ErrExpired or ErrLost, got: %v", when, orGranted(err))
 	}

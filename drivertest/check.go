@@ -334,10 +334,13 @@ func (c *check) pollUntil(t time.Time, limit time.Duration, isDone func() bool) 
 	}
 }
 
-// answered repeats a request until the store answers it, and returns the answer: nil, a refusal or a
-// loss. After a fault, the store may have no answer at first.
+// answered repeats a request until the store answers it, and returns the answer: nil, a refusal or
+// a loss. After a fault, the store may have no answer at first.
 func (c *check) answered(ask func() error) (err error) {
-	c.poll(c.patience, func() bool { err = ask(); return isAnswer(err) || errors.Is(err, driver.ErrSpent) })
+	c.poll(c.patience, func() bool {
+		err = ask()
+		return isAnswer(err) || errors.Is(err, driver.ErrSpent)
+	})
 	return err
 }
 

@@ -60,8 +60,8 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 // bankWord begins the configuration of a worker that writes invoices.
 const bankWord = "bank"
 
-// An invoice is a row of the table of invoices. The author says how the transaction had the lock, and
-// which one it was.
+// An invoice is a row of the table of invoices. The author says how the transaction had the lock,
+// and which one it was.
 type invoice struct {
 	series int
 	number int64

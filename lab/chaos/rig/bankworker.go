@@ -28,7 +28,8 @@ type clerk struct {
 }
 
 // openBank opens the store of a worker, and starts a clerk that works until the store is closed.
-// The words are the number of the worker and the URL of the database. The first transactions of a clerk are those of first, which is of a test, or nil.
+// The words are the number of the worker and the URL of the database. The first transactions of a
+// clerk are those of first, which is of a test, or nil.
 func openBank(ctx context.Context, words []string, first func(context.Context, *clerk) error) (driver.Store, error) {
 	worker, err := strconv.Atoi(words[0])
 	if err != nil {
