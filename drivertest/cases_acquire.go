@@ -3,6 +3,7 @@ package drivertest
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -11,7 +12,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/free",
 		clause: "Acquire of a free name is granted, with all of the lease that was asked for.",
-		about:  "Store.Acquire Request.Name Request.Token Request.TTL Grant.TTL Grant.From Grant.Shared",
 		f: func(c *check) {
 			r := c.request(c.newName())
 			l := c.take(c.a, r, "of a free name")
@@ -44,7 +44,6 @@ var acquireCases = []testCase{
 	{
 		name:   "acquire/spent",
 		clause: "Request.Spent changes only errors: a free name is granted and a held one is refused as without it, even if Spent lists the token that holds the name. More than MaxSpent tokens are ErrInvalid.",
-		about:  "Request.Spent MaxSpent",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, cl := range []*client{c.a, c.b} {
@@ -171,7 +170,7 @@ func repeatShorter(c *check) {
 		}
 	}
 	extend := func(l *lease, cl *client, units int) {
-		sent := c.clockTime()
+		sent := time.Now()
 		g, err := cl.Extend(c.ctx, l.req.Name, l.req.Token, c.units(units))
 		if err != nil {
 			c.failBefore(l.liveUntil, "Extend of a live hold was refused: %v", err)
@@ -188,7 +187,7 @@ func repeatShorter(c *check) {
 	again(all[2], c.a)
 	extend(all[3], other, 4)
 	extend(all[3], c.a, 1)
-	c.passTime(c.units(3))
+	c.nap(c.units(3))
 	for _, l := range all {
 		c.mustRefuse(c.b, c.request(l.req.Name), "after a repeat with a shorter TTL", l)
 	}
@@ -239,7 +238,7 @@ func usedOften(c *check) {
 		c.releaseFreely(l)
 		return
 	}
-	end := c.clockTime().Add(c.long())
+	end := time.Now().Add(c.long())
 	c.cool(l, c.long())
 	short.Token = newToken()
 	c.coolingFor(c.a, short, end)

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -11,7 +12,6 @@ var batchCases = []testCase{
 	{
 		name:   "batch/each",
 		clause: "ExtendBatch does for each hold what Extend does, and answers in the order of the holds. A hold that is lost changes nothing for the others.",
-		about:  "BatchExtender.ExtendBatch Extension.Name Extension.Token Extension.TTL Extended.Grant Extended.Err",
 		f: func(c *check) {
 			var live []*lease
 			var all []driver.Extension
@@ -24,8 +24,8 @@ var batchCases = []testCase{
 				}
 				live = append(live, l)
 			}
-			c.passTime(c.units(1))
-			sent := c.clockTime()
+			c.nap(c.units(1))
+			sent := time.Now()
 			out, err := c.a.ExtendBatch(c.ctx, all)
 			if err != nil || len(out) != len(all) {
 				c.failf("ExtendBatch of %d holds: %d answers, %v", len(all), len(out), err)

@@ -33,7 +33,6 @@ var boundCases = []testCase{
 	{
 		name:   "bound/close-ends",
 		clause: "Holds that are bound to a connection end with Close, and so does Grant.Bound, with a cause.",
-		about:  "Store.Close Guarantees.Bound BoundToConnection BoundToProcess Grant.Bound",
 		needs:  []need{bound},
 		f: func(c *check) {
 			cl := c.openAnother()
@@ -48,7 +47,6 @@ var boundCases = []testCase{
 	{
 		name:   "file/keeps",
 		clause: "While any copy of the file that carries a hold is open, the name stays held, even after Release, which then returns Inherited. The name is free when the last copy is closed.",
-		about:  "FileSharer.File OutcomeInherited",
 		needs:  []need{files},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")

@@ -10,7 +10,6 @@ var clockCases = []testCase{
 	{
 		name:   "clock/server",
 		clause: "The clock of the server judges leases, and no clock of a client does. With SafeClockJump, no clock that is set ends a lease.",
-		about:  "Guarantees.SafeClockJump",
 		needs:  []need{leases, skewClock},
 		alone:  true,
 		f: func(c *check) {

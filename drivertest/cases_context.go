@@ -55,7 +55,7 @@ func cancelledAcquires(c *check) {
 	}
 	for i := range n {
 		r := c.brief(c.newName(), 2)
-		sent := c.clockTime()
+		sent := time.Now()
 		g, err := c.acquireFor(r, trip*time.Duration(i)*3/time.Duration(2*n))
 		switch {
 		case err == nil:

@@ -65,13 +65,11 @@ var promoteCases = []testCase{
 	{
 		name:   "promote/intent-ends",
 		clause: "An intent ends when a Convert to the mode that the hold has withdraws it, at the Release of its reader, after Break, and within MaxIntent if no other Convert renews it. Then new readers are let in, and readers that wait get their turn.",
-		about:  "Converter.Convert Store.Release Waiter.Wait MaxIntent",
 		f:      intentEnds,
 	},
 	{
 		name:   "promote/conflict",
 		clause: "If two readers want to be promoted, Convert returns ErrPromotionConflict to the second at once. It stays a reader, and the first is promoted when the second leaves.",
-		about:  "Converter.Convert ErrPromotionConflict",
 		f:      promotionConflict,
 	},
 }
@@ -192,9 +190,9 @@ func intentEnds(c *check) {
 			}
 		}},
 		{"after the release of the reader that had the intent", driver.MaxIntent / 4, c.releaseFreely},
-		{"after the intent should have lapsed", c.patience, func(*lease) { c.passTime(driver.MaxIntent) }},
+		{"after the intent should have lapsed", c.patience, func(*lease) { c.nap(driver.MaxIntent) }},
 	}
-	if c.has.breaks && c.has.inspect {
+	if c.can(driver.AbilityBreak | driver.AbilityInspect) {
 		endings = append(endings, ending{"after Break, and after its reader knew", c.patience, func(l *lease) {
 			c.broken(l.req.Name)
 			_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
@@ -208,7 +206,7 @@ func intentEnds(c *check) {
 		}
 		e.end(l)
 		c.within(e.limit, c.b, c.readRequest(l.req.Name), "to read, "+e.when)
-		if !c.has.wait {
+		if !c.can(driver.AbilityWaiter) {
 			continue
 		}
 		if l, _, ok = c.refusedPromotion(); !ok {

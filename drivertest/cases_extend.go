@@ -33,13 +33,12 @@ var extendCases = []testCase{
 	{
 		name:   "extend/abandoned",
 		clause: "A hold that nobody extends ends after its TTL, at most two fifths of it later, even if its process extends other holds. Extend of a hold never fails because of another hold.",
-		about:  "Store.Extend Request.TTL Guarantees.Observed",
 		needs:  []need{leases},
 		f: func(c *check) {
 			never := c.take(c.a, c.brief(c.newName(), 5), "of a free name")
 			once := c.take(c.a, c.brief(c.newName(), 5), "of another free name")
 			kept := []*lease{c.take(c.a, c.brief(c.newName(), 5), "of a free name"), c.take(c.a, c.brief(c.newName(), 5), "of a free name")}
-			c.passTime(c.units(2))
+			c.nap(c.units(2))
 			c.extend(once, c.units(5))
 			c.endsInTime(never, kept)
 			c.endsInTime(once, kept)
@@ -68,7 +67,7 @@ func (c *check) renewals() []renewal {
 	}
 	for _, to := range [][2]bool{{false, false}, {false, true}, {true, true}, {true, false}} {
 		promotion := to[0] && !to[1]
-		if !c.has.convert || to[0] != to[1] && !c.g.Shared || to[0] && !c.g.Shared || promotion && c.g.Promotion != driver.PromotionAtomic {
+		if !c.can(driver.AbilityConverter) || to[0] != to[1] && !c.g.Shared || to[0] && !c.g.Shared || promotion && c.g.Promotion != driver.PromotionAtomic {
 			continue
 		}
 		all = append(all, renewal{"Convert", to[0], to[1], func(l *lease, ttl time.Duration) (driver.Grant, error) {
@@ -90,9 +89,9 @@ func (c *check) renewed(first, then int) {
 		r.Shared = w.shared
 		all = append(all, c.take(c.a, r, "of a free name"))
 	}
-	c.passTime(c.units(1))
+	c.nap(c.units(1))
 	for i, w := range ways {
-		l, sent := all[i], c.clockTime()
+		l, sent := all[i], time.Now()
 		g, err := w.ask(l, c.units(then))
 		if err != nil {
 			c.failBefore(l.liveUntil, "%s of a live hold was refused: %v", w.what, err)
@@ -108,7 +107,7 @@ func (c *check) renewed(first, then int) {
 		}
 		l.setEnd(c, g, sent)
 	}
-	c.passTime(c.units(3))
+	c.nap(c.units(3))
 	for i, l := range all {
 		c.mustRefuse(c.b, c.request(l.req.Name), "by another process, after "+ways[i].what, l)
 	}
@@ -125,15 +124,15 @@ func (c *check) endsInTime(l *lease, kept []*lease) {
 	if c.g.Observed {
 		limit += l.req.TTL
 	}
-	for c.clockTime().Before(l.goneAfter.Add(limit + c.patience)) {
+	for time.Now().Before(l.goneAfter.Add(limit + c.patience)) {
 		for _, k := range kept {
 			c.extend(k, k.req.TTL)
 		}
-		asked := c.clockTime()
+		asked := time.Now()
 		if _, err := c.tryAnew(c.b, &r, "of a name whose holder does nothing"); err == nil {
 			switch late := asked.Sub(l.goneAfter.Add(limit + c.unit)); {
-			case c.clockTime().Before(l.liveUntil.Add(-slack(l.req.TTL))):
-				c.failf("a lease ended %v too early", l.liveUntil.Sub(c.clockTime()))
+			case time.Now().Before(l.liveUntil.Add(-slack(l.req.TTL))):
+				c.failf("a lease ended %v too early", time.Until(l.liveUntil))
 			case late > 0 && (c.unit == c.run.unit || limit < 3*time.Second): // with longer leases, the same delay is no longer late
 				c.notProven(true, "a lease of %v that nobody extended ended %v later than allowed", l.req.TTL, late)
 			case late > 0:
@@ -141,7 +140,7 @@ func (c *check) endsInTime(l *lease, kept []*lease) {
 			}
 			return
 		}
-		c.passTime(c.unit / 4)
+		c.nap(c.unit / 4)
 	}
 	c.failLate(c.patience, "a lease of %v that nobody extended had not ended %v after its end", l.req.TTL, limit+c.patience)
 }
@@ -163,10 +162,10 @@ func (c *check) verifyUntilItLapses() {
 func (c *check) verifyLeases() bool {
 	const n, apart = 40, 7 * time.Millisecond
 	var leases []*lease
-	end := c.clockTime().Add(c.units(2))
+	end := time.Now().Add(c.units(2))
 	for range n {
 		r := c.request(c.newName())
-		r.TTL = max(c.unit, end.Sub(c.clockTime()))
+		r.TTL = max(c.unit, time.Until(end))
 		leases = append(leases, c.take(c.a, r, "of a free name"))
 		end = end.Add(apart)
 	}
@@ -181,25 +180,25 @@ func (c *check) verifyLeases() bool {
 // verifyOne returns the shortest time that was left of the lease at a request: as the store says, or
 // the time from the last request that found the lease until it was seen to be gone.
 func (c *check) verifyOne(l *lease) time.Duration {
-	end, least, last := c.clockTime().Add(c.patience), l.grant.TTL, l.sent
-	for c.clockTime().Before(end) {
-		sent := c.clockTime()
+	end, least, last := time.Now().Add(c.patience), l.grant.TTL, l.sent
+	for time.Now().Before(end) {
+		sent := time.Now()
 		g, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 		if err != nil && !isLoss(err) {
 			c.failf("Extend with ttl 0: want ErrExpired or ErrLost, got: %v", err)
 		}
-		if now := c.clockTime(); err != nil && now.Before(l.liveUntil.Add(-slack(l.req.TTL))) {
+		if now := time.Now(); err != nil && now.Before(l.liveUntil.Add(-slack(l.req.TTL))) {
 			c.failf("Extend with ttl 0 called the lease lost %v before its end", l.liveUntil.Sub(now).Round(time.Millisecond))
 		}
 		if err != nil {
-			return min(least, c.clockTime().Sub(last))
+			return min(least, time.Since(last))
 		}
 		least, last = min(least, g.TTL), sent
-		left := l.liveUntil.Sub(c.clockTime())
+		left := time.Until(l.liveUntil)
 		if left < 0 && least < 2*time.Millisecond {
 			left = -left / 4
 		}
-		c.passTime(max(100*time.Microsecond, min(c.unit/8, left-5*time.Millisecond)))
+		c.nap(max(100*time.Microsecond, min(c.unit/8, left-5*time.Millisecond)))
 	}
 	c.failLate(c.patience, "a lease of %v that was only verified had not run out after %v", l.req.TTL, c.patience)
 	return 0

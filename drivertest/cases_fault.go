@@ -13,7 +13,6 @@ var faultCases = []testCase{
 	{
 		name:   "lost-reply/own-hold",
 		clause: "An Acquire whose reply was lost returns ErrUncertain and never a *HeldError (or the store itself repeats the request). If the caller repeats the request, the same token is granted; after ErrSpent, a new token is granted. An Extend whose reply was lost returns neither ErrLost nor ErrExpired, and the hold stays live. A Release whose reply was lost returns an error or the true outcome, and after another Release the name is free.",
-		about:  "Store.Acquire Store.Extend Store.Release ErrUncertain ErrSpent ErrHeld ErrLost",
 		needs:  []need{loseReply},
 		f:      repliesLost,
 	},
@@ -63,7 +62,6 @@ var faultCases = []testCase{
 	{
 		name:   "silence/returns",
 		clause: "Every method except Wait returns within MaxSilence if the server is silent, even if ctx never ends, and the error is neither a refusal nor a loss.",
-		about:  "MaxSilence ErrUncertain ErrUnavailable",
 		needs:  []need{pause},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -114,7 +112,13 @@ var faultCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.restart(true)
 			c.livesOn(l, "after a restart")
-			c.answersAgain(c.b, l.req.Name)
+			err := c.answered(func() error {
+				_, err := c.b.Extend(c.ctx, l.req.Name, newToken(), 0)
+				return err
+			})
+			if !isLoss(err) {
+				c.failf("Extend with an unknown token, after a restart: %v", orGranted(err))
+			}
 			c.mustRefuse(c.b, c.request(l.req.Name), "of a held name, after a restart", l)
 		},
 	},
@@ -143,7 +147,13 @@ func repliesLost(c *check) {
 	})
 	c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
 	if err != nil { // the server may have been too slow to carry out the request
-		c.releaseAgain(l)
+		err = c.answered(func() error {
+			_, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
+			return err
+		})
+	}
+	if err != nil {
+		c.failf("another Release, after the reply to the first one was lost: no answer within %v: %v", c.patience, err)
 	}
 	c.takeSoon(c.b, c.request(r.Name), "after a Release whose reply was lost")
 }
@@ -164,7 +174,7 @@ func fullStore(c *check) {
 			c.verify(l, "after Extend while the store is full")
 		}
 	}
-	if c.g.Shared && c.has.convert {
+	if c.g.Shared && c.can(driver.AbilityConverter) {
 		if _, err := c.convert(demoted, true); err != nil {
 			c.failf("Convert to shared while the store is full: %v", err)
 		}
@@ -198,18 +208,6 @@ func (c *check) withLostReply(cl *client, f func(context.Context) error) error {
 		c.notProven(false, "the request was not sent within a second: %v", err)
 	}
 	return err
-}
-
-// releaseAgain repeats Release until the store can be reached again.
-func (c *check) releaseAgain(l *lease) {
-	var err error
-	c.poll(c.patience, func() bool {
-		_, err = l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
-		return err == nil
-	})
-	if err != nil {
-		c.failf("another Release, after the reply to the first one was lost: no answer within %v: %v", c.patience, err)
-	}
 }
 
 // mustNotBe checks that err is none of the listed errors. Each listed error claims something that
@@ -246,18 +244,6 @@ func (c *check) pause() func() {
 func (c *check) restart(keepData bool) {
 	if err := c.h.Restart(keepData); err != nil {
 		c.failf("Harness.Restart(%v): %v", keepData, err)
-	}
-}
-
-// answersAgain waits until the store of a client can be reached again.
-func (c *check) answersAgain(cl *client, name string) {
-	var err error
-	answers := c.poll(c.patience, func() bool {
-		_, err = cl.Extend(c.ctx, name, newToken(), 0)
-		return isLoss(err)
-	})
-	if !answers {
-		c.failf("Extend with an unknown token, after a restart: no answer within %v: %v", c.patience, err)
 	}
 }
 
@@ -306,12 +292,11 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 
 // livesOn repeats Extend until the store can be reached again, and checks that l is live.
 func (c *check) livesOn(l *lease, when string) {
-	var err error
-	alive := c.poll(c.patience, func() bool {
-		_, err = l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
-		return err == nil || isLoss(err)
+	err := c.answered(func() error {
+		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		return err
 	})
-	if !alive || err != nil {
+	if err != nil {
 		c.failf("Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
 	}
 }

@@ -11,7 +11,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/grows",
 		clause: "Each exclusive grant of a name has a greater fence than every grant before it, across releases, processes, cool-downs, leases that ran out, and Break, which mints one itself.",
-		about:  "Grant.Fence FenceSession Admin.Break",
 		f:      fencesGrow,
 	},
 	{
@@ -23,7 +22,6 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/above",
 		clause: "FenceAbove makes the fence of a new grant, and of every later one, greater than it: of an exclusive hold or a reader, of a waiter, of a swap, of what Pass grants, and of a reader that joins others. A repeat keeps its fence.",
-		about:  "Request.FenceAbove Request.Replaces Waiter.Wait Passer.Pass",
 		f:      fenceAbove,
 	},
 	{
@@ -53,13 +51,9 @@ var fenceCases = []testCase{
 	{
 		name:   "fence/scale",
 		clause: "Durable fences are microseconds since 1970, or one more than the last fence, so that they grow across a loss of data and a move to another store.",
-		about:  "FenceDurable Guarantees.Fence",
 		needs:  []need{durable},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			if c.h.Advance != nil {
-				return // the store has a wall clock of its own, which the test moves
-			}
 			day, now := uint64(24*time.Hour/time.Microsecond), uint64(time.Now().UnixMicro())
 			if l.grant.Fence < now-day || l.grant.Fence > now+day {
 				c.failf("the first fence of a name is %d, the time is %d µs since 1970", l.grant.Fence, now)
@@ -81,7 +75,7 @@ var fenceCases = []testCase{
 				} else {
 					c.releaseFreely(l)
 				}
-				c.passTime(c.unit) // a restart takes a while
+				c.nap(c.unit) // a restart takes a while
 				c.restart(keep)
 				l = c.afterFault(c.b, c.brief(name, 1), "after a restart")
 				c.checkFenceAbove(l, last)
@@ -113,7 +107,6 @@ var raiseCases = []testCase{
 	{
 		name:   "raisefence/used-up",
 		clause: "After the last fence below 2^53, everything that needs a new fence fails with ErrFencesUsedUp and changes nothing.",
-		about:  "ErrFencesUsedUp MaxFence FenceRaiser.RaiseFence Grant.Fence",
 		alone:  true, // a faulty store may use up the fences of all names
 		f:      fencesUsedUp,
 	},
@@ -221,7 +214,7 @@ func fencesGrow(c *check) {
 		c.cool(l, c.units(1))
 		next(c.b, c.request(name), "after a cool-down")
 	}
-	if c.has.breaks && c.has.inspect {
+	if c.can(driver.AbilityBreak | driver.AbilityInspect) {
 		f := c.broken(name)
 		if f <= last || f >= driver.MaxFence {
 			c.failf("the hold had fence %d, Break returns %d", last, f)
@@ -269,7 +262,7 @@ func (c *check) grants() []func(driver.Request) *lease {
 		func(r driver.Request) *lease { return c.takeSoon(c.a, r, "with FenceAbove") },
 	}
 	holder := func(r driver.Request) *lease { return c.takeSoon(c.a, c.request(r.Name), "of a free name") }
-	if c.has.wait {
+	if c.can(driver.AbilityWaiter) {
 		all = append(all, func(r driver.Request) *lease {
 			l := holder(r)
 			w := c.waitForName(c.b, r, true)
@@ -278,13 +271,13 @@ func (c *check) grants() []func(driver.Request) *lease {
 			return c.awaitHold(w, "waiting with FenceAbove")
 		})
 	}
-	if c.has.replace {
+	if c.g.Bound == driver.BoundToNothing {
 		all = append(all, func(r driver.Request) *lease {
 			r.Replaces = holder(r).req.Token
 			return c.take(c.a, r, "with Replaces and FenceAbove")
 		})
 	}
-	if c.has.pass {
+	if c.can(driver.AbilityPasser) {
 		all = append(all, func(r driver.Request) *lease {
 			l := holder(r)
 			n, _ := c.passOn(l, r)

@@ -49,7 +49,7 @@ func (c *check) giveUp(disturb func()) {
 	var wg sync.WaitGroup
 	over := make(chan struct{})
 	for _, l := range held {
-		lives := l.liveUntil.Sub(c.clockTime())
+		lives := time.Until(l.liveUntil)
 		wg.Go(func() { c.giveUpWaits(l, waits, max(time.Millisecond, min(6*trip, lives/(2*waits)))) })
 	}
 	go func() {
@@ -86,7 +86,7 @@ func (c *check) giveUpWaits(l *lease, waits int, longest time.Duration) {
 		g, err := ability[driver.Waiter](c.a.store).Wait(ctx, c.request(l.req.Name), true)
 		cancel()
 		if err == nil && handed(g) {
-			if c.clockTime().Before(l.liveUntil) && !l.lostConnection() {
+			if time.Now().Before(l.liveUntil) && !l.lostConnection() {
 				c.errorf("a waiter was handed a name that is held: %+v", g)
 			}
 			return

@@ -1,10 +1,7 @@
 package drivertest
 
 import (
-	"context"
-	"errors"
 	"strings"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -13,7 +10,6 @@ var identifyCases = []testCase{
 	{
 		name:   "identify/same",
 		clause: "StoreID returns the same id to every process, now and later: at most MaxStoreID bytes of letters, digits, '-' and '_'.",
-		about:  "Places.StoreID MaxStoreID",
 		needs:  []need{identifies},
 		f: func(c *check) {
 			id := c.storeID(c.a)
@@ -30,7 +26,6 @@ var identifyCases = []testCase{
 	{
 		name:   "identify/restart",
 		clause: "A store that keeps its holds when the server restarts keeps its id too.",
-		about:  "Places.StoreID Guarantees.SurvivesRestart",
 		needs:  []need{identifies, restart, survives},
 		alone:  true,
 		f: func(c *check) {
@@ -45,7 +40,6 @@ var identifyCases = []testCase{
 	{
 		name:   "identify/place",
 		clause: "SamePlace is true for another handle on the same place, and false for a store of another kind.",
-		about:  "Places.SamePlace",
 		needs:  []need{places},
 		f: func(c *check) {
 			if !driver.SamePlace(c.a.store, c.b.store) {
@@ -64,11 +58,7 @@ func notInID(r rune) bool {
 
 // storeID returns the store's id. It asks again until the store can be reached.
 func (c *check) storeID(cl *client) (id string) {
-	var err error
-	c.poll(c.patience, func() bool {
-		id, err = cl.StoreID(c.ctx)
-		return err == nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
-	})
+	err := c.answered(func() (err error) { id, err = cl.StoreID(c.ctx); return err })
 	if err != nil {
 		c.failf("StoreID: %v", err)
 	}
@@ -77,20 +67,4 @@ func (c *check) storeID(cl *client) (id string) {
 
 // stranger is a store of a kind that exists only in this file. So the store that is being checked
 // cannot keep its locks in the same place as a stranger.
-type stranger struct{}
-
-func (stranger) Acquire(context.Context, driver.Request) (driver.Grant, error) {
-	return driver.Grant{}, driver.ErrUnavailable
-}
-
-func (stranger) Extend(context.Context, string, string, time.Duration) (driver.Grant, error) {
-	return driver.Grant{}, driver.ErrUnavailable
-}
-
-func (stranger) Release(context.Context, string, string, time.Duration) (driver.Outcome, error) {
-	return driver.OutcomeGone, driver.ErrUnavailable
-}
-
-func (stranger) Guarantees() driver.Guarantees { return driver.Guarantees{} }
-
-func (stranger) Close() error { return nil }
+type stranger struct{ driver.Store }

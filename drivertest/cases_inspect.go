@@ -12,7 +12,6 @@ var inspectCases = []testCase{
 	{
 		name:   "inspect/held",
 		clause: "Inspect reports that a name is held, until when, and the highest fence minted (0 if unknown), and leaves the hold as it is. A store that reports a path reports the same one to every process, and another one for another name.",
-		about:  "Admin.Inspect State.Name State.Holds State.Fence State.Path",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			s := c.inspect(l.req.Name)
@@ -99,7 +98,6 @@ var listCases = []testCase{
 	{
 		name:   "list/what-is-busy",
 		clause: "List returns names that are held or cool down, with their holds, and no free names.",
-		about:  "Admin.List State.Holds",
 		f: func(c *check) {
 			stem := c.newName()
 			c.releaseFreely(c.take(c.a, c.request(stem+"free"), "of a free name"))

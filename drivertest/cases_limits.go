@@ -3,7 +3,6 @@ package drivertest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,11 +13,10 @@ var limitCases = []testCase{
 	{
 		name:   "limits/name",
 		clause: "A name that is empty, or longer than MaxName or Guarantees.MaxName, is ErrInvalid for every method; the error names the name.",
-		about:  "Request.Name MaxName Guarantees.MaxName ErrInvalid",
 		f: func(c *check) {
 			for _, n := range []string{"", strings.Repeat("n", c.maxName()+1), strings.Repeat("n", driver.MaxName+1)} {
 				for _, m := range c.methods(c.a, c.request(n)) {
-					if m.named {
+					if m.named && c.can(m.ability) {
 						c.invalid(m.call(c.ctx), "name", fmt.Sprintf("%s with a name of %d bytes", m.what, len(n)))
 					}
 				}
@@ -28,7 +26,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/token",
 		clause: "A token is 1 to MaxToken bytes. Every method returns ErrInvalid, naming the token, for an empty one, a longer one and the reserved words, and changes nothing.",
-		about:  "Request.Token Request.Replaces MaxToken ErrInvalid",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
@@ -38,7 +35,7 @@ var limitCases = []testCase{
 				c.invalid(err, "token", "Acquire of a free name with token "+shortName(t))
 				r.Name = l.req.Name
 				for _, m := range c.methods(c.b, r) {
-					if m.token {
+					if m.token && c.can(m.ability) {
 						c.invalid(m.call(c.ctx), "token", m.what+" with token "+shortName(t))
 						c.verify(l, "after "+m.what+" with token "+shortName(t))
 					}
@@ -59,7 +56,6 @@ var limitCases = []testCase{
 	{
 		name:   "limits/ttl",
 		clause: "The shortest and the longest lease in the Guarantees work; a shorter or longer one is ErrInvalid, naming the TTL.",
-		about:  "Request.TTL Guarantees.MinTTL Guarantees.MaxTTL MinTTL MaxTTL ErrInvalid",
 		f: func(c *check) {
 			low, high := c.ttlRange()
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
@@ -93,7 +89,7 @@ var limitCases = []testCase{
 			r := c.request(c.newName())
 			r.TTL = driver.MinTTL
 			l := c.take(c.a, r, "with a TTL")
-			c.passTime(3 * driver.MinTTL)
+			c.nap(3 * driver.MinTTL)
 			c.verify(l, "after a TTL that the store must ignore")
 			c.mustRefuse(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
 			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {
@@ -120,13 +116,11 @@ var limitCases = []testCase{
 	{
 		name:   "limits/holder",
 		clause: "A Label of MaxLabel bytes, or of Guarantees.MaxLabel if that is less, and a Host of MaxHost bytes are kept whole, of a writer, of all readers in the way and of a waiter that got the name; longer ones are ErrInvalid, naming the label or the host.",
-		about:  "Holder.Label Holder.Host HeldError.Holds Hold.Shared MaxLabel MaxHost Guarantees.MaxLabel MaxTrace Waiter.Wait ErrInvalid",
 		f:      holdersLimits,
 	},
 	{
 		name:   "limits/fence",
 		clause: "A FenceAbove of more than MaxFenceAbove is ErrInvalid, naming the fence, and so is RaiseFence to 2^53 or more: JSON, Lua and floating point could not keep such a number.",
-		about:  "Request.FenceAbove MaxFenceAbove FenceRaiser.RaiseFence MaxFence ErrInvalid",
 		alone:  true, // a store that accepts such a fence may have no fences left for other cases
 		f: func(c *check) {
 			for _, above := range []uint64{driver.MaxFenceAbove + 1, driver.MaxFence - 1, driver.MaxFence, 1<<64 - 1} {
@@ -135,7 +129,7 @@ var limitCases = []testCase{
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "fence", fmt.Sprintf("Acquire with FenceAbove %d", above))
 			}
-			if c.has.raise && c.g.Fence != driver.FenceNone {
+			if c.can(driver.AbilityFenceRaiser) && c.g.Fence != driver.FenceNone {
 				l := c.take(c.a, c.request(c.newName()), "of a free name")
 				err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
 				c.invalid(err, "fence", "RaiseFence to 2^53")
@@ -144,38 +138,54 @@ var limitCases = []testCase{
 	},
 }
 
-// A methodCall is a call of a method that the store has.
+// A methodCall is a call of a method.
 type methodCall struct {
 	what         string
-	has          bool
-	named, token bool // it looks at the name and at the token of the request
+	ability      driver.Ability // that the method is, or 0 if every store has the method
+	named, token bool           // it looks at the name and at the token of the request
 	call         func(context.Context) error
 }
 
-// methods returns calls with the name and the token of r, of all methods that the store has.
-func (c *check) methods(cl *client, r driver.Request) []methodCall {
+// methods returns calls with the name and the token of r, of all methods that the store implements,
+// even of those that it lacks. Wait is the last one, because it may take the name.
+func (c *check) methods(cl *client, r driver.Request) (all []methodCall) {
 	next, name := c.request(r.Name), r.Name
-	swap := next
-	swap.Replaces = r.Token
-	return slices.DeleteFunc([]methodCall{
-		{"Acquire", true, true, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err }},
-		{"Extend", true, true, true, func(ctx context.Context) error { _, err := cl.Extend(ctx, name, r.Token, r.TTL); return err }},
-		{"Release", true, true, true, func(ctx context.Context) error { _, err := cl.Release(ctx, name, r.Token, 0); return err }},
-		{"Wait", c.has.wait, true, true, func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err }},
-		{"Convert", c.has.convert, true, true, func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err }},
-		{"RaiseFence", c.has.raise, true, true, func(ctx context.Context) error { return cl.RaiseFence(ctx, name, r.Token, 1) }},
-		{"Pass to", c.has.pass, true, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, next.Token, r); return err }},
-		{"Pass from", c.has.pass, false, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, r.Token, next); return err }},
-		{"File", c.has.file, false, true, func(context.Context) error { _, err := cl.File(name, r.Token); return err }},
-		{"Acquire that replaces", c.has.replace && r.Token != "", false, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, swap); return err }},
-		{"Inspect", c.has.inspect, true, false, func(ctx context.Context) error { _, err := cl.Inspect(ctx, name); return err }},
-		{"Break", c.has.breaks, true, false, func(ctx context.Context) error { _, err := cl.Break(ctx, name, 1); return err }},
-		{"Record", c.has.record, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []driver.Record{{ID: "r", Text: "x"}}) }},
-		{"Records", c.has.record, true, false, func(ctx context.Context) error { _, err := cl.Records(ctx, name); return err }},
-		{"RecordedNames", c.has.record, false, false, func(ctx context.Context) error { _, err := cl.RecordedNames(ctx, name); return err }},
-		{"List", c.has.list, false, false, func(ctx context.Context) error { _, err := cl.List(ctx, name); return err }},
-		{"StoreID", c.has.identify, false, false, func(ctx context.Context) error { _, err := cl.StoreID(ctx); return err }},
-	}, func(m methodCall) bool { return !m.has })
+	swap, slot := next, next
+	swap.Replaces, slot.Name = r.Token, c.slotted()
+	add := func(what string, a driver.Ability, named, token bool, call func(context.Context) error) {
+		if c.implemented&a == a {
+			all = append(all, methodCall{what, a, named, token, call})
+		}
+	}
+	add("Acquire", 0, true, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
+	add("Extend", 0, true, true, func(ctx context.Context) error { _, err := cl.Extend(ctx, name, r.Token, r.TTL); return err })
+	add("Release", 0, true, true, func(ctx context.Context) error { _, err := cl.Release(ctx, name, r.Token, 0); return err })
+	if c.g.Bound == driver.BoundToNothing && r.Token != "" {
+		add("Acquire that replaces", 0, false, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, swap); return err })
+	}
+	add("AcquireSlot", driver.AbilitySlotTaker, false, false, func(ctx context.Context) error { _, _, err := cl.AcquireSlot(ctx, slot, 1, true); return err })
+	add("ExtendBatch", driver.AbilityBatchExtender, false, false, func(ctx context.Context) error {
+		out, err := cl.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: r.Token, TTL: r.TTL}})
+		if err == nil {
+			err = out[0].Err
+		}
+		return err
+	})
+	add("Pass to", driver.AbilityPasser, true, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, next.Token, r); return err })
+	add("Pass from", driver.AbilityPasser, false, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, r.Token, next); return err })
+	add("Convert", driver.AbilityConverter, true, true, func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err })
+	add("Inspect", driver.AbilityInspect, true, false, func(ctx context.Context) error { _, err := cl.Inspect(ctx, name); return err })
+	add("List", driver.AbilityList, false, false, func(ctx context.Context) error { _, err := cl.List(ctx, name); return err })
+	add("Break", driver.AbilityBreak, true, false, func(ctx context.Context) error { _, err := cl.Break(ctx, name, driver.MaxFence-1); return err })
+	add("RaiseFence", driver.AbilityFenceRaiser, true, true, func(ctx context.Context) error { return cl.RaiseFence(ctx, name, r.Token, 1) })
+	add("File", driver.AbilityFileSharer, false, true, func(context.Context) error { _, err := cl.File(name, r.Token); return err })
+	add("StoreID", driver.AbilityStoreID, false, false, func(ctx context.Context) error { _, err := cl.StoreID(ctx); return err })
+	add("Record", driver.AbilityRecorder, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []driver.Record{{ID: "r", Text: "x"}}) })
+	add("Records", driver.AbilityRecorder, true, false, func(ctx context.Context) error { _, err := cl.Records(ctx, name); return err })
+	add("RecordedNames", driver.AbilityRecorder, false, false, func(ctx context.Context) error { _, err := cl.RecordedNames(ctx, name); return err })
+	add("Status", driver.AbilityReporter, false, false, func(ctx context.Context) error { _, err := cl.Status(ctx); return err })
+	add("Wait", driver.AbilityWaiter, true, true, func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err })
+	return all
 }
 
 // longestHolder has a label and a host as long as the store allows, with characters of several
@@ -196,7 +206,7 @@ func holdersLimits(c *check) {
 	r.Holder = c.longestHolder()
 	long := r.Holder
 	c.wantWhole(c.take(c.a, r, "with the longest label and host"), 1)
-	if c.has.wait {
+	if c.can(driver.AbilityWaiter) {
 		r = c.request(c.newName())
 		l := c.take(c.b, r, "of a free name")
 		r.Token, r.Holder = newToken(), long

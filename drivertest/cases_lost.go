@@ -6,112 +6,86 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// A scene ends with a token that holds nothing. Each method is tried with this token: none may
-// succeed, touch the hold of somebody else, or take the name.
-type scene struct {
-	name   string
-	clause string
-	about  string
-	needs  []need
-	// outcomes lists what Release may return for the token.
-	outcomes []driver.Outcome
-	// play returns a hold that is gone or never was, and the holds that must stay. If there are
-	// none, the name is free.
-	play func(c *check) (gone *lease, stay []*lease)
-}
-
-var lostCases = lostIn([]scene{
+var lostCases = []testCase{
 	{
-		name:     "lost/nobody",
-		clause:   "For a name that nobody holds, Extend and every other method that needs a hold return ErrLost or ErrExpired and take nothing; Release returns OutcomeGone.",
-		outcomes: []driver.Outcome{driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/nobody",
+		clause: "For a name that nobody holds, Extend and every other method that needs a hold return ErrLost or ErrExpired and take nothing; Release returns OutcomeGone.",
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			return &lease{cl: c.a, req: c.request(c.newName())}, nil
-		},
+		}, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/foreign-token",
-		clause:   "For a token that holds nothing while somebody else holds the name, every method that needs a hold returns ErrLost and changes nothing. Release never ends anybody else's hold: a wrong token is OutcomeGone, not an error.",
-		about:    "Store.Extend Store.Release Converter.Convert FenceRaiser.RaiseFence FileSharer.File Request.Replaces ErrLost OutcomeGone",
-		outcomes: []driver.Outcome{driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/foreign-token",
+		clause: "For a token that holds nothing while somebody else holds the name, every method that needs a hold returns ErrLost and changes nothing. Release never ends anybody else's hold: a wrong token is OutcomeGone, not an error.",
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			return &lease{cl: c.b, req: c.request(l.req.Name)}, []*lease{l}
-		},
+		}, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/other-name",
-		clause:   "A token stands for one hold: at another name it holds nothing.",
-		outcomes: []driver.Outcome{driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/other-name",
+		clause: "A token stands for one hold: at another name it holds nothing.",
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			other := c.take(c.b, c.request(c.newName()), "of another free name")
 			r := l.req
 			r.Name = other.req.Name
 			return &lease{cl: c.a, req: r}, []*lease{other, l}
-		},
+		}, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/released",
-		clause:   "Release is idempotent: a second Release of a hold returns OutcomeGone. An Extend after Release, such as a late renewal, does not bring the hold back, and no request with Replaces gets it.",
-		outcomes: []driver.Outcome{driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/released",
+		clause: "Release is idempotent: a second Release of a hold returns OutcomeGone. An Extend after Release, such as a late renewal, does not bring the hold back, and no request with Replaces gets it.",
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(l)
 			return l, nil
-		},
+		}, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/released-and-taken",
-		clause:   "A second Release of a hold returns OutcomeGone even if somebody else has the name by then, and does not touch that hold.",
-		outcomes: []driver.Outcome{driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/released-and-taken",
+		clause: "A second Release of a hold returns OutcomeGone even if somebody else has the name by then, and does not touch that hold.",
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.releaseFreely(l)
 			return l, []*lease{c.takeSoon(c.b, c.request(l.req.Name), "after Release")}
-		},
+		}, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/expired",
-		clause:   "Nothing revives a lease that has run out. If the store can tell that nobody took the name since, Extend returns ErrExpired, else ErrLost; Release returns OutcomeExpired, or OutcomeGone if the store cannot tell, and never OutcomeReleased.",
-		about:    "Store.Extend ErrExpired OutcomeExpired",
-		needs:    []need{leases},
-		outcomes: []driver.Outcome{driver.OutcomeExpired, driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/expired",
+		clause: "Nothing revives a lease that has run out. If the store can tell that nobody took the name since, Extend returns ErrExpired, else ErrLost; Release returns OutcomeExpired, or OutcomeGone if the store cannot tell, and never OutcomeReleased.",
+		needs:  []need{leases},
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			c.lapse(l)
 			return l, nil
-		},
+		}, driver.OutcomeExpired, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/expired-and-taken",
-		clause:   "If somebody took the name since the lease ran out, Extend returns ErrLost, Release returns OutcomeTaken, or OutcomeGone if the store cannot tell, and nothing touches the newer hold.",
-		about:    "OutcomeTaken",
-		needs:    []need{leases},
-		outcomes: []driver.Outcome{driver.OutcomeTaken, driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/expired-and-taken",
+		clause: "If somebody took the name since the lease ran out, Extend returns ErrLost, Release returns OutcomeTaken, or OutcomeGone if the store cannot tell, and nothing touches the newer hold.",
+		needs:  []need{leases},
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
 			return l, []*lease{c.takeOver(c.b, c.request(l.req.Name), l.liveUntil, "by another process, after the lease ran out")}
-		},
+		}, driver.OutcomeTaken, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/evicted",
-		clause:   "An evicted holder learns of it: Extend returns ErrLost, Release returns OutcomeTaken or OutcomeGone, and neither touches the next hold.",
-		needs:    []need{breaks, inspects},
-		outcomes: []driver.Outcome{driver.OutcomeTaken, driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/evicted",
+		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns OutcomeTaken or OutcomeGone, and neither touches the next hold.",
+		needs:  []need{breaks, inspects},
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.broken(l.req.Name)
 			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was broken"), "Extend of a hold that was broken")
 			return l, []*lease{c.takeSoon(c.b, c.request(l.req.Name), "after Break")}
-		},
+		}, driver.OutcomeTaken, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/replaced",
-		clause:   "If Replaces is a live hold, Token takes it over with a full lease and a new fence, and a repeat has the same fence. Replaces is lost: Extend returns ErrLost for it, and Release ends nothing.",
-		needs:    []need{replaces},
-		outcomes: []driver.Outcome{driver.OutcomeTaken, driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/replaced",
+		clause: "If Replaces is a live hold, Token takes it over with a full lease and a new fence, and a repeat has the same fence. Replaces is lost: Extend returns ErrLost for it, and Release ends nothing.",
+		needs:  []need{replaces},
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.take(c.b, c.swap(l), "with Replaces, of a live hold")
 			c.succeeds(n, l, "Acquire with Replaces")
@@ -119,14 +93,13 @@ var lostCases = lostIn([]scene{
 				c.failf("the swap had fence %d, its repeat has %d", n.grant.Fence, g.Fence)
 			}
 			return l, []*lease{n}
-		},
+		}, driver.OutcomeTaken, driver.OutcomeGone),
 	},
 	{
-		name:     "lost/passed",
-		clause:   "Pass ends the hold of token and grants the name to next, with a full lease and a greater fence; then token holds nothing. Repeated with the same tokens, Pass returns the same as the first time while next's hold is live: Released, and the same fence.",
-		needs:    []need{passes},
-		outcomes: []driver.Outcome{driver.OutcomeGone},
-		play: func(c *check) (*lease, []*lease) {
+		name:   "lost/passed",
+		clause: "Pass ends the hold of token and grants the name to next, with a full lease and a greater fence; then token holds nothing. Repeated with the same tokens, Pass returns the same as the first time while next's hold is live: Released, and the same fence.",
+		needs:  []need{passes},
+		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			n := c.mustPass(l)
 			c.succeeds(n, l, "Pass")
@@ -136,19 +109,19 @@ var lostCases = lostIn([]scene{
 			}
 			c.checkLease(again.grant, n.req.TTL, "Pass, repeated")
 			return l, []*lease{n}
-		},
+		}, driver.OutcomeGone),
 	},
-})
+}
 
-// lostIn returns a case for each scene.
-func lostIn(scenes []scene) (cases []testCase) {
-	for _, s := range scenes {
-		cases = append(cases, testCase{name: s.name, clause: s.clause, about: s.about, needs: s.needs, f: func(c *check) {
-			gone, stay := s.play(c)
-			c.holdsNothing(gone, stay, s.outcomes)
-		}})
+// endsIn returns the check of a case that ends with a token that holds nothing. Each method is tried
+// with this token: none may succeed, touch the hold of somebody else, or take the name. The function
+// play returns a hold that is gone or never was, and the holds that must stay. If there are none, the
+// name is free. The outcomes are what Release may return for the token.
+func endsIn(play func(c *check) (gone *lease, stay []*lease), outcomes ...driver.Outcome) func(*check) {
+	return func(c *check) {
+		gone, stay := play(c)
+		c.holdsNothing(gone, stay, outcomes)
 	}
-	return cases
 }
 
 // succeeds checks the grant of n, which follows the hold l.
@@ -204,12 +177,12 @@ func (c *check) uses(l *lease) (all []use) {
 	for _, u := range []use{
 		{what: "Extend", has: true, call: extend(c.long())},
 		{what: "Extend with ttl 0", has: true, call: extend(0)},
-		{what: "Convert to the same mode", has: c.has.convert, call: convert(false)},
-		{what: "Convert to shared", has: c.has.convert && c.g.Shared, call: convert(true)},
-		{what: "RaiseFence", has: c.has.raise, call: func() error { return l.cl.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000) }},
-		{what: "File", has: c.has.file, call: func() error { return c.noFile(l) }},
-		{what: "Acquire with Replaces", has: c.has.replace, lost: true, call: func() error { _, err := c.b.Acquire(c.ctx, c.swap(l)); return err }},
-		{what: "Pass", has: c.has.pass, call: func() error { return c.passed(l) }},
+		{what: "Convert to the same mode", has: c.can(driver.AbilityConverter), call: convert(false)},
+		{what: "Convert to shared", has: c.can(driver.AbilityConverter) && c.g.Shared, call: convert(true)},
+		{what: "RaiseFence", has: c.can(driver.AbilityFenceRaiser), call: func() error { return l.cl.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000) }},
+		{what: "File", has: c.can(driver.AbilityFileSharer), call: func() error { return c.noFile(l) }},
+		{what: "Acquire with Replaces", has: c.g.Bound == driver.BoundToNothing, lost: true, call: func() error { _, err := c.b.Acquire(c.ctx, c.swap(l)); return err }},
+		{what: "Pass", has: c.can(driver.AbilityPasser), call: func() error { return c.passed(l) }},
 	} {
 		if u.has {
 			all = append(all, u)

@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"hash/adler32"
 	"hash/crc32"
+	"hash/fnv"
 	"strings"
-	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -40,7 +41,6 @@ var nameCases = []testCase{
 	{
 		name:   "names/location",
 		clause: "Location returns the same text for two names if, and only if, they share one lock, and ErrInvalid for a name that is not valid. Without Guarantees.Hashed no two names share a location.",
-		about:  "Places.Location Guarantees.Hashed",
 		needs:  []need{locates},
 		f: func(c *check) {
 			n := c.newName()
@@ -143,62 +143,37 @@ func (c *check) takeAllNames(names []string) {
 // collisions returns pairs of names with equal 32-bit hashes. All names begin with stem. There is a
 // pair for each of several hashes that programs use to turn names into numbers.
 func collisions(stem string) (names []string) {
-	for _, p := range fixedCollisions() {
-		names = append(names, stem+p[0], stem+p[1])
-	}
-	const offset, prime = 2166136261, 16777619
-	fnv1 := func(h uint32, b byte) uint32 { return h*prime ^ uint32(b) }
-	fnv1a := func(h uint32, b byte) uint32 { return (h ^ uint32(b)) * prime }
-	for _, step := range []func(uint32, byte) uint32{fnv1, fnv1a} {
-		start := uint32(offset)
-		for i := range len(stem) {
-			start = step(start, stem[i])
-		}
-		p := collide(func(end []byte) uint32 {
-			h := start
-			for _, b := range end {
-				h = step(h, b)
-			}
-			return h
-		})
-		names = append(names, stem+p[0], stem+p[1])
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	for _, h := range []hash.Hash32{crc32.NewIEEE(), adler32.New(), crc32.New(castagnoli), fnv.New32(), fnv.New32a()} {
+		p := collide(stem, h)
+		names = append(names, p[0], p[1])
 	}
 	return names
 }
 
-// fixedCollisions returns pairs of endings that collide under CRC-32, Adler-32 and CRC-32C. These
-// endings collide after any stem, so the search runs only once.
-var fixedCollisions = sync.OnceValue(func() (pairs [][2]string) {
-	castagnoli := crc32.MakeTable(crc32.Castagnoli)
-	for _, hash := range []func([]byte) uint32{
-		crc32.ChecksumIEEE, adler32.Checksum, func(b []byte) uint32 { return crc32.Checksum(b, castagnoli) },
-	} {
-		pairs = append(pairs, collide(hash))
-	}
-	return pairs
-})
-
-// collide tries endings of one length until two have the same hash. By the birthday paradox, that
-// takes about 80,000 endings. The table remembers only the last ending of each bucket, so collide
-// may overlook a pair. It then continues until it finds another pair.
-func collide(hash func([]byte) uint32) [2]string {
+// collide tries endings of one length until two names have the same hash. By the birthday paradox,
+// that takes about 80,000 endings. The table remembers only the last ending of each bucket, so
+// collide may overlook a pair. It then continues until it finds another pair.
+func collide(stem string, h hash.Hash32) [2]string {
 	table := make([]uint32, 1<<17)
-	var number [8]byte
-	var buf [16]byte
-	end := func(i uint32) []byte {
-		// The multiplication makes the endings look random. With endings that count up, a linear
-		// hash such as CRC-32 would give each ending a different value, and none would collide.
-		binary.BigEndian.PutUint64(number[:], uint64(i)*0x9e3779b97f4a7c15)
-		hex.Encode(buf[:], number[:])
-		return buf[:]
+	name := append([]byte(stem), make([]byte, 16)...)
+	// sum makes the i-th name and returns its hash. The multiplication makes the endings look
+	// random. With endings that count up, a linear hash such as CRC-32 would give each ending a
+	// different value, and none would collide.
+	sum := func(i uint32) uint32 {
+		hex.Encode(name[len(stem):], binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15))
+		h.Reset()
+		h.Write(name)
+		return h.Sum32()
 	}
 	for i := uint32(1); ; i++ {
-		h := hash(end(i))
-		slot := &table[h>>15]
-		if j := *slot; j != 0 && hash(end(j)) == h {
-			a := string(end(i))
-			return [2]string{a, string(end(j))}
+		at := sum(i)
+		bucket := &table[at>>15]
+		if j := *bucket; j != 0 && sum(j) == at {
+			other := string(name)
+			sum(i)
+			return [2]string{string(name), other}
 		}
-		*slot = i
+		*bucket = i
 	}
 }

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -53,7 +54,7 @@ var passCases = []testCase{
 // passOn passes the hold l on to the request r. It returns the new hold, or nil if the store did
 // not grant the name to r.
 func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
-	sent := c.clockTime()
+	sent := time.Now()
 	out, g, err := l.cl.Pass(c.ctx, l.req.Token, r)
 	if err != nil {
 		c.failf("Pass: %v", err)

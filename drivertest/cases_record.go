@@ -13,7 +13,6 @@ var recordCases = []testCase{
 	{
 		name:   "record/kept",
 		clause: "Every process gets the records of a name, sorted by ID; a record replaces the one with the same ID; the records of other names are others. Records need no lock and are none: the name stays free, and they outlive holds.",
-		about:  "Recorder.Record Recorder.Records Record.ID Record.Text",
 		f: func(c *check) {
 			n, other := c.newName(), c.newName()
 			c.hasRecords(n, nil)
@@ -31,7 +30,6 @@ var recordCases = []testCase{
 	{
 		name:   "record/bounded",
 		clause: "Of each series of a name, the store keeps the MaxRecords records with the greatest IDs, however they arrive.",
-		about:  "MaxRecords Recorder.Record",
 		f: func(c *check) {
 			n, spare := c.newName(), 7
 			var want []driver.Record
@@ -54,7 +52,6 @@ var recordCases = []testCase{
 	{
 		name:   "record/limits",
 		clause: "Record checks the records: ErrInvalid, and nothing is kept. The longest name, ID and text are kept as they are.",
-		about:  "MaxRecord MaxRecordID",
 		f: func(c *check) {
 			n := c.newName()
 			good := driver.Record{ID: "r1", Text: "good"}
@@ -76,7 +73,6 @@ var recordCases = []testCase{
 	{
 		name:   "record/names",
 		clause: "RecordedNames returns the names that have records and begin with prefix, byte for byte, whatever bytes they have.",
-		about:  "Recorder.RecordedNames",
 		f: func(c *check) {
 			stem := c.newName() + "/"
 			c.mustRecord(c.a, c.newName(), driver.Record{ID: "r", Text: "x"})
@@ -94,12 +90,7 @@ var recordCases = []testCase{
 
 // mustRecord writes records. It tries again while the store cannot be reached.
 func (c *check) mustRecord(cl *client, name string, rs ...driver.Record) {
-	var err error
-	c.poll(c.patience, func() bool {
-		err = cl.Record(c.ctx, name, rs)
-		return err == nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
-	})
-	if err != nil {
+	if err := c.answered(func() error { return cl.Record(c.ctx, name, rs) }); err != nil {
 		c.failf("Record: %v", err)
 	}
 }

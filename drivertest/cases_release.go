@@ -6,7 +6,6 @@ var releaseCases = []testCase{
 	{
 		name:   "release/frees",
 		clause: "Release of a live hold returns OutcomeReleased, and the name is free.",
-		about:  "Store.Release OutcomeReleased",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.release(l, 0, "of a live hold", driver.OutcomeReleased)

@@ -18,7 +18,7 @@ var reserveCases = []testCase{
 			c.mustRefuse(c.a, c.request(l.req.Name), "of a name that was handed over to a waiter", l)
 			c.checkLease(c.acquireAgain(l, l.req), l.req.TTL, "the claim of a reservation")
 			c.verify(l, "after the claim")
-			c.passTime(driver.MaxReservation)
+			c.nap(driver.MaxReservation)
 			c.mustRefuse(c.a, c.request(l.req.Name), "of a name that was handed over and claimed", l)
 			if l, ok = c.handedOver(); !ok {
 				return
@@ -63,7 +63,7 @@ var reserveCases = []testCase{
 				c.failf("Wait with reserve hands nothing over, though Guarantees say that the store is in this process")
 			}
 			c.checkLease(l.grant, l.req.TTL, "what Wait hands over")
-			c.passTime(driver.MaxReservation + c.unit)
+			c.nap(driver.MaxReservation + c.unit)
 			c.verify(l, "that Wait handed over and nobody claimed")
 		},
 	},
@@ -80,9 +80,9 @@ var reserveCases = []testCase{
 				if !ok || !isHold(l.grant) {
 					continue // a store need not hand over holds
 				}
-				c.passTime(driver.MaxReservation + c.unit)
+				c.nap(driver.MaxReservation + c.unit)
 				if l.grant.TTL < l.req.TTL {
-					c.passTime(l.grant.TTL)
+					c.nap(l.grant.TTL)
 				}
 				c.verify(l, "that Wait handed over as a hold, and nobody claimed")
 				c.checkLease(c.extend(l, l.req.TTL), l.req.TTL, "Extend of a hold that Wait handed over")

@@ -69,7 +69,7 @@ var sharedCases = []testCase{
 			if tells && !c.verify(l, "after demotion").Shared {
 				c.failf("a demoted hold is said to be exclusive")
 			}
-			if c.has.replace {
+			if c.g.Bound == driver.BoundToNothing {
 				if n := c.take(c.b, c.swap(l), "with Replaces, of a demoted hold"); tells && !n.grant.Shared {
 					c.failf("a demoted hold that was swapped is said to be exclusive")
 				}
@@ -104,7 +104,7 @@ func oneFenceForReaders(c *check) {
 		c.releaseFreely(first[1])
 		c.shareFence(later, c.readToo(c.a, later), "a reader and one that came when the first had left")
 	}
-	if c.has.convert {
+	if c.can(driver.AbilityConverter) {
 		l := c.take(c.a, c.request(c.newName()), "of a free name")
 		if _, err := c.convert(l, true); err != nil {
 			c.failf("Convert to shared: %v", err)

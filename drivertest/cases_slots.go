@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -65,7 +66,6 @@ var slotCases = []testCase{
 	{
 		name:   "slots/invalid",
 		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces or FenceAbove.",
-		about:  "SlotTaker.AcquireSlot ErrInvalid MaxSlots Guarantees.SlotsAtOnce",
 		f: func(c *check) {
 			swap, shared, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
 			swap.Replaces, shared.Shared, above.FenceAbove = newToken(), true, 1
@@ -96,7 +96,7 @@ func (c *check) slotted() string {
 
 // takeSlot takes a permit. The store must grant it.
 func (c *check) takeSlot(cl *client, r driver.Request, n int, ahead bool, when string) (int, *lease) {
-	sent := c.clockTime()
+	sent := time.Now()
 	slot, g, err := cl.AcquireSlot(c.ctx, r, n, ahead)
 	if err != nil {
 		c.failf("AcquireSlot %s: it must be granted, got: %v", when, err)

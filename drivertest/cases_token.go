@@ -18,7 +18,6 @@ var tokenCases = []testCase{
 	{
 		name:   "lost-reply/refused",
 		clause: "If the reply to a refusal was lost, the token has nothing. The same request is refused again while others hold the name. When it is granted, that hold is the only one, and nothing that remains of the first request ends it or brings it back.",
-		about:  "Store.Acquire Request.Token ErrUncertain ErrHeld Guarantees.RefusedIsSpent",
 		needs:  []need{loseReply, repeatsRefused},
 		alone:  true,
 		f:      refusalLost,
@@ -95,10 +94,9 @@ func (c *check) repeatRefused(cl *client, r driver.Request, when string) *lease 
 // refusedAfterLoss repeats a request until the store replies. The store must refuse it because of
 // inTheWay.
 func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) {
-	var err error
-	c.poll(c.patience, func() bool {
-		_, err = cl.Acquire(c.ctx, r)
-		return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err) || errors.Is(err, driver.ErrSpent)
+	err := c.answered(func() error {
+		_, err := cl.Acquire(c.ctx, r)
+		return err
 	})
 	if !errors.Is(err, driver.ErrHeld) {
 		c.failBefore(inTheWay.liveUntil, "the same request, repeated after the reply to a refusal was lost: want a *HeldError, got: %v", orGranted(err))
@@ -108,10 +106,9 @@ func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) 
 // hasNothing checks that the token of r has no hold. It repeats the request until the store
 // replies.
 func (c *check) hasNothing(cl *client, r driver.Request, when string) {
-	var err error
-	c.poll(c.patience, func() bool {
-		_, err = cl.Extend(c.ctx, r.Name, r.Token, c.long())
-		return err == nil || isLoss(err)
+	err := c.answered(func() error {
+		_, err := cl.Extend(c.ctx, r.Name, r.Token, c.long())
+		return err
 	})
 	if !isLoss(err) {
 		c.failf("Extend of a token that was refused, %s: want ErrExpired or ErrLost, got: %v", when, orGranted(err))

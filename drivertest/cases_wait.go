@@ -38,7 +38,7 @@ var waitCases = []testCase{
 			for i := range holders {
 				l := c.takeSoon(holders[i], c.request(name), "of a free name")
 				w := c.waitForName(waiters[i], c.request(name), i%2 == 0)
-				if c.passTime(5 * driver.MinTTL); i%2 == 0 {
+				if c.nap(5 * driver.MinTTL); i%2 == 0 {
 					c.queued(name, 1)
 				}
 				c.releaseFreely(l)
@@ -104,7 +104,7 @@ var waitCases = []testCase{
 		clause: "When a writer leaves or is demoted, waiting readers get their turn together.",
 		needs:  []need{readers},
 		f: func(c *check) {
-			for _, demote := range []bool{false, c.has.convert} {
+			for _, demote := range []bool{false, c.can(driver.AbilityConverter)} {
 				l := c.take(c.a, c.request(c.newName()), "of a free name")
 				w := c.waitForName(c.a, c.readRequest(l.req.Name), true)
 				other := c.waitForName(c.b, c.readRequest(l.req.Name), true)
@@ -135,7 +135,7 @@ var waitCases = []testCase{
 				c.failf("Harness.Foreign: %v", err)
 			}
 			w := c.waitForName(c.b, c.request(name), true)
-			c.passTime(c.units(2))
+			c.nap(c.units(2))
 			if err := release(); err != nil {
 				c.failf("release of Harness.Foreign: %v", err)
 			}
@@ -189,7 +189,6 @@ var queueCases = []testCase{
 	{
 		name:   "queue/counted",
 		clause: "HeldError.Waiters and State.Waiters are the number of waiters, or -1 if the store cannot know it. Wait ends with its context, and errors.Is finds the context's error. Then the store has left the queue, or leaves it on a context of its own.",
-		about:  "HeldError.Waiters State.Waiters Waiter.Wait",
 		f:      waitersCounted,
 	},
 	{
@@ -208,7 +207,6 @@ var queueCases = []testCase{
 	{
 		name:   "queue/lost-process",
 		clause: "A waiter whose process dies in the queue delays the waiters behind it by at most Guarantees.DeadWaiter (0: MaxReservation).",
-		about:  "Waiter.Wait Guarantees.DeadWaiter MaxReservation",
 		needs:  []need{cut},
 		alone:  true,
 		f: func(c *check) {
@@ -235,13 +233,13 @@ func wakes(c *check) {
 	}{
 		{"a lease to run out", c.g.Lease, true, func(l *lease) time.Time { return l.liveUntil }},
 		{"a cool-down to end", c.g.CoolDown, false, func(l *lease) time.Time {
-			sent := c.clockTime()
+			sent := time.Now()
 			c.cool(l, c.units(3))
 			return sent.Add(c.units(3))
 		}},
-		{"a hold that was broken", c.has.breaks && c.has.inspect, false, func(l *lease) time.Time {
+		{"a hold that was broken", c.can(driver.AbilityBreak | driver.AbilityInspect), false, func(l *lease) time.Time {
 			c.broken(l.req.Name)
-			return c.clockTime()
+			return time.Now()
 		}},
 	} {
 		if !e.has {
@@ -257,9 +255,9 @@ func wakes(c *check) {
 			c.queued(r.Name, 1)
 		}
 		end := e.end(l)
-		early := end.Add(-slack(end.Sub(c.clockTime())))
+		early := end.Add(-slack(time.Until(end)))
 		n := c.awaitHold(w, "waiting for "+e.what)
-		if now := c.clockTime(); now.Before(early) {
+		if now := time.Now(); now.Before(early) {
 			c.failf("a waiter for %s had its turn %v too early", e.what, end.Sub(now))
 		}
 		c.releaseFreely(n)

@@ -34,7 +34,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/fence",
 		clause: "A fence is below 2^53. It is 0 if Guarantees say that there is none, and only then.",
-		about:  "Grant.Fence MaxFence FenceNone FenceSession Guarantees.Fence",
 		watch: func(r *run, k *call) string {
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch f := k.grant.Fence; {
@@ -65,7 +64,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/bound",
 		clause: "Grant.Bound is nil for holds that are bound to nothing, and set for those that are bound to a connection.",
-		about:  "Grant.Bound Guarantees.Bound BoundToNothing BoundToConnection",
 		watch: func(r *run, k *call) string {
 			granted := k.hold && (k.op == "Acquire" || k.op == "Convert")
 			switch {
@@ -80,7 +78,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/in-process",
 		clause: "Every Grant of a store in this process has From.",
-		about:  "Grant.From Guarantees.InProcess",
 		needs:  []need{inProcess},
 		watch: func(r *run, k *call) string {
 			if k.hold && k.grant.From == 0 {
@@ -92,7 +89,6 @@ var watchCases = []testCase{
 	{
 		name:   "answers/errors",
 		clause: "ErrHeld is always a *HeldError, and a refused Acquire is nothing else: it is not joined with ErrUncertain, ErrUnavailable or ErrInvalid. An error that is context.Canceled or DeadlineExceeded comes from the context, and is not ErrHeld, ErrLost or ErrExpired.",
-		about:  "ErrHeld HeldError.Is HeldError.Error",
 		watch: func(r *run, k *call) string {
 			var held *driver.HeldError
 			ctx := errors.Is(k.err, context.Canceled) || errors.Is(k.err, context.DeadlineExceeded)

@@ -132,7 +132,7 @@ func (c *check) fail(f Failure) {
 // failBefore is for a failure that counts only before the time t, usually because a lease may have
 // run out then. If t has passed, the case runs again with longer leases.
 func (c *check) failBefore(t time.Time, format string, args ...any) {
-	if !c.clockTime().Before(t) {
+	if !time.Now().Before(t) {
 		c.notProven(true, format, args...)
 	}
 	c.failf(format, args...)
@@ -300,25 +300,7 @@ func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
 
 var testHolder = driver.Holder{Host: "host-a.example", PID: 4711, Label: "nightly report", Plan: 90 * time.Second, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
 
-// passTime makes time pass for the store.
-func (c *check) passTime(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	if c.h.Advance == nil {
-		c.nap(d)
-		return
-	}
-	c.h.Advance(d)
-	c.run.mu.Lock()
-	c.advanced += d
-	c.run.mu.Unlock()
-	c.nap(time.Millisecond) // the clock has woken goroutines: let them run
-}
-
-func (c *check) passUntil(t time.Time) { c.passTime(t.Sub(c.clockTime())) }
-
-// nap waits on Go's clock, even if the store has another clock.
+// nap lets time pass.
 func (c *check) nap(d time.Duration) {
 	c.noteProgress()
 	t := time.NewTimer(d)
@@ -340,16 +322,26 @@ func (c *check) poll(limit time.Duration, isDone func() bool) bool {
 // sixteenth of the time that is left between two calls. So it needs few calls for a long lease, and
 // yet sees a result that comes before t, because the result stays.
 func (c *check) pollUntil(t time.Time, limit time.Duration, isDone func() bool) bool {
-	end := c.clockTime().Add(limit)
+	end := time.Now().Add(limit)
 	for tries := 0; ; tries++ {
 		if isDone() {
 			return true
 		}
-		if tries >= 3 && !c.clockTime().Before(end) {
+		if tries >= 3 && !time.Now().Before(end) {
 			return false
 		}
-		c.passTime(max(t.Sub(c.clockTime())/16, min(c.unit/8, driver.MaxReservation/10)))
+		c.nap(max(time.Until(t)/16, min(c.unit/8, driver.MaxReservation/10)))
 	}
+}
+
+// answered repeats a request until the store answers it, and returns the answer: nil, a refusal or
+// a loss. After a fault, the store may have no answer at first.
+func (c *check) answered(ask func() error) (err error) {
+	c.poll(c.patience, func() bool {
+		err = ask()
+		return isAnswer(err) || errors.Is(err, driver.ErrSpent)
+	})
+	return err
 }
 
 // await returns the value that a goroutine of this case sends.

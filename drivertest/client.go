@@ -17,11 +17,30 @@ type client struct {
 	store driver.Store
 }
 
-// ability returns s as the optional interface T. The caller has checked that s has this interface;
-// see run.has.
+// ability returns the interface T of s or of a store inside it, even if the store lacks it. The
+// caller has checked that there is one.
 func ability[T any](s driver.Store) T {
-	t, _ := driver.As[T](s)
+	t, _ := inside[T](s)
 	return t
+}
+
+func inside[T any](s driver.Store) (t T, ok bool) {
+	for s != nil {
+		if t, ok = s.(T); ok {
+			break
+		}
+		w, _ := s.(interface{ Unwrap() driver.Store })
+		if w == nil {
+			break
+		}
+		s = w.Unwrap()
+	}
+	return t, ok
+}
+
+func implements[T any](s driver.Store) bool {
+	_, ok := inside[T](s)
+	return ok
 }
 
 // call is one request with its result.
@@ -78,16 +97,6 @@ func (cl *client) ask(op string, err *error, tokens ...string) (end func()) {
 		began()
 		cl.saw(&call{op: op, tokens: tokens, err: *err})
 	}
-}
-
-// isAnswer reports whether err, or success, came from the server. Other errors say nothing about
-// the speed of the machine.
-func isAnswer(err error) bool {
-	return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err)
-}
-
-func isLoss(err error) bool {
-	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
 }
 
 func (cl *client) saw(k *call) {

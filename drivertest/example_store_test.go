@@ -16,7 +16,6 @@ import (
 type table struct {
 	mu   sync.Mutex // stands for a transaction
 	rows map[string]*row
-	now  func() time.Time
 }
 
 // row is never deleted, since the next fence must be greater than all before.
@@ -72,7 +71,7 @@ func (s *tableStore) Acquire(ctx context.Context, r driver.Request) (driver.Gran
 		return driver.Grant{}, err
 	}
 	defer s.mu.Unlock()
-	now, old := s.now(), s.rows[r.Name]
+	now, old := time.Now(), s.rows[r.Name]
 	if old == nil {
 		old = &row{}
 	}
@@ -107,7 +106,7 @@ func (s *tableStore) Extend(ctx context.Context, name, token string, ttl time.Du
 		return driver.Grant{}, err
 	}
 	defer s.mu.Unlock()
-	now, hold := s.now(), s.rows[name]
+	now, hold := time.Now(), s.rows[name]
 	switch {
 	case hold == nil || hold.token != token:
 		return driver.Grant{}, driver.ErrLost
@@ -132,7 +131,7 @@ func (s *tableStore) Release(ctx context.Context, name, token string, keep time.
 	if hold == nil || hold.token != token {
 		return driver.OutcomeGone, nil
 	}
-	held := hold.until.After(s.now())
+	held := hold.until.After(time.Now())
 	hold.token, hold.until = "", time.Time{}
 	if !held {
 		return driver.OutcomeExpired, nil
@@ -157,19 +156,13 @@ func (h *row) heldError() error {
 }
 
 // This is a whole store and its test. In a test function, call drivertest.Run(t, harness) instead
-// of Check. Advance is for stores with a clock of their own; without it time passes by itself.
+// of Check.
 func Example_store() {
-	var passed atomic.Int64
-	start := time.Now()
-	shared := &table{
-		rows: make(map[string]*row),
-		now:  func() time.Time { return start.Add(time.Duration(passed.Load())) },
-	}
+	shared := &table{rows: make(map[string]*row)}
 	harness := drivertest.Harness{
 		Open: func(context.Context) (driver.Store, error) {
 			return &tableStore{table: shared}, nil
 		},
-		Advance: func(d time.Duration) { passed.Add(int64(d)) },
 	}
 	broken := drivertest.Check(harness)
 	for _, failure := range broken {

@@ -36,11 +36,6 @@ type Harness struct {
 	// they inject faults. It is for a store that another run has already checked with all cases.
 	Alone bool
 
-	// Advance moves the clock by which the store measures leases. It is for a store that was opened
-	// with a clock of its own. Cases then run one after the other. If Advance is nil, the cases
-	// sleep. In a testing/synctest bubble, Advance is nil, too.
-	Advance func(d time.Duration)
-
 	// Restart ends the server as kill -9 does and starts it again. If keepData is false, the server
 	// starts without data; otherwise it starts with the data that it keeps.
 	Restart func(keepData bool) error

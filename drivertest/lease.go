@@ -32,14 +32,14 @@ func (c *check) leased(cl *client, r driver.Request, g driver.Grant, sent time.T
 // setEnd computes liveUntil and goneAfter from the grant g. sent is the time at which the request
 // for g was sent.
 func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
-	now := c.clockTime()
+	now := time.Now()
 	l.sent = sent
 	if !c.g.Lease && g.TTL == 0 {
 		l.liveUntil, l.goneAfter = now.Add(noEnd), now.Add(noEnd)
 		return
 	}
 	from := sent
-	if g.From != 0 && c.h.Advance == nil {
+	if g.From != 0 {
 		from = now.Add(g.From.Sub(driver.SystemClock().Now()))
 	}
 	if s := from.Add(g.TTL); s.After(l.liveUntil) {
@@ -50,7 +50,7 @@ func (l *lease) setEnd(c *check, g driver.Grant, sent time.Time) {
 
 // checkFrom checks that the lease of a grant counts from a time that has passed.
 func (c *check) checkFrom(g driver.Grant) {
-	if g.From != 0 && c.h.Advance == nil && g.From > driver.SystemClock().Now() {
+	if g.From != 0 && g.From > driver.SystemClock().Now() {
 		c.errorf("Grant.From lies in the future")
 	}
 }
@@ -65,7 +65,7 @@ func slack(ttl time.Duration) time.Duration { return 2*time.Millisecond + max(0,
 // take takes a name. The store must grant it. If the call takes as long as the lease, the store may
 // find that its own grant has ended already, and refuse it or report the loss.
 func (c *check) take(cl *client, r driver.Request, when string) *lease {
-	sent := c.clockTime()
+	sent := time.Now()
 	l, err := c.try(cl, r)
 	if errors.Is(err, driver.ErrHeld) || isLoss(err) {
 		c.failBefore(sent.Add(r.TTL), "Acquire %s: it must be granted, got: %v", when, err)
@@ -77,7 +77,7 @@ func (c *check) take(cl *client, r driver.Request, when string) *lease {
 }
 
 func (c *check) try(cl *client, r driver.Request) (*lease, error) {
-	sent := c.clockTime()
+	sent := time.Now()
 	g, err := cl.Acquire(c.ctx, r)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (c *check) within(limit time.Duration, cl *client, r driver.Request, when s
 
 // acquireAgain sends the request of l again. The store must grant it.
 func (c *check) acquireAgain(l *lease, r driver.Request) driver.Grant {
-	sent := c.clockTime()
+	sent := time.Now()
 	g, err := l.cl.Acquire(c.ctx, r)
 	if err != nil {
 		c.failBefore(l.liveUntil, "the same request again, while the hold is live: it must be granted, got: %v", err)
@@ -154,7 +154,7 @@ func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay .
 	if errors.Is(err, driver.ErrHeld) {
 		return &driver.HeldError{Waiters: -1} // the case answers/errors reports this
 	}
-	until := c.clockTime().Add(noEnd)
+	until := time.Now().Add(noEnd)
 	for _, l := range inTheWay {
 		until = earlier(until, l.liveUntil)
 	}
@@ -180,10 +180,10 @@ func (c *check) takeOver(cl *client, r driver.Request, t time.Time, when string)
 
 // takeOverLate is like takeOver, but the name may become free up to maxDelay later than t.
 func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay time.Duration, when string) *lease {
-	early := t.Add(-slack(t.Sub(c.clockTime())))
+	early := t.Add(-slack(time.Until(t)))
 	var l *lease
 	maxDelay += c.patience
-	granted := c.pollUntil(t, max(0, t.Sub(c.clockTime()))+maxDelay, func() bool {
+	granted := c.pollUntil(t, max(0, time.Until(t))+maxDelay, func() bool {
 		var err error
 		l, err = c.tryAnew(cl, &r, when)
 		return err == nil
@@ -191,7 +191,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay
 	if !granted {
 		c.failLate(maxDelay, "Acquire %s: still refused %v after the name should have become free", when, maxDelay)
 	}
-	if now := c.clockTime(); now.Before(early) {
+	if now := time.Now(); now.Before(early) {
 		c.failf("Acquire %s: granted %v too early", when, t.Sub(now))
 	}
 	return l
@@ -199,7 +199,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay
 
 // extend extends l. The store must not refuse it.
 func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
-	sent := c.clockTime()
+	sent := time.Now()
 	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
 	if err != nil {
 		c.failBefore(l.liveUntil, "Extend of a live hold by %v was refused: %v", ttl, err)
@@ -249,9 +249,9 @@ func (c *check) lapse(l *lease) {
 	end := l.goneAfter
 	if c.g.Observed {
 		c.look(l)
-		end = c.clockTime().Add(l.grant.TTL)
+		end = time.Now().Add(l.grant.TTL)
 	}
-	c.passUntil(end.Add(c.unit))
+	c.nap(time.Until(end.Add(c.unit)))
 	c.poll(c.units(2), func() bool {
 		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
 		return isLoss(err)

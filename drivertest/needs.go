@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,25 +35,25 @@ var (
 
 	inProcess = promised("waiting in the process", func(g *driver.Guarantees) bool { return g.InProcess })
 
-	waits      = able("Waiter", func(a *abilities) bool { return a.wait })
-	takesSlots = able("SlotTaker", func(a *abilities) bool { return a.takeSlot })
-	batches    = able("BatchExtender", func(a *abilities) bool { return a.batch })
+	waits      = able("Waiter", driver.AbilityWaiter)
+	takesSlots = able("SlotTaker", driver.AbilitySlotTaker)
+	batches    = able("BatchExtender", driver.AbilityBatchExtender)
 
-	passes   = able("Passer", func(a *abilities) bool { return a.pass })
-	converts = able("Converter", func(a *abilities) bool { return a.convert })
-	inspects = able("Inspect", func(a *abilities) bool { return a.inspect })
-	lists    = able("List", func(a *abilities) bool { return a.list })
-	breaks   = able("Break", func(a *abilities) bool { return a.breaks })
-	raises   = able("FenceRaiser", func(a *abilities) bool { return a.raise })
-	files    = able("FileSharer", func(a *abilities) bool { return a.file })
-	reports  = able("Reporter", func(a *abilities) bool { return a.report })
-	records  = able("Recorder", func(a *abilities) bool { return a.record })
-	places   = able("SamePlace", func(a *abilities) bool { return a.place })
+	passes   = able("Passer", driver.AbilityPasser)
+	converts = able("Converter", driver.AbilityConverter)
+	inspects = able("Inspect", driver.AbilityInspect)
+	lists    = able("List", driver.AbilityList)
+	breaks   = able("Break", driver.AbilityBreak)
+	raises   = able("FenceRaiser", driver.AbilityFenceRaiser)
+	files    = able("FileSharer", driver.AbilityFileSharer)
+	reports  = able("Reporter", driver.AbilityReporter)
+	records  = able("Recorder", driver.AbilityRecorder)
+	places   = able("SamePlace", driver.AbilitySamePlace)
 
-	locates    = able("Location", func(a *abilities) bool { return a.locate })
-	identifies = able("StoreID", func(a *abilities) bool { return a.identify })
+	locates    = need{what: "Location", met: func(r *run) bool { return implements[driver.Places](r.a) }}
+	identifies = able("StoreID", driver.AbilityStoreID)
 
-	replaces = able("Replaces", func(a *abilities) bool { return a.replace })
+	replaces = promised("Replaces", func(g *driver.Guarantees) bool { return g.Bound == driver.BoundToNothing })
 
 	restart   = hooked("Restart", func(h *Harness) bool { return h.Restart != nil })
 	cut       = hooked("CutConnection", func(h *Harness) bool { return h.CutConnection != nil })
@@ -70,8 +69,8 @@ func promised(what string, met func(*driver.Guarantees) bool) need {
 	return need{what: what, met: func(r *run) bool { return met(&r.g) }}
 }
 
-func able(what string, met func(*abilities) bool) need {
-	return need{what: what, met: func(r *run) bool { return met(&r.has) }}
+func able(what string, a driver.Ability) need {
+	return need{what: what, met: func(r *run) bool { return r.can(a) }}
 }
 
 func hooked(what string, met func(*Harness) bool) need {
@@ -92,39 +91,36 @@ func (r *run) missing(k *testCase) (out []need) {
 	return out
 }
 
-// abilities says what the store can do beyond driver.Store.
-type abilities struct {
-	wait, pass, convert, inspect, list, breaks, raise, file, report, replace, identify, place, locate, record, takeSlot, batch bool
+// can reports whether the store has all of the abilities. The case guarantees/abilities checks that
+// its Guarantees say the truth about those that it lacks.
+func (r *run) can(a driver.Ability) bool {
+	if r.g.Bound == driver.BoundToProcess && a&driver.AbilityBreak != 0 {
+		return false // nobody else can end such a hold
+	}
+	return r.implemented&^r.g.Lacks&a == a
 }
 
-// abilities finds out what the store can do, from its interfaces and its Guarantees. The case
-// guarantees/abilities checks that both say the truth.
-func (r *run) abilities() (has abilities) {
-	has.wait = implements[driver.Waiter](r.a)
-	has.takeSlot = implements[driver.SlotTaker](r.a)
-	has.batch = implements[driver.BatchExtender](r.a)
-	has.pass = implements[driver.Passer](r.a)
-	has.convert = implements[driver.Converter](r.a)
-	has.raise = implements[driver.FenceRaiser](r.a)
-	has.file = implements[driver.FileSharer](r.a)
-	has.report = implements[driver.Reporter](r.a)
-	has.record = implements[driver.Recorder](r.a)
-	if implements[driver.Admin](r.a) {
-		has.inspect, has.list = r.can(driver.AbilityInspect), r.can(driver.AbilityList)
-		has.breaks = r.can(driver.AbilityBreak) && r.g.Bound != driver.BoundToProcess // nobody else can end such a hold
-	}
-	if implements[driver.Places](r.a) {
-		has.identify, has.place, has.locate = r.can(driver.AbilityStoreID), r.can(driver.AbilitySamePlace), true
-	}
-	has.replace = r.g.Bound == driver.BoundToNothing
-	return has
-}
+// abilities returns the optional interfaces that s implements.
+func abilities(s driver.Store) (all driver.Ability) {
+	for a, ok := range map[driver.Ability]bool{
+		driver.AbilityWaiter:        implements[driver.Waiter](s),
+		driver.AbilitySlotTaker:     implements[driver.SlotTaker](s),
+		driver.AbilityBatchExtender: implements[driver.BatchExtender](s),
+		driver.AbilityPasser:        implements[driver.Passer](s),
+		driver.AbilityConverter:     implements[driver.Converter](s),
+		driver.AbilityFenceRaiser:   implements[driver.FenceRaiser](s),
+		driver.AbilityFileSharer:    implements[driver.FileSharer](s),
+		driver.AbilityRecorder:      implements[driver.Recorder](s),
+		driver.AbilityReporter:      implements[driver.Reporter](s),
 
-func (r *run) can(a driver.Ability) bool { return r.g.Lacks&a == 0 }
-
-func implements[T any](s driver.Store) bool {
-	_, ok := driver.As[T](s)
-	return ok
+		driver.AbilityInspect | driver.AbilityList | driver.AbilityBreak: implements[driver.Admin](s),
+		driver.AbilityStoreID | driver.AbilitySamePlace:                  implements[driver.Places](s),
+	} {
+		if ok {
+			all |= a
+		}
+	}
+	return all
 }
 
 // summary describes the store, and lists what was not checked.
@@ -145,21 +141,10 @@ func (r *run) summary() string {
 	g := &r.g
 	return fmt.Sprintf("store %q: %d of %d cases ran in %v\n"+
 		"bound to %v, fences %v, promotion %v, FIFO %v, smallest lease %v\n"+
-		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s\nran again on a slow machine: %s",
+		"has: %s\nhas not: %s\nnot checked without a hook: %s\nnot checked: %s",
 		g.Store, r.ran, len(table), time.Since(r.started).Round(time.Millisecond),
 		g.Bound, g.Fence, g.Promotion, g.FIFO, r.unit,
-		list(can), list(cannot), list(unchecked), list(r.unproved()), r.repeats())
-}
-
-// repeats says how many attempts did not count, and of which cases.
-func (r *run) repeats() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	cases := slices.Compact(slices.Sorted(slices.Values(r.again)))
-	if len(cases) == 0 {
-		return list(nil)
-	}
-	return fmt.Sprintf("%d times (%s)", len(r.again), list(cases))
+		list(can), list(cannot), list(unchecked), list(r.unproved()))
 }
 
 func list(words []string) string {

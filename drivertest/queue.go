@@ -30,7 +30,7 @@ type answer struct {
 // waitOnce calls Wait once.
 func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *testWaiter {
 	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
-		sent := c.clockTime()
+		sent := time.Now()
 		g, err := cl.Wait(ctx, r, reserve)
 		return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
 	})
@@ -41,7 +41,7 @@ func (c *check) waitOnce(cl *client, r driver.Request, reserve bool) *testWaiter
 func (c *check) waitOn(cl *client, r driver.Request) *testWaiter {
 	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
 		for range maxReturns {
-			sent := c.clockTime()
+			sent := time.Now()
 			g, err := cl.Wait(ctx, r, true)
 			if err != nil || handed(g) {
 				return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
@@ -58,7 +58,7 @@ func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWai
 	return c.startWaiter(cl, r, func(ctx context.Context, t *testWaiter) answer {
 		var g driver.Grant
 		for ; t.returns < maxReturns; t.returns++ {
-			sent := c.clockTime()
+			sent := time.Now()
 			hold, err := cl.Acquire(ctx, r)
 			if err == nil {
 				return answer{l: c.leased(cl, r, hold, sent), grant: hold}
@@ -151,7 +151,7 @@ func (t *testWaiter) waiting() bool { return len(t.done) == 0 }
 
 // waiters returns how many waiters the name has, or -1 if the store does not know.
 func (c *check) waiters(name string) int {
-	if c.has.inspect {
+	if c.can(driver.AbilityInspect) {
 		if s, err := c.b.Inspect(c.ctx, name); err == nil {
 			return s.Waiters
 		}
@@ -177,4 +177,4 @@ func (c *check) queued(name string, n int) time.Duration {
 
 // settle gives a waiter time to start waiting. It is for waiters that take no place in the queue
 // and so cannot be counted.
-func (c *check) settle() { c.passTime(c.unit) }
+func (c *check) settle() { c.nap(c.unit) }

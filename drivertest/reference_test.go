@@ -24,7 +24,6 @@ type world struct {
 	g      driver.Guarantees
 	names  map[string]*entry
 	now    func() time.Time
-	timers bool // the field now is Go's clock, so Go's timers can be used
 	passes bool
 	trip   time.Duration        // the time for one way, to the server or back
 	stall  func() time.Duration // how much longer one way takes on a busy machine
@@ -91,7 +90,7 @@ var refGuarantees = driver.Guarantees{
 }
 
 func newWorld(b bug) *world {
-	return &world{bug: b, g: refGuarantees, names: make(map[string]*entry), now: time.Now, timers: true, leak: make(chan struct{})}
+	return &world{bug: b, g: refGuarantees, names: make(map[string]*entry), now: time.Now, leak: make(chan struct{})}
 }
 
 func (w *world) open(context.Context) (driver.Store, error) {

@@ -101,9 +101,7 @@ func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	h := s.add(e, &waited, driver.MaxReservation)
 	h.reserved, h.until = true, h.since.Add(driver.MaxReservation)
 	g := s.grant(h)
-	if g.TTL = driver.MaxReservation; s.w.timers {
-		g.From = driver.SystemClock().Now()
-	}
+	g.TTL, g.From = driver.MaxReservation, driver.SystemClock().Now()
 	if s.is(fromToCome) {
 		g.From = driver.SystemClock().Now().Add(time.Second)
 	}
@@ -148,9 +146,6 @@ func (s *ref) pause(ctx context.Context, e *entry) error {
 
 // nextEnd is the time until something in the way ends by itself.
 func (w *world) nextEnd(e *entry) time.Duration {
-	if !w.timers {
-		return time.Millisecond
-	}
 	now, next := w.now(), time.Duration(0)
 	ends := []time.Time{e.cooling, e.intends}
 	if w.bug == intentEndWakesNobody {

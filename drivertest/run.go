@@ -28,7 +28,7 @@ func start(h Harness) (*run, error) {
 	}
 	r.g = r.a.Guarantees()
 	r.unit = max(driver.MinTTL, r.g.MinTTL)
-	r.has = r.abilities()
+	r.implemented = abilities(r.a)
 	return r, nil
 }
 
@@ -59,7 +59,7 @@ func (r *run) forEachCase(do func(*testCase)) {
 		case len(r.missing(k)) > 0:
 		case k.watch != nil:
 			watchers = append(watchers, k)
-		case k.alone || r.h.Advance != nil:
+		case k.alone:
 			alone = append(alone, k)
 		case r.h.Alone:
 		default:
@@ -143,15 +143,12 @@ func noResult(unproven []Failure) []Failure {
 	return unproven
 }
 
-// runsAgain reports and counts an attempt that does not count.
+// runsAgain reports an attempt that does not count.
 func (r *run) runsAgain(c *check) {
 	for _, f := range c.unproven {
 		r.logf("%s runs again: this machine may be the reason. Something took %v here.\n\tseen: %s\n\tat:   %s",
 			c.k.name, c.delay().Round(time.Millisecond), f.Seen, f.At)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.again = append(r.again, c.k.name)
 }
 
 // maxSilent is in how many cases a method may take too long. Then the run ends, because each

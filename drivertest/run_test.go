@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,36 +83,6 @@ func only(t *testing.T, h Harness, name string) []Failure {
 		t.Fatalf("%s does not apply: it needs %s", name, missing[0].what)
 	}
 	return r.perform(&table[i])
-}
-
-// TestAdvance runs the suite over a store whose clock stands still until the harness moves it.
-func TestAdvance(t *testing.T) {
-	t.Parallel()
-	for _, b := range []bug{"", extendShortens, verifyRenews, intentForEver} {
-		var clock struct {
-			sync.Mutex
-			now time.Time
-		}
-		clock.now = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(b)
-			w.timers = false
-			w.now = func() time.Time {
-				clock.Lock()
-				defer clock.Unlock()
-				return clock.now
-			}
-			h := w.harness()
-			h.Advance = func(d time.Duration) {
-				clock.Lock()
-				defer clock.Unlock()
-				clock.now = clock.now.Add(d)
-			}
-			if got := strings.Join(names(Check(h)), " "); got != broken[b] {
-				t.Errorf("%s: the cases that fail are %q, want %q", b, got, broken[b])
-			}
-		})
-	}
 }
 
 // TestTooSlow runs each case first on a machine that takes longer than the leases. No store fails

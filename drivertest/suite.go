@@ -21,7 +21,6 @@ import (
 type testCase struct {
 	name   string
 	clause string
-	about  string // identifiers of package driver that the rule is about, if no other case names them; a test wants a case for each
 	needs  []need // what the store or the harness must have
 	alone  bool   // the case disturbs others, so it runs after them, by itself
 	f      func(*check)
@@ -30,25 +29,23 @@ type testCase struct {
 
 // run is one run of the suite over one store.
 type run struct {
-	h        Harness
-	id       string
-	g        driver.Guarantees
-	has      abilities
-	a, b     driver.Store
-	unit     time.Duration // the shortest lease
-	patience time.Duration // how long a result may take
-	seq      atomic.Int64
+	h           Harness
+	id          string
+	g           driver.Guarantees
+	implemented driver.Ability // the optional interfaces that the store has, even those that it lacks
+	a, b        driver.Store
+	unit        time.Duration // the shortest lease
+	patience    time.Duration // how long a result may take
+	seq         atomic.Int64
 
 	stillness func() stillness // begins to watch for standstills
 
-	mu       sync.Mutex
-	advanced time.Duration // by how much Harness.Advance has moved the clock
-	started  time.Time
-	watched  map[string][]Failure
-	ran      int
-	again    []string  // the cases that ran again, once for each time
-	silent   int       // in how many cases a method took too long
-	slowAt   time.Time // when a call of any case last returned late; see client.begin
+	mu      sync.Mutex
+	started time.Time
+	watched map[string][]Failure
+	ran     int
+	silent  int       // in how many cases a method took too long
+	slowAt  time.Time // when a call of any case last returned late; see client.begin
 }
 
 func (r *run) open() (driver.Store, error) {
@@ -68,14 +65,14 @@ func isSilence(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain)
 }
 
-// clockTime returns the time on the clock by which leases are measured.
-func (r *run) clockTime() time.Time {
-	if r.h.Advance == nil {
-		return time.Now()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.started.Add(r.advanced)
+// isAnswer reports whether err, or success, came from the server. Other errors say nothing about
+// the speed of the machine.
+func isAnswer(err error) bool {
+	return err == nil || errors.Is(err, driver.ErrHeld) || isLoss(err)
+}
+
+func isLoss(err error) bool {
+	return errors.Is(err, driver.ErrExpired) || errors.Is(err, driver.ErrLost)
 }
 
 func (r *run) long() time.Duration {

@@ -3,23 +3,22 @@ package server
 import (
 	"os/exec"
 	"runtime"
-	"sync"
 )
 
 // starter is the thread that starts every server. The kernel sends the parent-death signal to a
 // server when the thread that started it ends, even if the test's process still runs. The Go
 // runtime may end any other thread at any time. The starter is locked to its goroutine and never
 // ends.
-var starter = sync.OnceValue(func() chan<- func() {
-	jobs := make(chan func())
+var starter = make(chan func())
+
+func init() {
 	go func() {
 		runtime.LockOSThread()
-		for job := range jobs {
+		for job := range starter {
 			job()
 		}
 	}()
-	return jobs
-})
+}
 
 // StartChild starts a program that cannot outlive this one, on Linux, even if it stands still after a
 // SIGSTOP. Ctrl-C at the terminal does not signal it.
@@ -35,7 +34,7 @@ func KillChild(cmd *exec.Cmd) error { return (&process{cmd: cmd}).kill() }
 // begin calls cmd.Start on the starter's thread.
 func begin(cmd *exec.Cmd) error {
 	done := make(chan error, 1)
-	starter() <- func() { done <- cmd.Start() }
+	starter <- func() { done <- cmd.Start() }
 	return <-done
 }
 

@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -37,20 +35,19 @@ directory that it names at the end. INT or TERM ends the test early; what has be
 done until then is judged.
 
 Usage:
-  padlock-verify [--store URL] [--for SECONDS]
+  padlock-verify [--store URL] [--for DURATION]
 
 Examples:
   padlock-verify --store redis://db1:6379
-  padlock-verify --store redis://db1:6379 --for 10m --json >verified.json
+  padlock-verify --store redis://db1:6379 --for 10m
   padlock-verify --store file:///var/lib/shared-locks
 
 Flags:
   --store URL       the store (default $PADLOCK_STORE, else the URL in the file
                     $PADLOCK_STORE_FILE, else files of this user)
-  --for SECONDS     test for so long (default 1m)
+  --for DURATION    test for so long, such as 90s or 10m (default 1m)
   --seed NUMBER     the random seed, to repeat a run (default random)
   --keep DIRECTORY  for the history if a promise is broken (default a new temporary one)
-  --json            print everything in JSON, one object per line
   --version         print the version
 
 Exit status:
@@ -85,7 +82,6 @@ var errUsage = errors.New("see padlock-verify --help")
 
 // execute does what the command line says.
 func (v *verification) execute(ctx context.Context, args []string) error {
-	v.json = slices.Contains(args, "--json") // errors may occur before the flags are parsed
 	version := false
 	flags := v.flags()
 	flags.BoolVar(&version, "version", false, "")
@@ -96,6 +92,8 @@ func (v *verification) execute(ctx context.Context, args []string) error {
 		return err
 	case err != nil:
 		return fmt.Errorf("%v; %w", err, errUsage)
+	case v.span <= 0:
+		return fmt.Errorf("--for %v: there is no time to test anything; %w", v.span, errUsage)
 	case flags.NArg() > 0:
 		return fmt.Errorf("%q is too much; %w", flags.Arg(0), errUsage)
 	case version:
@@ -120,44 +118,25 @@ func (v *verification) flags() *flag.FlagSet {
 		v.url = text
 		return nil
 	})
-	v.span = time.Minute
-	flags.Func("for", "", func(text string) (err error) {
-		v.span, err = parseSeconds(text)
-		return err
-	})
+	flags.DurationVar(&v.span, "for", time.Minute, "")
 	flags.Uint64Var(&v.seed, "seed", uint64(time.Now().UnixNano())%1e9, "")
 	flags.StringVar(&v.keep, "keep", "", "")
-	flags.BoolVar(&v.json, "json", v.json, "")
 	return flags
-}
-
-// parseSeconds reads seconds with fractions, or a Go duration.
-func parseSeconds(text string) (time.Duration, error) {
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
-		text = strconv.FormatFloat(n, 'f', -1, 64) + "s"
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, errors.New("write seconds, such as 1.5, or a duration, such as 90s or 10m")
-	}
-	return d, nil
 }
 
 // fail prints why there is no verdict, and sets the exit status.
 func (v *verification) fail(err error) {
-	event, message := "error", err.Error()
+	message := err.Error()
 	switch {
-	case errors.Is(err, errUsage), errors.Is(err, padlock.ErrInvalid):
-		event, v.status = "usage", exitUsage
-	case errors.Is(err, errors.ErrUnsupported):
-		event, v.status = "unsupported", exitUsage
+	case errors.Is(err, errUsage), errors.Is(err, padlock.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
+		v.status = exitUsage
 	case errors.Is(err, padlock.ErrUnavailable):
-		event, v.status = "unavailable", exitUnavailable
+		v.status = exitUnavailable
 	default:
 		v.status = exitInternal
 	}
 	if v.status != exitUsage {
 		message = v.place() + ": " + message
 	}
-	v.say(note{Event: event, Message: message, Exit: v.status})
+	say(message)
 }

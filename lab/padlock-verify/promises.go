@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -14,31 +12,8 @@ import (
 
 // promise is one row of the table.
 type promise struct {
-	Invariant string `json:"invariant"`
-	Promised  string `json:"promised"`
-	Measured  string `json:"measured"`
-	Kept      bool   `json:"kept"`
-}
-
-// verified is the result in JSON.
-type verified struct {
-	Store       string           `json:"store"`
-	Kept        bool             `json:"kept"` // the store kept every promise
-	Seconds     float64          `json:"seconds"`
-	Seed        uint64           `json:"seed"`
-	Grants      int              `json:"grants"`
-	PerSecond   float64          `json:"grants_per_second"`
-	P50         float64          `json:"acquire_p50_seconds"`
-	P99         float64          `json:"acquire_p99_seconds"`
-	Ambiguous   int              `json:"ambiguous"`
-	Faults      map[string]int   `json:"faults"`
-	Unproxied   []string         `json:"without_proxy,omitempty"`
-	LossSignal  float64          `json:"worst_loss_signal_seconds"`
-	Recovery    float64          `json:"worst_recovery_seconds"`
-	WithoutLock string           `json:"registers"`
-	Promises    []promise        `json:"promises"`
-	Violations  []soak.Violation `json:"violations,omitempty"`
-	History     string           `json:"history,omitempty"`
+	invariant, promised, measured string
+	kept                          bool
 }
 
 // promises returns the rows of the table.
@@ -65,24 +40,9 @@ func promises(p *soak.Report) (rows []promise) {
 	})
 }
 
-// printTable prints the table and sets the exit status.
-func (v *verification) printTable(p *soak.Report) error {
-	if !p.Kept() {
-		v.status = exitViolated
-	}
-	if !v.json {
-		return v.write(os.Stdout, p)
-	}
-	return json.NewEncoder(os.Stdout).Encode(verified{
-		Store: p.Name, Kept: p.Kept(), Seconds: p.For.Seconds(), Seed: p.Seed, Grants: p.Grants, PerSecond: p.PerSecond,
-		P50: p.P50.Seconds(), P99: p.P99.Seconds(), Ambiguous: p.Ambiguous(), Faults: p.Faults, Unproxied: v.wires.unproxied,
-		LossSignal: p.Late.Seconds(), Recovery: p.Recovery.Seconds(), WithoutLock: p.Harm,
-		Promises: promises(p), Violations: p.Of, History: p.History,
-	})
-}
-
-// write prints the result as text.
-func (v *verification) write(w io.Writer, report *soak.Report) error {
+// printTable prints the result and sets the exit status.
+func (v *verification) printTable(report *soak.Report) error {
+	w := os.Stdout
 	report.WriteHead(w)
 	for _, store := range v.wires.unproxied {
 		fmt.Fprintf(w, "%s was used without a proxy: no requests or replies were lost\n", store)
@@ -91,17 +51,18 @@ func (v *verification) write(w io.Writer, report *soak.Report) error {
 	fmt.Fprintln(t, "\n\tpromised\tmeasured")
 	for _, p := range promises(report) {
 		mark := ""
-		if !p.Kept {
+		if !p.kept {
 			mark = "  BROKEN"
 		}
-		for i, line := range folded(p.Promised, 60) {
+		for i, line := range folded(p.promised, 60) {
 			if i > 0 {
-				p.Invariant, p.Measured, mark = "", "", ""
+				p.invariant, p.measured, mark = "", "", ""
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s%s\n", p.Invariant, line, p.Measured, mark)
+			fmt.Fprintf(t, "%s\t%s\t%s%s\n", p.invariant, line, p.measured, mark)
 		}
 	}
 	if !report.Kept() {
+		v.status = exitViolated
 		fmt.Fprintln(t)
 		report.WriteViolations(t)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,21 +11,8 @@ import (
 	"github.com/padlock-go/padlock/open"
 )
 
-// note is a message on standard error.
-type note struct {
-	Event   string `json:"event"`
-	Message string `json:"message"`
-	Exit    int    `json:"exit,omitempty"`
-}
-
-// say prints a note. A failure to print it is ignored, because it could not be reported.
-func (v *verification) say(n note) {
-	if v.json {
-		_ = json.NewEncoder(os.Stderr).Encode(n)
-		return
-	}
-	fmt.Fprintln(os.Stderr, "padlock-verify: "+printable.Message(n.Message))
-}
+// say prints a message on standard error.
+func say(text string) { fmt.Fprintln(os.Stderr, "padlock-verify: "+printable.Message(text)) }
 
 // place returns the name of the store for a sentence, without secrets.
 func (v *verification) place() string { return "the store " + open.Redacted(v.url, schemes) }

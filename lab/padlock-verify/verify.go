@@ -25,7 +25,6 @@ type verification struct {
 	span   time.Duration
 	seed   uint64
 	keep   string
-	json   bool
 	wires  wires
 	run    *soak.Run
 	status int // the exit status
@@ -110,7 +109,7 @@ func (v *verification) prepare(ctx context.Context) error {
 		Stages: [][]string{config},
 		Open:   func(ctx context.Context, _ string) (padlock.Store, error) { return openStore(ctx, v.url) },
 		Every:  150 * time.Millisecond, Lanes: 2,
-		Say: func(text string) { v.say(note{Event: "progress", Message: text}) },
+		Say: say,
 	}
 	workers := append(v.run.StopWorker(), v.run.KillWorker())
 	for i := range workers {
@@ -143,7 +142,7 @@ func (v *verification) reachable(ctx context.Context) error {
 // be removed is only reported, because it does no harm.
 func (v *verification) sweep(ctx context.Context) {
 	if err := v.removeFiles(ctx); err != nil {
-		v.say(note{Event: "left", Message: "some lock files of " + v.run.Load.Prefix + "… could not be removed: " + err.Error()})
+		say("some lock files of " + v.run.Load.Prefix + "… could not be removed: " + err.Error())
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 
 // A Violation is a broken promise.
 type Violation struct {
-	Invariant string `json:"invariant"` // "I1" to "I12"
-	At        int64  `json:"at"`        // by the clock of the events
-	Name      string `json:"name"`
-	What      string `json:"what"`
+	Invariant string // "I1" to "I12"
+	At        int64  // by the clock of the events
+	Name      string
+	What      string
 }
 
 func (v Violation) String() string { return v.Invariant + " " + v.Name + ": " + v.What }

@@ -3,10 +3,7 @@ package rig
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +34,7 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 			return nil, err
 		}
 		for w, url := range set.stages[0] {
-			set.stages[0][w] = strings.Join([]string{word, strconv.Itoa(w), s.dir, url}, " ")
+			set.stages[0][w] = strings.Join([]string{word, strconv.Itoa(w), url}, " ")
 		}
 		open := set.open
 		set.open = func(ctx context.Context, config string) (driver.Store, error) { // the engine writes no invoices
@@ -47,10 +44,6 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 		// An administrator who locks the table would wait for the transactions, and they for him.
 		set.faults = slices.DeleteFunc(set.faults, func(f soak.Fault) bool { return f.Kind == "table locked" })
 		set.check = func(out *soak.Outcome) (string, error) {
-			entries, err := readEntries(s.dir)
-			if err != nil {
-				return "", err
-			}
 			var all []invoice
 			if err := d.administer(url, func(ctx context.Context, conn *sql.Conn) (err error) {
 				all, err = readInvoices(ctx, conn)
@@ -58,8 +51,7 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 			}); err != nil {
 				return "", err
 			}
-			s.say(byLevel(all, entries))
-			return audit(all, entries)
+			return audit(all)
 		}
 		return set, nil
 	}
@@ -68,11 +60,12 @@ func bank(d database, word string) func(*Site) (*setup, error) {
 // bankWord begins the configuration of a worker that writes invoices.
 const bankWord = "bank"
 
-// An invoice is a row of the table of invoices.
+// An invoice is a row of the table of invoices. The author says how the transaction had the lock,
+// and which one it was.
 type invoice struct {
 	series int
 	number int64
-	author string // of an entry
+	author string
 }
 
 // The ways to have the lock in a transaction.
@@ -80,40 +73,6 @@ const (
 	checkTx = "CheckTx"
 	lockTx  = "LockTx"
 )
-
-// An entry is about one transaction that was tried. Each process adds its entries to a file: one
-// when a transaction begins, and one when it ends, unless the process was killed in between.
-type entry struct {
-	Way    string `json:"way"`   // checkTx or lockTx
-	Level  string `json:"level"` // of isolation
-	Author string `json:"author"`
-	Number int64  `json:"number,omitempty"` // of the invoice, if the commit succeeded; otherwise 0
-	Err    string `json:"err,omitempty"`
-}
-
-const entriesFile = "entries-"
-
-// readEntries reads the entries of all processes.
-func readEntries(dir string) (all []entry, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, entriesFile+"*"))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(text)) {
-			var e entry
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-			all = append(all, e)
-		}
-	}
-	return all, nil
-}
 
 func readInvoices(ctx context.Context, conn *sql.Conn) (all []invoice, err error) {
 	rows, err := conn.QueryContext(ctx, "SELECT series, number, author FROM invoices ORDER BY series, number, author")
@@ -131,43 +90,19 @@ func readInvoices(ctx context.Context, conn *sql.Conn) (all []invoice, err error
 	return all, rows.Err()
 }
 
-// byLevel returns how many numbers the transactions of each isolation level have written, and how
-// many of them another invoice has, too. The invoices are in the order of their numbers.
-func byLevel(all []invoice, entries []entry) string {
-	level, numbers, doubled := map[string]string{}, map[string]int{}, map[string]int{}
-	for _, t := range entries {
-		level[t.Author] = t.Level
-	}
-	for n, i := range all {
-		numbers[level[i.author]]++
-		if n > 0 && i.series == all[n-1].series && i.number == all[n-1].number {
-			doubled[level[i.author]]++
-		}
-	}
-	return fmt.Sprint("invoices by isolation level: ", numbers, ", doubled: ", doubled)
-}
-
 // audit returns a text about the numbers that two invoices have, or that no invoice has. It returns
-// "" if there is no such number.
-func audit(all []invoice, entries []entry) (broken string, err error) {
+// "" if there is no such number. The invoices are in the order of their numbers.
+func audit(all []invoice) (broken string, err error) {
 	ways := map[string]int{}
-	by := map[string]entry{}
-	for _, t := range entries {
-		by[t.Author] = t
-		if t.Number > 0 {
-			ways[t.Way]++
-			if !slices.ContainsFunc(all, func(i invoice) bool { return i.author == t.Author && i.number == t.Number }) {
-				return fmt.Sprintf("I1 invoice %d of %s (%s) was committed and is lost", t.Number, t.Author, t.Way), nil
-			}
-		}
-	}
 	var last invoice
 	for _, i := range all {
+		way, _, _ := strings.Cut(i.author, " ")
+		ways[way]++
 		if i.series != last.series {
 			last = invoice{series: i.series}
 		}
 		if i.number == last.number {
-			return fmt.Sprintf("I1 invoice %d was written twice, by %s (%s) and %s (%s)", i.number, last.author, by[last.author].Way, i.author, by[i.author].Way), nil
+			return fmt.Sprintf("I1 invoice %d was written twice, by %s and %s", i.number, last.author, i.author), nil
 		}
 		if i.number != last.number+1 {
 			return fmt.Sprintf("I1 no invoice has the number %d", last.number+1), nil

@@ -29,13 +29,9 @@ type Options struct {
 // Covered reports whether the store's guarantees include this kind of fault.
 func (row *Row) Covered(kind string) bool { return !slices.Contains(row.uncovered, kind) }
 
-// immortal is the function of a goroutine that goes on after a run, because it starts child
-// processes.
-const immortal = "internal/server.init"
-
 // Run runs the soak once, with workers that use the Row's store while faults happen.
 func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outcome, err error) {
-	before := soak.Count(immortal)
+	before := soak.Count()
 	site, err := NewSite(o.Workers)
 	if err != nil {
 		return nil, nil, err
