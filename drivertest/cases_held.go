@@ -87,7 +87,13 @@ func heldBy(c *check) {
 	if c.g.Bound == driver.BoundToNothing {
 		q := c.swap(odd)
 		q.Holder = driver.Holder{Host: "host-b.example", PID: 4712, Label: "adopted"}
-		for what, holds := range c.views(c.take(c.a, q, "with Replaces, of a live hold")) {
+		l := c.take(c.a, q, "with Replaces, of a live hold")
+		var views map[string][]driver.Hold
+		c.poll(c.patience, func() bool { // a few members of a composite store may still have the old hold
+			views = c.views(l)
+			return len(views["HeldError"]) == 1 && len(views["Inspect"]) <= 1
+		})
+		for what, holds := range views {
 			c.wantHolder(what, holds, q.Holder)
 		}
 	}
