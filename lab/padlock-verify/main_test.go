@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -146,6 +147,8 @@ func TestFiles(t *testing.T) {
 	prints(t, out, append(everyPromise, "^the store file:.*, seed [0-9]+$")...)
 	unchanged()
 
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // else the program ignores it if the test runs under nohup
+	defer signal.Reset(syscall.SIGHUP)
 	c := program(t, "verify", "--store", url, "--for", "60s")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

@@ -66,6 +66,9 @@ func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold,
 
 // try makes one attempt to take the lock.
 func (s *Store) try(ctx context.Context, f *file, r *driver.Request, m *manners) (h *hold, err error) {
+	if err := s.letPass(f, r.Shared, m); err != nil {
+		return nil, err
+	}
 	if r.Shared {
 		recordLock, err := s.lockRecord(ctx, f)
 		if err != nil {

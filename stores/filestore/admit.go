@@ -71,6 +71,8 @@ func (s *Store) insist(f *file, tryLock func() error) error {
 // manners says how a caller has treated the waiters for the lock.
 type manners struct {
 	queued   bool // the kernel granted the lock after the caller stood in its queue
+	tried    bool // this is not the caller's first try
+	alone    bool // nobody stood in the queue just before this try
 	gaveBack int  // how many times the caller gave the lock back because others wait
 }
 
@@ -79,10 +81,32 @@ type manners struct {
 // ms until then.
 const maxGaveBack = 4
 
+// letPass pauses before the first try if others stand in the kernel's queue. The lock may just have
+// been given back, and the first of them wakes up now. A caller that takes the lock in that instant
+// makes all of them queue again, in any order, even if it gives the lock back. The caller holds
+// f.mu, which is unlocked during the pause.
+func (s *Store) letPass(f *file, shared bool, m *manners) error {
+	m.alone = false
+	if !s.guarantees.FIFO || m.queued || m.tried {
+		return nil
+	}
+	m.tried = true
+	c, err := s.openSpare(f)
+	if err != nil {
+		return unavailable(f.path, err)
+	}
+	m.alone = !c.othersQueue(shared)
+	f.keepSpare(c)
+	if m.alone {
+		return nil
+	}
+	return s.pauseUnlocked(f, recordPause)
+}
+
 // yield returns a refusal if the caller has just got the kernel's lock through c, but must let the
 // waiters go first. A reader lets only writers go first, even if other readers have the lock.
 func (s *Store) yield(c *conn, shared bool, m *manners) *refusal {
-	if !s.guarantees.FIFO || m.queued || !c.othersQueue(shared) {
+	if !s.guarantees.FIFO || m.queued || m.alone || !c.othersQueue(shared) {
 		return nil
 	}
 	if shared && c.tryLock(false) != nil {

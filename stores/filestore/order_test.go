@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -292,6 +293,25 @@ func TestNewcomerLetsWaitersGoFirst(t *testing.T) {
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	take(t, s, request("job", "newcomer"))
 	c.kill()
+}
+
+// A caller that has just released the lock and asks again does not even try at once while others
+// stand in the queue: the first of them wakes up now.
+func TestReleaserLetsTheFirstWakeUp(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	reopened(t, s).markQueued(false)
+	f, err := s.beginCall(background, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.endCall(f)
+	r := request("job", "us")
+	began := time.Now()
+	_, err = s.try(background, f, &r, &manners{gaveBack: maxGaveBack}) // it takes the lock at its first try
+	if waited := time.Since(began); err != nil || waited < recordPause {
+		t.Errorf("%v after %v", err, waited)
+	}
 }
 
 // A reader does not join other readers while a writer waits.
