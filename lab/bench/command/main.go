@@ -74,13 +74,13 @@ func (k *kit) build(asReleased bool) error {
 	if err := os.WriteFile(k.file("empty.go"), []byte(emptyProgram), 0o600); err != nil {
 		return err
 	}
-	for name, source := range map[string]string{small: "./cmd/padlock", all: "./cmd/padlock/padlock-all", "empty": k.file("empty.go")} {
+	for name, source := range map[string]string{small: ".", all: "./padlock-all", "empty": k.file("empty.go")} {
 		cmd := exec.Command("go", "build", "-o", k.file(name), source)
 		if asReleased {
-			const build = `. .ci/build-flags && CGO_ENABLED=0 go build -trimpath "${build_flags[@]}" -ldflags "$link_flags" -o "$@"`
+			const build = `. ../../.ci/build-flags && CGO_ENABLED=0 go build -trimpath "${build_flags[@]}" -ldflags "$link_flags" -o "$@"`
 			cmd = exec.Command("bash", "-ec", build, "build", k.file(name), source)
 		}
-		cmd.Dir = k.root
+		cmd.Dir = filepath.Join(k.root, "cmd/padlock") // a module of its own
 		if text, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w: %s", name, err, text)
 		}
