@@ -73,7 +73,11 @@ func refusal(text string) error {
 	case code == codeVersion:
 		return versionError(rest)
 	case code == codeType:
-		return storekit.Invalidf("name: the key holds a %s, which is no lock of this layout", rest)
+		return storekit.Invalidf("name: the key holds a %s, which is no lock of this layout; it stays as it is: "+
+			"choose another name, or a prefix", rest)
+	case code == codeBreak:
+		return storekit.Invalidf("name: the key holds a string that padlock did not write; if it is a lock of another program, " +
+			"delete the key yourself")
 	case code == "WRONGTYPE":
 		return storekit.Invalidf("name: the key holds something that is no lock of this layout")
 	case strings.Contains(text, "DB index is out of range"):
