@@ -42,7 +42,7 @@ func TestApplicationsSortedSet(t *testing.T) {
 				if errors.Is(err, errors.ErrUnsupported) {
 					continue
 				}
-				if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "sorted set") {
+				if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("%q holds a zset", name)) {
 					t.Errorf("%s of %q: %v", verb, name, err)
 				}
 				if after := setAt(t, c, name); after != before {

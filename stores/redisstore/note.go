@@ -106,8 +106,8 @@ var scriptWords = map[string]string{
 // Errors of the scripts themselves begin with these codes.
 const (
 	codeVersion = "PADLOCKVERSION" // followed by the flag
-	codeType    = "PADLOCKTYPE"    // followed by the type of the key
-	codeBreak   = "PADLOCKBREAK"
+	codeType    = "PADLOCKTYPE"    // followed by the type and the name of the key
+	codeBreak   = "PADLOCKBREAK"   // followed by the name of the key
 )
 
 // speller replaces the words of scriptWords. If one word begins with another one, the longer word

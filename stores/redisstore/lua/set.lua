@@ -7,7 +7,7 @@ local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then
   plain = true
 elseif kind ~= 'zset' and kind ~= 'none' then
-  return redis.error_reply(REFUSED_TYPE .. ' ' .. kind)
+  return redis.error_reply(REFUSED_TYPE .. ' ' .. kind .. ' ' .. K)
 end
 -- A sorted set of an application is no lock, and stays as it is. It has no member WRITE, so its
 -- members must be tokens: all whose leases have ended, which purge would remove, and the next one.
@@ -16,7 +16,7 @@ if kind == 'zset' and not redis.call('ZSCORE', K, WRITE) and not redis.call('ZSC
   local i, m = 0, nil
   repeat
     m = redis.call('ZRANGE', K, i, i, 'WITHSCORES')
-    if m[1] and not known(m[1]) then return redis.error_reply(REFUSED_TYPE .. ' sorted set') end
+    if m[1] and not known(m[1]) then return redis.error_reply(REFUSED_TYPE .. ' zset ' .. K) end
     i = i + 1
   until not m[1] or tonumber(m[2]) > ms
 end
