@@ -83,18 +83,17 @@ func (s *Store) readExtended(ctx context.Context, index []int, resp rueidis.Redi
 	switch {
 	case err != nil:
 		err = s.failure(ctx, err)
-	case len(numbers) != 3*len(index):
+	case len(numbers) != 2*len(index):
 		err = unreadable()
 	}
 	for i, at := range index {
 		switch {
 		case err != nil:
 			out[at].Err = err
-		case numbers[3*i] < 0:
+		case numbers[2*i] < 0:
 			out[at].Err = errSlow
 		default:
-			n := numbers[3*i:]
-			out[at].Grant = driver.Grant{Fence: s.callerFence(n[0]), TTL: s.lease(n[1]), Shared: n[2] == 1}
+			out[at].Grant = driver.Grant{Fence: s.callerFence(numbers[2*i]), TTL: s.lease(numbers[2*i+1])}
 		}
 	}
 }

@@ -73,7 +73,12 @@ func refusal(text string) error {
 	case code == codeVersion:
 		return versionError(rest)
 	case code == codeType:
-		return storekit.Invalidf("name: the key holds a %s, which is no lock of this layout", rest)
+		kind, key, _ := strings.Cut(rest, " ")
+		return storekit.Invalidf("name: the key %q holds a %s, which is no lock of this layout; nothing was changed: "+
+			"choose another name, or a prefix", key, kind)
+	case code == codeBreak:
+		return storekit.Invalidf("name: the key %q holds a string that padlock did not write; nothing was changed: "+
+			"if it is a lock of another program, delete the key yourself", rest)
 	case code == "WRONGTYPE":
 		return storekit.Invalidf("name: the key holds something that is no lock of this layout")
 	case strings.Contains(text, "DB index is out of range"):

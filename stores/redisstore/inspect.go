@@ -121,6 +121,9 @@ func (l *lister) inspect(ctx context.Context, keys []string) error {
 		return nil
 	}
 	for i, resp := range l.s.scripts.inspect.doAll(ctx, l.c, calls) {
+		if e, ok := rueidis.IsRedisErr(resp.Error()); ok && strings.HasPrefix(scriptError(e.Error()), codeType) {
+			continue // an application's sorted set
+		}
 		a, err := l.s.readAnswer(ctx, resp)
 		if err != nil {
 			return err

@@ -106,15 +106,15 @@ func TestReleaseOfWhatSymfonyDemoted(t *testing.T) {
 	r := request("job")
 	take(t, s, r)
 	w := waits(t, s, "job")
-	later := strconv.FormatInt(time.Now().Add(4*time.Minute).UnixMilli(), 10)
+	later, foreign := strconv.FormatInt(time.Now().Add(4*time.Minute).UnixMilli(), 10), newToken()
 	askBy(t, c, "ZREM", "job", "__write__")
-	askBy(t, c, "ZADD", "job", later, "foreign")
+	askBy(t, c, "ZADD", "job", later, foreign)
 	askBy(t, c, "PEXPIREAT", "job", later)
 	free(t, s, r)
 	if st, err := s.Inspect(t.Context(), "job"); err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign || !st.Holds[0].Shared || st.Waiters != 1 {
 		t.Errorf("a waiting writer with a foreign reader: %+v, %v", st, err)
 	}
-	askBy(t, c, "ZREM", "job", "foreign")
+	askBy(t, c, "ZREM", "job", foreign)
 	w.got()
 }
 

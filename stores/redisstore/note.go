@@ -100,12 +100,14 @@ var scriptWords = map[string]string{
 	"MS_ALIVE_LINGER": strconv.Itoa(aliveMillis + lingerMillis),
 	"REFUSED_VERSION": "'" + codeVersion + "'",
 	"REFUSED_TYPE":    "'" + codeType + "'",
+	"REFUSED_BREAK":   "'" + codeBreak + "'",
 }
 
 // Errors of the scripts themselves begin with these codes.
 const (
 	codeVersion = "PADLOCKVERSION" // followed by the flag
-	codeType    = "PADLOCKTYPE"    // followed by the type of the key
+	codeType    = "PADLOCKTYPE"    // followed by the type and the name of the key
+	codeBreak   = "PADLOCKBREAK"   // followed by the name of the key
 )
 
 // speller replaces the words of scriptWords. If one word begins with another one, the longer word

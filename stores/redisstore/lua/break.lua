@@ -2,6 +2,9 @@
 -- ARGV: 2 fence, or "any" if the store has no fences
 if ARGV[2] ~= 'any' and note.fence ~= tonumber(ARGV[2]) then return { 'L' } end
 if spent(false, 0) then return { 'U' } end
+-- A string may be a lock of redsync, or any value of an application.
+local value = redis.call('TYPE', K).ok == 'string' and redis.call('GET', K)
+if value and not known(value) then return redis.error_reply(REFUSED_BREAK .. ' ' .. K) end
 begin()
 clear()
 note.token = nil

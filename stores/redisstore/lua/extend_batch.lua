@@ -3,10 +3,9 @@ end
 -- the function onLock(KEYS, ARGV), which extends a lease. This file calls onLock for each lease.
 -- KEYS: the name and the note of each hold
 -- ARGV: 1 KEEP; then the token, as in the fast extend script, and the ttl of each hold
--- Returns three numbers for each hold:
+-- Returns two numbers for each hold:
 --   the fence, or -1 if extend.lua must run for this hold
 --   for how many ms the lease still lasts, or -1 if extend.lua must run for this hold
---   1 if PHP has turned the exclusive hold into a shared hold, else 0
 -- An error in one name has no effect on the others.
 --
 -- All leases count from the time at which the script begins. So the leases of the last holds end
@@ -24,10 +23,10 @@ for i = 2, #KEYS, 2 do
   keys[1], keys[2], args[1] = KEYS[i - 1], KEYS[i], ARGV[i]
   local ok, r = pcall(onLock, keys, args)
   if ok and r ~= 0 then
-    out[n + 1], out[n + 2], out[n + 3] = r[1], r[2], r[3] or 0
+    out[n + 1], out[n + 2] = r[1], r[2]
   else
-    out[n + 1], out[n + 2], out[n + 3] = -1, -1, 0
+    out[n + 1], out[n + 2] = -1, -1
   end
-  n = n + 3
+  n = n + 2
 end
 return out

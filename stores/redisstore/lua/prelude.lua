@@ -65,6 +65,12 @@ local function record(token)
     token = token, shared = true, since = tonumber(since), fence = tonumber(fence), state = state, holder = holder,
   }
 end
+-- known returns true if padlock or PHP's Symfony may have written a member of the key. Symfony's
+-- tokens are 32 bytes in base64, and so are padlock's own. A caller's token has a record.
+local function known(member)
+  return member == WRITE or string.find(member, '^padlock:')
+    or #member == 44 and string.find(member, '^[%w+/]+=$') or record(member)
+end
 local function forget(token)
   if note.token == token then note.token = nil else redis.call('HDEL', H, 't' .. token) end
 end

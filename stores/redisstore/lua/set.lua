@@ -7,7 +7,18 @@ local kind = redis.call('TYPE', K).ok
 if kind == 'string' and redis.call('PTTL', K) > 0 then
   plain = true
 elseif kind ~= 'zset' and kind ~= 'none' then
-  return redis.error_reply(REFUSED_TYPE .. ' ' .. kind)
+  return redis.error_reply(REFUSED_TYPE .. ' ' .. kind .. ' ' .. K)
+end
+-- A sorted set of an application is no lock, and stays as it is. It has no member WRITE, so its
+-- members must be tokens: all whose leases have ended, which purge would remove, and the next one.
+-- A caller that has a hold can still extend or release it.
+if kind == 'zset' and not redis.call('ZSCORE', K, WRITE) and not redis.call('ZSCORE', K, ARGV[2] or '') then
+  local i, m = 0, nil
+  repeat
+    m = redis.call('ZRANGE', K, i, i, 'WITHSCORES')
+    if m[1] and not known(m[1]) then return redis.error_reply(REFUSED_TYPE .. ' zset ' .. K) end
+    i = i + 1
+  until not m[1] or tonumber(m[2]) > ms
 end
 
 local function live(token) -- the end of its lease, or nil
@@ -15,17 +26,25 @@ local function live(token) -- the end of its lease, or nil
   local e = redis.call('ZSCORE', K, token)
   return e and tonumber(e) > ms and tonumber(e) or nil
 end
+-- touch lets the key expire with its last member. If an application has written into the key during
+-- a hold, the key does not expire, so that the application loses nothing.
 local function touch()
-  local last = redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')[2]
-  if last then redis.call('PEXPIREAT', K, last) end
+  local first, last = redis.call('ZRANGE', K, 0, 0)[1], redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')
+  if not first then return end
+  if known(first) and known(last[1]) then
+    redis.call('PEXPIREAT', K, last[2])
+  else
+    redis.pcall('PERSIST', K)
+  end
 end
 local function purge()
   if plain then return end
   local lapsed = redis.call('ZRANGEBYSCORE', K, '(1', int(ms))
-  if #lapsed == 0 then return end
-  redis.call('ZREMRANGEBYSCORE', K, '(1', int(ms))
   for _, token in ipairs(lapsed) do
-    if token ~= WRITE and token ~= note.token then redis.call('HDEL', H, 't' .. token) end
+    if known(token) then
+      redis.call('ZREM', K, token)
+      if token ~= WRITE and token ~= note.token then redis.call('HDEL', H, 't' .. token) end
+    end
   end
 end
 local function top(except) -- when the last lease ends, apart from that of the token except, if given
@@ -46,7 +65,13 @@ local function remove(token)
   touch()
 end
 local function demote(token) redis.call('ZREM', K, WRITE) touch() end
-local function clear() redis.call('DEL', K) plain = nil end
+local function clear()
+  if plain then redis.call('DEL', K) plain = nil return end
+  for _, member in ipairs(redis.call('ZRANGE', K, 0, -1)) do
+    if known(member) then redis.call('ZREM', K, member) end
+  end
+  touch()
+end
 -- each(f) calls the function f for every live member, until f returns true. The arguments of f are
 -- the token, the end of the lease, and whether the hold is shared.
 local function each(f)

@@ -1,7 +1,7 @@
 -- The key is a string, as in all locks that are taken with the command SET NX PX. It contains the
 -- token and expires with the lease. There are exclusive holds only.
 local kind = redis.call('TYPE', K).ok
-if kind ~= 'string' and kind ~= 'none' then return redis.error_reply(REFUSED_TYPE .. ' ' .. kind) end
+if kind ~= 'string' and kind ~= 'none' then return redis.error_reply(REFUSED_TYPE .. ' ' .. kind .. ' ' .. K) end
 
 local ENDLESS = 9e15 -- the end of a key without an expiry, which only other programs make
 local function live(token) -- the end of its lease, or nil
