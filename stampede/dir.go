@@ -1,6 +1,7 @@
 package stampede
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -29,7 +29,8 @@ import (
 // key consist of small letters, digits, "-" and "_", the last part of the key has a dot as well,
 // and both together have at most 200 bytes. The file of any other key has a hash for its name. With
 // a string or a []byte, the file contains the value and nothing else. A second file, whose name
-// begins with a dot, has the version, the fence and the times.
+// begins with a dot, has the version, the fence and the times. A file of another program stays as it
+// is: the value of that key is not kept, and the Cache reports the error.
 //
 // Changes are made under one of 256 locks of each directory, however many keys there are. But the
 // Cache takes a lock for each key, and a filestore keeps a small file for every name that was ever
@@ -142,7 +143,7 @@ func readHeader(name string) (h dirHeader, age time.Duration, err error) {
 func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err error) {
 	name := d.file(key)
 	err = d.locked(ctx, name, func(ctx context.Context) error {
-		old, err := d.Load(ctx, key)
+		old, err := d.loadOwn(ctx, key, name)
 		if err != nil || old.Version != e.Version || old.Fence > e.Fence {
 			return err
 		}
@@ -160,7 +161,7 @@ func (d *Dir) Store(ctx context.Context, key string, e Entry) (kept bool, err er
 func (d *Dir) Discard(ctx context.Context, key string) error {
 	name := d.file(key)
 	return d.locked(ctx, name, func(ctx context.Context) error {
-		old, err := d.Load(ctx, key)
+		old, err := d.loadOwn(ctx, key, name)
 		if err == nil {
 			err = remove(name)
 		}
@@ -170,6 +171,29 @@ func (d *Dir) Discard(ctx context.Context, key string) error {
 		version := max(old.Version+1, uint64(time.Now().UnixMicro()))
 		return d.replace(name, &dirHeader{Key: []byte(key), Version: version, Keep: 24 * time.Hour, Size: -1}, nil)
 	})
+}
+
+// loadOwn is Load, for a caller that is about to replace the file called name. It returns an error
+// if another program made that file or the file of its header.
+func (d *Dir) loadOwn(ctx context.Context, key, name string) (Entry, error) {
+	header, err := os.ReadFile(headerOf(name))
+	foreign := headerOf(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		foreign = name
+		if _, err = os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return d.Load(ctx, key)
+		}
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	var h dirHeader
+	// A crash of the machine may leave a header empty or full of zeros, because it is not synced.
+	crashed := len(bytes.Trim(header, "\x00")) == 0 && foreign != name
+	if !crashed && (json.Unmarshal(header, &h) != nil || len(h.Key) == 0) {
+		return Entry{}, fmt.Errorf("stampede: %s is no file of padlock, which leaves it alone: move it away, or use another directory", foreign)
+	}
+	return d.Load(ctx, key)
 }
 
 func remove(path string) error {
@@ -214,6 +238,9 @@ func (d *Dir) replace(name string, h *dirHeader, value []byte) error {
 
 // newPrefix begins the names of new files. No header has such a name.
 const newPrefix = ".~"
+
+// newName matches the names that writeNew gives. Other programs make files like .~lock.a.odt#.
+var newName = regexp.MustCompile(`^\.~[A-Z2-7]{26,}$`)
 
 // writeNew writes data to a new file in the directory of the file called name, and returns the path
 // of the new file. With sync, a crash of the machine cannot leave the new file incomplete: a web
@@ -267,7 +294,7 @@ func (d *Dir) Clean(ctx context.Context) error {
 // under the lock, because it may have been replaced. A header that Discard has written is out of
 // date after a day.
 func (d *Dir) clean(ctx context.Context, path string, f fs.DirEntry) error {
-	if strings.HasPrefix(f.Name(), newPrefix) { // a new file that its writer left behind
+	if newName.MatchString(f.Name()) { // a new file that its writer left behind
 		info, err := f.Info()
 		if err != nil || time.Since(info.ModTime()) < time.Hour {
 			return nil

@@ -2,6 +2,7 @@ package stampede_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -178,11 +179,12 @@ func TestCleanLeavesOthersFiles(t *testing.T) {
 		}
 	}
 	day := time.Now().Add(-24 * time.Hour)
-	for _, name := range []string{"README", ".htaccess", ".~1", ".~2"} {
+	left1, left2 := ".~"+rand.Text(), ".~"+rand.Text()
+	for _, name := range []string{"README", ".htaccess", ".~lock.table.odt#", left1, left2} {
 		if err := os.WriteFile(filepath.Join(path, name), []byte("no value"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if name != ".~2" {
+		if name != left2 {
 			os.Chtimes(filepath.Join(path, name), day, day)
 		}
 	}
@@ -193,8 +195,56 @@ func TestCleanLeavesOthersFiles(t *testing.T) {
 	if err := errors.Join(os.Remove(file), os.Remove(header)); err != nil { // the value that is to be kept
 		t.Fatal(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(path, "*")); len(left) != 3 || err != nil {
+	if left, err := filepath.Glob(filepath.Join(path, "*")); len(left) != 4 || err != nil {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestDirKeepsOthersFiles: a file of another program, at the path of a value or of its header, is
+// neither replaced nor removed.
+func TestDirKeepsOthersFiles(t *testing.T) {
+	path := t.TempDir()
+	d := newDir(t, path, memstore.New())
+	if err := os.Mkdir(filepath.Join(path, "pages"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"front.html", ".next.html"} {
+		file := filepath.Join(path, "pages", name)
+		if err := os.WriteFile(file, []byte("theirs"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		key := "stampede:pages:" + strings.TrimPrefix(name, ".")
+		kept, err := d.Store(t.Context(), key, stampede.Entry{Value: []byte("page"), Keep: time.Hour})
+		if kept || err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("Store: %v, %v", kept, err)
+		}
+		if err := d.Discard(t.Context(), key); err == nil {
+			t.Error("Discard succeeds")
+		}
+		if e, err := d.Load(t.Context(), key); e.Value != nil || err != nil {
+			t.Errorf("Load: %q, %v", e.Value, err)
+		}
+		if got, err := os.ReadFile(file); string(got) != "theirs" {
+			t.Errorf("%s has %q, %v", file, got, err)
+		}
+	}
+}
+
+// A crash of the machine leaves a header without contents. The next value replaces it.
+func TestDirAfterACrash(t *testing.T) {
+	path := t.TempDir()
+	d := newDir(t, path, memstore.New())
+	for _, header := range []string{"", "\x00\x00\x00"} {
+		if err := os.MkdirAll(filepath.Join(path, "pages"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path, "pages", ".front.html"), []byte(header), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := d.Store(t.Context(), "stampede:pages:front.html", stampede.Entry{Value: []byte("page"), Keep: time.Hour})
+		if !kept || err != nil {
+			t.Errorf("%q: %v, %v", header, kept, err)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -149,11 +150,11 @@ func trim(dir string) error {
 	}
 	series := map[byte][]string{}
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), fileSuffix); ok && id != "" {
+		if id, ok := recordID(e.Name()); ok {
 			series[id[0]] = append(series[id[0]], id)
 			continue
 		}
-		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), tempSuffix) && time.Since(info.ModTime()) > orphanAge {
+		if info, err := e.Info(); err == nil && isTemp(e.Name()) && time.Since(info.ModTime()) > orphanAge {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
@@ -181,15 +182,44 @@ func (d Dir) limitNames() {
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return used[a].Compare(used[b]) })
 	for _, dir := range dirs[:len(dirs)-MaxNames] {
-		_ = os.RemoveAll(dir)
+		removeName(dir)
 	}
 }
+
+// removeName removes the records of a name, and the directory, unless it has other files.
+func removeName(dir string) {
+	entries, _ := os.ReadDir(dir) // remove the entries that can be read
+	for _, e := range entries {
+		if _, ok := recordID(e.Name()); ok || isTemp(e.Name()) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	_ = os.Remove(dir)
+}
+
+// recordID returns the ID of the record in a file. ok is false for a file that has another name
+// than padlock gives.
+func recordID(file string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(file, fileSuffix)
+	return id, ok && driver.CheckRecords([]driver.Record{{ID: id, Text: "-"}}) == nil
+}
+
+// isTemp reports whether padlock gave a temporary file its name.
+func isTemp(file string) bool {
+	random, ok := strings.CutSuffix(file, tempSuffix)
+	return ok && tempName.MatchString(random)
+}
+
+var (
+	tempName = regexp.MustCompile(`^[A-Z2-7]{26,}$`) // as rand.Text makes it
+	nameDir  = regexp.MustCompile(`^runs\.[A-Za-z0-9_-]{0,40}\.[0-9a-f]{16}$`)
+)
 
 // dirs returns the directories of all names.
 func (d Dir) dirs() (dirs []string) {
 	entries, _ := os.ReadDir(d.Path) // use the entries that can be read
 	for _, e := range entries {
-		if e.IsDir() && strings.HasPrefix(e.Name(), dirPrefix) {
+		if e.IsDir() && nameDir.MatchString(e.Name()) {
 			dirs = append(dirs, filepath.Join(d.Path, e.Name()))
 		}
 	}

@@ -1,6 +1,7 @@
 package recordfile
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,7 +86,7 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	d := Dir{Path: t.TempDir()}
 	write(t, d, "name", "r1")
-	old, young := filepath.Join(d.dirOf("name"), "A"+tempSuffix), filepath.Join(d.dirOf("name"), "B"+tempSuffix)
+	old, young := filepath.Join(d.dirOf("name"), rand.Text()+tempSuffix), filepath.Join(d.dirOf("name"), rand.Text()+tempSuffix)
 	for _, file := range []string{old, young} {
 		if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
@@ -133,5 +134,45 @@ func TestDirNames(t *testing.T) {
 			t.Errorf("%q has the directory %q, as has %q", name, dir, seen[dir])
 		}
 		seen[dir] = name
+	}
+}
+
+// Files and directories of other programs stay, even if their names look like padlock's.
+func TestFilesOfOtherProgramsStay(t *testing.T) {
+	t.Parallel()
+	d := Dir{Path: t.TempDir()}
+	write(t, d, "name", "r")
+	theirs := []string{"runs.2024/a.run", "runs.x.backup/b.run.temp", "notes", d.dirName("name") + "/Z9.run", d.dirName("name") + "/z.run.temp"}
+	old := time.Now().Add(-48 * time.Hour)
+	for _, file := range theirs {
+		path := filepath.Join(d.Path, file)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+		if err == nil {
+			err = os.Chtimes(path, old, old)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range driver.MaxRecords + 5 { // trims the records of the name
+		write(t, d, "name", fmt.Sprintf("r%d", i))
+	}
+	for range 2 {
+		for i := range driver.MaxRecords { // of another series, as theirs would be
+			write(t, d, "name", fmt.Sprintf("z%d", i))
+		}
+	}
+	if dirs := d.dirs(); len(dirs) != 1 {
+		t.Errorf("directories of names: %q", dirs)
+	}
+	removeName(d.dirOf("name"))
+	wantIDs(t, d, "name", 0)
+	for _, file := range theirs {
+		if _, err := os.Stat(filepath.Join(d.Path, file)); err != nil {
+			t.Error(err)
+		}
 	}
 }

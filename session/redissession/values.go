@@ -50,6 +50,9 @@ func failedValue(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if reply, ok := rueidis.IsRedisErr(err); ok && strings.Contains(reply.Error(), "WRONGTYPE") {
+		return fmt.Errorf("%w, and padlock leaves it alone: use another Prefix, or remove it by hand", errValue)
+	}
 	return fmt.Errorf("redissession: %s: %w", what, public(err))
 }
 

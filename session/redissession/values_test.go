@@ -276,3 +276,32 @@ func TestSilentServer(t *testing.T) {
 		t.Errorf("Load: %v", err)
 	}
 }
+
+// A value that padlock did not write is neither replaced nor removed.
+func TestValueOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	raw := dial(t, clientOption(startRedis(t).Addr()))
+	v := newRedis(t, raw).Values()
+	_, err := v.Store(t.Context(), "k", stampede.Entry{Value: []byte("ours"), Keep: time.Hour})
+	noError(t, err)
+	key := askServer(t, raw, "RANDOMKEY")
+	for _, write := range [][]string{{"SET", key, "theirs"}, {"SET", key, "7"}, {"HSET", key, "a", "b"}, {"ZADD", key, "1", "a"}} {
+		askServer(t, raw, "DEL", key)
+		askServer(t, raw, write...)
+		before := askServer(t, raw, "DUMP", key)
+		for _, keep := range []time.Duration{time.Hour, 0} {
+			if kept, err := v.Store(t.Context(), "k", stampede.Entry{Value: []byte("ours"), Fence: 9, Keep: keep}); kept || err == nil || !strings.Contains(err.Error(), "not written by this package") {
+				t.Errorf("%q: Store: %v, %v", write, kept, err)
+			}
+		}
+		if err := v.Discard(t.Context(), "k"); err == nil {
+			t.Errorf("%q: Discard succeeds", write)
+		}
+		if e, _ := v.Load(t.Context(), "k"); e.Value != nil {
+			t.Errorf("%q: Load: %q", write, e.Value)
+		}
+		if after := askServer(t, raw, "DUMP", key); after != before {
+			t.Errorf("%q: was changed to %q", write, after)
+		}
+	}
+}

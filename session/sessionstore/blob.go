@@ -197,7 +197,9 @@ func (b *blobSessions) Touch(ctx context.Context, key string, ttl time.Duration)
 	return b.blobs.Touch(ctx, key, ttl)
 }
 
-// Delete does not parse the session, so it can also delete a damaged session.
+// Delete does not parse the session, so it can also delete a damaged session. It does not delete a
+// value that is certainly not a session: one of another type, or one of which the format of this
+// package knows that padlock did not write it.
 func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 	if b.ownTombstoneKeys() {
 		return b.deleteBeside(ctx, key)
@@ -207,11 +209,11 @@ func (b *blobSessions) Delete(ctx context.Context, key string) (Moved, error) {
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return Moved{}, nil
-		case errors.Is(err, ErrRefused): // padlock did not write this value
-			_, err := b.blobs.Remove(ctx, key, nil)
-			return Moved{}, err
 		case err != nil:
 			return Moved{}, err
+		}
+		if _, own := b.format.(packed); own && !isPadlocks(blob.Data) {
+			return Moved{}, fmt.Errorf("%w: padlock did not write it, and leaves it alone", ErrRefused)
 		}
 		// Remove deletes nothing if the value has changed since Get. The session may have moved to
 		// a new id meanwhile. Then the next try finds the tombstone and returns the new key.

@@ -242,6 +242,9 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 		if now == nil || err != nil {
 			return Moved{}, err
 		}
+		if !isClaim(now) && !isTombstone(now.Data) { // another program wrote it
+			return Moved{}, nil
+		}
 		done, err := b.blobs.Remove(ctx, key+movedSuffix, now)
 		switch {
 		case err != nil:

@@ -62,6 +62,13 @@ func otherFormat(data []byte) error {
 	return fmt.Errorf("%w: it begins otherwise", errPacked)
 }
 
+// isPadlocks reports whether data begin as every packed session and every tombstone does, of this
+// version of padlock or a newer one.
+func isPadlocks(data []byte) bool {
+	const name = len(packedMagic) - 1
+	return len(data) >= name && (string(data[:name]) == packedMagic[:name] || string(data[:name]) == TombstonePrefix[:name])
+}
+
 func (packed) New(deadline time.Time) Document { return &packedDoc{deadline: deadline} }
 
 func (packed) Same(a, b []byte) bool { return slices.Equal(a, b) }

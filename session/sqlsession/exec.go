@@ -73,7 +73,7 @@ func waitToRetry(ctx context.Context, try int) bool {
 
 // query fills in the table's name, the clock and the placeholders.
 func (r *rows) query(q string) string {
-	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live(), "{over}", "expires > 0 AND expires <= "+r.d.now,
+	q = strings.NewReplacer("{table}", r.table, "{now}", r.d.now, "{live}", r.live(), "{over}", "version IS NOT NULL AND expires > 0 AND expires <= "+r.d.now,
 		"{batch}", strconv.Itoa(sweepBatch)).Replace(q)
 	if !r.d.numbered {
 		return q
@@ -90,5 +90,9 @@ func (r *rows) query(q string) string {
 	return b.String()
 }
 
-// live returns the SQL condition that a row has not expired.
-func (r *rows) live() string { return "(expires = 0 OR expires > " + r.d.now + ")" }
+// live returns the SQL condition that a row has not expired. It names the column version, as {over}
+// does. So if the table is another program's, which has the columns id and expires only, the
+// database refuses the statement, and no row is changed or deleted.
+func (r *rows) live() string {
+	return "(version IS NOT NULL AND (expires = 0 OR expires > " + r.d.now + "))"
+}

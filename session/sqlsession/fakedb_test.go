@@ -78,7 +78,7 @@ func (db *fakeDB) live(key string) *fakeRow {
 func (c fakeConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
 	c.db.mu.Lock()
 	defer c.db.mu.Unlock()
-	q = strings.NewReplacer("(expires = 0 OR expires > "+fakeNow+")", "LIVE", "expires > 0 AND expires <= "+fakeNow, "OVER", fakeNow, "NOW").Replace(q)
+	q = strings.NewReplacer("(version IS NOT NULL AND (expires = 0 OR expires > "+fakeNow+"))", "LIVE", "version IS NOT NULL AND expires > 0 AND expires <= "+fakeNow, "OVER", fakeNow, "NOW").Replace(q)
 	if strings.HasSuffix(q, "LIMIT 1000)") {
 		return c.db.sweep(ctx, q)
 	}
@@ -160,7 +160,10 @@ func (c fakeConn) QueryContext(_ context.Context, q string, args []driver.NamedV
 		return nil, err
 	}
 	q = strings.ReplaceAll(q, fakeNow, "NOW")
-	if q != "SELECT data, version, expires, NOW FROM padlock_sessions WHERE id = ? AND (expires = 0 OR expires > NOW)" {
+	if q == "SELECT id, version, expires, data FROM padlock_sessions WHERE 1 = 0" {
+		return &fakeRows{}, nil
+	}
+	if q != "SELECT data, version, expires, NOW FROM padlock_sessions WHERE id = ? AND (version IS NOT NULL AND (expires = 0 OR expires > NOW))" {
 		return nil, fmt.Errorf("fakeDB does not know %q", q)
 	}
 	r := c.db.live(args[0].Value.(string))

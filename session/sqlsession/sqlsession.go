@@ -117,15 +117,29 @@ func (s *Store) Schema() []string {
 	return all
 }
 
-// CreateTable creates the table if it does not exist. Several processes may call it at the same
-// time. If the program may not create tables, an administrator can run the statements of Schema.
+// CreateTable creates the table if it does not exist. If a table of another program has that name,
+// CreateTable leaves it alone and returns an error. Several processes may call it at the same time. If the program may not create tables, an administrator can run the statements of Schema.
 func (s *Store) CreateTable(ctx context.Context) error {
-	for _, q := range s.Schema() {
+	for i, q := range s.Schema() {
 		if err := s.rows.create(ctx, q); err != nil {
 			return fmt.Errorf("sqlsession: create table: %w", err)
 		}
+		if i == 0 {
+			if err := s.rows.checkColumns(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// checkColumns returns an error if the table is another program's.
+func (r *rows) checkColumns(ctx context.Context) error {
+	rows, err := r.db.QueryContext(ctx, r.query("SELECT id, version, expires, data FROM {table} WHERE 1 = 0"))
+	if err != nil {
+		return fmt.Errorf("sqlsession: the table %s cannot be read as one of padlock's sessions; if it is another program's, choose another name with Table: %w", r.table, err)
+	}
+	return rows.Close()
 }
 
 // rows implements sessionstore.BlobStore with the rows of the table. The Tag of a Blob is the

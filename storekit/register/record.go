@@ -52,7 +52,7 @@ func (s *Store) decode(name string, v Value, from driver.Instant) (*view, error)
 	w := &view{version: v.Version, from: from, now: s.now(v)}
 	if v.Version != "" {
 		if err := json.Unmarshal(v.Data, &w.record); err != nil || w.Format == 0 {
-			return nil, fmt.Errorf("%w: the value of %q %w", driver.ErrUnavailable, name, errForeign)
+			return nil, fmt.Errorf("%w: the value of %q %w, which leaves it alone: rename the lock, or use a place for locks only", driver.ErrUnavailable, name, errForeign)
 		}
 		if w.Format > format {
 			return nil, fmt.Errorf("%w: the value of %q was written by a newer padlock: install that version here", driver.ErrUnavailable, name)

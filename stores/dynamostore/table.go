@@ -78,8 +78,16 @@ func (t *table) Get(ctx context.Context, key string) (register.Value, error) {
 	return valueOf(a.Item, now), nil
 }
 
+// otherProgram is the version of an item that padlock has not written. Each item of padlock has a
+// version. With any version, package register looks at the record, and refuses the item.
+const otherProgram = "of another program"
+
 func valueOf(it item, now time.Time) register.Value {
-	return register.Value{Data: []byte(it["record"].S), Version: it["version"].S, Now: now}
+	v := register.Value{Data: []byte(it["record"].S), Version: it["version"].S, Now: now}
+	if len(it) > 0 && v.Version == "" {
+		v.Data, v.Version = nil, otherProgram
+	}
+	return v
 }
 
 // Put writes an item if it still has the version. A refusal has the item as it is now.

@@ -106,11 +106,11 @@ func (a *attempt) takeFree(ctx context.Context) error {
 		a.addHold(&todo, exclusive, a.keys.key(exclusive, ""), fence)
 	}
 	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
-	// If the name has no stored fence, the comparison valueBelow is false. The nested transaction
+	// If the name has no stored fence, the comparison hasFenceBelow is false. The nested transaction
 	// is for this case: it takes the name if there is no fence, and reads the state otherwise.
 	free := noKeys(a.keys.dir, a.keys.end)
 	otherwise := nested([]*pb.Compare{free, noKeys(a.keys.fence, "")}, todo.ops, a.keys.reads())
-	reply, err := a.s.conn.commit(ctx, []*pb.Compare{free, valueBelow(a.keys.fence, fenceText(fence))}, todo.ops, []*pb.RequestOp{otherwise})
+	reply, err := a.s.conn.commit(ctx, append(hasFenceBelow(a.keys.fence, fence), free), todo.ops, []*pb.RequestOp{otherwise})
 	if err != nil {
 		return err
 	}
@@ -152,6 +152,9 @@ func (a *attempt) acquireChange(ctx context.Context, st *state) (*change, error)
 	if e := st.liveHold(a.id); e != nil {
 		return a.keepHold(ctx, st, e)
 	}
+	if err := st.checkOwn(); err != nil {
+		return nil, err
+	}
 	if a.r.Replaces != "" {
 		return a.replace(st)
 	}
@@ -165,6 +168,9 @@ func (a *attempt) acquireChange(ctx context.Context, st *state) (*change, error)
 // hold the name together have the same fence, unless one of them asked for a greater one with
 // FenceAbove.
 func (a *attempt) takeName(st *state) (*change, error) {
+	if err := st.checkOwn(); err != nil {
+		return nil, err
+	}
 	var todo change
 	fence := st.fence
 	if !a.r.Shared || !st.reading() || a.r.FenceAbove >= fence {

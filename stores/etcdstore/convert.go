@@ -55,6 +55,9 @@ func (a *attempt) convert(ctx context.Context) error {
 		if refused = st.conflict(a.id); refused != nil {
 			return a.intend(ctx, st, e, refused)
 		}
+		if err := st.checkOwn(); err != nil {
+			return nil, err
+		}
 		fence, err := nextFence(st.fence, a.r.FenceAbove)
 		if err != nil {
 			return nil, err

@@ -28,6 +28,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
+	if err := st.checkOwn(); err != nil {
+		return driver.State{}, err
+	}
 	out := st.report()
 	s.fillUntil(ctx, out.Holds)
 	return out, nil
@@ -63,6 +66,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	var out []driver.State
 	var holds []driver.Hold
 	for _, st := range states {
+		if len(st.entries) == 0 { // no key of the name was written by padlock
+			continue
+		}
 		o := st.report()
 		holds = append(holds, o.Holds...)
 		out = append(out, o)
@@ -121,8 +127,11 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 		if st.fence != seenFence {
 			return nil, driver.ErrLost
 		}
-		var err error
-		if fence, err = nextFence(st.fence, 0); err != nil {
+		err := st.checkOwn()
+		if err == nil {
+			fence, err = nextFence(st.fence, 0)
+		}
+		if err != nil {
 			return nil, err
 		}
 		from, to := st.blockingKeys(false)
@@ -166,6 +175,9 @@ func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64
 		rec := e.record
 		rec.Fence = fence
 		todo.ops = append(todo.ops, putValue(e.key, rec.text()))
+		if err := st.checkOwn(); err != nil {
+			return nil, err
+		}
 		if fence > st.fence {
 			todo.ops = append(todo.ops, putFence(&st.nameKeys, fence, keeper))
 		}

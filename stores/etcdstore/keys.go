@@ -64,6 +64,8 @@ const (
 	exclusive kind = 'k'
 	shared    kind = 'r'
 	coolingRd kind = 's'
+
+	kinds = "acikrs"
 )
 
 // nameKeys says under which keys the server stores one name.

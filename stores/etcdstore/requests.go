@@ -9,10 +9,15 @@ import (
 // and operations are large and are copied often: with them, an Acquire together with its Release
 // took 15 to 25 µs longer.
 
-// valueBelow returns a comparison that is true if the key exists and its value is less than text.
-func valueBelow(key, text string) *pb.Compare {
-	return &pb.Compare{Key: []byte(key), Target: pb.Compare_VALUE, Result: pb.Compare_LESS,
-		TargetUnion: &pb.Compare_Value{Value: []byte(text)}}
+// hasFenceBelow returns comparisons that are true if the key has a fence that is less than fence.
+// They are false for most values that padlock did not write; the rest would have to begin with
+// digits, as a fence does.
+func hasFenceBelow(key string, fence uint64) []*pb.Compare {
+	return []*pb.Compare{valueIs(pb.Compare_GREATER, key, "0"), valueIs(pb.Compare_LESS, key, fenceText(fence))}
+}
+
+func valueIs(result pb.Compare_CompareResult, key, text string) *pb.Compare {
+	return &pb.Compare{Key: []byte(key), Target: pb.Compare_VALUE, Result: result, TargetUnion: &pb.Compare_Value{Value: []byte(text)}}
 }
 
 // noKeys returns a comparison that is true if the range has no key. Here and below, an empty end of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -59,7 +60,22 @@ type state struct {
 	revision int64
 	entries  []entry
 	fence    uint64
+	foreign  string // a key among those of the name that padlock did not write, or ""
 }
+
+// checkOwn returns an error if another program has written a key among those of the name. Then
+// padlock neither grants nor breaks the name.
+func (st *state) checkOwn() error {
+	if st.foreign == "" {
+		return nil
+	}
+	return &foreignKey{unavailable("the key %q was not written by padlock, which leaves it alone; delete the key, rename the lock, or choose another prefix", st.foreign)}
+}
+
+// A foreignKey is the error of checkOwn. A waiter does not wait until the key is gone.
+type foreignKey struct{ error }
+
+func (f *foreignKey) Unwrap() error { return f.error }
 
 // reads returns the operations that read all keys of a name. stateOf decodes their results.
 func (p *nameKeys) reads() []*pb.RequestOp {
@@ -78,40 +94,42 @@ func stateOf(p nameKeys, name string, reply *pb.TxnResponse) *state {
 		if e, ok := entryOf(p.dir, kv); ok {
 			st.entries = append(st.entries, e)
 			st.fence = max(st.fence, e.Fence)
+		} else {
+			st.foreign = string(kv.Key)
 		}
 	}
 	for _, r := range reply.Responses[1:] {
 		for _, kv := range r.GetResponseRange().Kvs {
-			st.fence = max(st.fence, fenceOf(kv.Value))
+			fence, ok := fenceOf(kv.Value)
+			if st.fence = max(st.fence, fence); !ok {
+				st.foreign = string(kv.Key)
+			}
 		}
 	}
 	return st
 }
 
+// entryOf decodes a key. ok is false if padlock did not write the key.
 func entryOf(dir string, kv *mvccpb.KeyValue) (entry, bool) {
 	key := string(kv.Key)
 	rest := key[len(dir):]
-	if len(rest) < 2 || rest[1] != '/' {
+	if len(rest) < 2 || rest[1] != '/' || !strings.ContainsRune(kinds, rune(rest[0])) {
 		return entry{}, false
 	}
 	e := entry{kind: kind(rest[0]), key: key, part: rest[2:], created: kv.CreateRevision, modified: kv.ModRevision,
 		lease: clientv3.LeaseID(kv.Lease), value: string(kv.Value)}
-	if json.Unmarshal(kv.Value, &e.record) != nil {
-		e.record = record{} // padlock did not write this value; the key still keeps callers out
-	}
-	return e, true
+	ok := json.Unmarshal(kv.Value, &e.record) == nil && strings.Contains(e.value, `"holder":`) // every record has one
+	return e, ok
 }
 
 // fenceText returns a fence as a text of fixed width, so that the server can compare fences as
 // texts.
 func fenceText(fence uint64) string { return fmt.Sprintf("%016d", fence) }
 
-func fenceOf(text []byte) uint64 {
+// fenceOf reads a text of fenceText. ok is false for any other text.
+func fenceOf(text []byte) (fence uint64, ok bool) {
 	n, err := strconv.ParseUint(string(text), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return n, err == nil && fenceText(n) == string(text)
 }
 
 // freeKey returns a key of the given kind that does not exist yet. It tries the parts of this store

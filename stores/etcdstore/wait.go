@@ -155,7 +155,8 @@ func (w *wait) attemptOnce(ctx context.Context, try func(context.Context, *attem
 // goesOn reports whether Wait goes on after the error err. If it does, goesOn pauses before it
 // returns.
 func (w *wait) goesOn(ctx context.Context, err error, since *time.Time) bool {
-	if ctx.Err() != nil || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
+	var foreign *foreignKey
+	if ctx.Err() != nil || errors.As(err, &foreign) || !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) {
 		return false
 	}
 	if since.IsZero() {
@@ -314,10 +315,8 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
 	from, to := w.keys.blockingKeys(false)
 	first, last := w.keys.queue()
-	conds := []*pb.Compare{
-		createdAt(w.key, w.created), noKeys(from, to), createdAfter(first, last, w.created-1),
-		valueBelow(w.keys.fence, fenceText(fence)),
-	}
+	conds := append(hasFenceBelow(w.keys.fence, fence),
+		createdAt(w.key, w.created), noKeys(from, to), createdAfter(first, last, w.created-1))
 	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.keys.reads())
 	switch {
 	case err != nil:

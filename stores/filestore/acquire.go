@@ -94,8 +94,8 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request, m *manners)
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
-	if rec.newer {
-		return nil, newer(f.path)
+	if err := rec.hands(f.path); err != nil {
+		return nil, err
 	}
 	if no := admit(rec, wall); no != nil {
 		return nil, no

@@ -25,8 +25,8 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	var fence uint64
 	c, err := s.lockLease(f, func(c *conn) error {
 		rec := b.read(c)
-		if rec.newer {
-			return newer(f.path)
+		if err := rec.hands(f.path); err != nil {
+			return err
 		}
 		if rec.fence != seenFence {
 			return fmt.Errorf("%w: the fence of the name is %d", driver.ErrLost, rec.fence)

@@ -57,8 +57,8 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec, wall := b.read(h.conn), s.config.wall()
-	if rec.newer {
-		return newer(f.path)
+	if err := rec.hands(f.path); err != nil {
+		return err
 	}
 	if rec.intent != 0 && rec.intent != h.readerID && rec.intentEnd.timeLeft(wall) > 0 {
 		return driver.ErrPromotionConflict
@@ -214,6 +214,9 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	defer recordLock.close()
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
+	if err := b.read(h.conn).hands(f.path); err != nil {
+		return err
+	}
 	next := *h
 	next.shared = true
 	wall := s.config.wall()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
@@ -22,8 +21,8 @@ func unavailable(path string, err error) error {
 }
 
 func advise(path string, err error) string {
-	if isSymlink(path) {
-		return "it is a symbolic link, and padlock follows none; remove it"
+	if kind := kindAt(path); kind != "" {
+		return "it is " + kind + ", where a lock file belongs; padlock leaves it alone: move it away, or rename the lock"
 	}
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -40,11 +39,6 @@ func advise(path string, err error) string {
 		return "the directory is gone; make it again, for its owner only (mkdir -m 700), or choose another"
 	}
 	return ""
-}
-
-func isSymlink(path string) bool {
-	st, err := os.Lstat(path)
-	return err == nil && st.Mode()&fs.ModeSymlink != 0
 }
 
 // isAny reports whether err is one of these errors.

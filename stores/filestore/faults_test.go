@@ -27,11 +27,9 @@ func init() {
 func TestLostRecord(t *testing.T) {
 	t.Parallel()
 	for what, spoil := range map[string]func(path string) error{
-		"empty":   func(path string) error { return os.Truncate(path, 0) },
-		"cut":     func(path string) error { return os.Truncate(path, 40) },
-		"garbage": func(path string) error { return overwrite(path, bytes.Repeat([]byte{0xa5}, 8000)) },
-		"text":    func(path string) error { return overwrite(path, []byte("4711\n")) },
-		"zeroes":  func(path string) error { return overwrite(path, make([]byte, 100_000)) },
+		"empty":  func(path string) error { return os.Truncate(path, 0) },
+		"cut":    func(path string) error { return os.Truncate(path, 40) },
+		"zeroes": func(path string) error { return overwrite(path, make([]byte, 20_000)) },
 	} {
 		s := open(t, t.TempDir())
 		other := open(t, s.Dir())

@@ -61,7 +61,7 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 }
 
 // verify reports whether h is still held, and forgets h if it is not. If the record of h is lost,
-// verify writes it again.
+// verify writes it again, unless another program has written into the file.
 func (s *Store) verify(f *file, h *hold) (bool, error) {
 	same, err := h.conn.current()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 		s.lose(f, h)
 		return false, nil
 	}
-	if !h.shared && rec.fence < h.fence {
+	if !h.shared && !rec.foreign && rec.fence < h.fence {
 		b.next.setExclusive(f, h)
 		_ = b.write(h.conn) // after an error, the next call tries again
 	}

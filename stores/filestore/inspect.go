@@ -30,8 +30,9 @@ var (
 // Inspect implements driver.Admin. On Linux it takes no lock, so it disturbs no other process.
 // On other systems it tries the lock, so another process's try may fail at that instant. If Inspect
 // cannot know whether the name is free, it returns errors.ErrUnsupported together with a State that
-// has one unknown Hold. So it never reports a held name as free. If a newer padlock has written the
-// lock file, it returns driver.ErrUnavailable.
+// has one unknown Hold. So it never reports a held name as free. If a newer padlock or another
+// program has written the lock file, or the path has something other than a file, it returns
+// driver.ErrUnavailable.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -72,6 +73,11 @@ func (s *Store) stateAt(name string) (driver.State, error) {
 	}
 	if err != nil {
 		state.Holds = []driver.Hold{{}}
+	}
+	if err == nil && len(state.Holds) == 0 { // a lock on what is no lock file is reported, even so
+		if err = rec.hands(path); err == nil && c.unusable != nil {
+			err = unavailable(path, c.unusable)
+		}
 	}
 	return state, err
 }
@@ -222,7 +228,7 @@ func (s *Store) stateOfEntry(file, prefix string, locks map[uint64][]kernelLock)
 	path := filepath.Join(s.dir, file)
 	c, rec, readers, err := s.readState(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || isSymlink(path):
+	case errors.Is(err, fs.ErrNotExist) || kindAt(path) != "":
 		return driver.State{}, false, nil // the file was removed, or padlock does not use it
 	case err != nil:
 		return driver.State{}, false, unavailable(path, err)
@@ -302,7 +308,7 @@ func (s *Store) readState(path string) (c *conn, rec record, readers map[int]rea
 		if rec = *b.read(c); rec.valid {
 			return c, rec, readReaders(c, rec.epoch), nil
 		}
-		if rec.newer {
+		if rec.newer || rec.foreign {
 			break
 		}
 	}

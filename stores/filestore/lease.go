@@ -47,8 +47,8 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 // then frees the kernel's lock, which the reservation had.
 func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driver.Grant, error) {
 	rec := b.read(h.conn)
-	if rec.newer {
-		return driver.Grant{}, newer(f.path)
+	if err := rec.hands(f.path); err != nil {
+		return driver.Grant{}, err
 	}
 	g, err := s.writeLease(f, h.conn, r, b, h.fence)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driv
 // grantLease grants a detached hold if the record allows it. The caller has the kernel's lock.
 func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (driver.Grant, error) {
 	rec, wall := b.read(c), s.config.wall()
-	if rec.newer {
-		return driver.Grant{}, newer(f.path)
+	if err := rec.hands(f.path); err != nil {
+		return driver.Grant{}, err
 	}
 	if left, ok := rec.hasLease(r.Token, wall); ok && left > 0 {
 		return s.writeLease(f, c, r, b, rec.fence)
@@ -113,8 +113,8 @@ func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence
 func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left time.Duration, wall time.Time) error) (*conn, error) {
 	c, err := s.lockLease(f, func(c *conn) error {
 		rec, wall := b.read(c), s.config.wall()
-		if rec.newer {
-			return newer(f.path)
+		if err := rec.hands(f.path); err != nil {
+			return err
 		}
 		left, ok := rec.hasLease(token, wall)
 		if !ok {
@@ -206,14 +206,15 @@ func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, err
 	}
 	from, wall := s.config.clock.Now(), s.config.wall()
 	rec := b.read(f.spare)
-	for i := 0; !rec.valid && !rec.newer && b.got > 0 && i < recordTries; i++ {
+	for i := 0; !rec.valid && !rec.newer && !rec.foreign && b.got > 0 && i < recordTries; i++ {
 		time.Sleep(recordPause) // another process may be writing the record
 		rec = b.read(f.spare)
 	}
+	if err := rec.hands(f.path); err != nil {
+		return driver.Grant{}, err
+	}
 	left, ok := rec.hasLease(token, wall)
 	switch {
-	case rec.newer:
-		return driver.Grant{}, newer(f.path)
 	case !ok:
 		return driver.Grant{}, errNoSuchHold
 	case left == 0:

@@ -74,10 +74,10 @@ func (s *Store) openPath(path string) (*conn, error) {
 
 // openToRead opens an existing lock file for reading.
 func (s *Store) openToRead(path string) (*conn, error) {
-	c, err := openForReading(path)
+	c, err := openForReading(path, s.config.access)
 	if tooMany(err) {
 		s.evictAll()
-		c, err = openForReading(path)
+		c, err = openForReading(path, s.config.access)
 	}
 	return c, err
 }

@@ -92,8 +92,13 @@ func readerOffset(i int) int64 { return readersOffset + int64(i)*readerSize }
 // clearReader empties a record. If that fails, the record still names a holder that is gone. That
 // does no harm: before padlock reports holders, it compares the records with the kernel's list of
 // locks.
+// A record that is no longer padlock's stays.
 func clearReader(c *conn, i int) {
-	if i >= 0 {
+	if i < 0 {
+		return
+	}
+	start := make([]byte, len(readerMagic))
+	if n, _ := c.pread(start, readerOffset(i)); string(start[:n]) == readerMagic {
 		_ = c.pwrite(make([]byte, 16), readerOffset(i))
 	}
 }

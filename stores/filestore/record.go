@@ -19,7 +19,7 @@ import (
 //
 // A process writes the head only if it has an exclusive lock, or a shared lock and the record lock
 // (see lockRecord). Nothing is synced to the disk. If the record is missing or damaged, padlock
-// ignores it. Then only three things are lost: the name of the holder, the rest of a cool-down, and
+// ignores it (but see looksForeign). Then only three things are lost: the name of the holder, the rest of a cool-down, and
 // a detached hold (see lease).
 //
 // Every format of the head begins with the same ten bytes. So an older build recognises a newer
@@ -71,6 +71,7 @@ type owner struct {
 // record is the head of a lock file.
 type record struct {
 	valid     bool
+	foreign   bool // the record is not valid, because another program has written the file
 	newer     bool // the record is not valid, because its format is newer than this build knows
 	mode      mode
 	boot      [16]byte
@@ -349,6 +350,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 func (b *buffer) read(c *conn) *record {
 	b.got, _ = c.pread(b.in[:], 0)
 	b.rec.decode(b.in[:b.got])
+	b.rec.foreign = !b.rec.valid && !b.rec.newer && looksForeign(c, b.in[:b.got])
 	return &b.rec
 }
 

@@ -92,11 +92,11 @@ func (s *Store) changeRecord(ctx context.Context, f *file, h *hold, edit func(*r
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
+	rec := b.read(h.conn)
+	if err := rec.hands(f.path); err != nil {
+		return err
+	}
 	if h.shared {
-		rec := b.read(h.conn)
-		if rec.newer {
-			return newer(f.path)
-		}
 		b.next.setShared(f, h, rec, s.config.wall())
 	} else {
 		b.next.setExclusive(f, h)

@@ -136,6 +136,12 @@ func TestWhatIsNotALockFileIsRefused(t *testing.T) {
 		if _, err := s.Wait(patience(t), request(name, "us"), true); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("%s: Wait: %v", name, err)
 		}
+		if _, err := s.Break(patience(t), name, 0); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("%s: Break: %v", name, err)
+		}
+		if state, err := s.Inspect(patience(t), name); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("%s: Inspect says %+v, %v", name, state, err)
+		}
 		if got, _ := os.ReadFile(elsewhere); !bytes.Equal(got, text) {
 			t.Errorf("%s: what it leads to was changed to %q", name, got)
 		}

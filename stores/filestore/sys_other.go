@@ -12,6 +12,7 @@ import (
 type conn struct {
 	dev, ino uint64
 	stuck    bool
+	unusable error
 }
 
 // descriptorLimit returns how many descriptors this process may have.
@@ -19,7 +20,7 @@ func descriptorLimit() int { return math.MaxInt32 }
 
 func openConn(string, access) (*conn, error) { return nil, errors.ErrUnsupported }
 
-func openForReading(string) (*conn, error) { return nil, errors.ErrUnsupported }
+func openForReading(string, access) (*conn, error) { return nil, errors.ErrUnsupported }
 
 func (*conn) tryLock(bool) error { return errors.ErrUnsupported }
 

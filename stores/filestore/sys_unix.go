@@ -16,6 +16,7 @@ type conn struct {
 	fd       int
 	dev, ino uint64
 	stuck    bool   // unlock failed, so only close frees the lock
+	unusable error  // why a file that is open for reading cannot be locked
 	path     string // ends with a zero byte
 }
 
@@ -51,33 +52,53 @@ func newConn(fd int, access access) (*conn, error) {
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
+	if err := checkFile(&st, access); err != nil {
+		return nil, err
+	}
+	c := &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}
+	return c, c.setMode(&st, access)
+}
+
+// checkFile returns an error if the file of st is not safe to write to.
+func checkFile(st *syscall.Stat_t, access access) error {
 	euid := uint32(os.Geteuid())
 	switch {
 	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
-		return nil, errors.New("it is not a regular file")
+		return errNotRegular
 	case st.Nlink > 1:
-		return nil, errors.New("it has more than one name (hard links); remove it")
+		return errors.New("it has more than one name (hard links); remove it")
 	case access == private && st.Uid != euid && st.Uid != 0:
-		return nil, fmt.Errorf("it belongs to user %d and this program runs as user %d; remove it, or share the directory with group=yes", st.Uid, euid)
+		return fmt.Errorf("it belongs to user %d and this program runs as user %d; remove it, or share the directory with group=yes", st.Uid, euid)
 	}
-	if access == private && st.Uid == euid && st.Mode&0o777 != 0o600 {
+	return nil
+}
+
+// setMode gives a lock file of this user the permissions of the directory's sharing. It leaves a
+// file alone that has other contents.
+func (c *conn) setMode(st *syscall.Stat_t, access access) error {
+	perm := access.perm()
+	if st.Uid != uint32(os.Geteuid()) || access == private && st.Mode&0o777 == 0o600 || access != private && uint32(st.Mode)&perm == perm {
+		return nil
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	if b.read(c).foreign {
+		return errNotALock
+	}
+	if access == private {
 		// PHP makes its files 0666, and every user that can open a file can lock it. A umask such
 		// as 0777 makes files that this user cannot open again.
-		if err := syscall.Fchmod(fd, 0o600); err != nil {
-			return nil, err
-		}
+		return syscall.Fchmod(c.fd, 0o600)
 	}
-	if perm := access.perm(); access != private && st.Uid == euid && uint32(st.Mode)&perm != perm {
-		// The mode is wrong if the process that made the file was killed before it could set the
-		// mode, or if the directory was private when the file was made. If Fchmod fails, other
-		// users get an error.
-		_ = syscall.Fchmod(fd, perm)
-	}
-	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil
+	// The mode is wrong if the process that made the file was killed before it could set the mode,
+	// or if the directory was private when the file was made. If Fchmod fails, other users get an
+	// error.
+	_ = syscall.Fchmod(c.fd, perm)
+	return nil
 }
 
 // openForReading opens an existing lock file for reading.
-func openForReading(path string) (*conn, error) {
+func openForReading(path string, access access) (*conn, error) {
 	fd, err := openFile(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -87,7 +108,12 @@ func openForReading(path string) (*conn, error) {
 		syscall.Close(fd)
 		return nil, err
 	}
-	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino)}, nil
+	unusable := checkFile(&st, access)
+	if unusable == errNotRegular {
+		syscall.Close(fd)
+		return nil, unusable
+	}
+	return &conn{fd: fd, dev: uint64(st.Dev), ino: uint64(st.Ino), unusable: unusable}, nil
 }
 
 // tryLock takes or converts the lock, or returns errBusy. If a conversion fails, the lock is lost.

@@ -23,14 +23,15 @@ func descriptorLimit() int { return math.MaxInt32 }
 type conn struct {
 	h        syscall.Handle
 	dev, ino uint64
-	stuck    bool // always false: unlock does not fail
+	unusable error // always nil
+	stuck    bool  // always false: unlock does not fail
 }
 
 func openConn(path string, _ access) (*conn, error) {
 	return openWith(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, syscall.OPEN_ALWAYS)
 }
 
-func openForReading(path string) (*conn, error) {
+func openForReading(path string, _ access) (*conn, error) {
 	return openWith(path, syscall.GENERIC_READ, syscall.OPEN_EXISTING)
 }
 
@@ -52,7 +53,7 @@ func openWith(path string, how, create uint32) (*conn, error) {
 	}
 	if info.FileAttributes&(syscall.FILE_ATTRIBUTE_REPARSE_POINT|syscall.FILE_ATTRIBUTE_DIRECTORY) != 0 {
 		syscall.CloseHandle(h)
-		return nil, errors.New("it is not a regular file")
+		return nil, errNotRegular
 	}
 	ino := uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)
 	return &conn{h: h, dev: uint64(info.VolumeSerialNumber), ino: ino}, nil

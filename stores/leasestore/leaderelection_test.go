@@ -443,3 +443,37 @@ func TestWrongLeaderElection(t *testing.T) {
 		}
 	}
 }
+
+// What other programs have written about an object stays: its labels, annotations, owners and
+// finalizers.
+func TestMetadataOfOthersStays(t *testing.T) {
+	inMemory(t, func(t *testing.T, f *fakes.Kubernetes, s *overhttptest.Service) {
+		store, err := openShared(t.Context(), s.Front())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		theirs := fakes.Meta{
+			Name: "deploy", ResourceVersion: "1", UID: "u",
+			Labels:      map[string]string{"app": "shop", "app.kubernetes.io/managed-by": "Helm"},
+			Annotations: map[string]string{"note": "theirs"},
+			Owners:      json.RawMessage(`[{"kind":"Deployment","name":"shop"}]`), Finalizers: json.RawMessage(`["shop/keep"]`),
+		}
+		f.Objects["deploy"] = fakes.Object{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Metadata: theirs, Spec: map[string]any{}}
+		r := request("deploy")
+		_, acquired := store.Acquire(t.Context(), r)
+		_, extended := store.Extend(t.Context(), r.Name, r.Token, r.TTL)
+		_, released := store.Release(t.Context(), r.Name, r.Token, 0)
+		if err := errors.Join(acquired, extended, released); err != nil {
+			t.Fatal(err)
+		}
+		now := f.Objects["deploy"].Metadata
+		if now.ResourceVersion == "1" || now.Labels["app"] != "shop" || now.Labels["app.kubernetes.io/managed-by"] != "Helm" ||
+			now.Annotations["note"] != "theirs" || string(now.Owners) != string(theirs.Owners) || string(now.Finalizers) != string(theirs.Finalizers) {
+			t.Errorf("the metadata are now %+v", now)
+		}
+		if len(now.Annotations) < 2 {
+			t.Error("there is no record")
+		}
+	})
+}

@@ -26,6 +26,7 @@ type leases struct {
 	prefix   string
 	clock    string // "observed" or "server": the times in a record mean nothing to the other one
 	election bool   // the layout of client-go's leader election
+	others   others
 }
 
 // A lease is as much of a Lease as the store needs.
@@ -42,6 +43,8 @@ type metadata struct {
 	UID             string            `json:"uid,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
+	Owners          json.RawMessage   `json:"ownerReferences,omitempty"`
+	Finalizers      json.RawMessage   `json:"finalizers,omitempty"`
 }
 
 // A spec is for people who look at the object. In the layout of client-go it names the holder of
@@ -96,6 +99,7 @@ func (l *leases) Get(ctx context.Context, name string) (v register.Value, err er
 	case json.Unmarshal(r.Body, &o) != nil || o.Metadata.ResourceVersion == "":
 		return v, fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUnavailable)
 	case l.election:
+		l.others.note(&o.Metadata)
 		v.Version = o.Metadata.version()
 		v.Data, err = recordOf(&o)
 		return v, err
@@ -134,6 +138,9 @@ func (l *leases) Put(ctx context.Context, name string, data []byte, version stri
 		var mine bool
 		if o.Spec, mine = specFor(data); mine {
 			o.Metadata.Annotations[specNote] = o.Spec.mark()
+		}
+		if version != "" {
+			l.others.keepIn(&o.Metadata)
 		}
 	}
 	body, err := json.Marshal(o)

@@ -83,7 +83,7 @@ func (r *reply) readValue(from *bufio.Reader) error {
 	}
 	n, err := strconv.Atoi(r.flags[0])
 	if err != nil || n < 0 || n > maxValue {
-		return errors.New("a reply with an impossible length")
+		return errors.New("a value of an impossible length, which is no lock")
 	}
 	data := make([]byte, n+2)
 	if _, err := io.ReadFull(from, data); err != nil {

@@ -254,7 +254,7 @@ func (s *Store) read(ctx context.Context, k key) (*item, error) {
 	case "EN":
 		return nil, nil
 	case "VA":
-		return s.decode(&r)
+		return s.decode(k, &r)
 	}
 	return nil, refusal(r)
 }

@@ -70,13 +70,16 @@ func (s *Store) encode(n *note) []byte {
 	return text
 }
 
-func (s *Store) decode(r *reply) (*item, error) {
+func (s *Store) decode(k key, r *reply) (*item, error) {
 	i := &item{id: r.flag("c"), over: r.over}
 	left, err := strconv.Atoi(r.flag("t"))
 	if err != nil || i.id == "" {
 		return nil, refusal(*r)
 	}
-	if left < 0 { // the value has no end; another program wrote it
+	switch {
+	case left < 0 && s.symfony: // Symfony and padlock give each lock an end
+		return nil, foreign(k, "a value without an end")
+	case left < 0: // another program has taken the end away
 		left = int(driver.MaxTTL / time.Second)
 	}
 	i.left = left
@@ -85,9 +88,15 @@ func (s *Store) decode(r *reply) (*item, error) {
 		return i, nil
 	}
 	if err := json.Unmarshal(r.value, &i.note); err != nil || i.Format != format {
-		return nil, fmt.Errorf("%w: the lock has a value that this padlock cannot read; a newer padlock or another program wrote it", driver.ErrUnavailable)
+		return nil, foreign(k, "a value of another form")
 	}
 	return i, nil
+}
+
+// foreign returns the error for a value that is no lock, or that a newer padlock wrote.
+func foreign(k key, what string) error {
+	return fmt.Errorf("%w: the key %q holds %s; another program or a newer padlock wrote it, and padlock leaves it alone: rename the lock, set a prefix, or remove the value by hand",
+		driver.ErrUnavailable, k.text, what)
 }
 
 // holdOf describes the hold in an item, for callers of the store.

@@ -134,3 +134,30 @@ func TestDuplicateKey(t *testing.T) {
 		t.Errorf("after %d tries: %v", tries, err)
 	}
 }
+
+// The application has a document at the name. The requests do not match it, so the server refuses
+// to make another one, and no verb changes it.
+func TestDocumentOfTheApplication(t *testing.T) {
+	t.Parallel()
+	theirs := bson.D{{Key: "_id", Value: "job"}, {Key: "total", Value: 7}, {Key: "now", Value: bson.NewDateTimeFromTime(time.Now())}}
+	for _, opts := range [][]mongostore.Option{nil, {mongostore.SymfonyLayout()}} {
+		s := (&script{reply: func(command bson.Raw) bson.D {
+			if _, err := command.LookupErr("find"); err == nil {
+				return ok("cursor", bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "shop.padlock"}, {Key: "firstBatch", Value: bson.A{theirs}}})
+			}
+			if _, err := command.LookupErr("delete"); err == nil {
+				return ok("n", 0)
+			}
+			return refusal(11000)
+		}}).serve(t, opts...)
+		for verb, err := range map[string]error{
+			"Acquire": second(s.Acquire(t.Context(), request("job", "one"))),
+			"Break":   second(s.Break(t.Context(), "job", 0)),
+			"Inspect": second(s.Inspect(t.Context(), "job")),
+		} {
+			if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), `"job" is not a lock`) {
+				t.Errorf("%v: %s: %v", opts, verb, err)
+			}
+		}
+	}
+}

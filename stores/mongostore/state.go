@@ -88,12 +88,13 @@ func decode(raw bson.Raw) (*state, error) {
 	if err := bson.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("%w: the document of the lock cannot be read; a newer padlock or another program wrote it", driver.ErrUnavailable)
 	}
+	if newer := s.Record != nil && s.Record.Version > version; !newer && !isDocumentOfALock(raw) {
+		return nil, notALock(raw)
+	}
 	switch r := s.Record; {
 	case r != nil && r.Version > version:
 		return nil, fmt.Errorf("%w: a newer padlock wrote the document of the lock; update this program", driver.ErrUnavailable)
 	case r != nil && s.Token.Equal(r.Token) && s.ExpiresAt == r.Until:
-	case s.Token.IsZero():
-		s.Record = &record{}
 	default:
 		other := hold{Token: s.Token, Until: s.ExpiresAt, Foreign: true}
 		if r != nil {
@@ -102,6 +103,17 @@ func decode(raw bson.Raw) (*state, error) {
 		s.Record = &record{Fence: other.Fence, Holds: []hold{other}}
 	}
 	return &s, nil
+}
+
+// isDocumentOfALock reports what the filter isLock does.
+func isDocumentOfALock(raw bson.Raw) bool {
+	_, token := fromText(raw.Lookup("token"))
+	_, end := raw.Lookup("expires_at").DateTimeOK()
+	return token && end
+}
+
+func notALock(raw bson.Raw) error {
+	return fmt.Errorf("%w: the document with the _id %v is not a lock, so padlock leaves it alone; rename the lock, or give padlock a collection of its own", driver.ErrUnavailable, raw.Lookup("_id"))
 }
 
 func is(v bson.RawValue, token string) bool {

@@ -77,7 +77,6 @@ func TestDocuments(t *testing.T) {
 		"PHP's lease has ended":         {changed(changed(mine, "token", "php"), "expires_at", instant), driver.ErrLost, driver.OutcomeGone, false, 0},
 		"PHP's own document":            {bson.D{{Key: "token", Value: "php"}, {Key: "expires_at", Value: instant + 1}, {Key: "now", Value: instant}}, driver.ErrLost, driver.OutcomeGone, true, 1},
 		"PHP's own, by its token":       {bson.D{{Key: "token", Value: "mine"}, {Key: "expires_at", Value: instant}, {Key: "now", Value: instant}}, driver.ErrLost, driver.OutcomeGone, false, 0},
-		"no lock":                       {bson.D{{Key: "now", Value: instant}}, driver.ErrLost, driver.OutcomeGone, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, c.doc)
@@ -144,7 +143,7 @@ func TestEvicted(t *testing.T) {
 	if _, err := s.evictResult(uint64(fenceNow) - 1); err != driver.ErrLost {
 		t.Errorf("with an old fence: %v", err)
 	}
-	if _, err := read(t, bson.D{{Key: "now", Value: instant}}).evictResult(0); err != driver.ErrLost {
+	if _, err := read(t, written("", instant, 0)).evictResult(0); err != driver.ErrLost {
 		t.Errorf("a free name: %v", err)
 	}
 	php := bson.D{{Key: "token", Value: "php"}, {Key: "expires_at", Value: instant + 1}, {Key: "now", Value: instant}}
@@ -170,6 +169,24 @@ func TestText(t *testing.T) {
 		}
 		if got, ok := fromText(bson.Raw(raw).Lookup("v")); got != s || !ok {
 			t.Errorf("%q becomes %q, %v", s, got, ok)
+		}
+	}
+}
+
+// A document that is no lock is refused, and the error names it.
+func TestDocumentOfAnotherProgram(t *testing.T) {
+	for _, d := range []bson.D{
+		{{Key: "_id", Value: "job"}},
+		{{Key: "_id", Value: "job"}, {Key: "token", Value: 7}, {Key: "expires_at", Value: instant}},
+		{{Key: "_id", Value: "job"}, {Key: "token", Value: "t"}},
+		{{Key: "_id", Value: "job"}, {Key: "expires_at", Value: instant}},
+	} {
+		raw, err := bson.Marshal(append(d, bson.E{Key: "now", Value: instant}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decode(raw); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), `"job" is not a lock`) {
+			t.Errorf("%v: %v", d, err)
 		}
 	}
 }

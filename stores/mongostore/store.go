@@ -110,13 +110,22 @@ type request struct {
 	before bool // returns the document as it was before the change
 }
 
-// document returns a filter that finds the document of a name, unless a newer padlock has written
-// that document.
+// isLock is a filter that finds only documents that padlock or Symfony wrote. Each of them has a
+// token and an end.
+var isLock = bson.D{
+	{Key: "token", Value: field("$type", list{"string", "binData"})},
+	{Key: "expires_at", Value: field("$type", "date")},
+}
+
+// lockOf is a filter that finds the document of a name if that is a lock.
+func lockOf(name string) bson.D { return append(field("_id", text(name)), isLock...) }
+
+// document returns a filter that finds the document of a name, unless a newer padlock or another
+// program has written that document.
 func document(name string) bson.D {
-	return bson.D{
-		{Key: "_id", Value: text(name)},
+	return append(lockOf(name), bson.D{
 		{Key: "padlock.v", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gt", Value: int32(version)}}}}},
-	}
+	}...)
 }
 
 // errNoDocument means that the name has no document.

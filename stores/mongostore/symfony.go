@@ -55,7 +55,7 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 		t := wall()
 		filter := bson.D{
 			{Key: "_id", Value: text(r.Name)},
-			{Key: "$or", Value: list{field("token", text(r.Token)), field("expires_at", field("$lte", t))}},
+			{Key: "$or", Value: list{field("token", text(r.Token)), append(field("expires_at", field("$lte", t)), isLock[:1]...)}},
 		}
 		_, err := s.conn.locks.UpdateOne(limited, filter, take(r.Token, leaseEnd(t, r.TTL)), options.UpdateOne().SetUpsert(true))
 		if err == nil {
@@ -136,15 +136,19 @@ func (s *symfony) release(ctx context.Context, name, token string) (driver.Outco
 
 // read returns the hold on a name, or nil if there is none.
 func (s *symfony) read(ctx context.Context, name string) (*driver.Hold, error) {
-	var d lease
-	err := s.conn.locks.FindOne(ctx, field("_id", text(name))).Decode(&d)
-	if errors.Is(err, mongo.ErrNoDocuments) || err == nil && d.ExpiresAt <= wall() {
+	raw, err := s.conn.locks.FindOne(ctx, field("_id", text(name))).Raw()
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
+	case !isDocumentOfALock(raw):
+		return nil, notALock(raw)
 	}
-	return &driver.Hold{Foreign: true, Until: d.ExpiresAt.Time()}, nil
+	if end := bson.DateTime(raw.Lookup("expires_at").DateTime()); end > wall() {
+		return &driver.Hold{Foreign: true, Until: end.Time()}, nil
+	}
+	return nil, nil
 }
 
 func (s *symfony) inspect(ctx context.Context, name string) (driver.State, error) {
@@ -171,9 +175,12 @@ func (s *symfony) evict(ctx context.Context, name string, seen uint64) error {
 	if seen != 0 {
 		return driver.ErrLost // no hold has a fence
 	}
-	result, err := s.conn.locks.DeleteOne(limited, field("_id", text(name)))
-	if err == nil && result.DeletedCount == 0 {
-		return driver.ErrLost
+	result, err := s.conn.locks.DeleteOne(limited, lockOf(name))
+	if err != nil || result.DeletedCount > 0 {
+		return failure(ctx, err, true)
 	}
-	return failure(ctx, err, true)
+	if _, err := s.read(limited, name); err != nil {
+		return failure(ctx, err, false)
+	}
+	return driver.ErrLost
 }

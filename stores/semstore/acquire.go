@@ -97,7 +97,7 @@ func (s *Store) claim(h *hold) bool {
 func (s *Store) try(ctx context.Context, key int32, name string) (set int, err error) {
 	checkEnd := func() error { return s.endedEarly(ctx) }
 	for end := time.Now().Add(acquirePatience); ; {
-		set, err = join(key, guardPatience, checkEnd)
+		set, err = s.join(key, guardPatience, checkEnd)
 		if err == nil {
 			err = takeLock(set)
 		}

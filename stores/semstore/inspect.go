@@ -32,7 +32,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	set, err := find(key, false)
 	held := false
 	if err == nil {
-		held, err = isHeld(set)
+		held, err = s.isHeldBy(key, set)
 	}
 	switch {
 	case err == errRemoved:

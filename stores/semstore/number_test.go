@@ -88,7 +88,7 @@ func TestNumbers(t *testing.T) {
 // A semaphore with several places is no lock, and is refused.
 func TestNumberWithPlaces(t *testing.T) {
 	s, name := open(t, NoHash), freeNumber(t, 1)
-	set, err := join(NoHash.key(name), 0, func() error { return nil })
+	set, err := s.join(NoHash.key(name), 0, func() error { return nil })
 	if err == nil {
 		err = setValue(set, semLock, 3) // as in sem_get($key, 3)
 	}

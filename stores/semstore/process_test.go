@@ -255,7 +255,7 @@ func TestStuckGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remove(set)
-	if err := operate(set, 0, operation{semGuard, 1, flagNoWait}); err != nil {
+	if err := operate(set, 0, operation{semGuard, 1, flagNoWait}, operation{semUsers, 1, flagNoWait}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(patience(t))
@@ -263,7 +263,7 @@ func TestStuckGuard(t *testing.T) {
 	if _, err := s.Acquire(patience(t), request(name, "us")); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "process") {
 		t.Errorf("Acquire: %v", err)
 	}
-	if err := setValue(set, semGuard, 0); err != nil {
+	if err := errors.Join(setValue(set, semLock, 1), setValue(set, semGuard, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if g, err := got(); err != nil || g.TTL == 0 {
@@ -286,19 +286,6 @@ func TestCollidingNames(t *testing.T) {
 	}
 }
 
-// A set with more semaphores than PHP's belongs to another program and must not be removed.
-func TestSetOfAnotherProgram(t *testing.T) {
-	s, name := open(t, MD5), unique(t, "")
-	r, _, errno := syscall.Syscall(syscall.SYS_SEMGET, uintptr(MD5.key(name)), 4, permissions|ipcCreate)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	defer remove(int(r))
-	if _, err := s.Acquire(patience(t), request(name, "us")); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("Acquire: %v", err)
-	}
-}
-
 // As in PHP, a lock that was given back leaves no semaphore.
 func TestReleaseRemovesTheSemaphore(t *testing.T) {
 	s, name := open(t, MD5), unique(t, "")
@@ -312,7 +299,7 @@ func TestReleaseRemovesTheSemaphore(t *testing.T) {
 // A semaphore that another user made cannot be removed. Then only its lock is given back.
 func TestSemaphoreOfAnotherUser(t *testing.T) {
 	s, name := open(t, MD5), unique(t, "")
-	set, err := join(MD5.key(name), 0, func() error { return nil })
+	set, err := s.join(MD5.key(name), 0, func() error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

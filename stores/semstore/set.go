@@ -1,6 +1,7 @@
 package semstore
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,12 +15,12 @@ const guardLook = 50 * time.Millisecond
 // means that somebody removed the set meanwhile; the caller may call join again. If another program
 // is opening the set, join waits for it, but gives up after maxWait, or when checkEnd returns an
 // error.
-func join(key int32, maxWait time.Duration, checkEnd func() error) (id int, err error) {
+func (s *Store) join(key int32, maxWait time.Duration, checkEnd func() error) (id int, err error) {
 	if id, err = find(key, true); err != nil {
 		return 0, inSet(key, err)
 	}
-	if _, err := value(id, semCount); err == nil {
-		return 0, fmt.Errorf("%w: semaphore %#x has more parts than PHP's: another program made it; rename the lock", driver.ErrUnavailable, uint32(key))
+	if err := s.checkSet(key, id); err != nil {
+		return 0, err
 	}
 	if err := enter(key, id, maxWait, checkEnd); err != nil {
 		return 0, err
@@ -36,6 +37,35 @@ func join(key int32, maxWait time.Duration, checkEnd func() error) (id int, err 
 		return 0, fmt.Errorf("%w: semaphore %#x has several places: another program opened it with a higher max_acquire; use another key", driver.ErrUnavailable, uint32(key))
 	}
 	return id, inSet(key, err)
+}
+
+// checkSet returns an error if another program made the set, so that padlock neither changes nor
+// removes it. A set of PHP or padlock has three semaphores whose values are a row of the table in
+// layout.go. PHP's Symfony and padlock let everybody use it, while a set of PHP's sem_get has the
+// permissions that its caller wants.
+func (s *Store) checkSet(key int32, id int) error {
+	refuse := func(what string) error {
+		return fmt.Errorf("%w: semaphore %#x %s: another program made it, and padlock leaves it alone; rename the lock", driver.ErrUnavailable, uint32(key), what)
+	}
+	if _, err := value(id, semCount); err == nil {
+		return refuse("has more parts than PHP's")
+	}
+	now, err := values(id)
+	if err != nil {
+		return inSet(key, err)
+	}
+	mode, err := mode(id)
+	switch lock, users, guard := now[semLock], now[semUsers], now[semGuard]; {
+	case err != nil:
+		return inSet(key, err)
+	case lock > 1 && s.config.keep:
+		return refuse("has several places, as sem_get with a higher max_acquire makes them")
+	case lock > 1 || guard > 1 || guard == 1 && users == 0:
+		return refuse(fmt.Sprintf("has the values %d, which no lock has", now))
+	case mode != permissions && !s.config.keep:
+		return refuse(fmt.Sprintf("has the permissions %#o", mode))
+	}
+	return nil
 }
 
 // enter waits until no other program is opening the set. Then it sets semGuard to 1, which keeps
@@ -122,6 +152,14 @@ func isHeld(id int) (bool, error) {
 	return users > 0, err // if the set has no users, no program has finished opening it
 }
 
+// isHeldBy is isHeld for a set that this store has not opened.
+func (s *Store) isHeldBy(key int32, id int) (bool, error) {
+	if err := s.checkSet(key, id); err != nil {
+		return false, err
+	}
+	return isHeld(id)
+}
+
 // isPadlock reports whether padlock is the holder of a set that is held.
 func isPadlock(id int) bool {
 	users, err := value(id, semUsers)
@@ -142,7 +180,7 @@ func holder(id, sem int) int {
 // inSet names the set in the text of an error. It does not change errRemoved, because the callers
 // handle that error.
 func inSet(key int32, err error) error {
-	if err == nil || err == errRemoved {
+	if err == nil || err == errRemoved || errors.Is(err, driver.ErrUnavailable) {
 		return err
 	}
 	return unavailable(key, err)

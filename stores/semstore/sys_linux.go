@@ -17,6 +17,8 @@ const (
 	cmdValue   = 12
 	cmdWaiters = 14
 	cmdSet     = 16
+	cmdState   = 2
+	cmdValues  = 13
 
 	flagNoWait = 0o4000
 	flagUndo   = 0x1000
@@ -55,6 +57,20 @@ func operate(id int, maxWait time.Duration, ops ...operation) error {
 func value(id, sem int) (int, error)   { return control(id, sem, cmdValue, 0) }
 func waiters(id, sem int) (int, error) { return control(id, sem, cmdWaiters, 0) }
 func lastPID(id, sem int) (int, error) { return control(id, sem, cmdPID, 0) }
+
+// values returns the values of all semaphores of a set. The set has semCount semaphores.
+func values(id int) (v [semCount]uint16, err error) {
+	_, _, errno := syscall.Syscall6(syscall.SYS_SEMCTL, uintptr(id), 0, cmdValues, uintptr(unsafe.Pointer(&v)), 0, 0)
+	return v, meaning(errno)
+}
+
+// mode returns the permissions of a set. They are in the kernel's struct semid64_ds, behind a key
+// and four numbers of users.
+func mode(id int) (uint32, error) {
+	var state [256]uint32 // more than the struct
+	_, _, errno := syscall.Syscall6(syscall.SYS_SEMCTL, uintptr(id), 0, cmdState, uintptr(unsafe.Pointer(&state)), 0, 0)
+	return state[5] & 0o777, meaning(errno)
+}
 
 func setValue(id, sem, to int) error {
 	_, err := control(id, sem, cmdSet, to)

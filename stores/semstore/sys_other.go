@@ -11,6 +11,8 @@ const (
 	supported  = false
 	flagNoWait = 0
 	flagUndo   = 0
+
+	permissions = 0
 )
 
 // Open returns errors.ErrUnsupported here, so nothing calls these functions.
@@ -21,6 +23,8 @@ func value(int, int) (int, error)                    { return 0, errors.ErrUnsup
 func waiters(int, int) (int, error)                  { return 0, errors.ErrUnsupported }
 func lastPID(int, int) (int, error)                  { return 0, errors.ErrUnsupported }
 func setValue(int, int, int) error                   { return errors.ErrUnsupported }
+func values(int) (v [semCount]uint16, err error)     { return v, errors.ErrUnsupported }
+func mode(int) (uint32, error)                       { return 0, errors.ErrUnsupported }
 func remove(int) error                               { return errors.ErrUnsupported }
 func threadID() int                                  { return 0 }
 func nudge(int)                                      {}

@@ -95,7 +95,7 @@ func (s *Store) sleep(ctx context.Context, key int32) (set int, err error) {
 	defer s.interrupt(ctx, threadID())()
 	checkEnd := func() error { return s.endedEarly(ctx) }
 	for {
-		set, err = join(key, guardForever, checkEnd)
+		set, err = s.join(key, guardForever, checkEnd)
 		if err == nil {
 			err = s.awaitUntil(set, checkEnd)
 		}
@@ -166,7 +166,7 @@ func (s *Store) watch(ctx context.Context, key int32) error {
 		set, err := find(key, false)
 		held := false
 		if err == nil {
-			held, err = isHeld(set)
+			held, err = s.isHeldBy(key, set)
 		}
 		if err != nil && err != errRemoved {
 			return inSet(key, err)

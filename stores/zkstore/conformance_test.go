@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func contract(t *testing.T, srv *server.Server) {
 }
 
 // otherPrograms: the locks of Curator and kazoo in the folder of a lock keep padlock's callers out,
-// Inspect and List name them, and Break ends them.
+// Inspect and List name them, and Break leaves them alone.
 func otherPrograms(t *testing.T, srv *server.Server) {
 	conn, s := rawConn(t, srv.Addr()), mustOpen(t, srv.Addr())
 	for i, child := range []string{"_c_9a1c-lock-", "9a1c__lock__", "leases"} {
@@ -43,7 +44,8 @@ func otherPrograms(t *testing.T, srv *server.Server) {
 		if child == "leases" {
 			flags = 0
 		}
-		if _, err := conn.Create(path, []byte("10.0.0.7"), flags, zk.WorldACL(zk.PermAll)); err != nil {
+		made, err := conn.Create(path, []byte("10.0.0.7"), flags, zk.WorldACL(zk.PermAll))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Release(t.Context(), name, early.Token, 0); err != nil {
@@ -61,8 +63,15 @@ func otherPrograms(t *testing.T, srv *server.Server) {
 		if err != nil || len(st.Holds) != 1 || !st.Holds[0].Foreign || st.Holds[0].Host != "" {
 			t.Errorf("%s: Inspect: %+v, %v", child, st, err)
 		}
-		if _, err := s.Break(t.Context(), name, st.Fence); err != nil {
+		if _, err := s.Break(t.Context(), name, st.Fence); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: Break: %v", child, err)
+		}
+		data, _, err := conn.Get(made)
+		if err != nil || string(data) != "10.0.0.7" {
+			t.Errorf("%s: it has %q, %v", child, data, err)
+		}
+		if err := conn.Delete(made, -1); err != nil {
+			t.Fatal(err)
 		}
 		take(t, s, request(name))
 	}

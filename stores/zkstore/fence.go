@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"sync"
 	"time"
@@ -117,7 +118,7 @@ func (ss *session) readMapping(dir string) (m mapping, err error) {
 		}
 		m = mapping{}
 		if len(text) > 0 {
-			if err := json.Unmarshal(text, &m); err != nil {
+			if err := json.Unmarshal(text, &m); err != nil || !bytes.Contains(text, []byte(`"fence":`)) { // every mapping has one
 				return storekit.Invalidf("the node %s has data that padlock did not write", dir)
 			}
 		}

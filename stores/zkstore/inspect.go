@@ -131,7 +131,7 @@ func (ss *session) lockNames(prefix string) (names []string, err error) {
 }
 
 // Break implements driver.Admin. It deletes the nodes of the holders and raises the fences in one
-// transaction.
+// transaction. It deletes no node of another program, and returns driver.ErrUnavailable instead.
 func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return 0, err
@@ -167,6 +167,9 @@ func (s *Store) evict(ss *session, dir string, seen uint64) (uint64, error) {
 			err = driver.ErrLost
 		}
 		return 0, err
+	}
+	if others := q.foreigners(); len(others) > 0 {
+		return 0, notOurs(join(dir, others[0].String()))
 	}
 	var ops []any
 	holders := q.holders()

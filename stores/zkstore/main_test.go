@@ -105,6 +105,7 @@ func TestOneServer(t *testing.T) {
 		"ContractWithoutFences":        contractWithoutFences,
 		"ContractInSymfonysLayout":     contractInSymfonysLayout,
 		"OtherPrograms":                otherPrograms,
+		"NodesOfOthers":                nodesOfOthers,
 		"SymfonysNodes":                symfonysNodes,
 		"SymfonysNextHolder":           symfonysNextHolder,
 		"LostBeforeTheNextGrant":       lostBeforeTheNextGrant,

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,11 +73,24 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 			continue
 		case err != nil:
 			return err
+		case !isLock(token, stat):
+			return notOurs(h.dir)
 		case token == r.Token && stat.EphemeralOwner == ss.conn.SessionID(): // an earlier try, whose reply was lost
 			return s.holds.recordHold(ss, h, held, node{}, 0)
 		}
 		return &driver.HeldError{Waiters: -1, Holds: []driver.Hold{symfonyHold(stat)}}
 	}
+}
+
+// isLock reports whether a node can be a lock: it is ephemeral, and its data can be a token. A
+// container, which ZooKeeper deletes when it is empty, counts as ephemeral for the client.
+func isLock(token string, stat *zk.Stat) bool {
+	return stat.EphemeralOwner != 0 && stat.EphemeralOwner != math.MinInt64 && driver.CheckToken(token) == nil
+}
+
+// notOurs returns the error for a node that padlock did not make.
+func notOurs(path string) error {
+	return fmt.Errorf("%w: the node %s was not made by padlock, which leaves it alone; delete it by hand if nobody needs it, rename the lock, or use another root", driver.ErrUnavailable, path)
 }
 
 func (ss *session) symfonyHolder(path string) (token string, stat *zk.Stat, err error) {
@@ -121,11 +135,15 @@ func (ss *session) settleSymfony(h *hold) error {
 
 func (s *Store) inspectSymfony(ss *session, name string) (driver.State, error) {
 	st := driver.State{Name: name, Waiters: -1}
-	_, stat, err := ss.symfonyHolder(s.cfg.symfonyNode(name))
-	if err == nil {
+	path := s.cfg.symfonyNode(name)
+	token, stat, err := ss.symfonyHolder(path)
+	switch {
+	case err == zk.ErrNoNode:
+		return st, nil
+	case err == nil && !isLock(token, stat):
+		return st, notOurs(path)
+	case err == nil:
 		st.Holds = []driver.Hold{symfonyHold(stat)}
-	} else if err == zk.ErrNoNode {
-		err = nil
 	}
 	return st, err
 }
@@ -135,10 +153,18 @@ func (s *Store) breakSymfony(ss *session, name string, seen uint64) error {
 	if seen != 0 {
 		return driver.ErrLost
 	}
-	if err := ss.delete(s.cfg.symfonyNode(name)); err != zk.ErrNoNode {
-		return err
+	path := s.cfg.symfonyNode(name)
+	token, stat, err := ss.symfonyHolder(path)
+	if err == nil && !isLock(token, stat) {
+		return notOurs(path)
 	}
-	return nil
+	if err == nil {
+		err = ss.delete(path)
+	}
+	if err == zk.ErrNoNode {
+		return nil
+	}
+	return err
 }
 
 var errSymfonyList = fmt.Errorf("%w: the nodes of Symfony's layout look like other nodes", errors.ErrUnsupported)

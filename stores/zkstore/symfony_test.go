@@ -3,6 +3,7 @@ package zkstore_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -92,4 +93,49 @@ func rawConn(t testing.TB, addr string) *zk.Conn {
 	}
 	t.Cleanup(conn.Close)
 	return conn
+}
+
+// A node that is no lock, where a lock's node would be, is neither changed nor deleted. Every verb
+// names it.
+func nodesOfOthers(t *testing.T, srv *server.Server) {
+	conn := rawConn(t, srv.Addr())
+	if _, err := conn.Create("/app", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		opts       []zkstore.Option
+		path, text string
+		flags      int32
+	}{
+		{[]zkstore.Option{zkstore.SymfonyLayout()}, "/theirs", "settings", 0},
+		{[]zkstore.Option{zkstore.SymfonyLayout()}, "/theirs", "", zk.FlagEphemeral},
+		{[]zkstore.Option{zkstore.Root("/app")}, "/app/theirs", "settings", 0},
+		{[]zkstore.Option{zkstore.Root("/app")}, "/app/theirs", `{"a":1}`, 0},
+	} {
+		s := mustOpen(t, srv.Addr(), c.opts...)
+		if _, err := conn.Create(c.path, []byte(c.text), c.flags, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		want := func(verb string, err error) {
+			t.Helper()
+			if err == nil || errors.Is(err, driver.ErrHeld) || !strings.Contains(err.Error(), c.path) {
+				t.Errorf("%d: %s: %v", i, verb, err)
+			}
+		}
+		_, err := s.Acquire(t.Context(), request("theirs"))
+		want("Acquire", err)
+		_, err = s.Inspect(t.Context(), "theirs")
+		want("Inspect", err)
+		_, err = s.Break(t.Context(), "theirs", 0)
+		want("Break", err)
+		if out, err := s.Release(t.Context(), "theirs", "token", 0); out != driver.OutcomeGone || err != nil {
+			t.Errorf("%d: Release: %v, %v", i, out, err)
+		}
+		if data, stat, err := conn.Get(c.path); err != nil || string(data) != c.text || stat.Version != 0 {
+			t.Errorf("%d: the node has %q, %+v, %v", i, data, stat, err)
+		}
+		if err := conn.Delete(c.path, -1); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -87,6 +87,7 @@ func TestDatabases(t *testing.T) {
 			t.Run("swept meanwhile", d.sweptMeanwhile)
 			t.Run("created at once", d.createdAtOnce)
 			t.Run("refused", d.refused)
+			t.Run("another program's table", d.othersTable)
 			if d.dialect == sqlsession.MySQL {
 				t.Run("autumn", d.autumn)
 			}

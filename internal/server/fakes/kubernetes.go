@@ -47,6 +47,8 @@ type Meta struct {
 	UID             string            `json:"uid"`
 	Labels          map[string]string `json:"labels"`
 	Annotations     map[string]string `json:"annotations"`
+	Owners          json.RawMessage   `json:"ownerReferences,omitempty"`
+	Finalizers      json.RawMessage   `json:"finalizers,omitempty"`
 }
 
 // NewKubernetes returns an API server without objects.

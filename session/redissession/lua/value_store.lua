@@ -13,7 +13,9 @@
 local call = redis.call
 if (call('GET', KEYS[2]) or '0') ~= ARGV[1] then return 0 end
 -- Fences are compared as text, since a number in Lua has 53 bits only.
-local kept, mine = string.match(call('GETRANGE', KEYS[1], 0, 20), '^(%d+) '), ARGV[2]
+local start = call('GETRANGE', KEYS[1], 0, 20)
+local kept, mine = string.match(start, '^(%d+) '), ARGV[2]
+if start ~= '' and not kept then return redis.error_reply('WRONGTYPE no value of padlock') end
 if kept and (#kept > #mine or #kept == #mine and kept > mine) then return 0 end
 if ARGV[3] == '0' then
   call('UNLINK', KEYS[1])
