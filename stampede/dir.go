@@ -29,8 +29,7 @@ import (
 // key consist of small letters, digits, "-" and "_", the last part of the key has a dot as well,
 // and both together have at most 200 bytes. The file of any other key has a hash for its name. With
 // a string or a []byte, the file contains the value and nothing else. A second file, whose name
-// begins with a dot, has the version, the fence and the times. A file of another program stays as it
-// is: the value of that key is not kept, and the Cache reports the error.
+// begins with a dot, has the version, the fence and the times.
 //
 // Changes are made under one of 256 locks of each directory, however many keys there are. But the
 // Cache takes a lock for each key, and a filestore keeps a small file for every name that was ever

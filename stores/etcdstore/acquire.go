@@ -110,7 +110,7 @@ func (a *attempt) takeFree(ctx context.Context) error {
 	// is for this case: it takes the name if there is no fence, and reads the state otherwise.
 	free := noKeys(a.keys.dir, a.keys.end)
 	otherwise := nested([]*pb.Compare{free, noKeys(a.keys.fence, "")}, todo.ops, a.keys.reads())
-	reply, err := a.s.conn.commit(ctx, append(hasFenceBelow(a.keys.fence, fence), free), todo.ops, []*pb.RequestOp{otherwise})
+	reply, err := a.s.conn.commit(ctx, append(hasFenceBelow(a.keys.fence, fenceText(fence)), free), todo.ops, []*pb.RequestOp{otherwise})
 	if err != nil {
 		return err
 	}

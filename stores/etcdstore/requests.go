@@ -12,8 +12,8 @@ import (
 // hasFenceBelow returns comparisons that are true if the key has a fence that is less than fence.
 // They are false for most values that padlock did not write; the rest would have to begin with
 // digits, as a fence does.
-func hasFenceBelow(key string, fence uint64) []*pb.Compare {
-	return []*pb.Compare{valueIs(pb.Compare_GREATER, key, "0"), valueIs(pb.Compare_LESS, key, fenceText(fence))}
+func hasFenceBelow(key, fence string) []*pb.Compare {
+	return []*pb.Compare{valueIs(pb.Compare_GREATER, key, "0"), valueIs(pb.Compare_LESS, key, fence)}
 }
 
 func valueIs(result pb.Compare_CompareResult, key, text string) *pb.Compare {

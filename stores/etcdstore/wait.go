@@ -315,7 +315,7 @@ func (w *wait) claim(ctx context.Context, a *attempt) (*state, error) {
 	todo.ops = append(todo.ops, putFence(&a.keys, fence, a.keeper))
 	from, to := w.keys.blockingKeys(false)
 	first, last := w.keys.queue()
-	conds := append(hasFenceBelow(w.keys.fence, fence),
+	conds := append(hasFenceBelow(w.keys.fence, fenceText(fence)),
 		createdAt(w.key, w.created), noKeys(from, to), createdAfter(first, last, w.created-1))
 	reply, err := w.s.conn.commit(ctx, conds, todo.ops, w.keys.reads())
 	switch {

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -39,6 +42,25 @@ func advise(path string, err error) string {
 		return "the directory is gone; make it again, for its owner only (mkdir -m 700), or choose another"
 	}
 	return ""
+}
+
+// kindAt returns what lies at the path of a lock file, if it is anything but a file.
+func kindAt(path string) string {
+	st, err := os.Lstat(path)
+	if err != nil || st.Mode().IsRegular() || !strings.HasPrefix(filepath.Base(path), namePrefix) {
+		return ""
+	}
+	switch mode := st.Mode(); {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // isAny reports whether err is one of these errors.

@@ -2,9 +2,6 @@ package filestore
 
 import (
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -53,25 +50,6 @@ func (r *record) hands(path string) error {
 		return unavailable(path, errNotALock)
 	}
 	return nil
-}
-
-// kindAt returns what lies at the path of a lock file, if it is anything but a file.
-func kindAt(path string) string {
-	st, err := os.Lstat(path)
-	if err != nil || st.Mode().IsRegular() || !strings.HasPrefix(filepath.Base(path), namePrefix) {
-		return ""
-	}
-	switch mode := st.Mode(); {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	}
-	return "a device"
 }
 
 var errNotRegular = errors.New("it is not a regular file")

@@ -110,16 +110,6 @@ type request struct {
 	before bool // returns the document as it was before the change
 }
 
-// isLock is a filter that finds only documents that padlock or Symfony wrote. Each of them has a
-// token and an end.
-var isLock = bson.D{
-	{Key: "token", Value: field("$type", list{"string", "binData"})},
-	{Key: "expires_at", Value: field("$type", "date")},
-}
-
-// lockOf is a filter that finds the document of a name if that is a lock.
-func lockOf(name string) bson.D { return append(field("_id", text(name)), isLock...) }
-
 // document returns a filter that finds the document of a name, unless a newer padlock or another
 // program has written that document.
 func document(name string) bson.D {

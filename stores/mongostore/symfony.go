@@ -32,6 +32,16 @@ func leaseEnd(t bson.DateTime, ttl time.Duration) bson.DateTime {
 // field is a document of one field.
 func field(name string, v any) bson.D { return bson.D{{Key: name, Value: v}} }
 
+// isLock is a filter that finds only documents that padlock or Symfony wrote. Each of them has a
+// token and an end.
+var isLock = bson.D{
+	{Key: "token", Value: field("$type", list{"string", "binData"})},
+	{Key: "expires_at", Value: field("$type", "date")},
+}
+
+// lockOf is a filter that finds the document of a name if that is a lock.
+func lockOf(name string) bson.D { return append(field("_id", text(name)), isLock...) }
+
 // ownHold is the filter for a live hold of token.
 func ownHold(name, token string, t bson.DateTime) bson.D {
 	return bson.D{{Key: "_id", Value: text(name)}, {Key: "token", Value: text(token)}, {Key: "expires_at", Value: field("$gt", t)}}
