@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -70,9 +71,13 @@ const emptyEvery = time.Second
 func (p *Pool) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := min(1, p.Stats().Idle)
-	if time.Since(p.emptied) > emptyEvery {
-		n, p.emptied = p.Stats().Idle, time.Now()
+	st := p.Stats()
+	n := min(1, st.Idle)
+	switch {
+	case st.Idle == 0 && st.MaxIdleClosed > 0:
+		n = 1 // another pool keeps the connections, as pgxpool does. It gives the last one again.
+	case time.Since(p.emptied) > emptyEvery:
+		n, p.emptied = st.Idle, time.Now()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), emptyEvery)
 	defer cancel()
@@ -81,8 +86,23 @@ func (p *Pool) Leave() {
 		if err != nil {
 			return
 		}
-		// With this error, package database/sql ends the connection. It also returns the error.
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		// With ErrBadConn, package database/sql ends the connection. It also returns the error.
+		_ = conn.Raw(func(inner any) error {
+			endPgx(ctx, inner)
+			return driver.ErrBadConn
+		})
+	}
+}
+
+// endPgx ends a connection of pgx. Its adapter stdlib would give the connection back to a pgxpool,
+// which keeps it. This package imports no driver, so endPgx finds the methods by their names.
+func endPgx(ctx context.Context, inner any) {
+	get := reflect.ValueOf(inner).MethodByName("Conn")
+	if !get.IsValid() || get.Type().NumIn() != 0 || get.Type().NumOut() != 1 {
+		return
+	}
+	if c, ok := get.Call(nil)[0].Interface().(interface{ Close(context.Context) error }); ok {
+		_ = c.Close(ctx) // the connection is of no use any more
 	}
 }
 

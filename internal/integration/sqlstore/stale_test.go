@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
@@ -49,9 +52,23 @@ func openSessions(t *testing.T, db *sql.DB, n int) {
 // the setting back. PostgreSQL's sessions that began meanwhile stay read-only.
 func TestReadOnlyPeriod(t *testing.T) {
 	t.Parallel()
-	for name, connect := range map[string]func(rawURL string) (*sql.DB, error){
-		"padlock's driver":  func(rawURL string) (*sql.DB, error) { db, _, err := postgres.Open(rawURL); return db, err },
-		"the caller's pool": func(rawURL string) (*sql.DB, error) { return sql.Open("pgx", rawURL) },
+	for name, connect := range map[string]func(t *testing.T, rawURL string) (db *sql.DB, begin func()){
+		"padlock's driver": func(t *testing.T, rawURL string) (*sql.DB, func()) {
+			db, _, err := postgres.Open(rawURL)
+			noError(t, err)
+			return db, func() { db.SetMaxIdleConns(-1); openSessions(t, db, 5) }
+		},
+		"the caller's pool": func(t *testing.T, rawURL string) (*sql.DB, func()) {
+			db, err := sql.Open("pgx", rawURL)
+			noError(t, err)
+			return db, func() { db.SetMaxIdleConns(-1); openSessions(t, db, 5) }
+		},
+		"pgxpool": func(t *testing.T, rawURL string) (*sql.DB, func()) { // each of its sessions ends at its own refusal
+			pool, err := pgxpool.New(t.Context(), rawURL)
+			noError(t, err)
+			t.Cleanup(pool.Close)
+			return stdlib.OpenDBFromPool(pool), func() { pool.Reset(); noError(t, pool.Ping(t.Context())) }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,8 +78,7 @@ func TestReadOnlyPeriod(t *testing.T) {
 			admin, err := sql.Open("pgx", strings.Replace(srv.URL(), u.Path, "/postgres", 1))
 			noError(t, err)
 			defer admin.Close()
-			db, err := connect(srv.URL())
-			noError(t, err)
+			db, begin := connect(t, srv.URL())
 			defer db.Close()
 			s, err := sqlstore.Open(t.Context(), db, sqlstore.PostgreSQL)
 			noError(t, err)
@@ -74,10 +90,9 @@ func TestReadOnlyPeriod(t *testing.T) {
 			noError(t, err)
 			defer symfonyStore.Close()
 			readOnlyPeriod := func() {
-				db.SetMaxIdleConns(-1)
 				alter := "ALTER DATABASE " + strings.TrimPrefix(u.Path, "/")
 				execute(t, admin, alter+" SET default_transaction_read_only = on")
-				openSessions(t, db, 5)
+				begin()
 				execute(t, admin, alter+" RESET default_transaction_read_only")
 			}
 			readOnlyPeriod()
