@@ -131,11 +131,13 @@ func (s *Store) awaitCheck(ctx context.Context, l *serverCheck) error {
 func (s *Store) checkServers(l *serverCheck) {
 	ctx, cancel := context.WithTimeout(s.calls.Closing, callTimeout)
 	defer cancel()
+	g := &s.checks
+	before := g.turns.Load()
 	turns, nodes, err := s.serverInfo(ctx)
-	if err == nil && s.leaveReplica(nodes) {
+	// If the connection is older than this check, a new one may reach the primary.
+	if err == nil && turns == before && s.leaveReplica(nodes) {
 		turns, nodes, err = s.serverInfo(ctx)
 	}
-	g := &s.checks
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {

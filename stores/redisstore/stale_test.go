@@ -1,6 +1,8 @@
 package redisstore_test
 
 import (
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -115,5 +117,61 @@ func TestWaiterMovesToTheNewPrimary(t *testing.T) {
 			})
 			w.got()
 		})
+	}
+}
+
+// TestStaleReplica: the demoted server has no primary and refuses reads, too (MASTERDOWN).
+func TestStaleReplica(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	s := opened(t, p.front.Addr())
+	held := request("held")
+	take(t, s, held)
+	p.swap(t, held.Name)
+	ask(t, p.replica, "CONFIG", "SET", "replica-serve-stale-data", "no")
+	ask(t, p.replica, "REPLICAOF", "127.0.0.1", "1")
+	_, err := s.Inspect(t.Context(), held.Name)
+	wantIs(t, err, driver.ErrUnavailable, "a read at the demoted server")
+	if st, err := s.Inspect(t.Context(), held.Name); err != nil || len(st.Holds) != 1 {
+		t.Errorf("the next read: %+v, %v", st, err)
+	}
+}
+
+// TestReplicaIsDialledForCallsOnly: the address goes on leading to a replica, which refuses every
+// call. Each call makes one connection at most.
+func TestReplicaIsDialledForCallsOnly(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	s := opened(t, p.front.Addr())
+	held := request("held")
+	take(t, s, held)
+	demoted := p.primary
+	p.swap(t, held.Name)
+	becomes(t, demoted, "slave")
+	p.front.Lead(demoted.Addr())
+	c := rawClient(t, single(demoted.Addr()))
+	received := func() int64 {
+		info, err := c.Do(t.Context(), c.B().Info().Section("stats").Build()).ToString()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.ParseInt(regexp.MustCompile(`total_connections_received:(\d+)`).FindStringSubmatch(info)[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := received()
+	const calls = 20
+	for range calls {
+		_, err := s.Extend(t.Context(), held.Name, held.Token, held.TTL)
+		wantIs(t, err, driver.ErrUnavailable, "Extend at a replica")
+		_, err = s.Acquire(t.Context(), request("new"))
+		wantIs(t, err, driver.ErrUnavailable, "Acquire at a replica")
+	}
+	if n := received() - before; n > 2*calls {
+		t.Errorf("%d calls made %d connections", 2*calls, n)
+	} else {
+		t.Logf("%d calls made %d connections", 2*calls, n)
 	}
 }
