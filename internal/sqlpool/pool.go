@@ -63,6 +63,9 @@ func (p *Pool) See(err error) error {
 // reads much from a server that refuses to write for hours.
 const emptyEvery = time.Second
 
+// leaveTime limits Leave, if other callers have taken all connections meanwhile.
+const leaveTime = 100 * time.Millisecond
+
 // Leave ends the idle connections: they were opened in the same period as the one on which a
 // statement was just refused, and usually are as stale. If Leave has done that less than a second
 // ago, it ends only one, the connection that was given back last. That is the one of the refused
@@ -79,7 +82,7 @@ func (p *Pool) Leave() {
 	case time.Since(p.emptied) > emptyEvery:
 		n, p.emptied = st.Idle, time.Now()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), emptyEvery)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	for range n {
 		conn, err := p.Conn(ctx)

@@ -134,3 +134,17 @@ func TestSwapBehindOneAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) { refusedOnce(t, s) })
 	}
 }
+
+// TestReadOnlySQLite: one connection of the pool cannot write.
+func TestReadOnlySQLite(t *testing.T) {
+	t.Parallel()
+	db, err := databases["sqlite"](t).pool()
+	noError(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	s, err := sqlstore.Open(t.Context(), db, sqlstore.SQLite)
+	noError(t, err)
+	defer s.Close()
+	execute(t, db, "PRAGMA query_only = 1")
+	refusedOnce(t, s)
+}
