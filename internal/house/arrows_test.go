@@ -100,6 +100,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                 // the URLs of the stores
 		arrowRow{dir: "internal/login"},                                                              // hides users and passwords in errors, for the stores in databases
 		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},           // the URLs and connections of redisstore and redissession
+		arrowRow{dir: "internal/sqlpool"},                                                            // leaves database servers that do not write, for sqlstore and sqlsession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
@@ -123,7 +124,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/ordered"}, // a map that keeps the order of its keys, for sessions
 		arrowRow{dir: "session/phpsession", code: []string{".", "session", "session/sessionstore", "session/phpcodec"}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
-		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore"}, tests: sessionTests},
+		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore", "internal/sqlpool"}, tests: sessionTests},
 		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
@@ -189,9 +190,9 @@ func storeRows() []arrowRow {
 		case "stores/s3store", "stores/dynamostore":
 			code = append(code, "storekit/register", "storekit/overhttp", "storekit/aws")
 		case "stores/sqlstore":
-			code = append(code, "storekit/decide")
+			code = append(code, "storekit/decide", "internal/sqlpool")
 		case "stores/sqlstore/symfony": // another table in the same databases
-			code = append(code, "stores/sqlstore", "stores/sqlstore/internal/dbms")
+			code = append(code, "stores/sqlstore", "stores/sqlstore/internal/dbms", "internal/sqlpool")
 		}
 		rows = append(rows, arrowRow{dir: store, code: code, tests: tests})
 	}

@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -43,7 +44,13 @@ type Sentinel struct {
 }
 
 // Server is a Config that was checked, and that the caller cannot change.
-type Server struct{ Config }
+type Server struct {
+	Config
+
+	leaving sync.Mutex // is held while connections end
+	mu      sync.Mutex
+	conns   map[*conn]struct{} // the connections that the client has
+}
 
 // New checks config, which is a redisstore.Config. The error is driver.ErrInvalid.
 //

@@ -43,7 +43,7 @@ func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Con
 	if err != nil {
 		return nil, &DialError{err}
 	}
-	return &conn{c, login{c.RemoteAddr(), user, password}}, nil
+	return s.keep(c, dst, login{c.RemoteAddr(), user, password}), nil
 }
 
 // connect dials, and makes the TLS handshake if t is not nil.
@@ -72,14 +72,6 @@ func (s *Server) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.
 	}
 	return secure, nil
 }
-
-type conn struct {
-	net.Conn
-	login login
-}
-
-// RemoteAddr returns the address together with the credentials, for Login.
-func (c *conn) RemoteAddr() net.Addr { return c.login }
 
 // login is the address of a connection together with its credentials. The client calls Login to get
 // the credentials of a connection, but passes only the address. Login cannot find the credentials

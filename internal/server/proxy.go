@@ -153,10 +153,15 @@ func (p *Proxy) Cut() {
 
 // Point makes the proxy connect to another server from now on, and closes all connections.
 func (p *Proxy) Point(to string) {
-	p.mu.Lock()
-	p.to = to
-	p.mu.Unlock()
+	p.Lead(to)
 	p.Cut()
+}
+
+// Lead makes the proxy connect to another server from now on. The connections that exist stay.
+func (p *Proxy) Lead(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
 }
 
 // Silence(true) stops the traffic on all connections, without closing them. Silence(false) lets it

@@ -27,6 +27,7 @@ const DefaultPrefix = "padlock:"
 // use.
 type Redis struct {
 	client rueidis.Client
+	server *redisconn.Server
 	config
 }
 
@@ -72,7 +73,7 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
 }
 
 func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Redis, error) {
-	r := &Redis{config: config{prefix: DefaultPrefix}}
+	r := &Redis{server: server, config: config{prefix: DefaultPrefix}}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("redissession: %w: an Option is nil", padlock.ErrInvalid)
@@ -136,13 +137,15 @@ func unopened(err error) error {
 }
 
 // clientOption makes the client's settings. The client may retry a PING, but it never repeats a
-// script that the server may have executed.
+// script that the server may have executed. AlwaysPipelining makes the client notice at once that a
+// connection has ended (Server.LeaveRefusing).
 func clientOption(s *redisconn.Server) rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		InitAddress: s.Addresses(), SelectDB: s.DB, ClientName: s.ClientName, TLSConfig: s.TLS,
-		ForceSingleClient: s.Single(), DisableCache: true, ClientSetInfo: rueidis.DisableClientSetInfo,
-		Dialer:    net.Dialer{Timeout: redisconn.DialTimeout, KeepAlive: rueidis.DefaultTCPKeepAlive},
-		DialCtxFn: s.Dial,
+		ForceSingleClient: s.Single(), DisableCache: true, AlwaysPipelining: true,
+		ClientSetInfo: rueidis.DisableClientSetInfo,
+		Dialer:        net.Dialer{Timeout: redisconn.DialTimeout, KeepAlive: rueidis.DefaultTCPKeepAlive},
+		DialCtxFn:     s.Dial,
 		AuthCredentialsFn: func(conn rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			user, password, err := redisconn.Login(conn.Address)
 			return rueidis.AuthCredentials{Username: user, Password: password}, err
@@ -188,7 +191,7 @@ var refusals = []string{
 // refused reports whether reply says that nothing was done.
 func refused(reply *rueidis.RedisError) bool {
 	code, _, _ := strings.Cut(reply.Error(), " ")
-	return slices.Contains(refusals, code) || strings.Contains(reply.Error(), "unknown command") || strings.Contains(reply.Error(), "max number of clients")
+	return slices.Contains(refusals, code) || redisconn.WrongRole(reply.Error()) || strings.Contains(reply.Error(), "unknown command") || strings.Contains(reply.Error(), "max number of clients")
 }
 
 // public removes the arguments of commands from an error's text, since they may contain an id or a
@@ -196,6 +199,9 @@ func refused(reply *rueidis.RedisError) bool {
 func public(err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		text, _, _ := strings.Cut(reply.Error(), ", with args")
+		if redisconn.WrongRole(text) {
+			text = "it refused because it is a replica; the next call connects anew, since a failover may have moved the primary: " + text
+		}
 		return errors.New("redis: " + text)
 	}
 	return fmt.Errorf("redis: %w", err)

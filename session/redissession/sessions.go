@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/redis/rueidis"
 )
@@ -278,11 +279,15 @@ func (r *Redis) repeatable(ctx context.Context, s *rueidis.Lua, keys []string) r
 	}
 }
 
-// run runs a script and waits for the reply for at most replyTime.
+// run runs a script and waits for the reply for at most replyTime. If the server refuses because it
+// is not the primary, run ends the connections to it, so that the next call makes a new one.
 func (r *Redis) run(ctx context.Context, s *rueidis.Lua, keys, args []string) rueidis.RedisResult {
 	bounded, cancel := context.WithTimeout(ctx, replyTime)
 	defer cancel()
 	res := s.Exec(bounded, r.client, keys, args)
+	if reply, ok := rueidis.IsRedisErr(res.Error()); ok && redisconn.WrongRole(reply.Error()) {
+		r.server.LeaveRefusing()
+	}
 	if ctxError(ctx) == nil && errors.Is(res.NonRedisError(), context.DeadlineExceeded) {
 		return rueidis.NewErrorResult(errNoReply) // it is not the caller's deadline
 	}

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/sqlpool"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // count runs a statement and returns how many rows it changed. If the database aborts the statement
@@ -19,6 +22,9 @@ func (r *rows) count(ctx context.Context, q string, args ...any) (int64, error) 
 		res, err := r.db.ExecContext(ctx, q, args...)
 		if err == nil {
 			return res.RowsAffected()
+		}
+		if sqlpool.WrongRole(err) {
+			return 0, fmt.Errorf("%w: sqlsession: %w", sessionstore.ErrUnavailable, sqlpool.Explain(err))
 		}
 		if !brokenOff(err) || !waitToRetry(ctx, try) {
 			return 0, fmt.Errorf("sqlsession: %w", err)

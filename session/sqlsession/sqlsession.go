@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/sqlpool"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -75,7 +76,7 @@ func Table(name string) Option { return func(r *rows) { r.table = name } }
 
 // New returns a store in db. It makes no query. It returns an error if the table's name is invalid.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
-	r := &rows{db: db, d: languages[d], table: DefaultTable}
+	r := &rows{db: &sqlpool.Pool{DB: db}, d: languages[d], table: DefaultTable}
 	for _, o := range opts {
 		if o != nil {
 			o(r)
@@ -146,7 +147,7 @@ func (r *rows) checkColumns(ctx context.Context) error {
 // version of its row. The first version of a row is random, so that a row which was deleted and
 // made again has another version.
 type rows struct {
-	db        *sql.DB
+	db        *sqlpool.Pool
 	d         language
 	table     string
 	lastSweep atomic.Int64

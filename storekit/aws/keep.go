@@ -1,9 +1,12 @@
 package aws
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,11 +16,32 @@ import (
 // but while the last key is valid, a find that fails or is silent changes nothing. At most one find
 // runs at a time. It may ignore its ctx, as one that runs a program does.
 func Keep(find func(ctx context.Context) (k Key, end time.Time, err error)) func(ctx context.Context) (id, secret, session string, err error) {
+	get, _ := KeepUntilRefused(find)
+	return get
+}
+
+// KeepUntilRefused is like Keep. It also returns a function that the caller calls when the service
+// does not know the key any more (IsOldKey): then the next request asks find, unless find was asked
+// in the last five seconds.
+func KeepUntilRefused(find func(ctx context.Context) (k Key, end time.Time, err error)) (get func(ctx context.Context) (id, secret, session string, err error), refused func()) {
 	k := &keeper{find: find}
 	return func(ctx context.Context) (id, secret, session string, err error) {
 		key, err := k.get(ctx)
 		return key.ID, key.Secret, key.Session, err
-	}
+	}, k.refuse
+}
+
+// oldKeys are the codes of replies of Amazon's services about a key that has ended or was removed.
+var oldKeys = [][]byte{
+	[]byte("ExpiredToken"), []byte("InvalidToken"), []byte("InvalidAccessKeyId"), // S3
+	[]byte("UnrecognizedClientException"), // DynamoDB; ExpiredTokenException is above
+}
+
+// IsOldKey reports whether a reply says that the access key has ended or was removed. Such a request
+// has changed nothing.
+func IsOldKey(status int, body []byte) bool {
+	refused := status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusUnauthorized
+	return refused && slices.ContainsFunc(oldKeys, func(code []byte) bool { return bytes.Contains(body, code) })
 }
 
 type keeper struct {
@@ -28,6 +52,7 @@ type keeper struct {
 	end  time.Time     // of last; zero if it has none
 	err  error         // of the last find
 	next time.Time     // while last is valid, the next find begins no earlier
+	seen time.Time     // the end of the last find
 	done chan struct{} // closed at the end of the find that runs; nil if none does
 }
 
@@ -82,6 +107,15 @@ func (k *keeper) get(ctx context.Context) (Key, error) {
 	return Key{}, k.err
 }
 
+// refuse is called when the service has refused the last key.
+func (k *keeper) refuse() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if soon := k.seen.Add(pause); soon.Before(k.next) {
+		k.next = soon
+	}
+}
+
 // search runs find once.
 func (k *keeper) search(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
@@ -91,7 +125,7 @@ func (k *keeper) search(ctx context.Context, done chan struct{}) {
 	defer k.mu.Unlock()
 	defer close(done)
 	now := time.Now()
-	k.done, k.err, k.next = nil, err, now.Add(pause)
+	k.done, k.err, k.next, k.seen = nil, err, now.Add(pause), now
 	if err != nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -38,6 +39,8 @@ type Client struct {
 	// Judge may change the status of a reply before anything else looks at it, for a service
 	// that says in the body what other services say by the status; nil changes nothing.
 	Judge func(r *Reply)
+
+	left atomic.Int64 // when leave last closed connections, in Unix nanoseconds
 }
 
 // New returns a client for the service at base. A nil transport means one like that of
@@ -127,7 +130,8 @@ func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
 }
 
 // Stream sends a request once, and returns when the reply begins. The caller must close the Body of
-// the reply. Only ctx bounds the time. An error is a storekit.NoReply.
+// the reply. If the status says that another server may give a better answer (such as 503), this
+// also closes the idle connections. Only ctx bounds the time. An error is a storekit.NoReply.
 func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) {
 	u := *c.Base
 	u.Path, u.RawQuery = u.Path+r.Path, r.Query.Encode()
@@ -156,7 +160,44 @@ func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) 
 		var dial *net.OpError
 		return nil, &storekit.NoReply{Err: err, Unsent: errors.As(err, &dial) && dial.Op == "dial"}
 	}
+	if isWrongServer(reply.StatusCode) {
+		reply.Body = &lastBody{reply.Body, c.leave}
+	}
 	return reply, nil
+}
+
+// isWrongServer reports whether a status means that another server, or another login, may give a
+// better answer. Behind a load balancer, a kept connection leads to the same server for ever, even
+// to one that gets no new connections any more. A client certificate belongs to its connection.
+func isWrongServer(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusMisdirectedRequest,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// A lastBody is the body of a reply after which the client leaves the server.
+type lastBody struct {
+	io.ReadCloser
+	leave func()
+}
+
+// Close closes the body. If all of it was read, its connection is idle now.
+func (b *lastBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.leave()
+	return err
+}
+
+// leave closes the idle connections, so that the next request makes a new one. It does so at most
+// once a second: a service that has too much to do must not get more connections on top.
+func (c *Client) leave() {
+	last, now := c.left.Load(), time.Now().UnixNano()
+	if now-last >= int64(time.Second) && c.left.CompareAndSwap(last, now) {
+		c.HTTP.CloseIdleConnections()
+	}
 }
 
 // Read sends a request that changes nothing. It repeats the request if there is no reply, or if the

@@ -118,7 +118,14 @@ func connect(c Config, o *register.Options) (*table, error) {
 	t := &table{Client: overhttp.New(base, c.Transport), name: c.Table}
 	t.Judge = judge
 	if c.Credentials == nil {
-		c.Credentials = awsCredentials(&http.Client{Transport: t.HTTP.Transport})
+		var refused func()
+		c.Credentials, refused = awsCredentials(&http.Client{Transport: t.HTTP.Transport})
+		t.Judge = func(r *overhttp.Reply) {
+			if aws.IsOldKey(r.Status, r.Body) {
+				refused()
+			}
+			judge(r)
+		}
 	}
 	t.Sign = func(q *http.Request, body []byte) error {
 		id, secret, session, err := c.Credentials(q.Context())
@@ -159,17 +166,23 @@ func (c *Config) complete() (base *url.URL, err error) {
 
 // awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
 // ~/.aws, or as the role of a container, a pod or a machine.
-func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {
+//
+// The function refused is called after a reply that refuses the key.
+func awsCredentials(client *http.Client) (get func(ctx context.Context) (id, secret, session string, err error), refused func()) {
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}}
 	if os.Getenv("AWS_EC2_METADATA_DISABLED") == "true" && os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE")+os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")+os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == "" {
 		providers = providers[:2]
 	}
 	chain := credentials.NewChainCredentials(providers)
-	return aws.Keep(func(ctx context.Context) (aws.Key, time.Time, error) {
+	get, again := aws.KeepUntilRefused(func(ctx context.Context) (aws.Key, time.Time, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {
 			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
 		return aws.Key{ID: v.AccessKeyID, Secret: v.SecretAccessKey, Session: v.SessionToken}, v.Expiration, err
 	})
+	return get, func() {
+		chain.Expire() // it keeps a key of the files for ever, even if they have another one by now
+		again()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,12 +126,14 @@ func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
 	if config := c.server.TLS; config != nil && config.ServerName != "" {
 		options = append(options, grpc.WithAuthority(config.ServerName)) // gRPC ignores the name in config
 	}
-	client, err := clientv3.New(clientv3.Config{
+	cfg := clientv3.Config{
 		Context: c.ctx, Endpoints: c.server.Endpoints, TLS: c.server.TLS,
 		Username: user, Password: password, Logger: zap.NewNop(),
 		DialTimeout: maxCallTime / 2, DialKeepAliveTime: probeAfter, DialKeepAliveTimeout: probeFor,
 		DialOptions: options,
-	})
+	}
+	cfg.DialOptions = append(slices.Clip(options), relogin(cfg))
+	client, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, failure(ctx, err, false)
 	}

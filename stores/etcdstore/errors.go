@@ -38,6 +38,7 @@ var refusals = []refused{
 	{rpctypes.ErrCorrupt, "the server has the alarm CORRUPT; restore the damaged member"},
 	{rpctypes.ErrTooManyRequests, "the server has too many requests waiting to be applied"},
 	{rpctypes.ErrAuthFailed, "the server does not accept the user or the password"},
+	{rpctypes.ErrInvalidAuthToken, "the server does not know the login any more; the next call logs in anew"},
 	{rpctypes.ErrUserEmpty, "the server wants a user and a password; write etcd://USER:PASSWORD@HOST"},
 	{rpctypes.ErrPermissionDenied, "the user has no right to read and write the keys of the prefix; see docs/stores/etcd.md"},
 	{rpctypes.ErrAuthOldRevision, "users or roles were changed just now; try again"},

@@ -102,6 +102,17 @@ func enableLogins(t *testing.T, srv *server.Server, password string) {
 	}
 }
 
+// rootClient returns a client of the user root, after enableLogins.
+func rootClient(t *testing.T, srv *server.Server) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Addr()}, Username: "root", Password: "root", Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 // TestPasswordChange: after a change of the password, the store asks for the new one. A hold and a
 // waiter outlive the change, and also a restart after which the server does not know the logins.
 func TestPasswordChange(t *testing.T) {
@@ -124,11 +135,7 @@ func TestPasswordChange(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() { waited <- waitPatiently(ctx, waiter, request("job", "waiter")) }()
 	inQueue(t, waiter, "job", 1)
-	root, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Addr()}, Username: "root", Password: "root", Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
+	root := rootClient(t, srv)
 	password.Store("new")
 	if _, err := root.UserChangePassword(ctx, "app", "new"); err != nil {
 		t.Fatal(err)
@@ -150,6 +157,44 @@ func TestPasswordChange(t *testing.T) {
 	}
 	if err := await(t, waited); err != nil {
 		t.Errorf("the waiter gets %v", err)
+	}
+}
+
+// TestLoginEnds: the server forgets the logins of a user, as it does when a login's token has not
+// been used for five minutes. Here it does so because the user gets a password, the same one as
+// before. A server of version 3.4 checks the old token even in the request for a new one.
+func TestLoginEnds(t *testing.T) {
+	t.Parallel()
+	for version, old := range map[string]bool{"3.4": true, "current": false} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			srv := server.Etcd(t, server.EtcdOptions{Old: old})
+			enableLogins(t, srv, "pw")
+			c := etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: "pw"}
+			holder, waiter, idle := openWith(t, c), openWith(t, c), openWith(t, c)
+			r := request("job", "one")
+			r.TTL = 5 * time.Minute
+			take(t, holder, r)
+			waited := make(chan error, 1)
+			go func() { waited <- waitPatiently(t.Context(), waiter, request("job", "waiter")) }()
+			inQueue(t, waiter, "job", 1)
+			root := rootClient(t, srv)
+			if _, err := root.UserChangePassword(t.Context(), "app", "pw"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := holder.Extend(t.Context(), "job", "one", r.TTL); err != nil {
+				t.Errorf("Extend: %v", err)
+			}
+			if _, err := idle.List(t.Context(), ""); err != nil {
+				t.Errorf("List: %v", err)
+			}
+			if o, err := holder.Release(t.Context(), "job", "one", 0); err != nil || o != driver.OutcomeReleased {
+				t.Errorf("Release: %v, %v", o, err)
+			}
+			if err := await(t, waited); err != nil {
+				t.Errorf("the waiter gets %v", err)
+			}
+		})
 	}
 }
 

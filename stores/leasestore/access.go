@@ -20,6 +20,8 @@ type access struct {
 	ca         []byte // the certificates to trust; nil for those of the system
 	serverName string // in the certificate of the server; "" for the host
 	cert       []tls.Certificate
+	certFile   string // with keyFile: the files of cert, or ""
+	keyFile    string
 	token      string
 	tokenFile  string // with the token; it counts before token
 }
@@ -50,6 +52,17 @@ func (a *access) transport() (http.RoundTripper, error) {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(a.ca) {
 			return nil, storekit.Invalidf("the certificates to trust (ca-file, or the kubeconfig's certificate-authority): there is none")
+		}
+	}
+	if a.certFile != "" {
+		// The files are read for each connection, since certificates end and are renewed. After an
+		// answer 401, package overhttp makes a new connection.
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(a.certFile, a.keyFile)
+			if err != nil {
+				pair = a.cert[0] // half of the pair may be new
+			}
+			return &pair, nil
 		}
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()

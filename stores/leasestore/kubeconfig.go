@@ -196,6 +196,9 @@ func (k *kubeconfig) user(name string, a *access) error {
 			return storekit.Invalidf("the kubeconfig: the certificate of the user %q: %w", name, err)
 		}
 		a.cert = []tls.Certificate{pair}
+		if u.CertData == "" && u.KeyData == "" {
+			a.certFile, a.keyFile = u.CertFile, u.KeyFile
+		}
 		return nil
 	}
 	if name == "" {

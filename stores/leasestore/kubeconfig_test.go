@@ -53,12 +53,17 @@ func inPEM(kind string, der []byte) string {
 // clientPair returns a certificate that names its user, and its key.
 func clientPair(t *testing.T) (cert, key string) {
 	t.Helper()
+	return clientPairOf(t, "nightly")
+}
+
+func clientPairOf(t *testing.T, user string) (cert, key string) {
+	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	c.Subject.CommonName = "nightly"
+	c.Subject.CommonName = user
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +164,51 @@ func TestKubeconfig(t *testing.T) {
 		if !strings.HasPrefix(seen.URL.Path, want.path) || seen.Header.Get("Authorization") != want.auth || user != want.user {
 			t.Errorf("%s: asked %s with %q and the certificate of %q, want %+v", rawURL, seen.URL, seen.Header.Get("Authorization"), user, want)
 		}
+	}
+}
+
+// TestRenewedCertificate: the certificate of the client has ended, and its files have a new one. After
+// a refusal, the next request has the new certificate.
+func TestRenewedCertificate(t *testing.T) {
+	user := "old"
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusNotFound
+		if r.TLS.PeerCertificates[0].Subject.CommonName != user {
+			status = http.StatusUnauthorized
+		}
+		http.Error(w, `{"kind":"Status"}`, status)
+	}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	dir := t.TempDir()
+	renew := func() {
+		cert, key := clientPairOf(t, user)
+		write(t, filepath.Join(dir, "client.crt"), cert)
+		write(t, filepath.Join(dir, "client.key"), key)
+	}
+	renew()
+	write(t, filepath.Join(dir, "ca.crt"), inPEM("CERTIFICATE", s.Certificate().Raw))
+	file := write(t, filepath.Join(dir, "config"), "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: '"+s.URL+"', certificate-authority: ca.crt}}]\n"+
+		"users: [{name: u, user: {client-certificate: client.crt, client-key: client.key}}]\n")
+	store, err := leasestore.Open(t.Context(), leasestore.Config{Kubeconfig: file}, register.Lazy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	inspect := func() error { _, err := store.Inspect(t.Context(), "job"); return err }
+	if err := inspect(); err != nil {
+		t.Fatal(err)
+	}
+	user = "new"
+	renew()
+	if err := inspect(); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("with the old certificate: %v", err)
+	}
+	if err := inspect(); err != nil {
+		t.Errorf("the next request: %v", err)
 	}
 }
 

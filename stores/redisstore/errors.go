@@ -23,9 +23,13 @@ func unavailable(format string, args ...any) error {
 
 // failure translates err, the error of a request, to an error of package driver. It is for requests
 // that the server may have received. If it is not known whether the server has done what the
-// request asks for, the result matches driver.ErrUncertain.
+// request asks for, the result matches driver.ErrUncertain. If the server refused because it is not
+// the primary, failure ends the connections to it, so that the next call makes a new one.
 func (s *Store) failure(ctx context.Context, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
+		if redisconn.WrongRole(reply.Error()) {
+			s.server.LeaveRefusing()
+		}
 		return refusal(reply.Error())
 	}
 	var dial *redisconn.DialError
@@ -46,11 +50,12 @@ func (s *Store) failure(ctx context.Context, err error) error {
 // advice. The server checks memory, role and disk before the first write of a script.
 var unchangedCodes = []struct{ code, advice string }{
 	{"OOM", "it has no memory left; raise maxmemory"},
-	{"READONLY", "it is a replica; a failover is under way, or this is not the address of the primary"},
+	{"READONLY", "it refused because it is a replica; padlock connects anew with the next call, since a failover may have " +
+		"moved the primary. If it goes on, this is not the address of the primary"},
 	{"LOADING", "it is loading its data after a restart"},
 	{"NOAUTH", "it wants a password; write redis://:PASSWORD@HOST or redis://USER:PASSWORD@HOST"},
 	{"WRONGPASS", "it does not accept the user or the password"},
-	{"MASTERDOWN", "it is a replica without a primary"},
+	{"MASTERDOWN", "it refused because it is a replica without a primary; padlock connects anew with the next call"},
 	{"CLUSTERDOWN", "the cluster does not serve this name's slot now"},
 	{"TRYAGAIN", "the cluster is moving this name's slot"},
 	{"MOVED", "another node of the cluster has this name's slot; open a cluster with redis+cluster:// or Config.Cluster"},

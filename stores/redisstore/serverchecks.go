@@ -131,8 +131,13 @@ func (s *Store) awaitCheck(ctx context.Context, l *serverCheck) error {
 func (s *Store) checkServers(l *serverCheck) {
 	ctx, cancel := context.WithTimeout(s.calls.Closing, callTimeout)
 	defer cancel()
-	turns, nodes, err := s.serverInfo(ctx)
 	g := &s.checks
+	before := g.turns.Load()
+	turns, nodes, err := s.serverInfo(ctx)
+	// If the connection is older than this check, a new one may reach the primary.
+	if err == nil && turns == before && s.leaveReplica(nodes) {
+		turns, nodes, err = s.serverInfo(ctx)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err == nil {
@@ -144,6 +149,20 @@ func (s *Store) checkServers(l *serverCheck) {
 	l.err = err
 	g.running = nil
 	close(l.done)
+}
+
+// leaveReplica ends the connections to a server that is a replica, and reports whether there is
+// one. Behind a fixed address, a new connection may reach the primary. In a cluster the client needs
+// its connections to replicas.
+func (s *Store) leaveReplica(nodes []node) bool {
+	left := false
+	for i := range nodes {
+		if n := &nodes[i]; n.err == nil && n.replica() && !n.cluster {
+			s.server.Leave(n.addr)
+			left = true
+		}
+	}
+	return left
 }
 
 // reasonAgainst returns the reason not to grant locks. If there is no reason, it makes the checks

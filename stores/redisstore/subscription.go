@@ -217,7 +217,12 @@ func (n *subscription) try(d rueidis.DedicatedClient, lost <-chan error, trial i
 	case <-n.echo: // the message of an earlier trial
 	default:
 	}
-	err := n.publish(ctx, string(msgTrial)+" "+itoa(trial))
+	receivers, err := n.publish(ctx, string(msgTrial)+" "+itoa(trial))
+	if err == nil && receivers == 0 && n.counted() {
+		// The subscription is at another server than the one that sends the messages. A demoted
+		// server even receives them, as a replica, but scripts do not count its subscribers.
+		return errDeaf
+	}
 	if _, refused := rueidis.IsRedisErr(err); refused {
 		return nil // the user may not publish
 	}
@@ -239,12 +244,20 @@ func (n *subscription) try(d rueidis.DedicatedClient, lost <-chan error, trial i
 	}
 }
 
-func (n *subscription) publish(ctx context.Context, text string) error {
+// publish sends a message as scripts do. It returns how many subscribers of the server that has sent
+// it have received it.
+func (n *subscription) publish(ctx context.Context, text string) (receivers int64, err error) {
 	c := n.sub.s.checks.client.Load()
 	if n.primary != "" {
-		return c.Do(ctx, c.B().Spublish().Channel(shardChannel(n.channel)).Message(text).Build()).Error()
+		return c.Do(ctx, c.B().Spublish().Channel(shardChannel(n.channel)).Message(text).Build()).AsInt64()
 	}
-	return c.Do(ctx, c.B().Publish().Channel(allChannel(n.channel)).Message(text).Build()).Error()
+	return c.Do(ctx, c.B().Publish().Channel(allChannel(n.channel)).Message(text).Build()).AsInt64()
+}
+
+// counted reports whether PUBLISH counts the subscription. In a cluster it counts only the
+// subscribers at one node.
+func (n *subscription) counted() bool {
+	return n.sub.s.checks.client.Load().Mode() != rueidis.ClientModeCluster
 }
 
 func (n *subscription) subscribed() {

@@ -29,13 +29,18 @@ import (
 func signGoogle(c *overhttp.Client, token func(context.Context) (string, error), client *http.Client) {
 	found := token == nil
 	if found {
-		get := aws.Keep(func(ctx context.Context) (aws.Key, time.Time, error) {
+		get, refused := aws.KeepUntilRefused(func(ctx context.Context) (aws.Key, time.Time, error) {
 			q, err := googleTokenRequest(ctx)
 			if err != nil {
 				return aws.Key{}, time.Time{}, err
 			}
 			return fetch(client, q)
 		})
+		c.Judge = func(r *overhttp.Reply) {
+			if r.Status == http.StatusUnauthorized {
+				refused()
+			}
+		}
 		token = func(ctx context.Context) (string, error) {
 			if text := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); text != "" {
 				return text, nil

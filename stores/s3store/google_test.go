@@ -323,7 +323,7 @@ func TestTokenNeedsHTTPS(t *testing.T) {
 	}
 }
 
-// A token that the service refuses is replaced within a minute.
+// A token that the service refuses is replaced, at most once in five seconds.
 func TestRefusedToken(t *testing.T) {
 	withoutGoogle(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -344,7 +344,8 @@ func TestRefusedToken(t *testing.T) {
 		defer store.Close()
 		inspect := inspecting(t, store, &fetched)
 		inspect(0, 1, false)
-		inspect(time.Minute, 2, true)
+		inspect(4*time.Second, 1, false)
+		inspect(time.Second, 2, true)
 	})
 }
 

@@ -92,7 +92,13 @@ func connect(c Config, o *register.Options) (*bucket, error) {
 	case c.Service == ServiceGoogle && c.Credentials == nil:
 		signGoogle(b.Client, c.Token, client)
 	case c.Credentials == nil:
-		c.Credentials = awsCredentials(client)
+		var refused func()
+		c.Credentials, refused = awsCredentials(client)
+		b.Judge = func(r *overhttp.Reply) {
+			if aws.IsOldKey(r.Status, r.Body) {
+				refused()
+			}
+		}
 		fallthrough
 	default:
 		b.Sign = c.sign
@@ -170,17 +176,23 @@ func hosted(scheme, host, bucket string) *url.URL {
 
 // awsCredentials finds the access key as the tools of AWS do: in the environment, in the files of
 // ~/.aws, or as the role of a container, a pod or a machine.
-func awsCredentials(client *http.Client) func(ctx context.Context) (id, secret, session string, err error) {
+//
+// The function refused is called after a reply that refuses the key.
+func awsCredentials(client *http.Client) (get func(ctx context.Context) (id, secret, session string, err error), refused func()) {
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{}}
 	if os.Getenv("AWS_EC2_METADATA_DISABLED") == "true" && os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE")+os.Getenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")+os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") == "" {
 		providers = providers[:2]
 	}
 	chain := credentials.NewChainCredentials(providers)
-	return aws.Keep(func(ctx context.Context) (aws.Key, time.Time, error) {
+	get, again := aws.KeepUntilRefused(func(ctx context.Context) (aws.Key, time.Time, error) {
 		v, err := chain.GetWithContext(&credentials.CredContext{Client: client, Context: ctx})
 		if err == nil && v.AccessKeyID == "" {
 			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
 		return aws.Key{ID: v.AccessKeyID, Secret: v.SecretAccessKey, Session: v.SessionToken}, v.Expiration, err
 	})
+	return get, func() {
+		chain.Expire() // it keeps a key of the files for ever, even if they have another one by now
+		again()
+	}
 }

@@ -91,6 +91,9 @@ func note(args []any) ([]any, *notedArg) {
 
 // failed returns the error of a statement. If the statement was not sent, the error says so.
 func (t *table) failed(err error, first *notedArg) error {
+	if t.dialect == dialects[SQLite] {
+		err = t.db.See(err) // prepared statements do not go through the Pool
+	}
 	if err == nil || first.asked.Load() {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/sqlpool"
 	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -179,7 +180,7 @@ func asciiJSON(v any) ([]byte, error) {
 
 // A table holds the rows of all names in one database.
 type table struct {
-	db      *sql.DB
+	db      *sqlpool.Pool
 	dialect *dialect
 	tables  tables
 	sql     statements

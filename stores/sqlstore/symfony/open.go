@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/padlock-go/padlock/internal/sqlpool"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -16,7 +17,7 @@ func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e, l), db: db, sql: newStatements(dialects[e], &c)}
+	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e, l), db: &sqlpool.Pool{DB: db}, sql: newStatements(dialects[e], &c)}
 	s.calls.Open()
 	if c.lazy {
 		return s, nil

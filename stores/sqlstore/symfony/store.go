@@ -1,10 +1,10 @@
 package symfony
 
 import (
-	"database/sql"
 	"sync/atomic"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/sqlpool"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
@@ -15,7 +15,7 @@ type Store struct {
 	layout   Layout
 	cfg      config
 	promises driver.Guarantees
-	db       *sql.DB
+	db       *sqlpool.Pool
 	sql      statements
 
 	calls   storekit.Calls

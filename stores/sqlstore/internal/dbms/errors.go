@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/sqlpool"
 )
 
 // A Verdict says what an error from the database means for the statement that failed.
@@ -45,10 +46,10 @@ func judgeServer(err error) Verdict {
 	if state := SQLState(err); state != "" {
 		return judgeState(state)
 	}
-	if n := mysqlNumber(err); n != 0 {
+	if n := sqlpool.MySQLNumber(err); n != 0 {
 		return judgeMySQL(n)
 	}
-	if n, ok := sqliteCode(err); ok {
+	if n, ok := sqlpool.SQLiteCode(err); ok {
 		return judgeSQLite(n, err.Error())
 	}
 	var dial *net.OpError
@@ -100,28 +101,22 @@ func judgeSQLite(code int, text string) Verdict {
 
 // Denied reports whether the server refused a statement because the user lacks a right.
 func Denied(err error) bool {
-	n := mysqlNumber(err)
+	n := sqlpool.MySQLNumber(err)
 	return SQLState(err) == "42501" || n == 1142 || n == 1143
 }
 
 // IsInTransaction reports whether MySQL or SQLite has refused a statement because a transaction is
 // open: SET TRANSACTION or BEGIN.
 func IsInTransaction(err error) bool {
-	if mysqlNumber(err) == 1568 {
+	if sqlpool.MySQLNumber(err) == 1568 {
 		return true
 	}
-	_, ok := sqliteCode(err) // SQLITE_ERROR; SQLite has no code of its own for this
+	_, ok := sqlpool.SQLiteCode(err) // SQLITE_ERROR; SQLite has no code of its own for this
 	return ok && strings.Contains(err.Error(), "within a transaction")
 }
 
 // SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
-func SQLState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
+func SQLState(err error) string { return sqlpool.SQLState(err) }
 
 // A notSent is the error of a statement that was not sent.
 type notSent struct {
@@ -134,7 +129,7 @@ func (e notSent) Unwrap() error { return e.error }
 
 // NotSent marks the error of a statement that was not sent to the server. The usual reason is that
 // no connection of the pool was free in time.
-func NotSent(db *sql.DB, err error) error {
+func NotSent(db *sqlpool.Pool, err error) error {
 	e := notSent{error: err}
 	if st := db.Stats(); st.MaxOpenConnections > 0 && st.InUse >= st.MaxOpenConnections {
 		e.taken = st.MaxOpenConnections
@@ -208,8 +203,11 @@ func Failure(ctx context.Context, err error, wasSent bool) error {
 			err = silent // the deadline was set by Bound, not by the caller, so do not report it
 		}
 	}
-	if open {
+	switch {
+	case open:
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
+	case sqlpool.WrongRole(err):
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, sqlpool.Explain(err))
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }

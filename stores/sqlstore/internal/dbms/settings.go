@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/sqlpool"
 )
 
 // A question asks for a setting of the server that matters for locks.
@@ -122,7 +123,7 @@ const (
 )
 
 // Settings asks a server for the settings that matter for locks.
-func Settings(ctx context.Context, db *sql.DB, engine string) ([]driver.Finding, error) {
+func Settings(ctx context.Context, db *sqlpool.Pool, engine string) ([]driver.Finding, error) {
 	var out []driver.Finding
 	for _, q := range questions[engine] {
 		value, err := Ask(ctx, db, q.sql)
@@ -145,14 +146,14 @@ func Settings(ctx context.Context, db *sql.DB, engine string) ([]driver.Finding,
 }
 
 // Ask returns the one value that a query returns, as text.
-func Ask(ctx context.Context, db *sql.DB, query string) (string, error) {
+func Ask(ctx context.Context, db *sqlpool.Pool, query string) (string, error) {
 	var value sql.NullString
 	err := db.QueryRowContext(ctx, query).Scan(&value)
 	return value.String, err
 }
 
 // Examine returns an error if a server cannot keep locks.
-func Examine(ctx context.Context, db *sql.DB, engine string) error {
+func Examine(ctx context.Context, db *sqlpool.Pool, engine string) error {
 	for _, q := range questions[engine] {
 		if q.fatal == nil {
 			continue
@@ -162,6 +163,7 @@ func Examine(ctx context.Context, db *sql.DB, engine string) error {
 			return Failure(ctx, err, false)
 		}
 		if why := q.fatal(value); why != "" {
+			db.Leave() // the next call asks on a new connection, which may reach another server
 			return fmt.Errorf("%w: %s: %s", driver.ErrUnavailable, engine, why)
 		}
 	}
