@@ -66,7 +66,7 @@ func TestPageSaysWhatIsPromised(t *testing.T) {
 	for sentence, names := range map[string][2][]string{
 		"All of them but `memcachestore` and `semstore` have [fences](fences.md)": {
 			{"memcachestore", "semstore"}, without(func(g driver.Guarantees) bool { return g.Fence != driver.FenceNone })},
-		"(`quorum`, `mongostore`, `s3store`, `dynamostore`, `leasestore` and `httpstore` without order, `pgadvisory` and `mysqladvisory` in the order of the server's queue)": {
+		"(`quorum`, `mongostore`, `s3store`, `dynamostore`, `leasestore` and `httpstore` without order, `pgadvisory` and `mysqladvisory` nearly in order)": {
 			{"dynamostore", "leasestore", "memcachestore", "mongostore", "mysqladvisory", "pgadvisory", "s3store", "semstore"}, without(func(g driver.Guarantees) bool { return g.FIFO })},
 		"All but these two and `mysqladvisory` can share a lock among readers": {
 			{"memcachestore", "mysqladvisory", "semstore"}, without(func(g driver.Guarantees) bool { return g.Shared })},

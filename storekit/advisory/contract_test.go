@@ -129,3 +129,80 @@ func twoTriesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// A wait whose statement goes on does not keep its caller, and ends together with its connection.
+// Close waits for that.
+func TestStatementThatGoesOn(t *testing.T) { synctest.Test(t, statementThatGoesOn) }
+
+func statementThatGoesOn(t *testing.T) {
+	srv := newServer()
+	a, b := open(srv), open(srv)
+	defer a.Close()
+	b.dialect.deaf = true
+	r := request("job")
+	if _, err := a.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	results := make(chan error, 2)
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		go func() {
+			_, err := b.Wait(ctx, request("job"), true)
+			results <- err
+		}()
+	}
+	synctest.Wait()
+	cancel()
+	synctest.Wait()
+	select {
+	case err := <-results:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the wait that was canceled: %v", err)
+		}
+	default:
+		t.Error("the caller of a wait that was canceled still waits")
+	}
+	if n := srv.waiting("job"); n != 2 {
+		t.Errorf("%d statements wait, and nothing has ended them", n)
+	}
+	b.Close()
+	if err := <-results; !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("the wait that Close ended: %v", err)
+	}
+	if n := srv.waiting("job"); n != 0 {
+		t.Errorf("%d statements wait after Close", n)
+	}
+}
+
+// A wait is canceled at the moment of its grant. The caller does not get the lock, and it is free.
+func TestCanceledAtTheGrant(t *testing.T) { synctest.Test(t, canceledAtTheGrant) }
+
+func canceledAtTheGrant(t *testing.T) {
+	srv := newServer()
+	a, b := open(srv), open(srv)
+	defer a.Close()
+	defer b.Close()
+	b.dialect.deaf = true
+	r := request("job")
+	if _, err := a.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() {
+		_, err := b.Wait(ctx, request("job"), true)
+		result <- err
+	}()
+	synctest.Wait()
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait: %v", err)
+	}
+	if _, err := a.Release(t.Context(), "job", r.Token, 0); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait() // the statement of the wait has got the lock
+	if _, err := a.Acquire(t.Context(), request("job")); err != nil {
+		t.Errorf("the lock that a canceled wait got: %v", err)
+	}
+}

@@ -241,7 +241,7 @@ func (d *counter) Try(c *counted, l advisory.Lock, r *driver.Request) (g advisor
 	return g, err
 }
 
-func (d *counter) Await(c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
+func (d *counter) Await(ctx context.Context, c *counted, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	for {
 		var changed chan struct{}
 		err := d.on(c, "await", func() {
@@ -256,9 +256,13 @@ func (d *counter) Await(c *counted, l advisory.Lock, r *driver.Request) (g advis
 		select {
 		case <-changed:
 		case <-c.bound.Done():
+		case <-ctx.Done():
+			return g, nil
 		}
 	}
 }
+
+func (d *counter) EndWait(_, _ *counted) error { return nil }
 
 func (d *counter) Claim(c *counted) error { return d.on(c, "claim", func() {}) }
 

@@ -73,10 +73,13 @@ type Dialect[C Session] interface {
 	//	a NoReply, Unsent      no
 	//	any other              perhaps; the store sends Unlock
 	Try(c C, l Lock, r *driver.Request) (Grant, error)
-	// Await waits in the server's queue for a lock. If the wait has to end, the store loses the
-	// connection. If the process is stopped after the grant, the server must end the session soon.
-	// Unless the lock is granted, the store closes the connection.
-	Await(c C, l Lock, r *driver.Request) (Grant, error)
+	// Await waits in the server's queue for a lock. When ctx ends, the store calls EndWait, and
+	// Await returns soon. If the process is stopped after the grant, the server must end the
+	// session soon. Unless the lock is granted, the store closes the connection.
+	Await(ctx context.Context, c C, l Lock, r *driver.Request) (Grant, error)
+	// EndWait ends the statement of Await in the session waiting, unless it ends soon by itself.
+	// Servers log a client that leaves during a statement. c is another session.
+	EndWait(c, waiting C) error
 	// Claim makes the session of a granted Await one that may be idle, as after Try.
 	Claim(c C) error
 	// Unlock releases a lock. It returns false if the session did not have the lock.

@@ -68,6 +68,13 @@ func (v *server) unlock(s *session, key string) bool {
 	return true
 }
 
+// waiting counts the sessions that wait for the lock of a name.
+func (v *server) waiting(name string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.queue["key of "+name])
+}
+
 var errCut = errors.New("the connection was cut")
 
 // A dialect talks to a server. Each store has its own.
@@ -78,6 +85,7 @@ type dialect struct {
 	mu       sync.Mutex
 	sessions []*session
 	loses    bool // the next reply to a statement that changes something is lost
+	deaf     bool // a wait does not end with its context
 
 	before func(r *driver.Request) // if not nil, Try calls it first
 }
@@ -148,7 +156,7 @@ func (d *dialect) Try(c *session, l advisory.Lock, r *driver.Request) (g advisor
 	return g, err
 }
 
-func (d *dialect) Await(c *session, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
+func (d *dialect) Await(ctx context.Context, c *session, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	for {
 		turn := make(chan struct{})
 		lost := d.on(c, false, func() {
@@ -166,9 +174,21 @@ func (d *dialect) Await(c *session, l advisory.Lock, r *driver.Request) (g advis
 		case <-turn:
 		case <-c.bound.Done():
 			d.leave(l.Key, turn)
+		case <-d.ended(ctx):
+			d.leave(l.Key, turn)
+			return advisory.Grant{}, nil
 		}
 	}
 }
+
+func (d *dialect) ended(wait context.Context) <-chan struct{} {
+	if d.deaf {
+		return nil
+	}
+	return wait.Done()
+}
+
+func (d *dialect) EndWait(_, _ *session) error { return nil }
 
 // leave gives up a place in the queue, or passes the turn on.
 func (d *dialect) leave(key string, turn chan struct{}) {

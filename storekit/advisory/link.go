@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -19,8 +20,9 @@ const lookEvery = 100 * time.Millisecond
 type Link struct {
 	bound context.Context // canceled when the connection ends
 	end   context.CancelCauseFunc
-	mu    sync.Mutex // held while a statement runs
-	last  time.Time  // of the last reply; guarded by mu
+	mu    sync.Mutex  // held while a statement runs, or Watch looks
+	busy  atomic.Bool // a statement runs
+	last  time.Time   // of the last reply; guarded by mu
 	every time.Duration
 	// socket is the network connection, or nil if it is not known. Its deadline limits a statement,
 	// and its end ends one. That costs less than a context, for which a driver needs a goroutine.
@@ -59,6 +61,8 @@ func (l *Link) Do(limit time.Duration, f func(ctx context.Context) error) error 
 	}
 	ctx, cancel := l.limit(limit)
 	defer cancel()
+	l.busy.Store(true)
+	defer l.busy.Store(false)
 	err := f(ctx)
 	if noReply, _ := storekit.IsNoReply(err); noReply {
 		l.Lose(err)
@@ -112,13 +116,14 @@ func (l *Link) Watch(look, ping func() error) {
 }
 
 // Close ends the connection, and with it a statement that is running. Then it calls hangUp, which
-// closes the connection and may be called several times.
+// closes the connection and may be called several times. It takes leave of the server unless a
+// statement is running.
 func (l *Link) Close(hangUp func()) {
 	closed := fmt.Errorf("%w: the connection to the server was closed", driver.ErrClosed)
-	if !l.mu.TryLock() {
+	if l.busy.Load() {
 		l.end(closed)
-		l.mu.Lock()
 	}
+	l.mu.Lock()
 	defer l.mu.Unlock()
 	hangUp()
 	l.end(closed)

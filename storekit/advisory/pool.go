@@ -40,9 +40,10 @@ type pool[C Session] struct {
 	holds  [holdConns]poolEntry[C]
 	waits  [waitConns]poolEntry[C]
 
-	idle    chan struct{} // closed when a session for holds has no operation any more; nil if nobody wants to know
-	seats   chan struct{} // has a value for each entry of waits that is taken
-	seeking atomic.Int32  // how many calls of Wait have no entry
+	idle    chan struct{}  // closed when a session for holds has no operation any more; nil if nobody wants to know
+	seats   chan struct{}  // has a value for each entry of waits that is taken
+	seeking atomic.Int32   // how many calls of Wait have no entry
+	blocked sync.WaitGroup // the statements that wait for a lock
 }
 
 // A poolEntry is room for one connection. The connection is made when it is needed. pool.mu guards
@@ -300,11 +301,23 @@ func (p *pool[C]) giveBack(sl *poolEntry[C]) {
 	<-p.seats
 }
 
-// closeAll ends all connections.
+// beginWait is called before a statement that waits for a lock, and blocked.Done after it. It
+// returns false if the pool is closed.
+func (p *pool[C]) beginWait() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.blocked.Add(1)
+	}
+	return !p.closed
+}
+
+// closeAll ends all connections, as soon as no statement waits for a lock.
 func (p *pool[C]) closeAll() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+	p.blocked.Wait()
 	var all sync.WaitGroup
 	for _, c := range p.live() {
 		all.Go(c.Close)

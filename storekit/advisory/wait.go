@@ -19,6 +19,8 @@ const (
 	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
 	// again. The pause is as many times longer as there are such waiters.
 	pauseMin = 25 * time.Millisecond
+	// endLimit is how long the statement of a wait that has to end may go on.
+	endLimit = time.Second
 )
 
 // Wait implements driver.Waiter. The store has 8 sessions for waiters. Wait uses one of them only
@@ -49,11 +51,29 @@ func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 	if entry == nil {
 		return driver.Grant{}, s.calls.AfterClose(err)
 	}
-	g, err := s.waitIn(ctx, entry, l, &r)
-	if err == nil && g == (driver.Grant{}) {
-		err = s.endReason(ctx)
+	type result struct {
+		g   driver.Grant
+		err error
 	}
-	return g, s.calls.AfterClose(err)
+	done := make(chan result, 1)
+	s.calls.Work.Go(func() {
+		g, err := s.waitIn(ctx, entry, l, &r)
+		done <- result{g, err}
+	})
+	select {
+	case w := <-done:
+		if w.err == nil && w.g == (driver.Grant{}) {
+			w.err = s.endReason(ctx)
+		}
+		return w.g, s.calls.AfterClose(w.err)
+	case <-ctx.Done(): // the server's part of the wait ends a little later
+		s.calls.Work.Go(func() {
+			if w := <-done; w.g.TTL > 0 {
+				s.unreserve(r.Name, r.Token)
+			}
+		})
+		return driver.Grant{}, s.calls.AfterClose(ctx.Err())
+	}
 }
 
 // endReason returns the reason if a wait has to end, and nil otherwise.
@@ -149,10 +169,23 @@ func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Requ
 	if err := s.endReason(ctx); err != nil {
 		return 0, false, err
 	}
-	over := func() { c.s.Lose(errWaitEnded) }
-	defer context.AfterFunc(ctx, over)()
-	defer context.AfterFunc(s.calls.Closing, over)()
-	g, err := s.dialect.Await(c.s, l, r)
+	if !s.pool.beginWait() {
+		return 0, false, driver.ErrClosed
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(s.calls.Closing, cancel)()
+	done, ended := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(waiting, func() {
+		defer close(ended)
+		s.endWait(c, done)
+	})
+	g, err := s.dialect.Await(waiting, c.s, l, r)
+	close(done)
+	if !stop() {
+		<-ended
+	}
+	s.pool.blocked.Done()
+	cancel()
 	switch end := s.endReason(ctx); {
 	case end != nil:
 		return 0, false, end
@@ -160,6 +193,17 @@ func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Requ
 		return 0, false, err
 	}
 	return g.Fence, err == nil && g.Granted && c.alive(), nil
+}
+
+// endWait ends the statement of a wait; done is closed when the statement has returned. A statement
+// that goes on for long ends together with its connection.
+func (s *Store[C]) endWait(c *conn[C], done <-chan struct{}) {
+	late := time.AfterFunc(endLimit, func() { c.s.Lose(errWaitEnded) })
+	defer late.Stop()
+	if other, err := s.pool.anyConn(); err == nil {
+		_ = s.dialect.EndWait(other, c.s) // an error leaves it to the timer
+	}
+	<-done
 }
 
 var errWaitEnded = errors.New("the wait has ended")
@@ -181,12 +225,15 @@ func (s *Store[C]) handedOver(ctx context.Context, entry *poolEntry[C], c *conn[
 	s.pool.handOver(c, l.Key, !r.Shared)
 	s.holds.noteGrant(h, reserved, c, fence, r)
 	name, token := r.Name, r.Token
-	h.timer = time.AfterFunc(reservation, func() {
-		s.later(name, token, func(h *hold[C]) {
-			if h.state == reserved { // nobody has claimed it in time
-				_, _ = s.letGo(h)
-			}
-		})
-	})
+	h.timer = time.AfterFunc(reservation, func() { s.unreserve(name, token) })
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
+}
+
+// unreserve releases a lock that is reserved for a token which has not claimed it.
+func (s *Store[C]) unreserve(name, token string) {
+	s.later(name, token, func(h *hold[C]) {
+		if h.state == reserved {
+			_, _ = s.letGo(h)
+		}
+	})
 }

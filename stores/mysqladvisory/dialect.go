@@ -1,6 +1,7 @@
 package mysqladvisory
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -64,7 +65,7 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 
 // Await implements advisory.Dialect. The server notices the end of the connection within a second,
 // or when it grants the lock.
-func (d *dialect) Await(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+func (d *dialect) Await(_ context.Context, c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	if _, err := c.exec(setTimeout(waiterTimeout)); err != nil {
 		return advisory.Grant{}, err
 	}
@@ -77,6 +78,12 @@ func (d *dialect) Await(c *conn, l advisory.Lock, r *driver.Request) (advisory.G
 	}
 	fence, err := d.mint(c, l, r)
 	return advisory.Grant{Granted: err == nil, Fence: fence}, err
+}
+
+// EndWait implements advisory.Dialect.
+func (d *dialect) EndWait(c, waiting *conn) error {
+	_, err := c.exec(endWait(waiting.mark))
+	return err
 }
 
 // mint returns a new fence for a lock that the session has. Without fences it returns 0.

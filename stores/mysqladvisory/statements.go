@@ -78,6 +78,9 @@ func checkMine(mark, key string) string {
 
 func kill(session string) string { return "KILL " + session }
 
+// endWait returns the statement that ends what the session with the given mark is doing.
+func endWait(mark string) string { return "KILL QUERY IS_USED_LOCK('" + mark + "')" }
+
 // text returns s as an SQL literal of bytes.
 func text(s string) string {
 	if s == "" {

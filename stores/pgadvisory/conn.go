@@ -19,6 +19,7 @@ type conn struct {
 	pid      uint32 // process id of the server's process, even behind a pooler
 	start    string // when that process started
 	pooled   bool   // there is a pooler between this process and the server
+	plpgsql  bool   // the user may run statements of PL/pgSQL
 	prepared map[string]bool
 }
 
@@ -28,21 +29,57 @@ func newConn(pg *pgconn.PgConn, cfg *config) *conn {
 
 // exec runs a statement and returns its rows.
 func (c *conn) exec(st *statement, params ...[]byte) ([][][]byte, error) {
-	return c.execWithin(c.cfg.Limit(), st, params...)
-}
-
-// execWithin is like exec, but has its own time limit. If limit is 0, there is no limit.
-func (c *conn) execWithin(limit time.Duration, st *statement, params ...[]byte) (rows [][][]byte, err error) {
-	err = c.Do(limit, func(ctx context.Context) error {
-		if !c.prepared[st.name] {
-			if _, err := c.pg.Prepare(ctx, st.name, st.sql, nil); err != nil {
-				return c.statementError(err, true)
-			}
-			c.prepared[st.name] = true
+	return c.send(c.cfg.Limit(), func(ctx context.Context) ([][][]byte, error) {
+		if err := c.prepare(ctx, st); err != nil {
+			return nil, err
 		}
 		res := c.pg.ExecPrepared(ctx, st.name, params, nil, nil).Read()
-		rows = res.Rows
-		return c.statementError(res.Err, false)
+		return res.Rows, c.statementError(res.Err, false)
+	})
+}
+
+// A call is a statement with its parameters.
+type call struct {
+	*statement
+	params [][]byte
+}
+
+// execTogether runs statements in one transaction and one request, and returns the rows of the last
+// one.
+func (c *conn) execTogether(limit time.Duration, calls ...call) ([][][]byte, error) {
+	return c.send(limit, func(ctx context.Context) ([][][]byte, error) {
+		batch := &pgconn.Batch{}
+		for _, call := range calls {
+			if err := c.prepare(ctx, call.statement); err != nil {
+				return nil, err
+			}
+			batch.ExecPrepared(call.name, call.params, nil, nil)
+		}
+		results, err := c.pg.ExecBatch(ctx, batch).ReadAll()
+		if err != nil {
+			return nil, c.statementError(err, false)
+		}
+		return results[len(results)-1].Rows, nil
+	})
+}
+
+// prepare prepares a statement, unless this connection has used it before.
+func (c *conn) prepare(ctx context.Context, st *statement) error {
+	if c.prepared[st.name] {
+		return nil
+	}
+	if _, err := c.pg.Prepare(ctx, st.name, st.sql, nil); err != nil {
+		return c.statementError(err, true)
+	}
+	c.prepared[st.name] = true
+	return nil
+}
+
+// send calls f, which sends statements.
+func (c *conn) send(limit time.Duration, f func(ctx context.Context) ([][][]byte, error)) (rows [][][]byte, err error) {
+	err = c.Do(limit, func(ctx context.Context) (err error) {
+		rows, err = f(ctx)
+		return err
 	})
 	if hasCode(err, noStatement, twoStatements) { // another session answered
 		c.Lose(errTransactionMode)

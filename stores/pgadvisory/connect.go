@@ -110,7 +110,8 @@ func (d *dialer) SetUp(c *conn) error {
 		{"tcp_keepalives_idle", seconds(d.cfg.LossDelay)}, {"tcp_keepalives_interval", seconds(d.cfg.LossDelay / 3)}, {"tcp_keepalives_count", "3"},
 		{"tcp_user_timeout", ms(d.cfg.SessionTimeout())},
 	}
-	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery(), current_database()"
+	sql := "SELECT pg_backend_pid(), (SELECT " + startedAt + " FROM pg_stat_activity WHERE pid = pg_backend_pid()), pg_is_in_recovery(), current_database()" +
+		", (SELECT count(*) FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE'))"
 	for _, s := range settings {
 		sql += ", set_config('" + s[0] + "', '" + s[1] + "', false)"
 	}
@@ -125,6 +126,7 @@ func (d *dialer) SetUp(c *conn) error {
 	pid, _ := strconv.ParseUint(string(row[0]), 10, 32)
 	c.pid, c.start = uint32(pid), string(row[1])
 	d.database.Store(string(row[3]))
+	c.plpgsql = string(row[4]) == "1"
 	c.pooled = c.pid != c.pg.PID() // a pooler does not give its clients the process id of the server's process
 	if d.system.Load() == nil {
 		d.identify(c)

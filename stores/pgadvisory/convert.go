@@ -9,7 +9,7 @@ import (
 
 // Queued implements advisory.Sharer.
 func (d *dialect) Queued(c *conn, l advisory.Lock) (bool, error) {
-	rows, err := c.exec(&countQueued, []byte(l.Key))
+	rows, err := c.exec(&countQueued, []byte(l.Key), number(d.line(l).base))
 	return err == nil && parse(rows[0][0]) > 0, err
 }
 
@@ -28,21 +28,35 @@ func exclusive(c *conn, key []byte) (mine, others uint64, err error) {
 	return parse(rows[0][0]), parse(rows[0][1]), nil
 }
 
+// takeSoon waits for a moment until the session has a lock exclusively. After an error the session
+// may have it.
+func takeSoon(c *conn, key []byte) (bool, error) {
+	if c.plpgsql {
+		got, err := c.within(promotionSlice, "pg_advisory_xact_lock", key, &tryExclusive, key)
+		return string(got) == "t", err
+	}
+	_, err := c.exec(&promote, key)
+	if refusesNow(err) {
+		mine, _, err := exclusive(c, key)
+		return mine > 0, err
+	}
+	return err == nil, err
+}
+
 // Intend implements advisory.Sharer. The intent is an exclusive lock of its own. A new reader locks
 // the intent for a moment, to check that nobody wants to be promoted.
 func (d *dialect) Intend(c *conn, l advisory.Lock) (bool, error) {
-	_, err := c.exec(&promote, d.intent(l))
-	if !refusesNow(err) {
-		return err == nil, err
+	got, err := takeSoon(c, d.intent(l))
+	if err == nil && !got {
+		var others uint64
+		if _, others, err = exclusive(c, d.intent(l)); err == nil && others > 0 {
+			return false, driver.ErrPromotionConflict
+		}
 	}
-	mine, others, err := exclusive(c, d.intent(l))
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, release(c, d.intent(l), err)
-	case mine == 0 && others > 0:
-		return false, driver.ErrPromotionConflict
 	}
-	return mine > 0, nil
+	return got, nil
 }
 
 // Withdraw implements advisory.Sharer.
@@ -54,12 +68,9 @@ func (d *dialect) Withdraw(c *conn, l advisory.Lock) (bool, error) {
 // and the intent.
 func (d *dialect) Promote(c *conn, l advisory.Lock, r *driver.Request) (g advisory.Grant, err error) {
 	key := []byte(l.Key)
-	_, err = c.exec(&promote, key)
-	if refusesNow(err) {
-		var mine uint64
-		if mine, _, err = exclusive(c, key); err == nil && mine == 0 {
-			return g, nil
-		}
+	got, err := takeSoon(c, key)
+	if err == nil && !got {
+		return g, nil
 	}
 	if err == nil && !d.cfg.NoFences {
 		g.Fence, err = d.mint(c, l, false, r)

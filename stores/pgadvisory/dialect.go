@@ -1,6 +1,7 @@
 package pgadvisory
 
 import (
+	"context"
 	"errors"
 	"math"
 	"time"
@@ -31,13 +32,6 @@ func (d *dialect) Place() (known string, way any) {
 
 func (d *dialect) intent(l advisory.Lock) []byte { return number(d.cfg.keys.intent(l.Name)) }
 
-func index(shared bool) int {
-	if shared {
-		return 1
-	}
-	return 0
-}
-
 // Try implements advisory.Dialect.
 func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
 	params := [][]byte{[]byte(l.Key)}
@@ -65,9 +59,12 @@ func (d *dialect) Try(c *conn, l advisory.Lock, r *driver.Request) (advisory.Gra
 
 // Await implements advisory.Dialect. A reader that gets the lock gives it up if another reader
 // wants to be promoted.
-func (d *dialect) Await(c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
-	_, err := c.execWithin(0, &awaitLock[index(r.Shared)], []byte(l.Key))
-	if err == nil && r.Shared {
+func (d *dialect) Await(ctx context.Context, c *conn, l advisory.Lock, r *driver.Request) (advisory.Grant, error) {
+	granted, err := d.line(l).await(ctx, c, r.Shared)
+	if err != nil || !granted {
+		return advisory.Grant{}, err
+	}
+	if r.Shared {
 		var rows [][][]byte
 		rows, err = c.exec(&noIntent, d.intent(l))
 		if err == nil && string(rows[0][0]) != "t" {

@@ -78,6 +78,7 @@ func (c *config) check() error {
 
 func (c *config) guarantees() driver.Guarantees {
 	g := c.Promises("postgres-advisory")
+	g.DeadWaiter = deadWaiter
 	g.Hashed = c.keys.layout != numberLayout
 	g.Shared, g.Promotion = true, driver.PromotionAtomic
 	g.SharedFence = driver.PromiseYes

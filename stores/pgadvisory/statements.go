@@ -3,10 +3,19 @@ package pgadvisory
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // A statement is prepared when a connection uses it for the first time.
 type statement struct{ name, sql string }
+
+// index chooses one of two statements.
+func index(shared bool) int {
+	if shared {
+		return 1
+	}
+	return 0
+}
 
 // statements holds the SQL of one store. In each statement, $1 is the key of the lock unless the
 // field says otherwise. If a field has two statements, the first one is for an exclusive hold, and
@@ -103,25 +112,18 @@ var (
 		{"padlock_free0", "SELECT count(*) = 0 FROM pg_locks l WHERE" + onKey},
 		{"padlock_free1", "SELECT count(*) = 0 FROM pg_locks l WHERE l.mode = 'ExclusiveLock' AND" + onKey},
 	}
-	// countQueued counts the sessions that wait for the lock.
-	countQueued = statement{"padlock_queued", "SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey}
+	// countQueued counts the sessions that wait for the lock, and those in its line, $2.
+	countQueued = statement{"padlock_queued", "SELECT (SELECT count(*) FROM pg_locks l WHERE NOT l.granted AND" + onKey + ")" +
+		" + (SELECT count(*)" + strings.ReplaceAll(ofLine, "$1", "$2") + " AND p.key < $2::bigint + " + placesText + ")"}
 	// countExclusive counts the exclusive locks that this session has, and those that other
 	// sessions have.
 	countExclusive = statement{"padlock_mine", "SELECT count(*) FILTER (WHERE l.pid = pg_backend_pid()), count(*) FILTER (WHERE l.pid <> pg_backend_pid())" +
 		" FROM pg_locks l WHERE l.granted AND l.mode = 'ExclusiveLock' AND" + onKey}
 
-	// awaitLock waits for the lock. If this process is suspended when its session gets the lock,
-	// the process cannot release the lock. So the statement also sets the session's
-	// idle_session_timeout: if the process sends nothing soon after the session got the lock, the
-	// server ends the session. If the statement fails, the server undoes its settings.
-	awaitLock = [2]statement{
-		{"padlock_wait0", "SELECT " + waiting + ", pg_advisory_lock($1::bigint)"},
-		{"padlock_wait1", "SELECT " + waiting + ", pg_advisory_lock_shared($1::bigint)"},
-	}
 	claimed = statement{"padlock_claimed", "SELECT set_config('idle_session_timeout', $1, false)"} // $1 is in milliseconds
 
 	// promote uses the blocking call, because the server refuses the non-blocking one while a
-	// writer waits.
+	// writer waits. It is for servers without PL/pgSQL; see takeSoon.
 	promote = statement{"padlock_promote", "SELECT set_config('lock_timeout', '20ms', true), pg_advisory_lock($1::bigint)"}
 	// The server evaluates the calls from left to right. So the session releases the shared lock
 	// first. $2 is the lock that stands for the intent to be promoted.
@@ -140,7 +142,6 @@ var (
 
 const (
 	startedAt = "extract(epoch FROM backend_start)::text"
-	waiting   = "set_config('idle_session_timeout', '450ms', false), set_config('lock_timeout', '0', true)"
 )
 
 // sweepStatements returns the statements that remove rows.

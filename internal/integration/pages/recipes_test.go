@@ -111,6 +111,54 @@ func TestTenLinesAfterALostConnection(t *testing.T) {
 	}
 }
 
+// A waiter has a snapshot, for whose end an index is built CONCURRENTLY waits.
+func TestTenLinesHoldUpAnIndex(t *testing.T) {
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	db, admin := openPostgres(t, srv), openPostgres(t, srv)
+	if _, err := admin.ExecContext(t.Context(), "CREATE TABLE t (a int)"); err != nil {
+		t.Fatal(err)
+	}
+	waits, stop := context.WithCancel(t.Context())
+	waiter := make(chan error, 1)
+	err := withAdvisoryLock(t.Context(), db, "job", func(ctx context.Context) error {
+		go func() {
+			waiter <- withAdvisoryLock(waits, db, "job", func(context.Context) error { return nil })
+		}()
+		if err := oneWaits(ctx, admin, "advisory"); err != nil {
+			return err
+		}
+		building, giveUp := context.WithCancel(ctx)
+		built := make(chan error, 1)
+		go func() {
+			_, err := db.ExecContext(building, "CREATE INDEX CONCURRENTLY i ON t (a)")
+			built <- err
+		}()
+		err := oneWaits(ctx, admin, "virtualxid")
+		giveUp()
+		if err := <-built; err == nil {
+			t.Error("the index was built beside a waiter")
+		}
+		return err
+	})
+	stop()
+	<-waiter // its error says nothing: it may have had the lock before stop
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// oneWaits returns when a session waits for a lock of this type.
+func oneWaits(ctx context.Context, db *sql.DB, locktype string) error {
+	for waiting := 0; waiting == 0; <-time.After(10 * time.Millisecond) {
+		row := db.QueryRowContext(ctx, "SELECT count(*) FROM pg_locks WHERE locktype = $1 AND NOT granted", locktype)
+		if err := row.Scan(&waiting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A pool of two connections is used up by a holder and a waiter, and the holder cannot work.
 func TestTenLinesUseUpThePool(t *testing.T) {
 	t.Parallel()
@@ -123,11 +171,8 @@ func TestTenLinesUseUpThePool(t *testing.T) {
 		go func() {
 			waiter <- withAdvisoryLock(waits, db, "job", func(context.Context) error { return nil })
 		}()
-		for waiting := 0; waiting == 0; <-time.After(10 * time.Millisecond) {
-			row := admin.QueryRowContext(ctx, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-			if err := row.Scan(&waiting); err != nil {
-				return err
-			}
+		if err := oneWaits(ctx, admin, "advisory"); err != nil {
+			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
