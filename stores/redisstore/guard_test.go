@@ -121,7 +121,7 @@ func TestRestartGuardKinds(t *testing.T) {
 			{"an earlier process knew it, and one more", remembers, persist},
 			{"nobody knew it", redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())), true},
 			{"off", redisstore.RestartGuard(redisstore.GuardOff), true},
-			{"its memory is broken", redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t))), true},
+			{"its memory cannot be read", redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t))), persist},
 		} {
 			s := opened(t, srv.Addr(), row.opt)
 			_, err := s.Acquire(t.Context(), request(row.name))
@@ -163,7 +163,7 @@ func TestProcessRemembers(t *testing.T) {
 func TestProcessRemembersWithoutADirectory(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	broken := redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t)))
+	broken := redisstore.RememberRunIDs(redisstore.RunIDDir("/proc/no directory can be made here"))
 	seen := opened(t, srv.Addr(), broken)
 	takeRequest(t, seen, "job")
 	srv.Restart(false)
@@ -202,7 +202,7 @@ func unknownServer(t *testing.T) *server.Server {
 	return nil
 }
 
-// brokenDir returns a path at which no directory can be created.
+// brokenDir returns a path at which no directory can be created, and nobody can look for one.
 func brokenDir(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")

@@ -32,7 +32,11 @@ func (s *Store) join(key int32, maxWait time.Duration, checkEnd func() error) (i
 	if failed := operate(id, 0, operation{semGuard, -1, flagUndo | flagNoWait}); err == nil {
 		err = failed
 	}
-	if places, _ := value(id, semLock); err == nil && places > 1 {
+	places, unread := value(id, semLock)
+	if err == nil {
+		err = unread
+	}
+	if err == nil && places > 1 {
 		_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
 		return 0, fmt.Errorf("%w: semaphore %#x has several places: another program opened it with a higher max_acquire; use another key", driver.ErrUnavailable, uint32(key))
 	}
