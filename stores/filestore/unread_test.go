@@ -175,8 +175,8 @@ func TestUnreadReadersAreNotFree(t *testing.T) {
 	}
 }
 
-// Each read of the lock file fails in the kernel: the memory of the process lies in the place of the
-// file, and nothing is at address 0.
+// Each read of the lock file fails in the kernel: the memory of the process is mounted there, and
+// nothing is at its address 0.
 func TestUnreadFileByPath(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, name := range []string{"bad", "good"} {

@@ -164,10 +164,11 @@ func (s *Store) isHeldBy(key int32, id int) (bool, error) {
 	return isHeld(id)
 }
 
-// isPadlock reports whether padlock is the holder of a set that is held.
-func isPadlock(id int) bool {
+// isForeign reports whether another program than padlock is the holder of a set that is held. If
+// the set cannot be read, nothing is known of the holder.
+func isForeign(id int) bool {
 	users, err := value(id, semUsers)
-	return err == nil && users >= padlockMark
+	return err == nil && users < padlockMark
 }
 
 // holder returns the id of the process that last changed a semaphore. If the semaphore is semLock

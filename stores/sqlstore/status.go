@@ -40,7 +40,7 @@ func (s *Store) tableRights(ctx context.Context) driver.Finding {
 		var rights []string
 		for _, r := range [][2]string{
 			{"SELECT", "SELECT name FROM " + table + " WHERE 1 = 0"},
-			{"INSERT", "INSERT INTO " + table + " (name) SELECT name FROM " + table + " WHERE 1 = 0"},
+			{"INSERT", "INSERT INTO " + table + " SELECT * FROM " + table + " WHERE 1 = 0"},
 			{"UPDATE", "UPDATE " + table + " SET name = 'none' WHERE 1 = 0"},
 			{"DELETE", "DELETE FROM " + table + " WHERE 1 = 0"},
 		} {
