@@ -170,15 +170,17 @@ func trim(dir string) error {
 // limitNames removes names if there are more than MaxNames. It removes the names that have not been
 // used for the longest time.
 func (d Dir) limitNames() {
-	dirs := d.dirs()
-	if len(dirs) <= MaxNames {
-		return
-	}
+	dirs, _ := d.dirs() // those that can be read; a later writer removes the others
 	used := map[string]time.Time{}
-	for _, dir := range dirs {
-		if info, err := os.Stat(dir); err == nil {
+	dirs = slices.DeleteFunc(dirs, func(dir string) bool {
+		info, err := os.Stat(dir)
+		if err == nil {
 			used[dir] = info.ModTime() // each record changes it
 		}
+		return err != nil // its time is unknown, so it stays
+	})
+	if len(dirs) <= MaxNames {
+		return
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return used[a].Compare(used[b]) })
 	for _, dir := range dirs[:len(dirs)-MaxNames] {
@@ -215,77 +217,88 @@ var (
 	nameDir  = regexp.MustCompile(`^runs\.[A-Za-z0-9_-]{0,40}\.[0-9a-f]{16}$`)
 )
 
-// dirs returns the directories of all names.
-func (d Dir) dirs() (dirs []string) {
-	entries, _ := os.ReadDir(d.Path) // use the entries that can be read
+// dirs returns the directories of all names. After an error, it returns those that it could read.
+func (d Dir) dirs() (dirs []string, err error) {
+	entries, err := os.ReadDir(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	for _, e := range entries {
 		if e.IsDir() && nameDir.MatchString(e.Name()) {
 			dirs = append(dirs, filepath.Join(d.Path, e.Name()))
 		}
 	}
-	return dirs
+	return dirs, err
 }
 
-// Read returns the records of a name, sorted by ID.
+// Read returns the records of a name, sorted by ID. It skips a record that is damaged, but not one
+// that cannot be read: after an error, it returns those that it could read.
 func (d Dir) Read(name string) ([]driver.Record, error) {
 	dir := d.dirOf(name)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
 	var records []driver.Record
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), fileSuffix); ok && e.Type().IsRegular() {
-			of, text := readRecord(filepath.Join(dir, e.Name()))
+			of, text, unread := readRecord(filepath.Join(dir, e.Name()))
+			err = cmp.Or(err, unread)
 			if r := (driver.Record{ID: id, Text: text}); of == name && driver.CheckRecords([]driver.Record{r}) == nil {
 				records = append(records, r)
 			}
 		}
 	}
 	sort.Slice(records, func(i, j int) bool { return records[i].ID < records[j].ID })
-	return records, nil
+	return records, err
 }
 
-// Names returns the names that begin with prefix and have records.
+// Names returns the names that begin with prefix and have records. After an error, it returns those
+// that it could read.
 func (d Dir) Names(prefix string) ([]string, error) {
-	if _, err := os.ReadDir(d.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	var names []string
-	for _, dir := range d.dirs() {
-		if name := d.nameIn(dir); name != "" && strings.HasPrefix(name, prefix) {
+	dirs, err := d.dirs()
+	for _, dir := range dirs {
+		name, unread := d.nameIn(dir)
+		err = cmp.Or(err, unread)
+		if name != "" && strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names, err
 }
 
 // nameIn returns the name to which dir belongs, or "" if it belongs to another place. It finds the
-// name in the first record that can be read.
-func (d Dir) nameIn(dir string) string {
-	entries, _ := os.ReadDir(dir) // if the directory cannot be read, the result is ""
+// name in the first record that can be read. If there is none, it returns why one cannot be read.
+func (d Dir) nameIn(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // another process has removed it
+	}
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), fileSuffix) || !e.Type().IsRegular() {
 			continue
 		}
-		if name, _ := readRecord(filepath.Join(dir, e.Name())); name != "" && d.dirOf(name) == dir {
-			return name
+		name, _, unread := readRecord(filepath.Join(dir, e.Name()))
+		if name != "" && d.dirOf(name) == dir {
+			return name, nil
 		}
+		err = cmp.Or(err, unread)
 	}
-	return ""
+	return "", err
 }
 
 // maxFile is greater than the size of any record's file, in bytes.
 const maxFile = 4*driver.MaxName + driver.MaxRecord + 4
 
-// readRecord reads a file. The results are empty if the file is not a record.
-func readRecord(path string) (name, text string) {
+// readRecord reads a file. The results are empty if the file is not a record, or was removed.
+func readRecord(path string) (name, text string, err error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
 	if err != nil {
-		return "", ""
+		return "", "", err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxFile))
@@ -293,9 +306,9 @@ func readRecord(path string) (name, text string) {
 	text, ended := strings.CutSuffix(text, "\n")
 	name, bad := strconv.Unquote(quoted)
 	if err != nil || bad != nil || !ok || !ended {
-		return "", ""
+		return "", "", err
 	}
-	return name, text
+	return name, text, nil
 }
 
 // dirOf returns the directory of a name.

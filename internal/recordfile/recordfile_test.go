@@ -165,7 +165,7 @@ func TestFilesOfOtherProgramsStay(t *testing.T) {
 			write(t, d, "name", fmt.Sprintf("z%d", i))
 		}
 	}
-	if dirs := d.dirs(); len(dirs) != 1 {
+	if dirs, _ := d.dirs(); len(dirs) != 1 {
 		t.Errorf("directories of names: %q", dirs)
 	}
 	removeName(d.dirOf("name"))

@@ -80,7 +80,7 @@ func (mute) List(context.Context, string) ([]driver.State, error) {
 	return nil, driver.ErrUnavailable
 }
 
-// If the store cannot be asked, the page says that a job without an end may be running.
+// If the store cannot be asked, the pages say that a job without an end may be running.
 func TestRunsOfSilentStore(t *testing.T) {
 	past := history.Open(t.TempDir(), "", nil)
 	locker := padlock.New(mute{memstore.New()})
@@ -90,10 +90,16 @@ func TestRunsOfSilentStore(t *testing.T) {
 	defer web.Close()
 	ownRun(t, past, "import", -1, time.Now().Add(-time.Hour))
 	_, _ = watcher.Sample(t.Context()) // the snapshot has the error
-	w := httptest.NewRecorder()
-	web.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/jobs", nil))
-	if text := w.Body.String(); !strings.Contains(text, "some may be running") || len(jobsOn(text)) != 1 {
+	page := func(path string) string {
+		w := httptest.NewRecorder()
+		web.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/"+path, nil))
+		return w.Body.String()
+	}
+	if text := page("jobs"); !strings.Contains(text, "some may be running") || len(jobsOn(text)) != 1 {
 		t.Errorf("the page of jobs is %s", text)
+	}
+	if text := page("name?n=import"); !strings.Contains(text, "some may be running") {
+		t.Errorf("the page of the name is %s", text)
 	}
 }
 

@@ -2,6 +2,8 @@ package padlockweb
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +38,10 @@ func (w *Web) pastRuns(ctx context.Context, name string, one *sampler.Name) ([]h
 	defer cancel()
 	past, err := w.history.Runs(ctx, name)
 	markRunning(past, name, one)
+	open := func(r history.Run) bool { return r.Outcome() == history.NoEnd }
+	if err == nil && one.State == sampler.Unknown && slices.ContainsFunc(past, open) {
+		err = fmt.Errorf("it is not known which runs are going on: %s", one.Why)
+	}
 	return past, err
 }
 
@@ -48,7 +54,7 @@ func (v *visitor) latestRuns(starts []history.Start, err error) ([]run, string) 
 	}
 	switch {
 	case err != nil:
-		return list, "There may be more runs than these: " + printable.Name(v.reason(err, "the history cannot be read"))
+		return list, "There may be more runs than these, and some may be running: " + printable.Name(v.reason(err, "the history cannot be read"))
 	case len(starts) > maxRuns:
 		return list, "There are " + count(len(starts)-maxRuns, "older start", "older starts") + "; padlock history shows them."
 	}

@@ -84,11 +84,14 @@ func record(fields []rueidis.RedisMessage) (sessionstore.Record, error) {
 		case name == "v":
 			rec.Version = value
 		case name == "d":
-			rec.Deadline = parseMilli(value)
+			rec.Deadline, err = parseMilli(value)
 		case name == "m":
-			rec.Moved = parseMoved(value)
+			rec.Moved, err = parseMoved(value)
 		case name == "f":
 			return sessionstore.Record{}, errNewer
+		}
+		if err != nil { // without its end, it would never end
+			return sessionstore.Record{}, err
 		}
 	}
 	slices.SortFunc(rec.Fields, func(a, b sessionstore.Field) int { return strings.Compare(a.Key, b.Key) })
@@ -98,12 +101,16 @@ func record(fields []rueidis.RedisMessage) (sessionstore.Record, error) {
 	return rec, nil
 }
 
-func parseMilli(text string) time.Time {
+// parseMilli reads what formatMilli wrote.
+func parseMilli(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, errDamaged
 	}
-	return time.UnixMilli(ms)
+	return time.UnixMilli(ms), nil
 }
 
 func formatMilli(t time.Time) string {
@@ -122,10 +129,18 @@ func formatMoved(m sessionstore.Moved) string {
 	return "1 " + strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.To
 }
 
-func parseMoved(text string) sessionstore.Moved {
+// parseMoved reads what formatMoved wrote.
+func parseMoved(text string) (sessionstore.Moved, error) {
+	if text == "" {
+		return sessionstore.Moved{}, nil
+	}
 	_, rest, _ := strings.Cut(text, " ")
 	at, to, _ := strings.Cut(rest, " ")
-	return sessionstore.Moved{To: to, At: parseMilli(at)}
+	when, err := parseMilli(at)
+	if err != nil || when.IsZero() || to == "" {
+		return sessionstore.Moved{}, errDamaged
+	}
+	return sessionstore.Moved{To: to, At: when}, nil
 }
 
 // Commit implements sessionstore.Store.
@@ -148,7 +163,8 @@ func (h *hashes) Commit(ctx context.Context, key string, c sessionstore.Change) 
 		return sessionstore.Result{}, sessionstore.ErrExists
 	case "moved":
 		text, err := rest[0].ToString()
-		return sessionstore.Result{}, cmp.Or[error](err, &sessionstore.MovedError{Moved: parseMoved(text)})
+		moved, damaged := parseMoved(text)
+		return sessionstore.Result{}, cmp.Or[error](err, damaged, &sessionstore.MovedError{Moved: moved})
 	case "conflict":
 		return sessionstore.Result{}, conflict(rest)
 	case "newer":
@@ -224,7 +240,7 @@ func (h *hashes) Delete(ctx context.Context, key string) (sessionstore.Moved, er
 	case err != nil:
 		return sessionstore.Moved{}, h.failed(err)
 	}
-	return parseMoved(text), nil
+	return parseMoved(text)
 }
 
 // read runs a script that changes nothing. So any error without a reply is

@@ -203,6 +203,20 @@ func TestPortal(t *testing.T) {
 	}
 }
 
+// A reply to a Scan without items, as a proxy may send, is no empty list.
+func TestScanWithoutItems(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
+		store, f := open(t, s)
+		f.Next("Scan", 1, func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
+			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+			w.Write([]byte("{}"))
+		})
+		if states, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("List: %v, %v", states, err)
+		}
+	})
+}
+
 // The store refuses a reader whose label would make the item longer than the service takes.
 func TestManyReaders(t *testing.T) {
 	server.Thorough(t)

@@ -55,7 +55,7 @@ func (t *table) read(ctx context.Context, name string, op any) (a answer, now ti
 		return answerOf(r), now, err
 	}
 	err = json.Unmarshal(r.Body, &a)
-	if err != nil || (name == "GetItem" || name == "Scan") && !isAnswer(r.Body) { // it does not say that there is nothing
+	if err != nil || (name == "GetItem" || name == "Scan") && !isAnswer(r.Body) || name == "Scan" && a.Items == nil { // it does not say that there is nothing
 		return a, now, fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer(name, r))
 	}
 	return a, now, nil

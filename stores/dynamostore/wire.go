@@ -36,7 +36,7 @@ type answer struct {
 	Type             string `json:"__type"` // of an error: "com.amazonaws…#ConditionalCheckFailedException"
 	Message          string `json:"message"`
 	Item             item   // of GetItem, or of a refusal
-	Items            []item
+	Items            []item // of Scan; nil if the reply is of something else
 	LastEvaluatedKey item
 }
 

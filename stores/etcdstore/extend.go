@@ -173,7 +173,10 @@ func (s *Store) explain(ctx context.Context, h *hold) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	if e := st.liveHold(h.id); e != nil {
-		n, left := s.remember(ctx, h.name, e)
+		n, left, err := s.remember(ctx, h.name, e)
+		if err != nil {
+			return driver.Grant{}, err
+		}
 		return driver.Grant{Fence: n.fencing(), TTL: max(left, time.Millisecond), Shared: n.reader}, nil
 	}
 	if !h.reader && st.fence == h.fencing() {
@@ -193,20 +196,20 @@ func (s *Store) recall(ctx context.Context, name, id string) (*hold, error) {
 	if e == nil {
 		return nil, driver.ErrLost
 	}
-	h, _ := s.remember(ctx, name, e)
+	h, _, _ := s.remember(ctx, name, e) // if the end is unknown, extend asks for it
 	return h, nil
 }
 
 // remember records a hold that was found on the server. It also asks the server when the lease of
-// the hold ends.
-func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration) {
+// the hold ends, and returns the error of that request.
+func (s *Store) remember(ctx context.Context, name string, e *entry) (h *hold, left time.Duration, err error) {
 	now := s.cfg.clock.Now()
 	h = &hold{name: name, id: e.ID, key: e.key, fence: e.Fence, reader: e.kind == shared, recalled: true, since: now}
 	h.modified.Store(e.modified)
 	h.strange.Store(true)
-	if left, _ = s.conn.timeLeft(ctx, e.lease); left > 0 {
+	if left, err = s.conn.timeLeft(ctx, e.lease); left > 0 {
 		h.end = now.Add(left)
 	}
 	s.holds.remember(h)
-	return h, left
+	return h, left, err
 }

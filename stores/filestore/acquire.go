@@ -94,11 +94,8 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request, m *manners)
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
-	if err := rec.hands(f.path); err != nil {
+	if err := rec.admits(f.path, wall); err != nil {
 		return nil, err
-	}
-	if no := admit(rec, wall); no != nil {
-		return nil, no
 	}
 	if no := s.yield(c, r.Shared, m); no != nil {
 		return nil, no

@@ -30,6 +30,18 @@ func admit(rec *record, wall time.Time) *refusal {
 	return coolingFor(rec, wall)
 }
 
+// admits returns an error if the record does not allow a hold: a refusal (see admit), or the error
+// of hands.
+func (r *record) admits(path string, wall time.Time) error {
+	if err := r.hands(path); err != nil {
+		return err
+	}
+	if no := admit(r, wall); no != nil {
+		return no
+	}
+	return nil
+}
+
 // coolingFor returns nil if the name does not cool down, and otherwise a refusal.
 func coolingFor(rec *record, wall time.Time) *refusal {
 	if left := rec.cool.timeLeft(wall); left > 0 {

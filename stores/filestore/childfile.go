@@ -31,10 +31,14 @@ func (s *Store) File(name, token string) (*os.File, error) {
 // wasReplaced reports whether another process has had the lock since h was granted. That happens if
 // a child process unlocked the file. The record then belongs to the other process, and Release must
 // not change it.
-func (h *hold) wasReplaced() bool {
+func (h *hold) wasReplaced(path string) (bool, error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	return h.hasSuccessor(b.read(h.conn))
+	rec := b.read(h.conn)
+	if rec.unread != nil {
+		return false, unread(path, rec.unread)
+	}
+	return h.hasSuccessor(rec), nil
 }
 
 // letGoPassed releases a hold whose file was given to a child process. The child may still need the

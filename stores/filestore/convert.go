@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -112,7 +113,10 @@ func keptFrom(no *refusal, wall time.Time) error {
 // finishPromotion makes h exclusive. The caller has just got the exclusive lock from the kernel.
 func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) error {
 	same, err := h.conn.current()
-	if err == nil && !same {
+	switch {
+	case err != nil:
+		return s.backToShared(f, h, unavailable(f.path, err))
+	case !same:
 		s.lose(f, h)
 		return fmt.Errorf("%w: %s was removed or replaced", driver.ErrLost, f.path)
 	}
@@ -165,7 +169,8 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
-	readers := readReaders(h.conn, rec.epoch)
+	readers, err := readReaders(h.conn, rec.epoch)
+	rec.unread = cmp.Or(rec.unread, err)
 	own, known := readers[h.readerIndex]
 	if !known { // all records were taken when h was granted
 		own.proc, own.pidns = uint64(machine().pid), machine().pidns

@@ -23,6 +23,12 @@ func unavailable(path string, err error) error {
 	return fmt.Errorf("%w: %s: %w", driver.ErrUnavailable, path, err)
 }
 
+// unread returns the error for a lock file that could not be read. Nobody knows what it says, so
+// the name counts neither as free nor as held.
+func unread(path string, err error) error {
+	return unavailable(path, fmt.Errorf("it cannot be read: %w", err))
+}
+
 func advise(path string, err error) string {
 	if kind := kindAt(path); kind != "" {
 		return "it is " + kind + ", where a lock file belongs; padlock leaves it alone: move it away, or rename the lock"

@@ -29,21 +29,23 @@ func allZero(b []byte) bool {
 
 // looksForeign reports whether the contents of a file are not padlock's. b is what the file begins
 // with. A long file of zeros is not padlock's either.
-func looksForeign(c *conn, b []byte) bool {
+func looksForeign(c *conn, b []byte) (bool, error) {
 	if !isOurs(b) {
-		return true
+		return true, nil
 	}
 	if len(b) == 0 || b[0] != 0 {
-		return false
+		return false, nil
 	}
-	n, _ := c.pread(make([]byte, 1), maxFile)
-	return n > 0
+	n, err := c.pread(make([]byte, 1), maxFile)
+	return n > 0, err
 }
 
-// hands returns an error if this build must not write into the file that has the record r: a newer
-// padlock wrote it, or another program did.
+// hands returns an error if this build must not write into the file that has the record r: it could
+// not be read, a newer padlock wrote it, or another program did.
 func (r *record) hands(path string) error {
 	switch {
+	case r.unread != nil:
+		return unread(path, r.unread)
 	case r.newer:
 		return newer(path)
 	case r.foreign:

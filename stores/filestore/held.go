@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -71,7 +72,8 @@ func foreigners(holds []driver.Hold) (n int) {
 
 // promoting returns the reader whose intent is in the record.
 func promoting(c *conn, rec *record, intent uint64) driver.Hold {
-	for _, s := range readReaders(c, rec.epoch) {
+	readers, _ := readReaders(c, rec.epoch) // without them, the reader that is promoted is unknown
+	for _, s := range readers {
 		if s.id == intent {
 			return s.holdOf(true)
 		}
@@ -82,7 +84,8 @@ func promoting(c *conn, rec *record, intent uint64) driver.Hold {
 // occupants returns the holders of the lock of c. The second result is false if the kernel's list
 // shows that nobody has the lock.
 func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, held bool) {
-	readers := readReaders(c, rec.epoch)
+	readers, readErr := readReaders(c, rec.epoch)
+	rec.unread = cmp.Or(rec.unread, readErr)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
 	if err == nil && len(locks) > 0 {
 		return s.attribute(c, rec, readers, locks), true
@@ -159,7 +162,7 @@ func (l kernelLock) holder(rec *record, readers map[int]readerRecord) driver.Hol
 	if l.pid <= 0 { // the process is outside of this container, so the holder is unknown
 		return driver.Hold{Shared: l.shared}
 	}
-	h := driver.Hold{Shared: l.shared, Foreign: !rec.newer}
+	h := driver.Hold{Shared: l.shared, Foreign: !rec.newer && rec.unread == nil}
 	h.Host, h.PID = machine().host, l.pid
 	return h
 }

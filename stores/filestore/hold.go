@@ -77,6 +77,9 @@ func (s *Store) verify(f *file, h *hold) (bool, error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	rec := b.read(h.conn)
+	if rec.unread != nil {
+		return false, unread(f.path, rec.unread)
+	}
 	if h.hasSuccessor(rec) {
 		s.lose(f, h)
 		return false, nil

@@ -31,8 +31,8 @@ var (
 // On other systems it tries the lock, so another process's try may fail at that instant. If Inspect
 // cannot know whether the name is free, it returns errors.ErrUnsupported together with a State that
 // has one unknown Hold. So it never reports a held name as free. If a newer padlock or another
-// program has written the lock file, or the path has something other than a file, it returns
-// driver.ErrUnavailable.
+// program has written the lock file, the file cannot be read, or the path has something other than
+// a file, it returns driver.ErrUnavailable.
 func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return driver.State{}, err
@@ -306,7 +306,13 @@ func (s *Store) readState(path string) (c *conn, rec record, readers map[int]rea
 	b := new(buffer) // not from the pool, because the record refers to it
 	for range 3 {
 		if rec = *b.read(c); rec.valid {
-			return c, rec, readReaders(c, rec.epoch), nil
+			readers, rec.unread = readReaders(c, rec.epoch)
+		}
+		switch {
+		case rec.unread != nil:
+			return nil, rec, nil, fmt.Errorf("it cannot be read: %w", rec.unread)
+		case rec.valid:
+			return c, rec, readers, nil
 		}
 		if rec.newer || rec.foreign {
 			break

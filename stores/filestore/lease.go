@@ -159,6 +159,9 @@ func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error)
 func (s *Store) busyLease(f *file, token string, b *buffer) error {
 	if f.spare != nil {
 		rec := b.read(f.spare)
+		if rec.unread != nil {
+			return unread(f.path, rec.unread)
+		}
 		if left, ok := rec.hasLease(token, s.config.wall()); !ok {
 			return errNoSuchHold
 		} else if left == 0 {

@@ -58,8 +58,8 @@ func findProcess(pid int, start uint64) processState {
 	}
 	now, err := processStart("/proc/" + strconv.Itoa(pid) + "/stat")
 	switch {
-	case err != nil:
-		return processUnknown // /proc may hide processes of other users
+	case err != nil || start == 0: // /proc is hidden from this process, or was from the holder
+		return processUnknown
 	case now != start:
 		return processDead // its number was given to another process
 	}

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"syscall"
 )
@@ -52,35 +53,44 @@ func (c *conn) othersQueue(onlyWriters bool) bool {
 	if onlyWriters {
 		length = markRegion
 	}
-	_, marked := c.findMark(writerMarks, length)
+	_, marked, _ := c.findMark(writerMarks, length) // after an error, the order may suffer
 	return marked
 }
 
 func (c *conn) readersQueue() bool {
-	_, marked := c.findMark(readerMarks, markRegion)
+	_, marked, _ := c.findMark(readerMarks, markRegion) // after an error, a try may fail
 	return marked
 }
 
-// countMarks returns how many others than c wait.
-func (c *conn) countMarks() int { return c.countIn(writerMarks, 3*markRegion) }
+// countMarks returns how many others than c wait, or -1 if the kernel does not say.
+func (c *conn) countMarks() int {
+	n, err := c.countIn(writerMarks, 3*markRegion)
+	if err != nil {
+		return -1
+	}
+	return n
+}
 
 // countIn counts the marks in a part of the file. The kernel shows one of them. countIn then looks
 // before and behind that one.
-func (c *conn) countIn(start, length int64) int {
+func (c *conn) countIn(start, length int64) (int, error) {
 	if length <= 0 {
-		return 0
+		return 0, nil
 	}
-	at, marked := c.findMark(start, length)
+	at, marked, err := c.findMark(start, length)
 	if !marked {
-		return 0
+		return 0, err
 	}
-	return c.countIn(start, at-start) + 1 + c.countIn(at+1, start+length-at-1)
+	before, err1 := c.countIn(start, at-start)
+	behind, err2 := c.countIn(at+1, start+length-at-1)
+	return before + 1 + behind, cmp.Or(err1, err2)
 }
 
-func (c *conn) findMark(start, length int64) (at int64, marked bool) {
+func (c *conn) findMark(start, length int64) (at int64, marked bool, err error) {
 	l := syscall.Flock_t{Type: syscall.F_WRLCK, Start: start, Len: length}
-	if err := syscall.FcntlFlock(uintptr(c.fd), getMark, &l); err != nil || l.Type == syscall.F_UNLCK {
-		return 0, false
+	err = syscall.FcntlFlock(uintptr(c.fd), getMark, &l)
+	if err != nil || l.Type == syscall.F_UNLCK {
+		return 0, false, err
 	}
-	return max(l.Start, start), true
+	return max(l.Start, start), true, nil
 }

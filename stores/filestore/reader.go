@@ -51,17 +51,17 @@ func decodeReader(b []byte) (s readerRecord) {
 }
 
 // readReaders returns the records of the shared holders of this epoch, by number. The result is
-// empty if the file has none.
-func readReaders(c *conn, epoch uint64) map[int]readerRecord {
+// empty if the file has none, and also, together with an error, if it could not be read.
+func readReaders(c *conn, epoch uint64) (map[int]readerRecord, error) {
 	buf := make([]byte, maxReaders*readerSize)
-	n, _ := c.pread(buf, readersOffset)
+	n, err := c.pread(buf, readersOffset)
 	readers := map[int]readerRecord{}
 	for i := 0; i*readerSize < n; i++ {
 		if s := decodeReader(buf[i*readerSize : min(n, (i+1)*readerSize)]); s.valid && s.epoch == epoch {
 			readers[i] = s
 		}
 	}
-	return readers
+	return readers, err
 }
 
 // addReader writes s into a free record and returns its number. If no record is free,
@@ -71,7 +71,10 @@ func addReader(c *conn, s *readerRecord) int {
 	var buf [readerSize]byte
 	free := -1
 	for i := range maxReaders {
-		n, _ := c.pread(buf[:], readerOffset(i))
+		n, err := c.pread(buf[:], readerOffset(i))
+		if err != nil {
+			continue // it may name a live reader
+		}
 		old := decodeReader(buf[:n])
 		if !old.valid || old.epoch != s.epoch {
 			free = i

@@ -19,8 +19,9 @@ import (
 //
 // A process writes the head only if it has an exclusive lock, or a shared lock and the record lock
 // (see lockRecord). Nothing is synced to the disk. If the record is missing or damaged, padlock
-// ignores it (but see looksForeign). Then only three things are lost: the name of the holder, the rest of a cool-down, and
-// a detached hold (see lease).
+// ignores it (but see looksForeign). Then only three things are lost: the name of the holder, the
+// rest of a cool-down, and a detached hold (see lease). A record that the system could not read is
+// not ignored: every call that needs it returns driver.ErrUnavailable (see record.hands).
 //
 // Every format of the head begins with the same ten bytes. So an older build recognises a newer
 // head, and does not change it:
@@ -71,8 +72,9 @@ type owner struct {
 // record is the head of a lock file.
 type record struct {
 	valid     bool
-	foreign   bool // the record is not valid, because another program has written the file
-	newer     bool // the record is not valid, because its format is newer than this build knows
+	foreign   bool  // the record is not valid, because another program has written the file
+	newer     bool  // the record is not valid, because its format is newer than this build knows
+	unread    error // the record is not valid, because the system could not read the file
 	mode      mode
 	boot      [16]byte
 	fence     uint64 // the highest fence minted
@@ -161,9 +163,11 @@ func (r *record) decode(b []byte) {
 		*r = record{}
 		return
 	}
-	if r.boot != machine().boot {
+	if unknown := [16]byte{}; r.boot != machine().boot {
 		r.cool.boot, r.intentEnd.boot = 0, 0
-		r.endLease() // a lease ends when the machine restarts
+		if r.boot != unknown && machine().boot != unknown {
+			r.endLease() // a lease ends when the machine restarts
+		}
 	}
 }
 
@@ -346,11 +350,17 @@ type buffer struct {
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 // read reads the head record of a file. The record is not valid if the file has none, or if the
-// system reports an error. The record and its bytes belong to b.
+// system reports an error (see record.unread). The record and its bytes belong to b.
 func (b *buffer) read(c *conn) *record {
-	b.got, _ = c.pread(b.in[:], 0)
+	var err error
+	if b.got, err = c.pread(b.in[:], 0); err != nil {
+		b.got, b.rec = 0, record{unread: err}
+		return &b.rec
+	}
 	b.rec.decode(b.in[:b.got])
-	b.rec.foreign = !b.rec.valid && !b.rec.newer && looksForeign(c, b.in[:b.got])
+	if !b.rec.valid && !b.rec.newer {
+		b.rec.foreign, b.rec.unread = looksForeign(c, b.in[:b.got])
+	}
 	return &b.rec
 }
 

@@ -48,6 +48,19 @@ func TestReaderRoundTrip(t *testing.T) {
 	}
 }
 
+// A process that could not read the id of this boot cannot tell that the machine has restarted. So
+// the lease goes on, measured by the wall clock.
+func TestUnknownBootKeepsALease(t *testing.T) {
+	r := fullRecord()
+	r.boot = [16]byte{}
+	r.cool = moment{time.Now().Add(time.Hour).UnixMicro(), 0}
+	var got record
+	got.decode(r.encode(nil))
+	if !got.lease.taken() || got.cool.timeLeft(time.Now()) == 0 {
+		t.Errorf("SAFETY: the lease is over")
+	}
+}
+
 // A record that is cut short or has a wrong byte counts as none.
 func TestBrokenRecordIsNone(t *testing.T) {
 	short := fullRecord()

@@ -44,10 +44,16 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if h == nil {
 		return s.releaseLease(f, token, keep)
 	}
-	if h.passed && h.wasReplaced() {
-		f.forget(h)
-		h.conn.close()
-		return driver.OutcomeGone, nil
+	if h.passed {
+		replaced, err := h.wasReplaced(f.path)
+		if err != nil {
+			return driver.OutcomeGone, err
+		}
+		if replaced {
+			f.forget(h)
+			h.conn.close()
+			return driver.OutcomeGone, nil
+		}
 	}
 	if err := s.coolDown(ctx, f, h, keep); err != nil {
 		return driver.OutcomeGone, err

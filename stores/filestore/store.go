@@ -90,7 +90,10 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	}
 	here, err1 := os.Stat(s.dir)
 	there, err2 := os.Stat(o.dir)
-	return err1 == nil && err2 == nil && os.SameFile(here, there)
+	if err1 != nil || err2 != nil {
+		return s.dir == o.dir
+	}
+	return os.SameFile(here, there)
 }
 
 // Close frees every hold of this store, except those whose file was given to a child. Calls of Wait

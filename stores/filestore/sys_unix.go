@@ -82,7 +82,10 @@ func (c *conn) setMode(st *syscall.Stat_t, access access) error {
 	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	if b.read(c).foreign {
+	switch rec := b.read(c); {
+	case rec.unread != nil:
+		return fmt.Errorf("it cannot be read: %w", rec.unread)
+	case rec.foreign:
 		return errNotALock
 	}
 	if access == private {

@@ -309,10 +309,7 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 func (s *Store) peekRecord(f *file) error {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	if no := admit(b.read(f.spare), s.config.wall()); no != nil {
-		return no
-	}
-	return nil
+	return b.read(f.spare).admits(f.path, s.config.wall())
 }
 
 // probe tries to take the lock, to find out whether the caller could get it now. If the try
@@ -321,10 +318,7 @@ func (s *Store) probe(f *file, shared bool) error {
 	c, err := s.lock(f, shared, func(c *conn) error {
 		b := buffers.Get().(*buffer)
 		defer buffers.Put(b)
-		if no := admit(b.read(c), s.config.wall()); no != nil {
-			return no
-		}
-		return nil
+		return b.read(c).admits(f.path, s.config.wall())
 	})
 	if err != nil {
 		return err

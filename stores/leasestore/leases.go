@@ -173,9 +173,16 @@ func (l *leases) Names(ctx context.Context, prefix string) (names []string, err 
 	if err != nil {
 		return nil, err
 	}
-	var list struct{ Items []lease }
+	var list struct {
+		Kind     string
+		Metadata struct{ Continue string }
+		Items    []lease
+	}
 	if err := errors.Join(r.Err(), json.Unmarshal(r.Body, &list)); err != nil {
 		return nil, err
+	}
+	if list.Kind != "LeaseList" || list.Metadata.Continue != "" { // it may lack objects
+		return nil, fmt.Errorf("%w: the reply of the server is no whole list of Leases", driver.ErrUnavailable)
 	}
 	for _, o := range list.Items {
 		notes := o.Metadata.Annotations

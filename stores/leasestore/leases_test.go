@@ -91,6 +91,10 @@ func TestPortal(t *testing.T) {
 			if _, err := store.Inspect(t.Context(), "job"); !errors.Is(err, driver.ErrUnavailable) {
 				t.Errorf("%q: a read: %v", body, err)
 			}
+			f.Next("read", 1, answer)
+			if states, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
+				t.Errorf("%q: a list: %v, %v", body, states, err)
+			}
 			f.Next("write", 1000, answer)
 			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) && status == 200 || err == nil {
 				t.Errorf("%q: a write: %v", body, err)

@@ -18,30 +18,36 @@ const (
 )
 
 // restartGuard remembers the run id of the primary n. It returns how long the guard still refuses
-// locks on n, or 0.
-func (s *Store) restartGuard(n *node) time.Duration {
+// locks on n, or 0. If it cannot read what it remembers, the server may have restarted since. Then
+// it returns the error too, acts as if the server had, and leaves what is remembered as it is.
+func (s *Store) restartGuard(n *node) (time.Duration, error) {
 	id := n.info["run_id"]
 	uptime := n.number("uptime_in_seconds")
 	if s.config.guard == GuardOff || id == "" || uptime < 0 {
-		return 0
+		return 0, nil
 	}
-	line, _ := s.config.runIDs.Load(n.addr) // a line that cannot be read is ignored
+	line, unread := s.config.runIDs.Load(n.addr)
 	before, word, _ := strings.Cut(line, " ")
-	if before != id {
-		switch word = ""; {
-		case s.followed(n):
-			word = wordFollowed
-		case before != "":
-			word = wordRestarted
-		}
+	if before != "" {
+		unread = nil // the process remembers the line that the directory could not keep
+	}
+	switch known := before == id; {
+	case !known && s.followed(n):
+		word = wordFollowed
+	case unread != nil || !known && before != "":
+		word = wordRestarted
+	case !known:
+		word = ""
+	}
+	if before != id && unread == nil {
 		_ = s.config.runIDs.Store(n.addr, strings.TrimSpace(id+" "+word)) // Status reports the error
 	}
 	if n.durable() || word == wordFollowed || word != wordRestarted && s.config.guard != GuardStrict {
-		return 0
+		return 0, nil
 	}
 	longest := s.config.longestTTL()
 	longest += longest/100 + time.Second
-	return max(0, longest-time.Duration(uptime)*time.Second)
+	return max(0, longest-time.Duration(uptime)*time.Second), unread
 }
 
 // followed reports whether n was a replica after its start and had all data of a primary that this

@@ -121,7 +121,7 @@ func TestRestartGuardKinds(t *testing.T) {
 			{"an earlier process knew it, and one more", remembers, persist},
 			{"nobody knew it", redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir())), true},
 			{"off", redisstore.RestartGuard(redisstore.GuardOff), true},
-			{"its memory is broken", redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t))), true},
+			{"its memory cannot be read", redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t))), persist},
 		} {
 			s := opened(t, srv.Addr(), row.opt)
 			_, err := s.Acquire(t.Context(), request(row.name))
@@ -163,7 +163,7 @@ func TestProcessRemembers(t *testing.T) {
 func TestProcessRemembersWithoutADirectory(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	broken := redisstore.RememberRunIDs(redisstore.RunIDDir(brokenDir(t)))
+	broken := redisstore.RememberRunIDs(redisstore.RunIDDir("/proc/no directory can be made here"))
 	seen := opened(t, srv.Addr(), broken)
 	takeRequest(t, seen, "job")
 	srv.Restart(false)
@@ -202,7 +202,7 @@ func unknownServer(t *testing.T) *server.Server {
 	return nil
 }
 
-// brokenDir returns a path at which no directory can be created.
+// brokenDir returns a path at which no directory can be created, and nobody can look for one.
 func brokenDir(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -291,4 +291,33 @@ func TestOpenGivesUp(t *testing.T) {
 	defer cancel()
 	_, err := redisstore.Open(ctx, at(srv.Addr()))
 	wantIs(t, err, context.DeadlineExceeded, "Open of a silent server")
+}
+
+// TestGuardOfABusyServer: a server that is too busy to answer INFO has not hidden its run id. When
+// it answers again, the guard acts as it does for a server that answered at once.
+func TestGuardOfABusyServer(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{Args: []string{"--lua-time-limit", "1"}})
+	remembers := redisstore.RememberRunIDs(redisstore.RunIDDir(t.TempDir()))
+	opened(t, srv.Addr(), remembers)
+	srv.Restart(true)
+	busy, looks := rawClient(t, single(srv.Addr())), rawClient(t, single(srv.Addr()))
+	done := make(chan error, 1)
+	go func() {
+		done <- busy.Do(context.Background(), busy.B().Eval().Script("while true do end").Numkeys(0).Build()).Error()
+	}()
+	eventually(t, "the server is busy", func() bool {
+		err := looks.Do(t.Context(), looks.B().Ping().Build()).Error()
+		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
+	})
+	s := opened(t, srv.Addr(), remembers, redisstore.AllowEviction(), redisstore.Lazy())
+	_, err := s.Acquire(t.Context(), request("job"))
+	wantIs(t, err, driver.ErrUnavailable, "Acquire on a busy server")
+	if err := looks.Do(t.Context(), looks.B().Arbitrary("SCRIPT", "KILL").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if _, err := s.Acquire(t.Context(), request("job")); err == nil || !strings.Contains(err.Error(), "restart guard") {
+		t.Errorf("SAFETY: Acquire when it answers again: %v, want the restart guard", err)
+	}
 }

@@ -34,9 +34,12 @@ func (s *Store) state(a *answer, name string) (driver.State, error) {
 	if a.kind != replyState || len(a.rest) < 4 {
 		return driver.State{}, unreadable()
 	}
-	return driver.State{
-		Name: name, Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0)), Fence: s.callerFence(a.number(3)),
-	}, nil
+	holds, ok := readHolds(&a.rest[2], a.number(0))
+	fence, err := a.rest[3].AsInt64()
+	if !ok || err != nil {
+		return driver.State{}, unreadable()
+	}
+	return driver.State{Name: name, Waiters: int(a.number(1)), Holds: holds, Fence: s.callerFence(fence)}, nil
 }
 
 // List implements driver.Admin. It scans all keys that begin with the prefix, in portions. With

@@ -33,8 +33,9 @@ type Guard int
 
 const (
 	// GuardKnown makes a process refuse locks after a restart if the process has seen the server
-	// before the restart, or if it shares RunIDs with such a process. Any other process cannot know
-	// of the restart, and grants locks at once, even if the server has just started.
+	// before the restart, or if it shares RunIDs with such a process, or if it cannot read its
+	// RunIDs. Any other process cannot know of the restart, and grants locks at once, even if the
+	// server has just started.
 	GuardKnown Guard = iota
 	// GuardStrict makes every process refuse locks whenever the server has been running for only a
 	// short time, even if nobody has seen a restart.

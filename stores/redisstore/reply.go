@@ -135,7 +135,11 @@ func (a *answer) heldError() error {
 	if len(a.rest) < 3 {
 		return unreadable()
 	}
-	err := &driver.HeldError{Waiters: int(a.number(1)), Holds: readHolds(&a.rest[2], a.number(0))}
+	holds, ok := readHolds(&a.rest[2], a.number(0))
+	if !ok {
+		return unreadable()
+	}
+	err := &driver.HeldError{Waiters: int(a.number(1)), Holds: holds}
 	err.Until = latest(err.Holds)
 	if left := a.number(3); left > 0 {
 		return &gapError{err, time.Duration(left) * time.Millisecond}
@@ -158,19 +162,19 @@ const endless = int64(8e15)
 
 // readHolds reads the list of holds in a reply. Each hold has a kind, an end, a mode, a beginning
 // and a holder. Times are in ms by the server's clock. The argument serverNow is the present time
-// of that clock.
-func readHolds(m *rueidis.RedisMessage, serverNow int64) []driver.Hold {
+// of that clock. ok is false if the list cannot be read, so that nobody takes it for an empty one.
+func readHolds(m *rueidis.RedisMessage, serverNow int64) (holds []driver.Hold, ok bool) {
 	entries, err := m.ToArray()
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	wall := time.Now()
 	at := func(ms int64) time.Time { return wall.Add(time.Duration(ms-serverNow) * time.Millisecond) }
-	holds := make([]driver.Hold, 0, len(entries))
+	holds = make([]driver.Hold, 0, len(entries))
 	for i := range entries {
 		e, err := entries[i].AsStrSlice()
 		if err != nil || len(e) < 5 {
-			continue
+			return nil, false
 		}
 		h := driver.Hold{Foreign: e[0] == "f", Cooling: e[0] == "c", Shared: e[2] == "s" && e[0] != "c"}
 		if end := atoi(e[1]); end < endless {
@@ -183,7 +187,7 @@ func readHolds(m *rueidis.RedisMessage, serverNow int64) []driver.Hold {
 		finishHold(&h)
 		holds = append(holds, h)
 	}
-	return holds
+	return holds, true
 }
 
 // readNote reads the last exclusive hold from a note. It returns the holder, the beginning of the

@@ -16,7 +16,8 @@ import (
 // miss a restart.
 type RunIDs interface {
 	// Load returns the line that was stored last for key, or "". A key is the address of a server,
-	// or the id of a server's data, which a failover keeps.
+	// or the id of a server's data, which a failover keeps. After an error together with "", the
+	// guard acts as if the server had restarted.
 	Load(key string) (string, error)
 	// Store remembers line, which has fewer than 100 bytes and contains no secret.
 	Store(key, line string) error

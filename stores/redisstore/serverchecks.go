@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type serverChecks struct {
 	nodes      []node         // the servers, as found by that check
 	why        error          // the reason not to grant locks, or nil
 	guardUntil driver.Instant // the end of the restart guard
+	unread     error          // why the guard cannot know whether the server has restarted, or nil
 }
 
 // connected is the client of a Store. A Store has no client until it has reached a server for the
@@ -172,8 +174,11 @@ func (g *serverChecks) reasonAgainst(now driver.Instant) error {
 	case g.why != nil:
 		return g.why
 	case g.guardUntil > now:
-		return unavailable("the server has restarted and may have lost locks; it gives new ones in %v (restart guard)",
-			(g.guardUntil.Sub(now) + time.Second - 1).Truncate(time.Second)) // never 0
+		what, left := "the server has restarted", (g.guardUntil.Sub(now) + time.Second - 1).Truncate(time.Second) // never 0
+		if g.unread != nil {
+			what = fmt.Sprintf("the server may have restarted, because its last run id cannot be read (%v),", g.unread)
+		}
+		return unavailable("%s and may have lost locks; it gives new ones in %v (restart guard)", what, left)
 	}
 	if g.seen == g.turns.Load() {
 		g.valid.Store(true)

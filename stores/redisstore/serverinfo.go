@@ -156,7 +156,7 @@ func (n *node) askNode(ctx context.Context, c rueidis.Client) {
 	}
 	got := c.DoMulti(ctx, cmds...)
 	text, err := got[0].ToString()
-	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
+	if err != nil && !hides(err) {
 		n.err = err
 		return
 	}
@@ -174,6 +174,17 @@ func (n *node) askNode(ctx context.Context, c rueidis.Client) {
 	}
 }
 
+// hides reports whether err says that the server never shows INFO to this user. After any other
+// error the server shows it later, so it counts as a server that has not answered.
+func hides(err error) bool {
+	refused, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return false
+	}
+	code, _, _ := strings.Cut(refused.Error(), " ")
+	return code != "BUSY" && code != "LOADING" && code != "MASTERDOWN" && code != "NOAUTH"
+}
+
 // judge finds the reason not to grant locks, if any. The caller holds the mu of serverChecks.
 func (s *Store) judge() {
 	g := &s.checks
@@ -189,8 +200,8 @@ func (s *Store) judge() {
 		}
 		// The guard goes on if another server becomes the primary: its data may come from the
 		// server that has restarted.
-		if off := s.restartGuard(n); off > 0 {
-			g.guardUntil = max(g.guardUntil, s.clock.Now().Add(off))
+		if off, unread := s.restartGuard(n); off > 0 {
+			g.guardUntil, g.unread = max(g.guardUntil, s.clock.Now().Add(off)), unread
 		}
 	}
 	if g.guardUntil <= s.clock.Now() {

@@ -104,7 +104,7 @@ func (s *Store) remembered(n *node) driver.Finding {
 	line, err := s.config.runIDs.Load(n.addr)
 	switch {
 	case err != nil:
-		f.Value, f.Advice = driver.Unknown, fmt.Sprintf("run ids cannot be remembered: %v", err)
+		f.Value, f.Advice = driver.Unknown, fmt.Sprintf("run ids cannot be read: %v", err)
 	case line != "":
 		f.Value = "yes"
 	}

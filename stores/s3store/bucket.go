@@ -110,8 +110,11 @@ func (b *bucket) Names(ctx context.Context, prefix string) (keys []string, err e
 		for _, c := range page.Contents {
 			keys = append(keys, c.Key)
 		}
-		if !page.IsTruncated || page.NextContinuationToken == "" {
+		if !page.IsTruncated {
 			return keys, nil
+		}
+		if page.NextContinuationToken == "" {
+			return nil, fmt.Errorf("%w: the service cuts its list, and does not say where to go on", driver.ErrUnavailable)
 		}
 		query.Set("continuation-token", page.NextContinuationToken)
 	}

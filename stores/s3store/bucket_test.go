@@ -132,6 +132,20 @@ func TestManyNames(t *testing.T) {
 	})
 }
 
+// A list that is cut, and does not say where it goes on, is not the whole list.
+func TestCutList(t *testing.T) {
+	inMemory(t, func(t *testing.T, s *service) {
+		store, f := s.open(t)
+		defer store.Close()
+		f.Next("GET", 1, func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
+			w.Write([]byte("<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"))
+		})
+		if states, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("List: %v, %v", states, err)
+		}
+	})
+}
+
 // The findings say what is wrong with a bucket.
 func TestStatus(t *testing.T) {
 	lifecycle := func(prefix string, days string) string {

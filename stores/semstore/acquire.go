@@ -135,7 +135,7 @@ func (s *Store) heldError(set int, name string) error {
 func (s *Store) occupant(set int) (h driver.Hold, name string) {
 	pid := holder(set, semLock)
 	if pid != os.Getpid() {
-		return driver.Hold{Holder: driver.Holder{PID: pid}, Foreign: !isPadlock(set)}, ""
+		return driver.Hold{Holder: driver.Holder{PID: pid}, Foreign: isForeign(set)}, ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,11 @@ func (s *Store) join(key int32, maxWait time.Duration, checkEnd func() error) (i
 	if failed := operate(id, 0, operation{semGuard, -1, flagUndo | flagNoWait}); err == nil {
 		err = failed
 	}
-	if places, _ := value(id, semLock); err == nil && places > 1 {
+	places, unread := value(id, semLock)
+	if err == nil {
+		err = unread
+	}
+	if err == nil && places > 1 {
 		_ = operate(id, 0, operation{semUsers, -1, flagUndo | flagNoWait})
 		return 0, fmt.Errorf("%w: semaphore %#x has several places: another program opened it with a higher max_acquire; use another key", driver.ErrUnavailable, uint32(key))
 	}
@@ -160,10 +164,11 @@ func (s *Store) isHeldBy(key int32, id int) (bool, error) {
 	return isHeld(id)
 }
 
-// isPadlock reports whether padlock is the holder of a set that is held.
-func isPadlock(id int) bool {
+// isForeign reports whether another program than padlock is the holder of a set that is held. If
+// the set cannot be read, nothing is known of the holder.
+func isForeign(id int) bool {
 	users, err := value(id, semUsers)
-	return err == nil && users >= padlockMark
+	return err == nil && users < padlockMark
 }
 
 // holder returns the id of the process that last changed a semaphore. If the semaphore is semLock

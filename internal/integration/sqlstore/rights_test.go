@@ -106,20 +106,24 @@ func (l *limited) noRight(t *testing.T) {
 	}
 }
 
+// tableRights returns what Status finds out about the rights on the tables.
+func tableRights(t *testing.T, s driver.Store) driver.Finding {
+	t.Helper()
+	found, err := s.(driver.Reporter).Status(t.Context())
+	noError(t, err)
+	i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Name == "table-rights" })
+	if i < 0 {
+		t.Fatalf("no finding about the rights: %+v", found)
+	}
+	return found[i]
+}
+
 // Status names the rights that a user lacks, also those that locks rarely need.
 func (l *limited) missesRights(t *testing.T) {
 	s, err := fromURL(t.Context(), l.rawURL, l.o)
 	noError(t, err)
 	defer s.Close()
-	rights := func() driver.Finding {
-		found, err := s.(driver.Reporter).Status(t.Context())
-		noError(t, err)
-		i := slices.IndexFunc(found, func(f driver.Finding) bool { return f.Name == "table-rights" })
-		if i < 0 {
-			t.Fatalf("no finding about the rights: %+v", found)
-		}
-		return found[i]
-	}
+	rights := func() driver.Finding { return tableRights(t, s) }
 	if f := rights(); f.Value != "complete" || f.Advice != "" {
 		t.Errorf("a user with all rights: %+v", f)
 	}
@@ -150,6 +154,9 @@ func (l *limited) refusesWrites(t *testing.T) {
 	noError(t, err)
 	defer lazy.Close()
 	wantText(t, "the first call of a lazy store", take(t, lazy, "name", "t"), driver.ErrUnavailable, "read-only")
+	if f := tableRights(t, lazy); f.Value != driver.Unknown { // the server refuses before it looks at them
+		t.Errorf("the rights on a server that refuses writes: %+v", f)
+	}
 	if l.admin.engine == sqlstore.MySQL { // PostgreSQL's setting counts for new sessions only
 		wantText(t, "Acquire on a server that became read-only", take(t, before, "other name", "t"), driver.ErrUnavailable, "read-only")
 	}

@@ -171,7 +171,7 @@ func (f *DynamoDB) scan(w http.ResponseWriter, q *query) {
 		refuse(w, "ValidationException", nil)
 		return
 	}
-	var found []map[string]Attribute
+	found := []map[string]Attribute{} // never null, as at the service
 	last := map[string]Attribute(nil)
 	for n, key := range slices.Sorted(maps.Keys(f.Items)) {
 		if start := q.ExclusiveStartKey[f.Key]["S"]; key <= start {

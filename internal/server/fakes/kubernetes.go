@@ -130,7 +130,7 @@ func (f *Kubernetes) list(w http.ResponseWriter, r *http.Request) {
 			items = append(items, f.Objects[name])
 		}
 	}
-	json.NewEncoder(w).Encode(map[string]any{"items": items})
+	json.NewEncoder(w).Encode(map[string]any{"kind": "LeaseList", "items": items})
 }
 
 // watch answers when an object has another version, or after some time. Without a version it shows

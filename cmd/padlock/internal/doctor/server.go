@@ -133,8 +133,8 @@ func (v *visit) guard(n node, durable bool) {
 		v.problem("restart-guard", "off (restart-guard=off)", "right after a restart the server grants locks under which others still work",
 			"remove restart-guard=off from the URL")
 	case known.Value == unknownValue:
-		v.unknown("restart-guard", "the last known run of the server cannot be stored: "+known.Advice, "a program that starts after a restart of the server then does not know of the restart",
-			"make the directory of run-ids= writable, or set restart-guard=strict")
+		v.unknown("restart-guard", "the last known run of the server cannot be read: "+known.Advice, "after each start of the server, programs then get no locks until the longest lease has ended",
+			"let the user read and write the directory of run-ids=")
 	default:
 		v.good("restart-guard", f.Value)
 	}
