@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"regexp"
 	"strconv"
 	"testing"
@@ -100,9 +101,13 @@ func TestWaiterMovesToTheNewPrimary(t *testing.T) {
 			w := waits(t, waiter, held.Name)
 			p.swap(t, held.Name)
 			becomes(t, p.replica, "slave")
-			if kill == "" { // any call of the waiter's process is refused
+			if kill == "" {
+				// This call is refused, unless the waiter's own look was refused before it. Then it
+				// reaches the new primary already.
 				_, err := waiter.Extend(t.Context(), "other", newToken(), held.TTL)
-				wantIs(t, err, driver.ErrUnavailable, "a call at the demoted server")
+				if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrLost) {
+					t.Errorf("a call after the swap: %v", err)
+				}
 			} else {
 				ask(t, p.replica, "CLIENT", "KILL", "TYPE", kill)
 			}
