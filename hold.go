@@ -208,7 +208,9 @@ func (h *hold) check(ctx context.Context) error {
 	if h.cause != nil { // h ended while the reply was on its way
 		return failed(OpCheck, h.name, h.cause)
 	}
-	h.noticeMode(sent, g)
+	if h.noticeChange(sent, g); h.cause != nil {
+		return failed(OpCheck, h.name, h.cause)
+	}
 	return nil
 }
 
@@ -237,7 +239,9 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
-	h.recordExtension(sent, g)
+	if h.recordExtension(sent, g); h.cause != nil {
+		return failed(OpExtend, h.name, h.cause)
+	}
 	h.noteRenewal(sent, slack)
 	return nil
 }

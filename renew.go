@@ -107,7 +107,9 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 	if h.cause != nil {
 		return
 	}
-	h.noticeMode(sent, g)
+	if h.noticeChange(sent, g); h.cause != nil {
+		return
+	}
 	usable := min(usableFor(sent, g), h.maxHoldAt)
 	if usable > driver.Instant(h.usable.Load()) {
 		h.usable.Store(int64(usable))
@@ -116,9 +118,18 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 	h.locker.renewer.plan(h)
 }
 
-// noticeMode notices that another program, which knows the token, demoted the lock. If the request
-// was sent before a Promote, noticeMode ignores the reply. The caller holds mu.
-func (h *hold) noticeMode(sent driver.Instant, g driver.Grant) {
+// errTakenAnew is why a hold is over if its token has another hold now; see Token.
+var errTakenAnew = fmt.Errorf("%w: the lock ended, and its token took it again later", ErrLost)
+
+// noticeChange notices what other programs that know the token have done. If one has taken the name
+// again after this hold ended in the store, the token has a greater fence, and this hold is over.
+// If one has demoted the lock, it is shared. noticeChange ignores replies that a Promote or Demote
+// of this hold may have overtaken. The caller holds mu.
+func (h *hold) noticeChange(sent driver.Instant, g driver.Grant) {
+	if g.Fence > h.fence && h.fence > 0 && !h.shared && !g.Shared && h.converting == nil {
+		h.locker.endHold(h, errTakenAnew)
+		return
+	}
 	if g.Shared && !h.shared && sent > h.convertedAt {
 		h.shared = true
 		h.locker.unlist(h)
@@ -258,8 +269,7 @@ func (k *renewer) recordRenewal(h *hold, sent driver.Instant, g driver.Grant, er
 	switch lost := lossIn(err); {
 	case err == nil:
 		slack := h.slack()
-		h.recordExtension(sent, g)
-		if leased {
+		if h.recordExtension(sent, g); leased && h.cause == nil {
 			h.noteRenewal(sent, slack)
 		}
 	case lost != nil:

@@ -16,8 +16,10 @@ import (
 // otherwise the error is ErrInvalid. It is a secret, as a [Key] is: every program that knows it can
 // take or release the lock. Calls with the same token are one caller. They do not exclude each
 // other, and the first Release ends the lock for all of them. The same token with another name is
-// another lock. Each Locker that has the lock renews it. A call without [Shared] returns ErrInvalid
-// if the token has a shared lock.
+// another lock. Each Locker that has the lock renews it. If an exclusive lock ends in the store
+// (Break, for example) and the token takes the name again, the fence is greater, and the earlier
+// Lock is lost; a store without fences cannot tell the two apart. A call without [Shared] returns
+// ErrInvalid if the token has a shared lock.
 //
 // The caller may repeat a call with the same token after any error. In particular:
 //

@@ -52,7 +52,7 @@ var broken = map[bug]string{
 	errorBecomesHeld:     "cut/unavailable cut/unbound lost-reply/own-hold",
 	everyWaitTakesAPlace: "wait/cooldown-in-time wait/missed-wake-up wait/release-wakes wait/without-a-place",
 	exclusiveLooksShared: "acquire/free acquire/repeat-mode extend/lengthens extend/never-shortens shared/told",
-	expiredForLost:       "lost/evicted lost/expired-and-taken lost/foreign-token lost/other-name lost/released-and-taken lost/replaced",
+	expiredForLost:       "lost/evicted lost/expired-and-left lost/expired-and-read lost/expired-and-taken lost/foreign-token lost/other-name lost/released-and-taken lost/replaced",
 	extendAfterRelease:   "lost-reply/refused lost/released",
 	extendAnybody:        "lost/foreign-token lost/other-name",
 	extendDoesNothing:    "acquire/repeat-shorter extend/abandoned extend/lengthens held/until-moves",

@@ -71,6 +71,18 @@ var lostCases = []testCase{
 		}, driver.OutcomeTaken, driver.OutcomeGone),
 	},
 	{
+		name:   "lost/expired-and-left",
+		clause: "If somebody took the name since the lease ran out, and has left it again, Extend returns ErrLost, and Release returns OutcomeTaken or OutcomeGone.",
+		needs:  []need{leases},
+		f:      leftAgain(false),
+	},
+	{
+		name:   "lost/expired-and-read",
+		clause: "If somebody had a shared hold since the lease ran out, and has left it again, Extend returns ErrLost, and Release returns OutcomeTaken or OutcomeGone.",
+		needs:  []need{leases, readers},
+		f:      leftAgain(true),
+	},
+	{
 		name:   "lost/evicted",
 		clause: "An evicted holder learns of it: Extend returns ErrLost, Release returns OutcomeTaken or OutcomeGone, and neither touches the next hold.",
 		needs:  []need{breaks, inspects},
@@ -121,6 +133,20 @@ func endsIn(play func(c *check) (gone *lease, stay []*lease), outcomes ...driver
 	return func(c *check) {
 		gone, stay := play(c)
 		c.holdsNothing(gone, stay, outcomes)
+	}
+}
+
+// leftAgain checks the token of a hold whose lease ran out, after another process had the name.
+func leftAgain(shared bool) func(*check) {
+	return func(c *check) {
+		l := c.take(c.a, c.brief(c.newName(), 1), "of a free name")
+		r := c.request(l.req.Name)
+		r.Shared = shared
+		c.releaseFreely(c.takeOver(c.b, r, l.liveUntil, "by another process, after the lease ran out"))
+		for _, u := range c.uses(l) {
+			c.wantLost(u.call(), u.what+", of a hold whose name somebody has had since")
+		}
+		c.outcome(l.cl, l.req.Name, l.req.Token, 0, "of a hold whose name somebody has had since", driver.OutcomeTaken, driver.OutcomeGone)
 	}
 }
 

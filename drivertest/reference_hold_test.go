@@ -97,6 +97,8 @@ func (w *world) revive(e *entry, token string) (*hold, error) {
 		}
 	}
 	switch {
+	case w.bug == expiredForLost && e.past[token] == driver.OutcomeTaken:
+		return nil, driver.ErrExpired
 	case w.bug == extendAfterRelease && e.past[token] == driver.OutcomeReleased && len(e.holds) == 0:
 		e.holds = []*hold{{token: token, fence: e.fence, since: w.now(), until: w.now().Add(time.Minute)}}
 		return e.holds[0], nil

@@ -57,6 +57,44 @@ func TestTokenIsRepeatable(t *testing.T) {
 	}
 }
 
+// TestTokenTakesItsNameAnew: a lock was broken, another caller had the name, and the token takes it
+// again elsewhere. The first lock is lost, although its token has the name. Each way to ask notices
+// that.
+func TestTokenTakesItsNameAnew(t *testing.T) {
+	for how, notice := range map[string]func(t *testing.T, k *padlock.Lock) error{
+		"Check":  func(t *testing.T, k *padlock.Lock) error { return k.Check(t.Context()) },
+		"Extend": func(t *testing.T, k *padlock.Lock) error { return k.Extend(t.Context(), 0) },
+		"renewal": func(_ *testing.T, k *padlock.Lock) error {
+			<-time.After(padlock.DefaultTTL)
+			return context.Cause(k.Context())
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memstore.New()
+				first := acquire(t, newLocker(t, s), "job", padlock.Token(myToken))
+				if _, err := s.Break(t.Context(), "job", first.Fence()); err != nil {
+					t.Fatal(err)
+				}
+				release(t, acquire(t, newLocker(t, s), "job", padlock.Wait(0)))
+				again, err := repeat(t, s, "job")
+				if err != nil || again.Fence() <= first.Fence() {
+					t.Fatal(again.Fence(), err)
+				}
+				if err := notice(t, first); !errors.Is(err, padlock.ErrLost) {
+					t.Errorf("SAFETY: the first lock, with the fence %d beside %d, says: %v", first.Fence(), again.Fence(), err)
+				}
+				if first.Context().Err() == nil {
+					t.Error("SAFETY: the context of the first lock goes on")
+				}
+				if err := again.Check(t.Context()); err != nil {
+					t.Errorf("the second lock: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // A refused token is sent again as it is, and gets the lock when the name is free.
 func TestTokenAfterRefusal(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {

@@ -234,6 +234,19 @@ func TestOnlyPadlock(t *testing.T) {
 		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone && out != driver.OutcomeTaken {
 			t.Errorf("Release of a lease that was taken: %v, %v", out, err)
 		}
+		if !s.Guarantees().Shared {
+			continue
+		}
+		r.Name = "read"
+		take(t, s, r)
+		reader := reading(request("read"))
+		eventually(t, "a reader takes the name", func() bool { _, err := s.Acquire(t.Context(), reader); return err == nil })
+		free(t, s, reader)
+		_, err = s.Extend(t.Context(), "read", r.Token, r.TTL)
+		wantIs(t, err, driver.ErrLost, "Extend of a lease after a reader had the name")
+		if out, err := s.Release(t.Context(), "read", r.Token, 0); err != nil || out != driver.OutcomeGone {
+			t.Errorf("Release of a lease after a reader had the name: %v, %v", out, err)
+		}
 	}
 }
 

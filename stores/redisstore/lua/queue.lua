@@ -70,6 +70,7 @@ local function spent(shared, above)
 end
 local function grant(token, shared, til, above, holder, state)
   local fence, first = newFence(shared and taken(), above), YIELDS and not ours()
+  if shared and note.token and not live(note.token) then note.token = nil end -- see lostReason
   add(token, shared, til)
   if YIELDS and shared then redis.call('ZADD', K, 1, LOOK) end
   put({ token = token, shared = shared, fence = fence, since = ms, state = state, holder = holder })
@@ -227,7 +228,8 @@ local function held(token, shared)
 end
 local function granted(r, til, shared) return { 'G', int(r and r.fence or 0), int(til - ms), shared and 1 or 0 } end
 -- lostReason says why a token has no hold any more. It returns E if the token's lease has expired
--- and nobody has taken the name since. In all other cases it returns L, for lost.
+-- and nobody has taken the name since. In all other cases it returns L, for lost. A grant, shared
+-- too, takes the last exclusive hold out of the note.
 local function lostReason(token)
   if ALONE and note.token == token and not taken() then return 'E' end
   return 'L'
