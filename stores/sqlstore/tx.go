@@ -37,7 +37,8 @@ type Granted interface {
 // shorter than a third of the TTL.
 //
 // A rollback to an earlier savepoint ends the protection, and CheckTx has to be called again. If
-// the database ends tx itself, the protection ends too; see ConfirmTx.
+// the database ends tx itself, the protection ends too. ConfirmTx notices both. On MySQL and SQLite
+// CheckTx and LockTx set savepoints, whose names begin with padlock_.
 //
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
 // error if the database cannot tell. After any error, roll tx back. The lock must come from this
@@ -75,6 +76,9 @@ func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
 	}
 	if err == nil {
 		err = st.checkFence(fence, now)
+	}
+	if err == nil {
+		err = s.mark(ctx, own, marksIn(tx).add(name, fence))
 	}
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", err)
@@ -131,6 +135,9 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 		err = s.lockRow(ctx, own, name)
 	} else {
 		err = s.lockFile(ctx, own, name)
+	}
+	if err == nil {
+		err = s.mark(ctx, own, marksIn(tx).add(name, 0))
 	}
 	if held := new(driver.HeldError); err == nil || errors.As(err, &held) {
 		return err

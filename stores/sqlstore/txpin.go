@@ -21,7 +21,9 @@ type txStatements struct {
 	write string // makes a new version of the row
 	load  string // SQLite: reads the state after it was locked
 	id    string // reads the id of the store whose tables the transaction sees
-	open  string // tells whether the transaction is still open; see txopen.go
+	open  string // MySQL and SQLite: tells whether a transaction is open; see txopen.go
+	mark  string // PostgreSQL: leaves a mark in the transaction; see txmark.go
+	marks string // PostgreSQL: reads the marks
 }
 
 func newTxStatements(d *dialect, t tables) txStatements {
@@ -43,7 +45,8 @@ func newTxStatements(d *dialect, t tables) txStatements {
 				", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " + state + " FROM p")
 		}
 		st.share, st.own = pin(" FOR KEY SHARE"), pin(" FOR UPDATE")
-		st.open = "SELECT txid_current_if_assigned() IS NOT NULL"
+		st.marks = "SELECT COALESCE(current_setting('padlock.marks', true), '')"
+		st.mark = "SELECT set_config('padlock.marks', (" + st.marks + ") || $1::text, true)"
 	case dialects[MySQL]:
 		st.share = "SELECT fence, locked" + row + " " + d.share + " /*M!100600 SKIP LOCKED */" // MySQL 8 waits for the row
 		st.open = "SET TRANSACTION READ WRITE"
@@ -143,7 +146,7 @@ func (s *Store) pinFile(ctx context.Context, tx Tx, name string) (*state, decide
 	if err != nil {
 		return nil, 0, dbms.Failure(ctx, err, false)
 	}
-	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx, driver.ErrUnavailable))
+	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx))
 }
 
 // pinGrant locks the row of the last grant on MySQL. It returns errStale if the transaction sees an
@@ -176,7 +179,7 @@ func (s *Store) pinGrant(ctx context.Context, tx Tx, name, lockText string) erro
 	if seen != is {
 		return errStale
 	}
-	return s.checkOpen(ctx, tx, driver.ErrUnavailable)
+	return s.checkOpen(ctx, tx)
 }
 
 // whyNoRow is called if the statement that locks rows of a name has found none. Another transaction

@@ -115,6 +115,16 @@ func IsInTransaction(err error) bool {
 	return ok && strings.Contains(err.Error(), "within a transaction")
 }
 
+// NoSavepoint reports whether MySQL or SQLite has refused a statement because the transaction has no
+// such savepoint.
+func NoSavepoint(err error) bool {
+	if sqlpool.MySQLNumber(err) == 1305 {
+		return true
+	}
+	_, ok := sqlpool.SQLiteCode(err)
+	return ok && strings.Contains(err.Error(), "no such savepoint")
+}
+
 // SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
 func SQLState(err error) string { return sqlpool.SQLState(err) }
 
