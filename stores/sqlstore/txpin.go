@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
@@ -42,7 +43,8 @@ func newTxStatements(d *dialect, t tables) txStatements {
 		// The grant row is locked first, then the lock row, and then the clock is read.
 		pin := func(how string) string {
 			return b("WITH g AS MATERIALIZED (SELECT name" + row + how + " SKIP LOCKED)" +
-				", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " + state + " FROM p")
+				", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " +
+				strings.Replace(state, "SELECT ", "SELECT current_setting('transaction_isolation') IN ('repeatable read', 'serializable'), ", 1) + " FROM p")
 		}
 		st.share, st.own = pin(" FOR KEY SHARE"), pin(" FOR UPDATE")
 		st.marks = "SELECT COALESCE(current_setting('padlock.marks', true), '')"
@@ -119,17 +121,27 @@ func (s *Store) pinAlone(ctx context.Context, tx Tx, name string) (st *state, no
 	return st, now, dbms.Failure(ctx, err, false)
 }
 
-// pinBoth locks the two rows of a name on PostgreSQL and returns the state in them.
+// pinBoth locks the two rows of a name on PostgreSQL and returns the present state in them. Above
+// READ COMMITTED the transaction sees the state of its snapshot: a Release, a Break or a renewal
+// since then does not make the statement fail. So pinBoth looks on a connection of the store.
 func (s *Store) pinBoth(ctx context.Context, tx Tx, name, lockText string) (*state, decide.Time, error) {
 	var id sql.NullString
-	_, st, now, err := scan(tx.QueryRow(ctx, lockText, []byte(name)), &id)
+	var snapshot bool
+	_, st, now, err := scan(tx.QueryRow(ctx, lockText, []byte(name)), &snapshot, &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, 0, errSkipped
 	case err != nil:
 		return nil, 0, s.staleError(ctx, err)
 	}
-	return st, now, s.checkID(ctx, id)
+	if err = s.checkID(ctx, id); err == nil && snapshot {
+		err = s.reread(ctx, func() error {
+			st, now, err = s.rows.peekState(ctx, name)
+			return err
+		})
+		err = dbms.Failure(ctx, err, false)
+	}
+	return st, now, err
 }
 
 // pinFile locks the file of SQLite and returns the state of the name.

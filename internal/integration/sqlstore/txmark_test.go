@@ -168,3 +168,37 @@ func TestConfirmTxOfPgx(t *testing.T) {
 	noError(t, err)
 	wantError(t, "ConfirmTx", p.store.ConfirmTx(t.Context(), postgres.Tx(tx)), driver.ErrLost)
 }
+
+// TestCheckTxOfAnOldSnapshot: the lock has ended since the transaction read for the first time, or
+// its holder has renewed it.
+func TestCheckTxOfAnOldSnapshot(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		if d.engine == sqlstore.SQLite {
+			t.Skip("CheckTx writes, which SQLite refuses in an old snapshot")
+		}
+		a, b := d.party(t), d.party(t)
+		for _, level := range meetings(d.engine, nil).Levels {
+			var name string
+			for what, c := range map[string]struct {
+				end  func(fence uint64) error
+				want error
+			}{
+				"Release": {func(uint64) error { _, err := b.store.Release(t.Context(), name, "token", 0); return err }, driver.ErrLost},
+				"Break":   {func(fence uint64) error { _, err := b.store.Break(t.Context(), name, fence); return err }, driver.ErrLost},
+				"lapse":   {func(uint64) error { d.end(t, name); return nil }, driver.ErrExpired},
+				"renewal": {func(uint64) error { _, err := b.store.Extend(t.Context(), name, "token", 2*time.Minute); return err }, nil},
+			} {
+				name = level.String() + " " + what
+				a.hold(t, name, "token")
+				st, err := a.store.Inspect(t.Context(), name)
+				noError(t, err)
+				tx := a.begin(t, level)
+				var n int
+				noError(t, tx.QueryRow("SELECT count(*) FROM padlock_meta").Scan(&n))
+				noError(t, c.end(st.Fence))
+				wantError(t, level.String()+", CheckTx after "+what, a.store.CheckTx(t.Context(), tx, granted{name, st.Fence}), c.want)
+				noError(t, tx.Rollback())
+			}
+		}
+	})
+}
