@@ -32,9 +32,10 @@ type Granted interface {
 // driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is
 // REPEATABLE READ or SERIALIZABLE, begin the transaction after Acquire.
 //
-// While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
-// renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
-// shorter than a third of the TTL.
+// While tx is open, others who try the name get a *driver.HeldError, and so does Demote of an
+// exclusive lock. If the lock is shared, other readers get in, and no writer does. On PostgreSQL
+// and MySQL, renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so
+// keep tx shorter than a third of the TTL.
 //
 // A rollback to an earlier savepoint ends the protection, and CheckTx has to be called again. If
 // the database ends tx itself, the protection ends too. ConfirmTx notices both. On MySQL and SQLite
