@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
@@ -107,8 +106,8 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 
 // LockTx takes the lock on name until tx ends. Such a lock has no lease and no fence. To break it,
 // an operator has to end the transaction, and the database then discards what the transaction has
-// written. LockTx never waits. It returns driver.ErrAlreadyHeld if this process has the name. If
-// somebody else has the name or waits for it, LockTx returns a *driver.HeldError.
+// written. LockTx never waits. If a lease has the name, also one of this process, or somebody waits
+// for it, LockTx returns a *driver.HeldError.
 //
 // While tx is open, others who try the name get a *driver.HeldError. If a holder's lease has ended
 // before LockTx, that holder gets driver.ErrLost from then on. A rollback to an earlier savepoint
@@ -255,15 +254,7 @@ func (s *state) isFree(now decide.Time) bool {
 }
 
 // refuseTx returns the error of LockTx for a name that is taken.
-func (s *state) refuseTx(now decide.Time) error {
-	err := s.HeldError("", at(now))
-	for _, h := range err.Holds {
-		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
-			return driver.ErrAlreadyHeld
-		}
-	}
-	return s.countWaiters(err)
-}
+func (s *state) refuseTx(now decide.Time) error { return s.countWaiters(s.HeldError("", at(now))) }
 
 // lockedByTx returns the error for an attempt to get the name while a transaction keeps it.
 func (s *state) lockedByTx() error {

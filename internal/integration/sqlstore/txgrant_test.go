@@ -2,7 +2,9 @@ package sqlstore_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -94,4 +96,20 @@ func shared(t *testing.T, a, b *party, request func(name, token string, shared b
 	noError(t, tx.Commit())
 	noError(t, acquire(request(name, "writer", false))())
 	noError(t, convert(request(name, "writer", true))())
+}
+
+// TestLockTxUnderALease: process numbers and host names are not unique, so LockTx says ErrHeld for
+// every lease, and names its holder. Two containers may both be process 1 of one host.
+func TestLockTxUnderALease(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		p := d.party(t)
+		lock, err := p.locker.TryAcquire(t.Context(), "name")
+		noError(t, err)
+		tx, err := p.lockTx(t, "name")
+		if held := new(driver.HeldError); !errors.As(err, &held) || len(held.Holds) != 1 || held.Holds[0].PID != os.Getpid() {
+			t.Errorf("LockTx under a lease of a process with this number: %v", err)
+		}
+		noError(t, tx.Rollback())
+		noError(t, lock.Release())
+	})
 }
