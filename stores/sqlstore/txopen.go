@@ -70,15 +70,20 @@ func (s *Store) checkTxID(ctx context.Context, tx Tx) error {
 	return s.checkID(ctx, id)
 }
 
-// checkID returns an error if id, which a transaction has read, is not the id of the store.
+// checkID returns an error if id, which a transaction has read, is not that of the store's tables.
 func (s *Store) checkID(ctx context.Context, id sql.NullString) error {
-	if last := s.id.Load(); last != nil && *last == id.String {
+	if last := s.home.Load(); last != nil && *last == id.String {
 		return nil
 	}
-	switch is, err := s.readID(ctx); { // somebody may have made the tables again
-	case err != nil:
+	if _, err := s.readID(ctx); err != nil { // somebody may have made the tables again
 		return err
-	case is != id.String:
+	}
+	var is string
+	if err := s.rows.db.QueryRowContext(ctx, s.rows.sql.tx.id).Scan(&is); err != nil {
+		return dbms.Failure(ctx, err, false)
+	}
+	s.home.Store(&is)
+	if is != id.String {
 		return storekit.Invalidf("tx is in another database than the store")
 	}
 	return nil

@@ -21,7 +21,7 @@ type txStatements struct {
 	plain string // reads the row as the transaction sees it
 	write string // makes a new version of the row
 	load  string // SQLite: reads the state after it was locked
-	id    string // reads the id of the store whose tables the transaction sees
+	id    string // reads the id of the tables that the transaction sees, and of their database
 	open  string // MySQL and SQLite: tells whether a transaction is open; see txopen.go
 	mark  string // PostgreSQL: leaves a mark in the transaction; see txmark.go
 	marks string // PostgreSQL: reads the marks
@@ -29,7 +29,7 @@ type txStatements struct {
 
 func newTxStatements(d *dialect, t tables) txStatements {
 	b := d.bind
-	id := "SELECT value FROM " + t.meta + " WHERE setting = 'id'"
+	id := "SELECT " + d.home(t) + " FROM " + t.meta + " WHERE setting = 'id'"
 	row := " FROM " + t.grants + " WHERE name = ?"
 	state := "SELECT (" + id + "), " + columns + ", " + d.now
 	st := txStatements{
