@@ -82,6 +82,8 @@ func judgeMySQL(n uint64) Verdict {
 		return RowLocked
 	case 1146, 1049:
 		return NoTable
+	case 1026, 1105, 1180: // errors of the log or of COMMIT, and without a number of their own
+		return Unknown
 	}
 	return Refused
 }
