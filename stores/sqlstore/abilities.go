@@ -211,21 +211,6 @@ func (s *Store) list(ctx context.Context, from, to []byte) (out []driver.State, 
 	return out, rows.Err()
 }
 
-// maxReads is the maximum number of tries of a statement that only reads.
-const maxReads = 20
-
-// reread calls f. If the server refuses the statement of f because of other transactions, reread
-// calls f again. With the isolation level REPEATABLE READ or SERIALIZABLE, PostgreSQL may refuse
-// even a statement that only reads.
-func (s *Store) reread(ctx context.Context, f func() error) error {
-	for try := 1; ; try++ {
-		err := f()
-		if err == nil || dbms.Judge(err) != dbms.Again || try == maxReads || !dbms.Pause(ctx, try) {
-			return err
-		}
-	}
-}
-
 // StoreID implements driver.Places. The id is kept in the table of padlock's own settings.
 func (s *Store) StoreID(ctx context.Context) (string, error) {
 	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)

@@ -15,22 +15,21 @@ import (
 // Call it right before tx.Commit, and roll tx back after any error. tx is a *sql.Tx or a [Tx]; see
 // CheckTx.
 //
-// A database may end a transaction without a word to database/sql. The locks of the transaction
-// end then, and each later statement commits by itself, or in a transaction without the locks:
+// A database may end a transaction without a word to database/sql, and its locks with it. Later
+// statements commit by themselves, or in a transaction without the locks:
 //
 //   - MySQL and MariaDB undo the whole transaction after a deadlock (error 1213). A statement such
 //     as CREATE TABLE, ALTER TABLE or START TRANSACTION commits it, in a procedure too.
 //   - SQLite may undo the whole transaction after a full disk or an input or output error.
 //   - PostgreSQL ends a transaction only at COMMIT or ROLLBACK.
 //
-// ConfirmTx returns driver.ErrLost if tx has ended in such a way, even if another transaction has
-// begun in it, and another error if the database cannot tell. It also returns driver.ErrLost after
-// a rollback to a savepoint that was set before CheckTx or LockTx; if each CheckTx was called again
-// for the same lock, it returns nil.
+// ConfirmTx returns driver.ErrLost then, or if no name was secured, and another error if the
+// database cannot tell. After a rollback to a savepoint from before a call it returns
+// driver.ErrLost, too, unless CheckTx was called again for the same lock.
 //
-// On MySQL and SQLite, ConfirmTx removes the savepoints that were set after the first call of
-// CheckTx or LockTx; what was written stays. padlock knows a *sql.Tx again at each call. Of another
-// [Tx] it remembers nothing, so ConfirmTx speaks for the calls in its present transaction only.
+// On MySQL and SQLite, ConfirmTx removes the savepoints that were set after the first call. Of a
+// [Tx] that is no *sql.Tx padlock remembers nothing, so ConfirmTx speaks only for the calls in the
+// present transaction.
 func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
 	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {

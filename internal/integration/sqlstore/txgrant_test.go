@@ -33,10 +33,8 @@ func TestNoGrantUnderCheckTx(t *testing.T) {
 			replaces := request(name, "replaces", false)
 			replaces.Replaces = "holder"
 			return map[string]func() error{
-				"a reader":   acquire(request(name, "reader", true)),
-				"a writer":   acquire(request(name, "writer", false)),
-				"Replaces":   acquire(replaces),
-				"a demotion": convert(request(name, "holder", true)),
+				"a reader": acquire(request(name, "reader", true)), "a writer": acquire(request(name, "writer", false)),
+				"Replaces": acquire(replaces), "a demotion": convert(request(name, "holder", true)),
 				"Pass": func() error {
 					out, g, err := b.store.Pass(t.Context(), "holder", request(name, "next", false))
 					if err == nil && g.TTL == 0 {
@@ -57,9 +55,9 @@ func TestNoGrantUnderCheckTx(t *testing.T) {
 				tx := a.begin(t, sql.LevelDefault)
 				noError(t, a.store.CheckTx(t.Context(), tx, granted{name, g.Fence}))
 				if ends {
-					_, err := a.store.Release(t.Context(), name, "holder", 0)
-					noError(t, err)
+					_, err = a.store.Release(t.Context(), name, "holder", 0)
 				}
+				noError(t, err)
 				if err := exclusive(name)[what](); err == nil {
 					t.Errorf("SAFETY: %s succeeded while a transaction has the name", name)
 				} else if !ends {
