@@ -202,3 +202,25 @@ func TestCheckTxOfAnOldSnapshot(t *testing.T) {
 		}
 	})
 }
+
+// TestConfirmTxOfAKilledSession: the server has ended the connection. ConfirmTx and the commit fail.
+func TestConfirmTxOfAKilledSession(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		kill := map[sqlstore.Engine]string{
+			sqlstore.PostgreSQL: "SELECT pg_terminate_backend(pg_backend_pid())",
+			sqlstore.MySQL:      "KILL CONNECTION_ID()",
+		}[d.engine]
+		if kill == "" {
+			t.Skip("SQLite has no server")
+		}
+		tx, err := d.party(t).lockTx(t, "name")
+		noError(t, err)
+		_, _ = tx.Exec(kill)
+		if err := d.party(t).store.ConfirmTx(t.Context(), tx); err == nil {
+			t.Error("ConfirmTx in a session that was killed succeeded")
+		}
+		if err := tx.Commit(); err == nil {
+			t.Error("the commit in a session that was killed succeeded")
+		}
+	})
+}
