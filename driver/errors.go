@@ -33,7 +33,7 @@ var (
 	// changed. It is an ErrInvalid.
 	ErrFencesUsedUp error = usedUp{}
 
-	ErrAlreadyHeld = errors.New("lock is already held by the caller") // or, for a lock in a transaction, by its process
+	ErrAlreadyHeld = errors.New("lock is already held by the caller") // or, for pgadvisory's lock in a transaction, by its store
 )
 
 type usedUp struct{}

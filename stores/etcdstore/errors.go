@@ -25,6 +25,7 @@ func unavailable(format string, args ...any) error {
 type refused struct {
 	err    error
 	advice string
+	late   bool // the server may send it after it has carried out the request
 }
 
 func (r *refused) Error() string { return unavailable("%s", r.advice).Error() }
@@ -32,21 +33,22 @@ func (r *refused) Error() string { return unavailable("%s", r.advice).Error() }
 func (r *refused) Unwrap() []error { return []error{driver.ErrUnavailable, r.err} }
 
 // refusals lists errors of the server, each with advice. Each error proves that the server changed
-// nothing.
+// nothing, unless it may come late: etcd checks its quota before a request is proposed and when it
+// is applied, and the second time it carries the request out before it answers "no space".
 var refusals = []refused{
-	{rpctypes.ErrNoSpace, "the server is out of space (alarm NOSPACE); compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"},
-	{rpctypes.ErrCorrupt, "the server has the alarm CORRUPT; restore the damaged member"},
-	{rpctypes.ErrTooManyRequests, "the server has too many requests waiting to be applied"},
-	{rpctypes.ErrAuthFailed, "the server does not accept the user or the password"},
-	{rpctypes.ErrInvalidAuthToken, "the server does not know the login any more; the next call logs in anew"},
-	{rpctypes.ErrUserEmpty, "the server wants a user and a password; write etcd://USER:PASSWORD@HOST"},
-	{rpctypes.ErrPermissionDenied, "the user has no right to read and write the keys of the prefix; see docs/stores/etcd.md"},
-	{rpctypes.ErrAuthOldRevision, "users or roles were changed just now; try again"},
-	{rpctypes.ErrNoLeader, "the cluster has no leader; more than half of its members must be running and see each other"},
-	{rpctypes.ErrNotCapable, "the server is too old"},
-	{rpctypes.ErrTooManyOps, "the server allows fewer than 128 operations in a transaction; raise --max-txn-ops"},
-	{rpctypes.ErrLeaseNotFound, "the server does not have a lease that it made; was it restarted without its data?"},
-	{rpctypes.ErrGRPCNotSupportedForLearner, "this member is a learner; name a voting member"},
+	{late: true, err: rpctypes.ErrNoSpace, advice: "the server is out of space (alarm NOSPACE); compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"},
+	{err: rpctypes.ErrCorrupt, advice: "the server has the alarm CORRUPT; restore the damaged member"},
+	{err: rpctypes.ErrTooManyRequests, advice: "the server has too many requests waiting to be applied"},
+	{err: rpctypes.ErrAuthFailed, advice: "the server does not accept the user or the password"},
+	{err: rpctypes.ErrInvalidAuthToken, advice: "the server does not know the login any more; the next call logs in anew"},
+	{err: rpctypes.ErrUserEmpty, advice: "the server wants a user and a password; write etcd://USER:PASSWORD@HOST"},
+	{err: rpctypes.ErrPermissionDenied, advice: "the user has no right to read and write the keys of the prefix; see docs/stores/etcd.md"},
+	{err: rpctypes.ErrAuthOldRevision, advice: "users or roles were changed just now; try again"},
+	{err: rpctypes.ErrNoLeader, advice: "the cluster has no leader; more than half of its members must be running and see each other"},
+	{err: rpctypes.ErrNotCapable, advice: "the server is too old"},
+	{err: rpctypes.ErrTooManyOps, advice: "the server allows fewer than 128 operations in a transaction; raise --max-txn-ops"},
+	{err: rpctypes.ErrLeaseNotFound, advice: "the server does not have a lease that it made; was it restarted without its data?"},
+	{err: rpctypes.ErrGRPCNotSupportedForLearner, advice: "this member is a learner; name a voting member"},
 }
 
 // failure translates the error of a request to an error of package driver. The argument wrote says
@@ -60,6 +62,9 @@ func failure(ctx context.Context, err error, wrote bool) error {
 	}
 	for i := range refusals {
 		if r := &refusals[i]; isRefusal(err, r.err) {
+			if wrote && r.late {
+				return fmt.Errorf("%w; %w", r, driver.ErrUncertain)
+			}
 			return r
 		}
 	}

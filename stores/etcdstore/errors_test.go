@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/padlock-go/padlock/driver"
 )
 
-// TestFailure: a request that the server refused has changed nothing, and the store still
-// recognises the server's own error. If no reply came, the error says whether the request could
+// TestFailure: a request that the server refused has changed nothing, unless the refusal may come
+// after the effect, and the store still recognises the server's own error. If no reply came, the error says whether the request could
 // have changed something. To translate an error again changes nothing.
 func TestFailure(t *testing.T) {
 	t.Parallel()
@@ -22,12 +23,18 @@ func TestFailure(t *testing.T) {
 	for i := range refusals {
 		r := &refusals[i]
 		err := failure(ctx, failure(ctx, r.err, true), true)
-		if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) || !isRefusal(err, r.err) || !strings.Contains(err.Error(), r.advice) {
+		if !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) != r.late || !isRefusal(err, r.err) || !strings.Contains(err.Error(), r.advice) {
 			t.Errorf("%v: %v", r.err, err)
+		}
+		if err := failure(ctx, r.err, false); errors.Is(err, driver.ErrUncertain) {
+			t.Errorf("%v of a request that only reads: %v", r.err, err)
 		}
 		if other := &refusals[(i+1)%len(refusals)]; isRefusal(err, other.err) {
 			t.Errorf("%v: taken for %v", err, other.err)
 		}
+	}
+	if err := failure(ctx, rpctypes.ErrNoSpace, true); !errors.Is(err, driver.ErrUncertain) {
+		t.Errorf("no space: %v; etcd may send it after the effect", err)
 	}
 	lost := status.Error(codes.Unavailable, "the connection was lost")
 	for _, c := range []struct {

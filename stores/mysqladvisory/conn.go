@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -178,6 +179,29 @@ func (c *conn) verify(key string) error {
 func (c *conn) Watch() {
 	defer c.Close()
 	c.Link.Watch(c.look, func() error { return c.verify("") })
+}
+
+// looksAway reports whether the driver never looks whether its socket has been closed: the option
+// checkConnLiveness of go-sql-driver/mysql is off. The driver does not tell, so looksAway reads a
+// field of its connection. It returns false for a driver without such a field.
+func (c *conn) looksAway() (off bool) {
+	_ = c.sc.Raw(func(dc any) error {
+		cfg := fieldOf(reflect.ValueOf(dc), "cfg")
+		if set := fieldOf(cfg, "CheckConnLiveness"); set.Kind() == reflect.Bool {
+			off = !set.Bool()
+		}
+		return nil
+	})
+	return off
+}
+
+// fieldOf returns a field of a struct, or of what a pointer points to. It returns the zero Value if
+// there is none.
+func fieldOf(v reflect.Value, name string) reflect.Value {
+	if v = reflect.Indirect(v); v.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return v.FieldByName(name)
 }
 
 // look checks whether the socket has been closed. It sends nothing: the ResetSession of

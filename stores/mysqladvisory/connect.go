@@ -48,6 +48,9 @@ func (d *dialer) Connect(ctx context.Context) (*conn, error) {
 
 // SetUp implements advisory.Dialect.
 func (d *dialer) SetUp(c *conn) error {
+	if c.looksAway() {
+		return storekit.Invalidf("the pool has checkConnLiveness=false, so a holder would learn too late that its connection has ended; leave that option out of the DSN")
+	}
 	r, err := c.queryOne(describe + c.mark + describeRest)
 	if err != nil {
 		return err

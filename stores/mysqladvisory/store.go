@@ -34,8 +34,9 @@ var _ interface {
 // The store takes up to 13 connections out of the pool. It closes them after use and never gives
 // them back. Close does not close the pool.
 //
-// Open returns driver.ErrInvalid if the pool allows fewer than 13 connections, if the server is too
-// old, or if it belongs to a Galera cluster. Open also returns driver.ErrInvalid if it detects a
+// Open returns driver.ErrInvalid if the pool allows fewer than 13 connections or has the option
+// checkConnLiveness=false of go-sql-driver/mysql, if the server is too old, or if it belongs to a
+// Galera cluster. Open also returns driver.ErrInvalid if it detects a
 // proxy that shares sessions between clients.
 func Open(ctx context.Context, db *sql.DB, opts ...Option) (*Store, error) {
 	cfg := defaults()

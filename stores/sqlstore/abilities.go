@@ -23,7 +23,8 @@ var _ interface {
 	driver.Places
 } = (*Store)(nil)
 
-// Convert implements driver.Converter.
+// Convert implements driver.Converter. While a transaction has checked an exclusive lock, its hold
+// stays exclusive, because a reader that joins it would get the name before the transaction ends.
 func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if err := r.Validate(&s.promises); err != nil {
 		return driver.Grant{}, err
@@ -35,8 +36,10 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	defer done()
 	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now decide.Time) result {
 		before := st.Fence
+		h := st.Live(r.Token, at(now))
+		demotes := h != nil && !h.Shared && r.Shared
 		h, write, err := st.convert(&r, now)
-		return result{hold: h, write: write, grant: st.Fence != before, err: err}
+		return result{hold: h, write: write, grant: demotes || st.Fence != before, err: err}
 	})
 	if err == errRowLocked {
 		return driver.Grant{}, st.lockedByTx()
@@ -206,21 +209,6 @@ func (s *Store) list(ctx context.Context, from, to []byte) (out []driver.State, 
 		}
 	}
 	return out, rows.Err()
-}
-
-// maxReads is the maximum number of tries of a statement that only reads.
-const maxReads = 20
-
-// reread calls f. If the server refuses the statement of f because of other transactions, reread
-// calls f again. With the isolation level REPEATABLE READ or SERIALIZABLE, PostgreSQL may refuse
-// even a statement that only reads.
-func (s *Store) reread(ctx context.Context, f func() error) error {
-	for try := 1; ; try++ {
-		err := f()
-		if err == nil || dbms.Judge(err) != dbms.Again || try == maxReads || !dbms.Pause(ctx, try) {
-			return err
-		}
-	}
 }
 
 // StoreID implements driver.Places. The id is kept in the table of padlock's own settings.

@@ -110,3 +110,18 @@ func (r *result) answer(now decide.Time) driver.Grant {
 	}
 	return driver.Grant{Fence: r.hold.Fence, TTL: r.hold.Until.Sub(now), Shared: r.hold.Shared}
 }
+
+// maxReads is the maximum number of tries of a statement that only reads.
+const maxReads = 20
+
+// reread calls f. If the server refuses the statement of f because of other transactions, reread
+// calls f again. With the isolation level REPEATABLE READ or SERIALIZABLE, PostgreSQL may refuse
+// even a statement that only reads.
+func (s *Store) reread(ctx context.Context, f func() error) error {
+	for try := 1; ; try++ {
+		err := f()
+		if err == nil || dbms.Judge(err) != dbms.Again || try == maxReads || !dbms.Pause(ctx, try) {
+			return err
+		}
+	}
+}

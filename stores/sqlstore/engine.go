@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -71,6 +72,23 @@ func (d *dialect) max(a, b string) string {
 		return "MAX(" + a + ", " + b + ")"
 	}
 	return "GREATEST(" + a + ", " + b + ")"
+}
+
+// home returns the SQL for a text that names the tables of a store and their database, in a query
+// of the row with the store's id. A copy of the database has the same id.
+func (d *dialect) home(t tables) string {
+	switch d {
+	case dialects[PostgreSQL]:
+		return "value || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ' ' ||" +
+			" (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
+	case dialects[MySQL]:
+		database := "DATABASE()"
+		if strings.Contains(t.meta, ".") { // the tables do not follow the connection's database
+			database = "''"
+		}
+		return "CONCAT_WS(' ', value, " + database + ", @@hostname, @@port, @@datadir)"
+	}
+	return "value"
 }
 
 // unlessThere returns the end of an INSERT that does nothing if there is a row with the same value

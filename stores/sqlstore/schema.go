@@ -156,6 +156,5 @@ func (s *Store) readID(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", dbms.Failure(ctx, err, false)
 	}
-	s.id.Store(&id)
 	return id, nil
 }

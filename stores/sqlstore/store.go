@@ -22,7 +22,7 @@ type Store struct {
 
 	calls   storekit.Calls
 	checked atomic.Bool            // check has succeeded
-	id      atomic.Pointer[string] // the store's id, as it was last read
+	home    atomic.Pointer[string] // names the store's tables and their database; see checkID
 	local   localWaiters           // the waiters of this process
 }
 

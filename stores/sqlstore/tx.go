@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
@@ -32,12 +31,14 @@ type Granted interface {
 // driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is
 // REPEATABLE READ or SERIALIZABLE, begin the transaction after Acquire.
 //
-// While tx is open, others who try the name get a *driver.HeldError. On PostgreSQL and MySQL,
-// renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so keep tx
-// shorter than a third of the TTL.
+// While tx is open, others who try the name get a *driver.HeldError, and so does Demote of an
+// exclusive lock. If the lock is shared, other readers get in, and no writer does. On PostgreSQL
+// and MySQL, renewal, Release and Break do not wait for tx. On SQLite every write waits for it, so
+// keep tx shorter than a third of the TTL.
 //
 // A rollback to an earlier savepoint ends the protection, and CheckTx has to be called again. If
-// the database ends tx itself, the protection ends too; see ConfirmTx.
+// the database ends tx itself, the protection ends too. ConfirmTx notices both. On MySQL and SQLite
+// CheckTx and LockTx set savepoints, whose names begin with padlock_.
 //
 // The error is driver.ErrLost or driver.ErrExpired if the lock is not held any more, and another
 // error if the database cannot tell. After any error, roll tx back. The lock must come from this
@@ -76,6 +77,9 @@ func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
 	if err == nil {
 		err = st.checkFence(fence, now)
 	}
+	if err == nil {
+		err = s.mark(ctx, own, marksIn(tx).add(name, fence))
+	}
 	if err != nil {
 		return fmt.Errorf("check in a transaction: %w", err)
 	}
@@ -102,8 +106,8 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 
 // LockTx takes the lock on name until tx ends. Such a lock has no lease and no fence. To break it,
 // an operator has to end the transaction, and the database then discards what the transaction has
-// written. LockTx never waits. It returns driver.ErrAlreadyHeld if this process has the name. If
-// somebody else has the name or waits for it, LockTx returns a *driver.HeldError.
+// written. LockTx never waits. If a lease has the name, also one of this process, or somebody waits
+// for it, LockTx returns a *driver.HeldError.
 //
 // While tx is open, others who try the name get a *driver.HeldError. If a holder's lease has ended
 // before LockTx, that holder gets driver.ErrLost from then on. A rollback to an earlier savepoint
@@ -131,6 +135,9 @@ func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 		err = s.lockRow(ctx, own, name)
 	} else {
 		err = s.lockFile(ctx, own, name)
+	}
+	if err == nil {
+		err = s.mark(ctx, own, marksIn(tx).add(name, 0))
 	}
 	if held := new(driver.HeldError); err == nil || errors.As(err, &held) {
 		return err
@@ -247,15 +254,7 @@ func (s *state) isFree(now decide.Time) bool {
 }
 
 // refuseTx returns the error of LockTx for a name that is taken.
-func (s *state) refuseTx(now decide.Time) error {
-	err := s.HeldError("", at(now))
-	for _, h := range err.Holds {
-		if host, _ := os.Hostname(); h.PID == os.Getpid() && h.Host == host && !h.Cooling {
-			return driver.ErrAlreadyHeld
-		}
-	}
-	return s.countWaiters(err)
-}
+func (s *state) refuseTx(now decide.Time) error { return s.countWaiters(s.HeldError("", at(now))) }
 
 // lockedByTx returns the error for an attempt to get the name while a transaction keeps it.
 func (s *state) lockedByTx() error {

@@ -1,12 +1,12 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -15,16 +15,21 @@ import (
 // Call it right before tx.Commit, and roll tx back after any error. tx is a *sql.Tx or a [Tx]; see
 // CheckTx.
 //
-// A database may end a transaction without a word to database/sql. The locks of the transaction
-// end then, and each later statement commits by itself:
+// A database may end a transaction without a word to database/sql, and its locks with it. Later
+// statements commit by themselves, or in a transaction without the locks:
 //
 //   - MySQL and MariaDB undo the whole transaction after a deadlock (error 1213). A statement such
-//     as CREATE TABLE or ALTER TABLE commits it.
+//     as CREATE TABLE, ALTER TABLE or START TRANSACTION commits it, in a procedure too.
 //   - SQLite may undo the whole transaction after a full disk or an input or output error.
 //   - PostgreSQL ends a transaction only at COMMIT or ROLLBACK.
 //
-// ConfirmTx returns driver.ErrLost if tx has ended in such a way, and another error if the database
-// cannot tell. It does not notice a rollback to a savepoint.
+// ConfirmTx returns driver.ErrLost then, or if no name was secured, and another error if the
+// database cannot tell. After a rollback to a savepoint from before a call it returns
+// driver.ErrLost, too, unless CheckTx was called again for the same lock.
+//
+// On MySQL and SQLite, ConfirmTx removes the savepoints that were set after the first call. Of a
+// [Tx] that is no *sql.Tx padlock remembers nothing, so ConfirmTx speaks only for the calls in the
+// present transaction.
 func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
 	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
@@ -35,7 +40,7 @@ func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkOpen(ctx, own, driver.ErrLost); err != nil {
+	if err := s.confirm(ctx, own, marksIn(tx)); err != nil {
 		return fmt.Errorf("confirm a transaction: %w", err)
 	}
 	return nil
@@ -43,20 +48,16 @@ func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
 
 var errTxEnded = errors.New("the database has ended the transaction, for instance after a deadlock; roll back and begin a new one")
 
-// checkOpen returns an error that wraps kind if the database has ended the transaction. MySQL and
-// SQLite refuse the statement of checkOpen inside a transaction. Outside of one, SQLite begins a
-// transaction that writes nothing, and MySQL sets a default for the next one.
-func (s *Store) checkOpen(ctx context.Context, tx Tx, kind error) (err error) {
-	open := false
-	if s.engine == PostgreSQL {
-		err = tx.QueryRow(ctx, s.rows.sql.tx.open).Scan(&open)
-	} else if _, err = tx.Exec(ctx, s.rows.sql.tx.open); dbms.IsInTransaction(err) {
-		open, err = true, nil
+// checkOpen returns an error if no transaction is open after a row was locked: then the lock has
+// ended with its statement. It is for MySQL and SQLite, which refuse the statement of checkOpen
+// inside a transaction. Outside of one, SQLite begins a transaction that writes nothing, and MySQL
+// sets a default for the next one.
+func (s *Store) checkOpen(ctx context.Context, tx Tx) error {
+	_, err := tx.Exec(ctx, s.rows.sql.tx.open)
+	if dbms.IsInTransaction(err) {
+		return nil
 	}
-	if err == nil && !open {
-		return fmt.Errorf("%w: %w", kind, errTxEnded)
-	}
-	return dbms.Failure(ctx, err, false)
+	return dbms.Failure(ctx, cmp.Or(err, errTxEnded), false)
 }
 
 // checkTxID returns an error if the transaction is in another database than the store.
@@ -68,15 +69,20 @@ func (s *Store) checkTxID(ctx context.Context, tx Tx) error {
 	return s.checkID(ctx, id)
 }
 
-// checkID returns an error if id, which a transaction has read, is not the id of the store.
+// checkID returns an error if id, which a transaction has read, is not that of the store's tables.
 func (s *Store) checkID(ctx context.Context, id sql.NullString) error {
-	if last := s.id.Load(); last != nil && *last == id.String {
+	if last := s.home.Load(); last != nil && *last == id.String {
 		return nil
 	}
-	switch is, err := s.readID(ctx); { // somebody may have made the tables again
-	case err != nil:
+	if _, err := s.readID(ctx); err != nil { // somebody may have made the tables again
 		return err
-	case is != id.String:
+	}
+	var is string
+	if err := s.rows.db.QueryRowContext(ctx, s.rows.sql.tx.id).Scan(&is); err != nil {
+		return dbms.Failure(ctx, err, false)
+	}
+	s.home.Store(&is)
+	if is != id.String {
 		return storekit.Invalidf("tx is in another database than the store")
 	}
 	return nil

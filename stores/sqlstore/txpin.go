@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
@@ -20,13 +21,15 @@ type txStatements struct {
 	plain string // reads the row as the transaction sees it
 	write string // makes a new version of the row
 	load  string // SQLite: reads the state after it was locked
-	id    string // reads the id of the store whose tables the transaction sees
-	open  string // tells whether the transaction is still open; see txopen.go
+	id    string // reads the id of the tables that the transaction sees, and of their database
+	open  string // MySQL and SQLite: tells whether a transaction is open; see txopen.go
+	mark  string // PostgreSQL: leaves a mark in the transaction; see txmark.go
+	marks string // PostgreSQL: reads the marks
 }
 
 func newTxStatements(d *dialect, t tables) txStatements {
 	b := d.bind
-	id := "SELECT value FROM " + t.meta + " WHERE setting = 'id'"
+	id := "SELECT " + d.home(t) + " FROM " + t.meta + " WHERE setting = 'id'"
 	row := " FROM " + t.grants + " WHERE name = ?"
 	state := "SELECT (" + id + "), " + columns + ", " + d.now
 	st := txStatements{
@@ -40,10 +43,12 @@ func newTxStatements(d *dialect, t tables) txStatements {
 		// The grant row is locked first, then the lock row, and then the clock is read.
 		pin := func(how string) string {
 			return b("WITH g AS MATERIALIZED (SELECT name" + row + how + " SKIP LOCKED)" +
-				", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " + state + " FROM p")
+				", p AS MATERIALIZED (SELECT * FROM " + t.locks + " WHERE name = (SELECT name FROM g) FOR KEY SHARE) " +
+				strings.Replace(state, "SELECT ", "SELECT current_setting('transaction_isolation') IN ('repeatable read', 'serializable'), ", 1) + " FROM p")
 		}
 		st.share, st.own = pin(" FOR KEY SHARE"), pin(" FOR UPDATE")
-		st.open = "SELECT txid_current_if_assigned() IS NOT NULL"
+		st.marks = "SELECT COALESCE(current_setting('padlock.marks', true), '')"
+		st.mark = "SELECT set_config('padlock.marks', (" + st.marks + ") || $1::text, true)"
 	case dialects[MySQL]:
 		st.share = "SELECT fence, locked" + row + " " + d.share + " /*M!100600 SKIP LOCKED */" // MySQL 8 waits for the row
 		st.open = "SET TRANSACTION READ WRITE"
@@ -116,17 +121,27 @@ func (s *Store) pinAlone(ctx context.Context, tx Tx, name string) (st *state, no
 	return st, now, dbms.Failure(ctx, err, false)
 }
 
-// pinBoth locks the two rows of a name on PostgreSQL and returns the state in them.
+// pinBoth locks the two rows of a name on PostgreSQL and returns the present state in them. Above
+// READ COMMITTED the transaction sees the state of its snapshot: a Release, a Break or a renewal
+// since then does not make the statement fail. So pinBoth looks on a connection of the store.
 func (s *Store) pinBoth(ctx context.Context, tx Tx, name, lockText string) (*state, decide.Time, error) {
 	var id sql.NullString
-	_, st, now, err := scan(tx.QueryRow(ctx, lockText, []byte(name)), &id)
+	var snapshot bool
+	_, st, now, err := scan(tx.QueryRow(ctx, lockText, []byte(name)), &snapshot, &id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, 0, errSkipped
 	case err != nil:
 		return nil, 0, s.staleError(ctx, err)
 	}
-	return st, now, s.checkID(ctx, id)
+	if err = s.checkID(ctx, id); err == nil && snapshot {
+		err = s.reread(ctx, func() error {
+			st, now, err = s.rows.peekState(ctx, name)
+			return err
+		})
+		err = dbms.Failure(ctx, err, false)
+	}
+	return st, now, err
 }
 
 // pinFile locks the file of SQLite and returns the state of the name.
@@ -143,7 +158,7 @@ func (s *Store) pinFile(ctx context.Context, tx Tx, name string) (*state, decide
 	if err != nil {
 		return nil, 0, dbms.Failure(ctx, err, false)
 	}
-	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx, driver.ErrUnavailable))
+	return st, now, cmp.Or(s.checkID(ctx, id), s.checkOpen(ctx, tx))
 }
 
 // pinGrant locks the row of the last grant on MySQL. It returns errStale if the transaction sees an
@@ -176,7 +191,7 @@ func (s *Store) pinGrant(ctx context.Context, tx Tx, name, lockText string) erro
 	if seen != is {
 		return errStale
 	}
-	return s.checkOpen(ctx, tx, driver.ErrUnavailable)
+	return s.checkOpen(ctx, tx)
 }
 
 // whyNoRow is called if the statement that locks rows of a name has found none. Another transaction

@@ -2,6 +2,7 @@ package advisory_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
@@ -182,4 +183,24 @@ func galera(t testing.TB) *server.Server {
 			"--wsrep-node-address=127.0.0.1", "--wsrep-provider-options=gmcast.listen_addr=tcp://"+listen+";base_host=127.0.0.1;base_port="+strconv.Itoa(p.Extra[0]))
 	}
 	return server.Start(t, spec)
+}
+
+// TestPoolThatLooksAway: with checkConnLiveness=false a holder would learn too late that its
+// connection has ended. Open refuses such a pool, and takes one with the default.
+func TestPoolThatLooksAway(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]error{"": nil, "?checkConnLiveness=false": driver.ErrInvalid} {
+		db, err := sql.Open("mysql", mariadb.shared(t).URL()+option)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		s, err := mysqladvisory.Open(t.Context(), db)
+		if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "checkConnLiveness") {
+			t.Errorf("Open of a pool with %q: %v", option, err)
+		}
+		if err == nil {
+			s.Close()
+		}
+	}
 }

@@ -201,7 +201,7 @@ func lockTx(t *testing.T, a, b *party) {
 	lock, err := b.locker.Acquire(ctx, "tx", padlock.Wait(time.Minute))
 	noError(t, err)
 	tx = a.begin(t, sql.LevelDefault)
-	wantError(t, "a transaction, under a lease of this process", a.store.LockTx(ctx, tx, "tx"), padlock.ErrAlreadyHeld)
+	wantError(t, "a transaction, under a lease of this process", a.store.LockTx(ctx, tx, "tx"), driver.ErrHeld)
 	noError(t, tx.Rollback())
 	noError(t, lock.Release())
 	// Another process has it.

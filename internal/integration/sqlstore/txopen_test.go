@@ -127,3 +127,63 @@ func TestTransactionOfAnotherDatabase(t *testing.T) {
 		}
 	})
 }
+
+// TestTransactionOfACopy: a transaction of a copy of the database, which has the id of the store,
+// protects nothing.
+func TestTransactionOfACopy(t *testing.T) {
+	onEach(t, func(t *testing.T, d database) {
+		p := d.party(t)
+		p.hold(t, "name", "token")
+		p.hold(t, "free", "token")
+		_, err := p.store.Release(t.Context(), "free", "token", 0)
+		noError(t, err)
+		st, err := p.store.Inspect(t.Context(), "name")
+		noError(t, err)
+		copied := d
+		switch d.engine {
+		case sqlstore.PostgreSQL:
+			other := databases["postgres"](t).party(t)
+			p.store.Close() // a template must not be in use
+			p.db.Close()
+			name := d.name(t)
+			_, err := other.db.Exec("CREATE DATABASE " + name + "_copy TEMPLATE " + name)
+			noError(t, err)
+			copied.dsn = strings.Replace(d.dsn, name, name+"_copy", 1)
+			p = d.party(t)
+		case sqlstore.MySQL:
+			copied = databases["mariadb"](t)
+			other := copied.party(t)
+			for _, table := range []string{"padlock_locks", "padlock_grants", "padlock_meta"} {
+				for _, query := range []string{"DELETE FROM " + table, "INSERT INTO " + table + " SELECT * FROM " + d.name(t) + "." + table} {
+					_, err := other.db.Exec(query)
+					noError(t, err)
+				}
+			}
+		default:
+			t.Skip("SQLite cannot tell a copy of the file")
+		}
+		b := copied.party(t)
+		tx := b.begin(t, sql.LevelDefault)
+		wantError(t, "LockTx", p.store.LockTx(t.Context(), tx, "free"), driver.ErrInvalid)
+		noError(t, tx.Rollback())
+		tx = b.begin(t, sql.LevelDefault)
+		wantError(t, "CheckTx", p.store.CheckTx(t.Context(), tx, granted{"name", st.Fence}), driver.ErrInvalid)
+		noError(t, tx.Rollback())
+		tx = p.begin(t, sql.LevelDefault)
+		noError(t, p.store.CheckTx(t.Context(), tx, granted{"name", st.Fence}))
+	})
+}
+
+// name returns the name of the database.
+func (d database) name(t *testing.T) (name string) {
+	t.Helper()
+	db, err := d.pool()
+	noError(t, err)
+	defer db.Close()
+	query := "SELECT current_database()"
+	if d.engine == sqlstore.MySQL {
+		query = "SELECT DATABASE()"
+	}
+	noError(t, db.QueryRow(query).Scan(&name))
+	return name
+}

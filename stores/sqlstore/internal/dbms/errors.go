@@ -82,6 +82,8 @@ func judgeMySQL(n uint64) Verdict {
 		return RowLocked
 	case 1146, 1049:
 		return NoTable
+	case 1026, 1105, 1180: // errors of the log or of COMMIT, and without a number of their own
+		return Unknown
 	}
 	return Refused
 }
@@ -113,6 +115,16 @@ func IsInTransaction(err error) bool {
 	}
 	_, ok := sqlpool.SQLiteCode(err) // SQLITE_ERROR; SQLite has no code of its own for this
 	return ok && strings.Contains(err.Error(), "within a transaction")
+}
+
+// NoSavepoint reports whether MySQL or SQLite has refused a statement because the transaction has no
+// such savepoint.
+func NoSavepoint(err error) bool {
+	if sqlpool.MySQLNumber(err) == 1305 {
+		return true
+	}
+	_, ok := sqlpool.SQLiteCode(err)
+	return ok && strings.Contains(err.Error(), "no such savepoint")
 }
 
 // SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".

@@ -23,6 +23,11 @@ type sqliteError struct {
 func (e sqliteError) Error() string { return e.text }
 func (e sqliteError) Code() int     { return e.code }
 
+// A mysqlError has the field of an error of go-sql-driver/mysql.
+type mysqlError struct{ Number uint16 }
+
+func (e mysqlError) Error() string { return "Error" }
+
 // TestJudge: an error counts as a refusal only if the statement cannot have changed anything.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
@@ -38,6 +43,11 @@ func TestJudge(t *testing.T) {
 		{stateError("08006"), Unknown},
 		{stateError("40003"), Unknown},
 		{fmt.Errorf("wrapped: %w", stateError("40003")), Unknown},
+		{mysqlError{1205}, RowLocked},
+		{mysqlError{1213}, Again},
+		{mysqlError{1290}, Refused},
+		{mysqlError{1180}, Unknown}, // an error during COMMIT
+		{mysqlError{1105}, Unknown},
 		{context.DeadlineExceeded, Unknown},
 		{notSent{error: context.DeadlineExceeded}, Refused},
 		{fmt.Errorf("wrapped: %w", notSent{error: context.DeadlineExceeded}), Refused},
