@@ -89,7 +89,7 @@ func (s *Store) prepare(ctx context.Context, missed bool) error {
 	case n > schemaVersion:
 		return s.newerError(n)
 	}
-	_, err = s.readID(ctx)
+	_, err = s.readHome(ctx)
 	return err
 }
 
@@ -157,4 +157,17 @@ func (s *Store) readID(ctx context.Context) (string, error) {
 		return "", dbms.Failure(ctx, err, false)
 	}
 	return id, nil
+}
+
+// readHome asks for what checkID compares. Open calls it, so that a check of the usual case needs no
+// connection of the store.
+func (s *Store) readHome(ctx context.Context) (is string, err error) {
+	if _, err := s.readID(ctx); err != nil {
+		return "", err
+	}
+	if err := s.rows.db.QueryRowContext(ctx, s.rows.sql.tx.id).Scan(&is); err != nil {
+		return "", dbms.Failure(ctx, err, false)
+	}
+	s.home.Store(&is)
+	return is, nil
 }

@@ -74,16 +74,9 @@ func (s *Store) checkID(ctx context.Context, id sql.NullString) error {
 	if last := s.home.Load(); last != nil && *last == id.String {
 		return nil
 	}
-	if _, err := s.readID(ctx); err != nil { // somebody may have made the tables again
-		return err
+	is, err := s.readHome(ctx) // somebody may have made the tables again
+	if err == nil && is != id.String {
+		err = storekit.Invalidf("tx is in another database than the store")
 	}
-	var is string
-	if err := s.rows.db.QueryRowContext(ctx, s.rows.sql.tx.id).Scan(&is); err != nil {
-		return dbms.Failure(ctx, err, false)
-	}
-	s.home.Store(&is)
-	if is != id.String {
-		return storekit.Invalidf("tx is in another database than the store")
-	}
-	return nil
+	return err
 }
