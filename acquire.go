@@ -54,7 +54,7 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 	if l.guarantees.Bound != driver.BoundToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
 	}
-	if key.token == "" {
+	if key.Token() == "" {
 		return nil, failed(OpAdopt, key.name, errEmptyKey)
 	}
 	return lockOf(l.acquire(ctx, key.name, method{op: OpAdopt, once: true, replaces: &key}, opts))

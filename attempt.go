@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -13,15 +12,16 @@ import (
 // at a time, whose outcome may remain unknown.
 type attempt struct {
 	call
-	last    bool // does not repeat a request without a reply
-	request driver.Request
-	taker   taker // sends the request; the store, if the caller gives none
-	permits int   // the request takes any of so many permits; 0 if it takes one lock
+	last    bool           // does not repeat a request without a reply
+	request driver.Request // without its secrets; see toSend
+	spent   []secret       // for Request.Spent
+	taker   taker          // sends the request; the store, if the caller gives none
+	permits int            // the request takes any of so many permits; 0 if it takes one lock
 	h       *hold
 	held    error    // the last *HeldError
 	inLine  bool     // the call joins the line at once, because others wait there or a holder may pass its lock on
-	cleanUp bool     // the store may have granted something to request.Token, or may grant it later
-	unsure  bool     // the outcome of a request with request.Token is not known
+	cleanUp bool     // the store may have granted something to the token, or may grant it later
+	unsure  bool     // the outcome of a request with the token is not known
 	counted bool     // Locker.attempts counts this attempt
 	by      HandOver // how the lock came from the previous holder
 
@@ -57,21 +57,23 @@ func (a *attempt) prepare(name string) error {
 		return ErrClosed
 	}
 	a.request = driver.Request{
-		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
+		Name: name, Token: token.reveal(), Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan},
 	}
 	if l.cfg.trace != nil {
 		a.request.Holder.Trace = l.traceOf(a.ctx)
 	}
 	if a.replaces != nil {
-		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
+		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token.reveal()
 	}
 	if a.request.Detached = l.guarantees.Bound != driver.BoundToNothing && (set.detached || a.replaces != nil); a.request.Detached {
 		if !l.guarantees.Detached || a.request.Shared {
 			return errors.ErrUnsupported
 		}
 	}
-	if err := a.request.Validate(&l.guarantees); err != nil {
+	err := a.request.Validate(&l.guarantees)
+	a.request.Token, a.request.Replaces = "", ""
+	if err != nil {
 		return err
 	}
 	a.request.TTL = set.firstLease(&l.guarantees)
@@ -128,7 +130,7 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 // the lock. Then giveUpToken begins a clean-up, which releases that lock.
 func (a *attempt) tryStore(sentAt driver.Instant) error {
 	for i := 0; ; i++ {
-		g, err := a.taker.Acquire(a.ctx, a.request)
+		g, err := a.taker.Acquire(a.ctx, a.toSend())
 		if err == nil {
 			err = a.acceptGrant(sentAt, g)
 		}
@@ -286,7 +288,7 @@ func (a *attempt) giveUpToken() {
 // cleanUpOf returns the clean-up that releases the lock on name, or any permit of it, if a request
 // of this attempt has taken it.
 func (a *attempt) cleanUpOf(name string) cleanUp {
-	what := cleanUp{name: name, token: a.request.Token, acquire: true, events: a.events}
+	what := cleanUp{name: name, token: a.h.token, acquire: true, events: a.events}
 	if name == a.request.Name {
 		what.permits = a.permits
 	}
@@ -294,11 +296,25 @@ func (a *attempt) cleanUpOf(name string) cleanUp {
 }
 
 // newToken returns the first token of the attempt.
-func (a *attempt) newToken() string {
+func (a *attempt) newToken() secret {
 	if a.set.token != nil {
-		return *a.set.token
+		return a.set.token
 	}
-	return newToken()
+	return hide(newToken())
+}
+
+// toSend returns the request with its secrets. The attempt keeps them hidden, because a Locker leads
+// to its waiters.
+func (a *attempt) toSend() driver.Request {
+	r := a.request
+	r.Token = a.h.token.reveal()
+	if a.replaces != nil {
+		r.Replaces = a.replaces.token.reveal()
+	}
+	for _, token := range a.spent {
+		r.Spent = append(r.Spent, token.reveal())
+	}
+	return r
 }
 
 // renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
@@ -312,10 +328,8 @@ func (a *attempt) renewToken() {
 	a.giveUpToken()
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
-	if spent := a.request.Spent; !a.l.guarantees.InProcess {
-		spent = spent[max(0, len(spent)+1-driver.MaxSpent):]
-		a.request.Spent = append(slices.Clone(spent), a.request.Token) // the store may still use the old slice
+	if !a.l.guarantees.InProcess {
+		a.spent = append(a.spent[max(0, len(a.spent)+1-driver.MaxSpent):], a.h.token)
 	}
-	a.request.Token = newToken()
-	a.h.token = a.request.Token
+	a.h.token = hide(newToken())
 }

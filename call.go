@@ -69,12 +69,12 @@ func (c *call) checkToken() error {
 		return fmt.Errorf("Token: the locks of this store end with their %v, so no other process can repeat a call: %w", g.Bound, errors.ErrUnsupported)
 	case g.Bound != driver.BoundToNothing && !c.set.detached && c.replaces == nil:
 		return fmt.Errorf("Token: this lock would end with its %v; give Detached too: %w", g.Bound, errors.ErrUnsupported)
-	case strings.ContainsFunc(*t, func(r rune) bool { return r <= ' ' || r > '~' }):
+	case strings.ContainsFunc(t.reveal(), func(r rune) bool { return r <= ' ' || r > '~' }):
 		return fmt.Errorf("%w: token has a character that is not printable ASCII, or a space", ErrInvalid)
-	case c.replaces != nil && c.replaces.token == *t:
+	case c.replaces != nil && c.replaces.token.reveal() == t.reveal():
 		return fmt.Errorf("%w: Token is the token of the key, which ends when the lock is adopted; use another one", ErrInvalid)
 	default:
-		return driver.CheckToken(*t)
+		return driver.CheckToken(t.reveal())
 	}
 }
 

@@ -31,11 +31,12 @@ const (
 )
 
 type cleanUp struct {
-	name, token string
-	acquire     bool // a request to acquire name may still be on its way
-	permits     int  // if not 0, token may have one of the permits 0 to permits-1 of name
-	keep        time.Duration
-	events      *eventQueue // the events of the acquire or hold that caused the clean-up; nil if there is no observer
+	name    string
+	token   secret
+	acquire bool // a request to acquire name may still be on its way
+	permits int  // if not 0, token may have one of the permits 0 to permits-1 of name
+	keep    time.Duration
+	events  *eventQueue // the events of the acquire or hold that caused the clean-up; nil if there is no observer
 }
 
 type job struct {
@@ -172,7 +173,7 @@ func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
 			name = driver.SlotName(j.name, permit)
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
-		out, err := c.l.store.Release(ctx, name, j.token, j.keep)
+		out, err := c.l.store.Release(ctx, name, j.token.reveal(), j.keep)
 		cancel()
 		if err == nil && foundNothing(out) && permit+1 < j.permits {
 			permit++

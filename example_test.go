@@ -183,10 +183,10 @@ func ExampleLocker_Adopt() {
 		fmt.Println(err) // errors.ErrUnsupported: bound to this process
 		return
 	}
-	text, _ := key.MarshalText() // send it as a secret
+	text := key.Text() // send it as a secret
 
-	var received padlock.Key
-	if err := received.UnmarshalText(text); err != nil {
+	received, err := padlock.ParseKey(text)
+	if err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -61,7 +61,7 @@ type hold struct {
 	self   Lock // the Lock that the caller gets if there is no observer; see lockOf
 	locker *Locker
 	name   string
-	token  string // a secret
+	token  secret
 	terms
 	outer    *hold       // the hold in whose context this one was taken
 	events   *eventQueue // nil if there is no observer
@@ -198,7 +198,7 @@ func (h *hold) check(ctx context.Context) error {
 		return failed(OpCheck, h.name, h.lateCause(ctx, err))
 	}
 	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
+	g, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), 0)
 	if err != nil {
 		h.noticeLoss(err)
 		return failed(OpCheck, h.name, callerError(ctx, err))
@@ -225,7 +225,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.lateCause(ctx, err))
 	}
 	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.name, h.token, ttl)
+	g, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), ttl)
 	if err == nil {
 		err = h.locker.checkLease(h.detached, &g)
 	}
@@ -326,7 +326,7 @@ func (h *hold) file() (*os.File, error) {
 	h.locker.mu.Lock()
 	h.locker.unlist(h)
 	h.locker.unlock()
-	f, err := p.File(h.name, h.token)
+	f, err := p.File(h.name, h.token.reveal())
 	if err != nil {
 		return nil, failed(OpFile, h.name, err)
 	}
@@ -367,7 +367,7 @@ func (h *hold) lateCause(ctx context.Context, cause error) error {
 	if !ranOut {
 		return cause
 	}
-	_, err := h.locker.store.Extend(ctx, h.name, h.token, 0)
+	_, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), 0)
 	if err == nil || errors.Is(err, ErrExpired) { // a lease lasts a little longer in the store
 		return ErrExpired
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -16,12 +15,14 @@ import (
 )
 
 // Key stands for a lock that is held, so that another process can take it over with Locker.Adopt.
-// Every program that has the key's text can take or release the lock: treat it as a password. Keys
-// may be compared with ==. The zero Key stands for no lock.
+// Every program that has the key's text can take or release the lock: treat it as a password.
+// Nothing that prints a Key shows its secret, wherever the Key lies. To send a key, write Key.Text.
+// Keys are compared with Key.Equal. The zero Key stands for no lock.
 type Key struct {
-	name, token string
-	store       string // the id of its store; "" if it is not known
-	shared      bool
+	name   string
+	token  secret
+	store  string // the id of its store; "" if it is not known
+	shared bool
 }
 
 // KeyFor returns the key of a lock on name that another program has taken with token, in the given
@@ -38,7 +39,7 @@ func KeyFor(name, token string, mode Mode) (Key, error) {
 	if err := driver.CheckToken(token); err != nil {
 		return Key{}, fmt.Errorf("padlock: key: %w", err)
 	}
-	return Key{name: name, token: token, shared: mode == ModeShared}, nil
+	return Key{name: name, token: hide(token), shared: mode == ModeShared}, nil
 }
 
 // Name returns the name of the lock.
@@ -46,7 +47,7 @@ func (k Key) Name() string { return k.name }
 
 // Token returns the secret token of the lock in its store. A program that does not use padlock can
 // take the lock over with this token.
-func (k Key) Token() string { return k.token }
+func (k Key) Token() string { return k.token.reveal() }
 
 // Shared reports whether the lock is shared.
 func (k Key) Shared() bool { return k.shared }
@@ -70,45 +71,56 @@ type keyText struct {
 	Store  string `json:"i,omitempty"`
 }
 
-// MarshalText returns the key as one word of ASCII letters, digits and "._-".
-func (k Key) MarshalText() ([]byte, error) {
-	body, err := json.Marshal(keyText{[]byte(k.name), k.token, k.shared, k.store})
+// Text returns the key as one word of ASCII letters, digits and "._-", for ParseKey in another
+// process. The text is the secret.
+func (k Key) Text() string {
+	body, err := json.Marshal(keyText{[]byte(k.name), k.token.reveal(), k.shared, k.store})
 	if err != nil {
-		return nil, err
+		panic(err) // cannot happen: JSON can write strings, bytes and a bool
 	}
-	return []byte(keyPrefix + base64.RawURLEncoding.EncodeToString(body)), nil
+	return keyPrefix + base64.RawURLEncoding.EncodeToString(body)
 }
 
-// UnmarshalText reads the text that MarshalText wrote. If text is not a key, or has a newer format,
-// UnmarshalText returns ErrInvalid and does not change k. The error does not repeat the text, which
-// may be a secret.
-func (k *Key) UnmarshalText(text []byte) error {
+// ParseKey reads the text that Key.Text returned. If text is not a key, or has a newer format,
+// ParseKey returns ErrInvalid. The error does not repeat the text, which may be a secret.
+func ParseKey(text string) (Key, error) {
 	if len(text) > maxKeyText {
-		return fmt.Errorf("%w: key: it has %d bytes, more than any key", ErrInvalid, len(text))
+		return Key{}, fmt.Errorf("%w: key: it has %d bytes, more than any key", ErrInvalid, len(text))
 	}
-	rest, ok := strings.CutPrefix(string(text), keyPrefix)
+	rest, ok := strings.CutPrefix(text, keyPrefix)
 	if !ok {
-		return notThisFormat(string(text))
+		return Key{}, notThisFormat(text)
 	}
 	body, err := base64.RawURLEncoding.DecodeString(rest)
 	if err != nil {
-		return fmt.Errorf("%w: key: it is damaged", ErrInvalid)
+		return Key{}, fmt.Errorf("%w: key: it is damaged", ErrInvalid)
 	}
 	var t keyText
 	if err := json.Unmarshal(body, &t); err != nil {
-		return fmt.Errorf("%w: key: it is damaged", ErrInvalid)
+		return Key{}, fmt.Errorf("%w: key: it is damaged", ErrInvalid)
 	}
 	if err := driver.CheckName(string(t.Name), &driver.Guarantees{}); err != nil {
-		return fmt.Errorf("key: %w", err)
+		return Key{}, fmt.Errorf("key: %w", err)
 	}
 	if err := driver.CheckToken(t.Token); err != nil {
-		return fmt.Errorf("key: %w", err)
+		return Key{}, fmt.Errorf("key: %w", err)
 	}
 	if !isStoreID(t.Store) {
-		return fmt.Errorf("%w: key: it is damaged", ErrInvalid)
+		return Key{}, fmt.Errorf("%w: key: it is damaged", ErrInvalid)
 	}
-	*k = Key{string(t.Name), t.Token, t.Store, t.Shared}
-	return nil
+	return Key{string(t.Name), hide(t.Token), t.Store, t.Shared}, nil
+}
+
+// MarshalText returns an error. So encoders of JSON, XML and logs neither write the secret nor lose
+// the key silently.
+func (k Key) MarshalText() ([]byte, error) { return nil, errKeyIsSecret }
+
+var errKeyIsSecret = errors.New("padlock: a Key is a secret and no encoder writes it; write Key.Text()")
+
+// Equal reports whether k and other stand for the same hold, in the same mode, and name the same
+// store.
+func (k Key) Equal(other Key) bool {
+	return k.name == other.name && k.token.reveal() == other.token.reveal() && k.store == other.store && k.shared == other.shared
 }
 
 // notThisFormat returns the error for a text that does not begin like a key.
@@ -132,10 +144,7 @@ const storeIDLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 // String returns the name of the lock without the secret.
 func (k Key) String() string { return "key of " + quote(k.name) }
 
-// Format hides the secret from all verbs of package fmt.
-func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
-
-// LogValue hides the secret from logs.
+// LogValue returns the text of String.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // ExtendKey extends the lease of the lock that key stands for, so that it lasts at least ttl from
@@ -157,7 +166,7 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 	defer l.endKey()
 	for i := 0; ; i++ {
 		sent := l.clock.Now()
-		g, err := l.store.Extend(ctx, key.name, key.token, ttl)
+		g, err := l.store.Extend(ctx, key.name, key.Token(), ttl)
 		if err == nil {
 			err = l.checkLease(true, &g) // only holds that are bound to nothing have keys, and all of them have leases
 		}
@@ -202,7 +211,7 @@ func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption)
 func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) error {
 	unsure := false
 	for i := 0; ; i++ {
-		out, err := l.store.Release(ctx, key.name, key.token, keep)
+		out, err := l.store.Release(ctx, key.name, key.Token(), keep)
 		switch {
 		case err == nil && out == driver.OutcomeGone && unsure:
 			return errGoneUnsure
@@ -227,10 +236,10 @@ func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
 	case l.guarantees.Bound != driver.BoundToNothing && !l.guarantees.Detached:
 		return errors.ErrUnsupported
-	case key.token == "":
+	case key.Token() == "":
 		return errEmptyKey
 	}
-	if err := driver.CheckToken(key.token); err != nil {
+	if err := driver.CheckToken(key.Token()); err != nil {
 		return err
 	}
 	if err := l.checkStore(ctx, &key); err != nil {

@@ -70,8 +70,7 @@ var noHold = func() *hold {
 	return h
 }()
 
-// String returns the name of the lock, and the slot if there is one. It leaves out the secret
-// token.
+// String returns the name of the lock, and the slot if there is one.
 func (k *Lock) String() string {
 	if slot := k.Slot(); slot >= 0 {
 		return fmt.Sprintf("slot %d of %s", slot, quote(k.Name()))
@@ -79,10 +78,11 @@ func (k *Lock) String() string {
 	return "lock on " + quote(k.holdOf().name)
 }
 
-// Format hides the secret from all verbs of package fmt.
+// Format writes the text of String for all verbs. Printing the fields of a Lock would be a data
+// race.
 func (k *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 
-// LogValue hides the secret from logs.
+// LogValue returns the text of String.
 func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Name returns the name that is locked, without the number of the slot.

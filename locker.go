@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,11 @@ func New(store Store, opts ...LockerOption) *Locker {
 	l.renewer.init(l)
 	l.cleaner.init(l)
 	return l
+}
+
+// Format writes the kind of the store. Printing the fields of a Locker would be a data race.
+func (l *Locker) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "Locker for a store of the kind %q", l.guarantees.Store)
 }
 
 // defaultTTL is DefaultTTL, or the nearest TTL that the store allows.

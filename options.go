@@ -45,8 +45,8 @@ type settings struct {
 	fenceAbove  uint64
 	label       string
 	detached    bool
-	token       *string // nil without Token
-	slots       int     // 0 without Slots; below 0 if the parameter of Slots is invalid
+	token       secret // nil without Token
+	slots       int    // 0 without Slots; below 0 if the parameter of Slots is invalid
 
 	// These follow from the other fields; see complete.
 	plan  time.Duration // the planned length of the hold; 0 if there is no plan

@@ -203,7 +203,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, p passed)
 			err = errNotSent
 			break
 		}
-		out, err = l.store.Release(ctx, h.name, h.token, keep)
+		out, err = l.store.Release(ctx, h.name, h.token.reveal(), keep)
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 			return out, unsure, false, err
 		}

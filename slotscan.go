@@ -157,7 +157,7 @@ func (p *permitCall) findPermit() (int, error) {
 		return -1, nil
 	}
 	for i := range p.set.slots {
-		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), *p.set.token, 0)
+		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), p.set.token.reveal(), 0)
 		switch {
 		case err == nil:
 			return i, nil

@@ -45,7 +45,7 @@ import (
 // The error is errors.ErrUnsupported on a quorum (driver.Guarantees.RefusedIsSpent), and on a store
 // whose locks are bound to a process or a connection, unless the store can detach the lock and
 // Detached is given. It is ErrInvalid for several names, and if Token is given to New.
-func Token(t string) Option { return option(func(s *settings) { s.token = &t }) }
+func Token(t string) Option { return option(func(s *settings) { s.token = hide(t) }) }
 
 // errTokenOfAll is the error of every call if Token is given to New.
 var errTokenOfAll = fmt.Errorf("%w: Token is given to New, and all callers of the Locker would be one caller; give it to Acquire", ErrInvalid)

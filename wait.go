@@ -198,7 +198,7 @@ func (a *attempt) askStore(ctx context.Context, poll *poller) error {
 		}
 		return a.tryStore(a.l.clock.Now())
 	}
-	g, err := waiter.Wait(ctx, a.request, true)
+	g, err := waiter.Wait(ctx, a.toSend(), true)
 	if err != nil {
 		return &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself after a failed wait
 	}
@@ -237,7 +237,7 @@ func (a *attempt) withdraw() {
 	case turnGiven:
 		if a.h.released.CompareAndSwap(nil, releasedWell) {
 			l.endHold(a.h, ErrReleased)
-			a.request.Token, a.cleanUp = a.h.token, true
+			a.cleanUp = true
 		}
 		if a.events != nil { // the caller does not get this lock
 			a.events.forgetHold()

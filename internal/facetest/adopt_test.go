@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"strings"
 	"testing"
@@ -22,18 +23,15 @@ func travel(t *testing.T, h *padlock.Lock) padlock.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := key.MarshalText()
+	text := key.Text()
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+		t.Errorf("the text of a key is no plain word: %q", text)
+	}
+	arrived, err := padlock.ParseKey(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Trim(string(text), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
-		t.Errorf("the text of a key is no plain word: %q", text)
-	}
-	var arrived padlock.Key
-	if err := arrived.UnmarshalText(text); err != nil {
-		t.Fatal(err)
-	}
-	if arrived != key || arrived.Name() != h.Name() {
+	if !arrived.Equal(key) || arrived.Name() != h.Name() {
 		t.Errorf("%v was sent, %v arrived", key, arrived)
 	}
 	return arrived
@@ -165,21 +163,17 @@ func TestBoundStoresRefuseToExport(t *testing.T) {
 
 // A text that is not a key is refused. The error does not repeat the text, which may be a secret.
 func TestTextsThatAreNoKeys(t *testing.T) {
-	good, err := travel(t, acquire(t, newLocker(t, memstore.New()), "job")).MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := travel(t, acquire(t, newLocker(t, memstore.New()), "job")).Text()
 	for _, text := range []string{
-		"", "padlock1.", "padlock2." + string(good[9:]), string(good[:len(good)-3]), string(good) + "!", string(good[9:]),
+		"", "padlock1.", "padlock2." + good[9:], good[:len(good)-3], good + "!", good[9:],
 		"padlock1.e30", "padlock1." + strings.Repeat("A", 5000), "padlock1.eyJuIjoiIiwidCI6IngifQ",
 		"padlock1.eyJuIjoiYSJ9", "secret-canary",
 		keyText("job", "__write__"), keyText("job", strings.Repeat("t", driver.MaxToken+1)),
 		keyWord(map[string]any{"n": []byte("job"), "t": "token", "i": "a b"}),
 		keyWord(map[string]any{"n": []byte("job"), "t": "token", "i": strings.Repeat("i", driver.MaxStoreID+1)}),
 	} {
-		var key padlock.Key
-		err := key.UnmarshalText([]byte(text))
-		if !errors.Is(err, padlock.ErrInvalid) || key != (padlock.Key{}) {
+		key, err := padlock.ParseKey(text)
+		if !errors.Is(err, padlock.ErrInvalid) || !key.Equal(padlock.Key{}) {
 			t.Errorf("%.40q: %v, %v", text, key, err)
 		} else if len(text) > 10 && strings.Contains(err.Error(), text[9:]) {
 			t.Errorf("the error repeats the text: %v", err)
@@ -201,37 +195,35 @@ func keyWord(fields map[string]any) string {
 }
 
 func FuzzKey(f *testing.F) {
-	f.Add([]byte("padlock1.eyJuIjoiYm05ciIsInQiOiJ0In0"))
-	f.Add([]byte("padlock1."))
-	f.Add([]byte("padlock2.eyJuIjoiYm05ciIsInQiOiJ0In0"))
-	f.Add([]byte(keyWord(map[string]any{"n": []byte("job"), "t": "token", "s": true, "i": "Store-Id_1"})))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var key padlock.Key
-		if key.UnmarshalText(text) != nil {
+	f.Add("padlock1.eyJuIjoiYm05ciIsInQiOiJ0In0")
+	f.Add("padlock1.")
+	f.Add("padlock2.eyJuIjoiYm05ciIsInQiOiJ0In0")
+	f.Add(keyWord(map[string]any{"n": []byte("job"), "t": "token", "s": true, "i": "Store-Id_1"}))
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := padlock.ParseKey(text)
+		if err != nil {
 			return
 		}
-		again, err := key.MarshalText()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back padlock.Key
-		if err := back.UnmarshalText(again); err != nil || back != key {
+		if back, err := padlock.ParseKey(key.Text()); err != nil || !back.Equal(key) {
 			t.Errorf("%q became %v, then %v, %v", text, key, back, err)
 		}
 	})
 }
 
-// A key in a struct survives JSON.
-func TestKeyInJSON(t *testing.T) {
+// An encoder refuses a key, wherever it lies, and says what to write instead.
+func TestEncodersRefuseKeys(t *testing.T) {
 	key := travel(t, acquire(t, newLocker(t, memstore.New()), "job"))
 	type message struct{ Key padlock.Key }
-	text, err := json.Marshal(message{key})
-	if err != nil {
-		t.Fatal(err)
+	for _, v := range []any{key, message{key}, &message{key}, []padlock.Key{key}, map[string]any{"k": key}} {
+		if _, err := json.Marshal(v); err == nil || !strings.Contains(err.Error(), "Key.Text()") {
+			t.Errorf("json, %T: %v", v, err)
+		}
 	}
-	var got message
-	if err := json.Unmarshal(text, &got); err != nil || got.Key != key {
-		t.Errorf("%v, %v", got, err)
+	if _, err := xml.Marshal(message{key}); err == nil || !strings.Contains(err.Error(), "Key.Text()") {
+		t.Errorf("xml: %v", err)
+	}
+	if err := json.Unmarshal([]byte(`{"Key":"`+key.Text()+`"}`), new(message)); err == nil {
+		t.Error("json reads a key")
 	}
 }
 

@@ -111,9 +111,9 @@ func TestAllocationsOfObservers(t *testing.T) {
 		opts []padlock.LockerOption
 		most float64
 	}{
-		"no observer": {nil, 6},
-		"an observer": {[]padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}, 11},
-		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 11},
+		"no observer": {nil, 7},
+		"an observer": {[]padlock.LockerOption{padlock.Observe(padlock.ObserverFunc(func(context.Context, padlock.Event) {}))}, 12},
+		"a logger":    {[]padlock.LockerOption{padlock.Logger(slog.New(slog.DiscardHandler))}, 12},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := padlock.New(memstore.New(), c.opts...)

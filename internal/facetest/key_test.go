@@ -182,7 +182,7 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 		}
 	})
 	for _, c := range [][2]string{{"", "token"}, {"job", ""}, {"job", "__write__"}, {strings.Repeat("n", driver.MaxName+1), "token"}} {
-		if key, err := padlock.KeyFor(c[0], c[1], padlock.ModeShared); !errors.Is(err, padlock.ErrInvalid) || key != (padlock.Key{}) {
+		if key, err := padlock.KeyFor(c[0], c[1], padlock.ModeShared); !errors.Is(err, padlock.ErrInvalid) || !key.Equal(padlock.Key{}) {
 			t.Errorf("%.20q, %q: %v, %v", c[0], c[1], key, err)
 		}
 	}
@@ -191,16 +191,16 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 // A key of the first format, without the id of its store, is read; one of a later format is refused
 // with the reason.
 func TestFormatsOfKeys(t *testing.T) {
-	var key padlock.Key
-	if err := key.UnmarshalText([]byte("padlock1.eyJuIjoiYW05aSIsInQiOiJ0In0")); err != nil || key.Name() != "job" || key.Token() != "t" {
+	key, err := padlock.ParseKey("padlock1.eyJuIjoiYW05aSIsInQiOiJ0In0")
+	if err != nil || key.Name() != "job" || key.Token() != "t" {
 		t.Errorf("%v, %v", key, err)
 	}
-	err := key.UnmarshalText([]byte("padlock12.secret-canary"))
+	_, err = padlock.ParseKey("padlock12.secret-canary")
 	if !errors.Is(err, padlock.ErrInvalid) || !strings.Contains(err.Error(), "newer padlock") || strings.Contains(err.Error(), "canary") {
 		t.Error(err)
 	}
 	for _, text := range []string{"padlock0.x", "padlock.x", "padlock-1.x", "padlock2", "latch1.x"} {
-		if err := key.UnmarshalText([]byte(text)); !errors.Is(err, padlock.ErrInvalid) || strings.Contains(err.Error(), "newer") {
+		if _, err := padlock.ParseKey(text); !errors.Is(err, padlock.ErrInvalid) || strings.Contains(err.Error(), "newer") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -209,11 +209,8 @@ func TestFormatsOfKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := long.MarshalText()
-	if err == nil {
-		err = key.UnmarshalText(text)
-	}
-	if err != nil || key != long {
-		t.Errorf("%d bytes: %v", len(text), err)
+	key, err = padlock.ParseKey(long.Text())
+	if err != nil || !key.Equal(long) {
+		t.Errorf("%d bytes: %v", len(long.Text()), err)
 	}
 }

@@ -69,8 +69,8 @@ func TestOutcomeOfAnAcquire(t *testing.T) {
 
 // keyOf returns a key that does not come from an exported lock.
 func keyOf(name string) padlock.Key {
-	var key padlock.Key
-	if err := key.UnmarshalText([]byte(keyText(name, "token"))); err != nil {
+	key, err := padlock.ParseKey(keyText(name, "token"))
+	if err != nil {
 		panic(err)
 	}
 	return key

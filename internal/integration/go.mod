@@ -61,6 +61,8 @@ require (
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
+require github.com/padlock-go/padlock/session/redissession v0.0.0-00010101000000-000000000000
+
 require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
@@ -98,6 +100,5 @@ replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com
 replace github.com/padlock-go/padlock/session/redissession => ../../session/redissession
 
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
-
 
 replace github.com/padlock-go/padlock/stores/s3store => ../../stores/s3store

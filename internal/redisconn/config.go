@@ -21,8 +21,9 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Config has the same fields as redisstore.Config, which documents them. redisstore does not use
-// this type in its API, because go doc does not show the fields of a type in an internal package.
+// Config has the fields of redisstore.Config, which documents them, and User and Password, which
+// earlier versions of redisstore had. redisstore does not use this type in its API, because go doc
+// does not show the fields of a type in an internal package.
 type Config struct {
 	Addrs          []string
 	Socket         string
@@ -43,7 +44,9 @@ type Sentinel struct {
 	Credentials    func(ctx context.Context) (user, password string, err error)
 }
 
-// Server is a Config that was checked, and that the caller cannot change.
+// Server is a Config that was checked, and that the caller cannot change. User and Password are
+// empty in it: it keeps each login in Credentials, so that nothing which prints a store shows a
+// password.
 type Server struct {
 	Config
 
@@ -64,7 +67,22 @@ func New(config any) (*Server, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	if s.Credentials == nil {
+		s.Credentials = Fixed(s.User, s.Password)
+	}
+	if w := &s.Sentinel; w.Credentials == nil {
+		w.Credentials = Fixed(w.User, w.Password)
+	}
+	s.User, s.Password, s.Sentinel.User, s.Sentinel.Password = "", "", "", ""
 	return s, nil
+}
+
+// Fixed returns a function that returns user and password, or nil if both are empty.
+func Fixed(user, password string) func(context.Context) (string, string, error) {
+	if user == "" && password == "" {
+		return nil
+	}
+	return func(context.Context) (string, string, error) { return user, password, nil }
 }
 
 // copyFields panics if the target has no field of the same name, or if that field has another type.
@@ -161,12 +179,12 @@ func checkLogin(where, user, password string, asked bool) error {
 
 // login returns the credentials for a new connection.
 func (s *Server) login(ctx context.Context, sentinel bool) (user, password string, err error) {
-	user, password, ask := s.User, s.Password, s.Credentials
+	ask := s.Credentials
 	if sentinel {
-		user, password, ask = s.Sentinel.User, s.Sentinel.Password, s.Sentinel.Credentials
+		ask = s.Sentinel.Credentials
 	}
-	if ask != nil {
-		return ask(ctx)
+	if ask == nil {
+		return "", "", nil
 	}
-	return user, password, nil
+	return ask(ctx)
 }

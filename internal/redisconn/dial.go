@@ -43,7 +43,7 @@ func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Con
 	if err != nil {
 		return nil, &DialError{err}
 	}
-	return s.keep(c, dst, login{c.RemoteAddr(), user, password}), nil
+	return s.keep(c, dst, &login{c.RemoteAddr(), func() (string, string) { return user, password }}), nil
 }
 
 // connect dials, and makes the TLS handshake if t is not nil.
@@ -79,15 +79,16 @@ func (s *Server) connect(ctx context.Context, dst string, d *net.Dialer, t *tls.
 // So Dial puts the credentials into the address.
 type login struct {
 	net.Addr
-	user, password string
+	credentials func() (user, password string) // a func, so that nothing that prints the connection shows them
 }
 
 // Login returns the credentials for a connection. It finds them in the connection's RemoteAddr,
 // where Dial has put them.
 func Login(addr net.Addr) (user, password string, err error) {
-	l, ok := addr.(login)
+	l, ok := addr.(*login)
 	if !ok {
 		return "", "", errors.New("the connection was not made by Dial")
 	}
-	return l.user, l.password, nil
+	user, password = l.credentials()
+	return user, password, nil
 }

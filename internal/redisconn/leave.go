@@ -32,7 +32,7 @@ func WrongRole(reply string) bool {
 // conn is a connection that Dial made.
 type conn struct {
 	net.Conn
-	login  login
+	login  *login
 	server *Server
 	dst    string
 
@@ -123,7 +123,7 @@ func (s *Server) leave(chosen func(*conn) bool) {
 }
 
 // keep remembers a connection until the client closes it.
-func (s *Server) keep(nc net.Conn, dst string, l login) net.Conn {
+func (s *Server) keep(nc net.Conn, dst string, l *login) net.Conn {
 	c := &conn{Conn: nc, login: l, server: s, dst: dst, closed: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()

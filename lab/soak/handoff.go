@@ -38,13 +38,9 @@ func (w *worker) offer(ctx context.Context, h *held) bool {
 	if err != nil {
 		return false
 	}
-	text, err := key.MarshalText()
-	if err != nil {
-		return false
-	}
 	h.over.Store(true)
 	w.log(Event{Op: Exported, Name: h.Name(), Hold: h.id, Call: begun})
-	w.monitor.Offer(Key{string(text), h.id})
+	w.monitor.Offer(Key{key.Text(), h.id})
 	return true
 }
 

@@ -62,8 +62,8 @@ func (w *worker) useLock(ctx context.Context, h *held) {
 }
 
 func (w *worker) adopt(ctx context.Context, k Key, t turn) {
-	var key padlock.Key
-	if err := key.UnmarshalText([]byte(k.Text)); err != nil {
+	key, err := padlock.ParseKey(k.Text)
+	if err != nil {
 		w.log(Event{Op: Broken, Hold: k.Hold, Err: "I2 a key cannot be read: " + err.Error()})
 		return
 	}

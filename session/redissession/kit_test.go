@@ -59,7 +59,7 @@ func newRedis(t testing.TB, c client, opts ...redissession.Option) *redissession
 // then, as with o, a server that is not a cluster works too. The lock store does not give up a
 // server that is silent for some seconds.
 func place(o rueidis.ClientOption) redisstore.Config {
-	return redisstore.Config{Addrs: o.InitAddress, DB: o.SelectDB, Password: o.Password, Cluster: o.SelectDB == 0, Dial: server.PatientDial}
+	return redisstore.Config{Addrs: o.InitAddress, DB: o.SelectDB, Credentials: redisstore.Login(o.Username, o.Password), Cluster: o.SelectDB == 0, Dial: server.PatientDial}
 }
 
 // newLocker returns a Locker in a Redis that was just started.

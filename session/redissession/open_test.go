@@ -155,13 +155,12 @@ func TestPlaces(t *testing.T) {
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	one := []string{"h.invalid:1"}
-	login := func(context.Context) (string, string, error) { return "", "", nil }
+	login := redisstore.Login("", "secret")
 	for says, c := range map[string]redisstore.Config{
 		"set Addrs or Socket":           {},
 		"neither Cluster nor Sentinel":  {Addrs: []string{"h.invalid:1", "i.invalid:1"}},
-		"Credentials is set together":   {Addrs: one, Password: "secret", Credentials: login},
-		"Sentinel: there is a login":    {Addrs: one, Sentinel: redisstore.Sentinel{Password: "secret"}},
-		"Cluster and Sentinel are both": {Addrs: one, Cluster: true, Sentinel: redisstore.Sentinel{MasterName: "m", Password: "secret"}},
+		"Sentinel: there is a login":    {Addrs: one, Sentinel: redisstore.Sentinel{Credentials: login}},
+		"Cluster and Sentinel are both": {Addrs: one, Cluster: true, Sentinel: redisstore.Sentinel{MasterName: "m", Credentials: login}},
 	} {
 		r, err := redissession.Open(t.Context(), c)
 		refused(t, r, err, says)

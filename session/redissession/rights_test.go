@@ -24,7 +24,7 @@ const sessionRights = "user sessions on >PASSWORD resetkeys ~app:* resetchannels
 // rights is needed.
 func TestRights(t *testing.T) {
 	srv := server.Redis(t, server.RedisOptions{ACL: sessionRights + "\nuser default on nopass ~* &* +@all\n"})
-	r, err := redissession.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}, User: "sessions", Password: "PASSWORD"},
+	r, err := redissession.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}, Credentials: redisstore.Login("sessions", "PASSWORD")},
 		redissession.Prefix("app:"))
 	noError(t, err)
 	t.Cleanup(func() { noError(t, r.Close()) })
@@ -47,7 +47,7 @@ func TestRights(t *testing.T) {
 			t.Errorf("the user may %s, and never did", right[1])
 		}
 	}
-	other, err := redissession.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}, User: "sessions", Password: "PASSWORD"})
+	other, err := redissession.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}, Credentials: redisstore.Login("sessions", "PASSWORD")})
 	noError(t, err)
 	t.Cleanup(func() { noError(t, other.Close()) })
 	if err := touch(t, other); err == nil {

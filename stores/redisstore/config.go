@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+
+	"github.com/padlock-go/padlock/internal/redisconn"
 )
 
 // Config says where Redis is and how to log in. Either Addrs or Socket is required. Every other
@@ -19,11 +21,11 @@ type Config struct {
 	// Sentinel is set if sentinels know which server is the primary.
 	Sentinel Sentinel
 
-	// User and Password are used to log in at the server. If only Password is set, the user is
-	// "default".
-	User, Password string
-	// Credentials is called for every new connection, instead of using User and Password. So
-	// credentials can change while the store is open. Existing connections stay logged in.
+	// Credentials returns the user and the password for every new connection; Login makes such a
+	// function from a fixed password. It is a function so that nothing that prints a Config shows
+	// the password, and so that credentials can change while the store is open. Existing
+	// connections stay logged in. Without Credentials, nobody logs in.
+	//
 	// Credentials must be safe for concurrent use. It must return when ctx ends; ctx ends after 2 s
 	// at most. If Credentials returns an error, callers of the store see that error, so the error
 	// must not contain a secret.
@@ -50,10 +52,13 @@ type Sentinel struct {
 	// MasterName is the name under which the sentinels watch the primary, as in the line
 	// "sentinel monitor NAME HOST PORT QUORUM" of their configuration.
 	MasterName string
-	// User and Password are the login at the sentinels. The fields of Config with the same names
-	// are the login at the servers, and work in the same way. Sentinels without a password need no
-	// login.
-	User, Password string
-	// Credentials replaces User and Password, as Config.Credentials does.
+	// Credentials returns the login at the sentinels. Config.Credentials returns the login at the
+	// servers, and works in the same way. Sentinels without a password need no login.
 	Credentials func(ctx context.Context) (user, password string, err error)
+}
+
+// Login returns Credentials for a password that does not change. If user is empty, the user is
+// "default". If password is empty too, Login returns nil, and nobody logs in.
+func Login(user, password string) func(ctx context.Context) (user, password string, err error) {
+	return redisconn.Fixed(user, password)
 }

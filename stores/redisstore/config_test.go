@@ -30,12 +30,7 @@ func TestConfigContradictions(t *testing.T) {
 		{Config{Addrs: one, Cluster: true, Sentinel: Sentinel{MasterName: "m"}}, "Cluster and Sentinel are both set"},
 		{Config{Addrs: one, Cluster: true, DB: 1}, "DB: it is 1"},
 		{Config{Addrs: one, DB: -1}, "DB: it is -1"},
-		{Config{Addrs: one, User: "u"}, "User is set without Password or Credentials"},
-		{Config{Addrs: one, Password: "secret", Credentials: ask}, "Credentials is set together with User or Password"},
-		{Config{Addrs: one, User: "u", Credentials: ask}, "Credentials is set together with User or Password"},
-		{Config{Addrs: one, Sentinel: Sentinel{Password: "secret"}}, "Sentinel: there is a login but no MasterName"},
-		{Config{Addrs: one, Sentinel: Sentinel{MasterName: "m", User: "u"}}, "Sentinel.User is set without Password"},
-		{Config{Addrs: one, Sentinel: Sentinel{MasterName: "m", Password: "secret", Credentials: ask}}, "Sentinel.Credentials is set together"},
+		{Config{Addrs: one, Sentinel: Sentinel{Credentials: ask}}, "Sentinel: there is a login but no MasterName"},
 		{Config{Addrs: one, ClientName: "two words"}, "ClientName"},
 	} {
 		s, err := Open(t.Context(), row.c, Lazy())
@@ -52,7 +47,7 @@ func TestConfigContradictions(t *testing.T) {
 	for _, c := range []Config{
 		{Addrs: one}, {Addrs: []string{":6379"}}, {Addrs: []string{"[::1]:6379"}, DB: 3, ClientName: "web-1"},
 		{Socket: "/s", DB: 1}, {Addrs: []string{"h:1", "i:1"}, Cluster: true, TLS: &tls.Config{}},
-		{Addrs: []string{"h:1", "i:1"}, DB: 1, Credentials: ask, Sentinel: Sentinel{MasterName: "m", User: "u", Password: "secret"}},
+		{Addrs: []string{"h:1", "i:1"}, DB: 1, Credentials: ask, Sentinel: Sentinel{MasterName: "m", Credentials: Login("u", "secret")}},
 	} {
 		s, err := Open(t.Context(), c, Lazy())
 		if err != nil {
@@ -96,7 +91,7 @@ func TestPasswordInTwoPlaces(t *testing.T) {
 		}
 	}
 	s, _, err := parsed(t, "redis://u@h?password-file=/does/not/exist")
-	if err != nil || s.User != "" || s.Credentials == nil {
+	if err != nil || s.Credentials == nil {
 		t.Fatalf("a user with password-file is read as %+v, %v", s, err)
 	}
 	if _, _, err := s.Credentials(t.Context()); err == nil || !strings.Contains(err.Error(), "password-file: open /does/not/exist") {

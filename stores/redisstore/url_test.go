@@ -54,12 +54,16 @@ func TestURLPlaces(t *testing.T) {
 			t.Errorf("%s: %v", row.raw, err)
 			continue
 		}
-		if addrs := c.Addresses(); !reflect.DeepEqual(addrs, row.addrs) || c.DB != row.db || c.User != row.user ||
+		if addrs := c.Addresses(); !reflect.DeepEqual(addrs, row.addrs) || c.DB != row.db ||
 			c.Sentinel.MasterName != row.set || (c.TLS != nil) != row.tls || c.Cluster != strings.Contains(row.raw, "cluster") {
 			t.Errorf("%s is read as %+v", row.raw, c)
 		}
-		if strings.Contains(row.raw, "s%23cret") && c.Password != "s#cret" {
-			t.Errorf("%s: the password is %q", row.raw, c.Password)
+		if hasLogin := strings.Contains(row.raw, "s%23cret"); hasLogin != (c.Credentials != nil) {
+			t.Errorf("%s: has a login: %v", row.raw, hasLogin)
+		} else if hasLogin {
+			if user, password, err := c.Credentials(t.Context()); user != row.user || password != "s#cret" || err != nil {
+				t.Errorf("%s: the login is %q, %q, %v", row.raw, user, password, err)
+			}
 		}
 	}
 }

@@ -15,32 +15,44 @@ import (
 // to the others; pages:TestFunctions compares it.
 
 func fromServer(o *redis.Options) redisstore.Config {
-	return redisstore.Config{
+	c := redisstore.Config{
 		Addrs: []string{o.Addr}, DB: o.DB, ClientName: o.ClientName, TLS: o.TLSConfig,
-		User: o.Username, Password: o.Password, Credentials: o.CredentialsProviderContext,
+		Credentials: o.CredentialsProviderContext,
 	}
+	if c.Credentials == nil {
+		c.Credentials = redisstore.Login(o.Username, o.Password)
+	}
+	return c
 }
 
 func fromSentinels(o *redis.FailoverOptions) redisstore.Config {
-	return redisstore.Config{
+	c := redisstore.Config{
 		Addrs: o.SentinelAddrs, DB: o.DB, ClientName: o.ClientName, TLS: o.TLSConfig,
-		User: o.Username, Password: o.Password, Credentials: o.CredentialsProviderContext,
-		Sentinel: redisstore.Sentinel{MasterName: o.MasterName, User: o.SentinelUsername, Password: o.SentinelPassword},
+		Credentials: o.CredentialsProviderContext,
+		Sentinel:    redisstore.Sentinel{MasterName: o.MasterName, Credentials: redisstore.Login(o.SentinelUsername, o.SentinelPassword)},
 	}
+	if c.Credentials == nil {
+		c.Credentials = redisstore.Login(o.Username, o.Password)
+	}
+	return c
 }
 
 func fromCluster(o *redis.ClusterOptions) redisstore.Config {
-	return redisstore.Config{
+	c := redisstore.Config{
 		Addrs: o.Addrs, Cluster: true, ClientName: o.ClientName, TLS: o.TLSConfig,
-		User: o.Username, Password: o.Password, Credentials: o.CredentialsProviderContext,
+		Credentials: o.CredentialsProviderContext,
 	}
+	if c.Credentials == nil {
+		c.Credentials = redisstore.Login(o.Username, o.Password)
+	}
+	return c
 }
 
 func fromRueidis(o rueidis.ClientOption) redisstore.Config {
 	c := redisstore.Config{
 		Addrs: o.InitAddress, Cluster: len(o.InitAddress) > 1 && o.Sentinel.MasterSet == "",
-		DB: o.SelectDB, ClientName: o.ClientName, TLS: o.TLSConfig, User: o.Username, Password: o.Password,
-		Sentinel: redisstore.Sentinel{MasterName: o.Sentinel.MasterSet, User: o.Sentinel.Username, Password: o.Sentinel.Password},
+		DB: o.SelectDB, ClientName: o.ClientName, TLS: o.TLSConfig, Credentials: redisstore.Login(o.Username, o.Password),
+		Sentinel: redisstore.Sentinel{MasterName: o.Sentinel.MasterSet, Credentials: redisstore.Login(o.Sentinel.Username, o.Sentinel.Password)},
 	}
 	if f := o.AuthCredentialsFn; f != nil {
 		c.Credentials = func(context.Context) (user, password string, err error) {
@@ -98,7 +110,7 @@ func TestSettingsOfRueidis(t *testing.T) {
 func TestSettingsOfSentinelsAndClusters(t *testing.T) {
 	t.Parallel()
 	c := fromSentinels(&redis.FailoverOptions{MasterName: "set", SentinelAddrs: []string{"s1:26379"}, SentinelPassword: "x", Password: "y"})
-	if c.Sentinel.MasterName != "set" || c.Sentinel.Password != "x" || c.Password != "y" || c.Addrs[0] != "s1:26379" {
+	if c.Sentinel.MasterName != "set" || passwordOf(t, c.Sentinel.Credentials) != "x" || passwordOf(t, c.Credentials) != "y" || c.Addrs[0] != "s1:26379" {
 		t.Errorf("sentinels of go-redis: %+v", c)
 	}
 	r := fromRueidis(rueidis.ClientOption{InitAddress: []string{"s1:26379", "s2:26379"}, Sentinel: rueidis.SentinelOption{MasterSet: "set"}})
@@ -128,4 +140,12 @@ func takeAt(t *testing.T, c redisstore.Config, prefix string) driver.Grant {
 	}
 	t.Cleanup(func() { s.Close() })
 	return take(t, s, request("job"))
+}
+
+func passwordOf(t *testing.T, ask func(context.Context) (string, string, error)) string {
+	_, password, err := ask(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return password
 }

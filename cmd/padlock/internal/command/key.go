@@ -92,11 +92,7 @@ func (a *app) keyFor(set *conversion, name string) error {
 	if err != nil {
 		return fail(exitUsage, "usage", name, "no lock can have this name or token: %s", reason(err))
 	}
-	word, err := key.MarshalText()
-	if err != nil {
-		return fail(exitUsage, "usage", name, "%s", reason(err))
-	}
-	out := converted{named: newNamed(name), Key: string(word), Shared: key.Shared()}
+	out := converted{named: newNamed(name), Key: key.Text(), Shared: key.Shared()}
 	if set.keyFile != "" {
 		place, err := newKeyPlace(set.keyFile)
 		if err != nil {

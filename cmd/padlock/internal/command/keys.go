@@ -30,16 +30,16 @@ const maxKey = 8192
 
 // readKey reads a key from a file, the environment or standard input.
 func (a *app) readKey(file string) (padlock.Key, error) {
-	var key padlock.Key
 	text, from := []byte(os.Getenv("PADLOCK_KEY")), "in PADLOCK_KEY"
 	if file != "" || len(text) == 0 {
 		var err error
 		if text, from, err = readSecret(file); err != nil {
-			return key, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
+			return padlock.Key{}, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
 		}
 	}
 	text = bytes.TrimSpace(text)
-	switch err := key.UnmarshalText(text); {
+	key, err := padlock.ParseKey(string(text))
+	switch {
 	case len(text) == 0:
 		return key, usage("there is no key %s; pass the key that padlock acquire printed by --key-file FILE, in PADLOCK_KEY, or on standard input", from)
 	case err != nil:
@@ -127,7 +127,10 @@ func holdsOnlyKey(file string) error {
 	if err != nil {
 		return errors.New(pathReason(err))
 	}
-	if text = bytes.TrimSpace(text); len(text) > 0 && new(padlock.Key).UnmarshalText(text) != nil {
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return nil
+	}
+	if _, err := padlock.ParseKey(string(text)); err != nil {
 		return errors.New("it holds something other than a key; name a new file, or one with a key")
 	}
 	return nil

@@ -72,8 +72,7 @@ func exported(lock *padlock.Lock) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	word, err := key.MarshalText()
-	return string(word), err
+	return key.Text(), nil
 }
 
 // withoutPassword returns the URL of a store without user, password and secret parameters. The

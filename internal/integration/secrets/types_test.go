@@ -1,0 +1,174 @@
+package secrets
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const tree = "../../.."
+
+// printed says that a test of this package prints the type while it knows a secret. Every other text
+// in the tables says why none does.
+const printed = ""
+
+// checked has a row for each exported type of the packages whose types hide their secrets.
+var checked = map[string]map[string]string{
+	".": {
+		"Key": printed, "Lock": printed, "Locks": printed, "Locker": printed, "Option": printed, "LockerOption": printed,
+		"Error": printed, "HeldError": printed, "State": printed, "Hold": printed, "Stats": printed, "Event": printed,
+		"ReleaseOption": "an interface; its one value is a CoolDownOption", "CoolDownOption": "a Duration",
+		"Observer": "an interface of the caller's", "ContextObserver": "an interface of the caller's", "ObserverFunc": "a func",
+		"Store": "an interface; see the rows of the stores", "Guarantees": "facts of a kind of store", "Finding": "a fact about a server",
+		"EventKind": "a number", "HandOver": "a number", "Mode": "a number", "Outcome": "a number", "Op": "the name of a method",
+	},
+	"stores/redisstore": {
+		"Config": printed, "Sentinel": printed, "Store": printed, "Option": printed,
+		"Guard": "a number", "RunIDs": "an interface of the caller's",
+	},
+	"session/redissession": {"Redis": printed, "Option": "a func"},
+	"internal/redisconn": {
+		"Server": printed, "DialError": printed,
+		"Config": "open to the caller, for older versions of redisstore; New hides its logins", "Sentinel": "as Config",
+	},
+}
+
+// others has a row for each other package that a program can import.
+var others = map[string]string{
+	"adapters/certmagiclock":           "has a Locker, and no secret of its own",
+	"adapters/gocronlock":              "has a Locker, and no secret of its own",
+	"adapters/padlockhttp":             "has a Locker; answers that it keeps are the caller's data",
+	"adapters/watermilllock":           "has a Locker, and no secret of its own",
+	"driver":                           "open: Request and Extension carry tokens to a store as texts; no Locker keeps one",
+	"drivertest":                       "for tests",
+	"election":                         "has a Locker, and no secret of its own",
+	"fence":                            "numbers",
+	"observe/history":                  "events, which have no tokens",
+	"observe/metrics":                  "numbers",
+	"observe/padlockapi":               "open: not tried; the tokens of serve are hashed or texts of the caller's",
+	"observe/padlockotel":              "events, which have no tokens",
+	"observe/padlockweb":               "open: not tried",
+	"observe/sampler":                  "states, which have no tokens",
+	"open":                             "opens stores; a URL is the caller's text",
+	"open/all":                         "no types",
+	"padlocktest":                      "for tests",
+	"session":                          "open: a Session knows its id",
+	"session/gorillastore":             "open: as session",
+	"session/phpcodec":                 "values of the caller's",
+	"session/phpsession":               "open: as session",
+	"session/scsstore":                 "open: as session",
+	"session/sessionstore":             "open: ids of sessions are texts in the contract of stores",
+	"session/sessiontest":              "for tests",
+	"session/sessiontest/load":         "for tests",
+	"session/sqlsession":               "the caller's *sql.DB has the login",
+	"stampede":                         "has a Locker, and no secret of its own",
+	"storekit":                         "no secrets",
+	"storekit/advisory":                "open: keeps the tokens of its holds as texts",
+	"storekit/aws":                     "open: Key has the secret key as a text",
+	"storekit/decide":                  "open: the record of a lock has its tokens",
+	"storekit/overhttp":                "open: not tried",
+	"storekit/overhttp/overhttptest":   "for tests",
+	"storekit/register":                "open: the record of a lock has its tokens",
+	"storekit/storeurl":                "open: a URL with a password is a text",
+	"stores/dynamostore":               "open: as storekit/aws",
+	"stores/etcdstore":                 "open: Config.Password is a text; Credentials hides it",
+	"stores/filestore":                 "open: keeps the tokens of its holds as texts",
+	"stores/httpstore":                 "open: not tried",
+	"stores/leasestore":                "open: not tried",
+	"stores/memcachestore":             "open: Config.Password is a text; Credentials hides it",
+	"stores/memstore":                  "is the memory of the locks: the tokens are its data",
+	"stores/mongostore":                "open: Config.Password and URI are texts",
+	"stores/mysqladvisory":             "open: not tried",
+	"stores/pgadvisory":                "open: not tried",
+	"stores/quorum":                    "open: as its members",
+	"stores/s3store":                   "open: as storekit/aws",
+	"stores/semstore":                  "open: not tried",
+	"stores/sqlstore":                  "open: the URL or the caller's *sql.DB has the login",
+	"stores/sqlstore/drivers/mysql":    "open: as sqlstore",
+	"stores/sqlstore/drivers/postgres": "open: as sqlstore",
+	"stores/sqlstore/drivers/sqlite":   "a file",
+	"stores/sqlstore/symfony":          "open: as sqlstore",
+	"stores/zkstore":                   "open: Config.Password is a text; Credentials hides it",
+}
+
+// TestEveryTypeHasARow finds the exported types in the source. So a new type is printed by a test, or
+// has a reason.
+func TestEveryTypeHasARow(t *testing.T) {
+	seen := map[string]bool{}
+	for dir, types := range exportedTypes(t) {
+		rows, ok := checked[dir]
+		if !ok {
+			if seen[dir] = true; others[dir] == "" && len(types) > 0 {
+				t.Errorf("%s: the package has no row; give each of its types one in checked, or say in others why not", dir)
+			}
+			continue
+		}
+		for _, name := range types {
+			if _, ok := rows[name]; !ok {
+				t.Errorf("%s.%s: the type has no row in checked; print it in a test while it knows a secret, or say why not", dir, name)
+			}
+		}
+		for name := range rows {
+			if !slices.Contains(types, name) {
+				t.Errorf("%s.%s: there is no such type", dir, name)
+			}
+		}
+	}
+	for dir := range others {
+		if !seen[dir] {
+			t.Errorf("%s: there is no such package", dir)
+		}
+	}
+	if len(seen) < 40 {
+		t.Errorf("%d packages: the test is worth nothing", len(seen))
+	}
+}
+
+// exportedTypes returns the exported types of the packages that a program can import, and of those
+// in checked.
+func exportedTypes(t *testing.T) map[string][]string {
+	all := map[string][]string{}
+	err := fs.WalkDir(os.DirFS(tree), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		switch {
+		case d.IsDir() && slices.Contains([]string{"cmd", "lab", "examples", "testdata", ".git", "dist"}, d.Name()):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		case strings.Contains("/"+dir+"/", "/internal/") && checked[dir] == nil:
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(tree, path), nil, parser.SkipObjectResolution)
+		if err != nil || f.Name.Name == "main" {
+			return err
+		}
+		all[dir] = append(all[dir], typesOf(f)...)
+		return nil
+	})
+	noError(t, err)
+	return all
+}
+
+func typesOf(f *ast.File) (names []string) {
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.TYPE {
+			continue
+		}
+		for _, s := range g.Specs {
+			if name := s.(*ast.TypeSpec).Name; name.IsExported() {
+				names = append(names, name.Name)
+			}
+		}
+	}
+	return names
+}
