@@ -49,21 +49,34 @@ func TestACL(t *testing.T) {
 			drivertest.Run(t, drivertest.Harness{Open: fromURL(address + "?prefix=app:" + layout[:3] + "&layout=" + layout)})
 		})
 	}
+	s, err := fromURL(address + "?prefix=app:")(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	o := single(srv.Addr())
 	o.Username, o.Password = "padlock", "PASSWORD"
 	o.ClientSetInfo = rueidis.DisableClientSetInfo
-	used := askBy(t, rawClient(t, o), "INFO", "commandstats")
+	c := rawClient(t, o)
+	r := request("beside an application")
+	take(t, s, r)
+	askBy(t, c, "ZADD", "app:"+r.Name, "1", "user:1")
+	free(t, s, r)
+	if rest := setAt(t, c, "app:"+r.Name); rest != "-1 user:1=1" {
+		t.Errorf("SAFETY: the release left %q of what the application has put there", rest)
+	}
+	used := askBy(t, c, "INFO", "commandstats")
 	for _, right := range regexp.MustCompile(`\+(\S+)`).FindAllStringSubmatch(string(acl), -1) {
 		if !strings.Contains(used, "cmdstat_"+right[1]+":") {
 			t.Errorf("the user may %s, and never did", right[1])
 		}
 	}
-	s, err := fromURL(address)(t.Context())
+	outside, err := fromURL(address)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	_, err = s.Acquire(t.Context(), request("outside of the prefix"))
+	defer outside.Close()
+	_, err = outside.Acquire(t.Context(), request("outside of the prefix"))
 	wantIs(t, err, driver.ErrUnavailable, "Acquire of a key that the user may not touch")
 }
 
