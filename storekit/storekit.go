@@ -14,6 +14,7 @@
 package storekit
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,16 @@ func HoldOf(h driver.Holder, shared bool, since time.Time) driver.Hold {
 	}
 	return out
 }
+
+// A HoldID is what a store finds a hold by in a map. It has a digest in place of the token, because
+// printers show the keys of a map.
+type HoldID struct {
+	name   string
+	digest [sha256.Size]byte
+}
+
+// IDOf returns the HoldID of the hold that token has on name.
+func IDOf(name, token string) HoldID { return HoldID{name, sha256.Sum256([]byte(token))} }
 
 // OlderVersion reports whether a version, such as "3.6.4-rc1", is older than limit, such as 3, 6, 5.
 // It returns false if it cannot read the version.

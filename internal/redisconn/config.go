@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config has the fields of redisstore.Config, which documents them, and User and Password, which
@@ -68,21 +69,13 @@ func New(config any) (*Server, error) {
 		return nil, err
 	}
 	if s.Credentials == nil {
-		s.Credentials = Fixed(s.User, s.Password)
+		s.Credentials = storeurl.Login(s.User, s.Password)
 	}
 	if w := &s.Sentinel; w.Credentials == nil {
-		w.Credentials = Fixed(w.User, w.Password)
+		w.Credentials = storeurl.Login(w.User, w.Password)
 	}
 	s.User, s.Password, s.Sentinel.User, s.Sentinel.Password = "", "", "", ""
 	return s, nil
-}
-
-// Fixed returns a function that returns user and password, or nil if both are empty.
-func Fixed(user, password string) func(context.Context) (string, string, error) {
-	if user == "" && password == "" {
-		return nil
-	}
-	return func(context.Context) (string, string, error) { return user, password, nil }
 }
 
 // copyFields panics if the target has no field of the same name, or if that field has another type.

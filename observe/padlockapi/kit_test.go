@@ -117,7 +117,7 @@ func handlerOn(t *testing.T, store driver.Store, opts ...Option) *API {
 func waitOf(a *API, token string) *wait {
 	a.waits.mu.Lock()
 	defer a.waits.mu.Unlock()
-	return a.waits.table[waitID{"", "a", token}]
+	return a.waits.table[newWaitID("", "a", token)]
 }
 
 // hooked is a store that calls functions in place of requests.

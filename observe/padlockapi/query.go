@@ -24,7 +24,7 @@ type query struct {
 	where  *tenant
 }
 
-func (q *query) waitID() waitID { return waitID{q.where.prefix, q.name, q.token} }
+func (q *query) waitID() waitID { return newWaitID(q.where.prefix, q.name, q.token) }
 
 // elapsed returns how long the server has had the request.
 func (q *query) elapsed() time.Duration { return q.api.clock.Now().Sub(q.at) }

@@ -2,6 +2,7 @@ package padlockapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"sync"
 	"time"
@@ -55,8 +56,16 @@ type wait struct {
 // outcome is not known. There may be no wait.
 func (one *wait) uncertain() bool { return one != nil && errors.Is(one.err, padlock.ErrUncertain) }
 
-// waitID names a wait. A repeated request has the same one.
-type waitID struct{ tenant, name, token string }
+// waitID names a wait. A repeated request has the same one. It has a digest in place of the token,
+// because printers show the keys of maps.
+type waitID struct {
+	tenant, name string
+	token        [sha256.Size]byte
+}
+
+func newWaitID(tenant, name, token string) waitID {
+	return waitID{tenant, name, sha256.Sum256([]byte(token))}
+}
 
 // mode is what must be the same in a repeated request.
 type mode struct {

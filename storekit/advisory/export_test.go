@@ -24,8 +24,8 @@ func Leftovers[C Session](s *Store[C]) (out string) {
 	}
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()
-	for id, h := range s.holds.byID {
-		out += fmt.Sprintf("token of %q in state %d with %d operations; ", id.name, h.state, h.refs)
+	for _, h := range s.holds.byID {
+		out += fmt.Sprintf("token of %q in state %d with %d operations; ", h.name, h.state, h.refs)
 	}
 	if n := len(s.holds.byKey); n > 0 {
 		out += fmt.Sprintf("%d keys have holds; ", n)

@@ -10,8 +10,6 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 )
 
-type id struct{ name, token string }
-
 // The states of a hold.
 //
 //	none      nothing is known about the token
@@ -43,10 +41,12 @@ const (
 // A hold is everything that the store knows about a token. Operations on a hold run one after the
 // other.
 type hold[C Session] struct {
-	id
-	key  string
-	turn chan struct{}
-	refs int // operations; guarded by heldTokens.mu
+	id    storekit.HoldID
+	name  string
+	token func() string // a func, so that nothing which prints the store shows it
+	key   string
+	turn  chan struct{}
+	refs  int // operations; guarded by heldTokens.mu
 
 	state  state
 	shared bool
@@ -74,17 +74,17 @@ func (h *hold[C]) grant() driver.Grant {
 // heldTokens has the holds of a store, by their tokens and by their locks.
 type heldTokens[C Session] struct {
 	mu    sync.Mutex
-	byID  map[id]*hold[C]
+	byID  map[storekit.HoldID]*hold[C]
 	byKey map[string][]*hold[C] // those that were granted their lock
 }
 
 // enter begins an operation on a token. leave ends it.
 func (hs *heldTokens[C]) enter(ctx context.Context, name, token string) (*hold[C], error) {
 	hs.mu.Lock()
-	key := id{name, token}
+	key := storekit.IDOf(name, token)
 	h := hs.byID[key]
 	if h == nil {
-		h = &hold[C]{id: key, turn: make(chan struct{}, 1)}
+		h = &hold[C]{id: key, name: name, token: func() string { return token }, turn: make(chan struct{}, 1)}
 		hs.byID[key] = h
 	}
 	h.refs++
@@ -174,5 +174,5 @@ func (hs *heldTokens[C]) intend(h *hold[C]) bool {
 func (hs *heldTokens[C]) has(key, token string) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	return slices.ContainsFunc(hs.byKey[key], func(h *hold[C]) bool { return (token == "" || h.token == token) && h.live() })
+	return slices.ContainsFunc(hs.byKey[key], func(h *hold[C]) bool { return (token == "" || h.token() == token) && h.live() })
 }

@@ -122,7 +122,7 @@ func New[C Session](d Dialect[C], cfg Config) *Store[C] {
 		s.cfg.Guarantees.Lacks |= driver.AbilityFenceRaiser
 	}
 	s.sharer, _ = d.(Sharer[C])
-	s.holds = heldTokens[C]{byID: map[id]*hold[C]{}, byKey: map[string][]*hold[C]{}}
+	s.holds = heldTokens[C]{byID: map[storekit.HoldID]*hold[C]{}, byKey: map[string][]*hold[C]{}}
 	s.calls.Open()
 	p := &s.pool
 	p.connect, p.work, p.ctx, p.seats = s.connect, &s.calls.Work, s.calls.Closing, make(chan struct{}, waitConns)

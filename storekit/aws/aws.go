@@ -15,17 +15,32 @@ import (
 	"time"
 )
 
-// A Key is an access key. Session is empty for a lasting key. Google means an HMAC key of Google
-// Cloud Storage, with which Sign signs by GOOG4-HMAC-SHA256: the same steps with other names.
+// A Key is an access key. Google means an HMAC key of Google Cloud Storage, with which Sign signs by
+// GOOG4-HMAC-SHA256: the same steps with other names.
 type Key struct {
-	ID, Secret, Session string
-	Google              bool
+	ID     string
+	Google bool
+	texts  func() (secret, session string) // a func, so that nothing which prints a Key shows them
+}
+
+// NewKey returns a key of Amazon. session is empty for a lasting key.
+func NewKey(id, secret, session string) Key {
+	return Key{ID: id, texts: func() (string, string) { return secret, session }}
+}
+
+// Texts returns the secret texts of the key. They are empty in a Key that NewKey has not made.
+func (k Key) Texts() (secret, session string) {
+	if k.texts == nil {
+		return "", ""
+	}
+	return k.texts()
 }
 
 // Sign signs a request with a body, by AWS Signature Version 4. All headers that the request has by
 // then are signed, except for Content-Type. The path must have only characters that need no
 // escape, or that package net/url escapes as AWS does.
 func Sign(q *http.Request, body []byte, k Key, region, service string) {
+	secret, session := k.Texts()
 	now := time.Now().UTC().Format("20060102T150405Z")
 	vendor, header := "AWS4", "X-Amz-"
 	if k.Google {
@@ -33,14 +48,14 @@ func Sign(q *http.Request, body []byte, k Key, region, service string) {
 	}
 	q.Header.Set(header+"Date", now)
 	q.Header.Set(header+"Content-Sha256", sum(body))
-	if k.Session != "" {
-		q.Header.Set("X-Amz-Security-Token", k.Session)
+	if session != "" {
+		q.Header.Set("X-Amz-Security-Token", session)
 	}
 	headers, names := canonicalHeaders(q)
 	query := strings.ReplaceAll(q.URL.Query().Encode(), "+", "%20")
 	request := strings.Join([]string{q.Method, q.URL.EscapedPath(), query, headers, names, sum(body)}, "\n")
 	scope := now[:8] + "/" + region + "/" + service + "/" + strings.ToLower(vendor) + "_request"
-	key := []byte(vendor + k.Secret)
+	key := []byte(vendor + secret)
 	for part := range strings.SplitSeq(scope, "/") {
 		key = mac(key, part)
 	}

@@ -22,7 +22,7 @@ func TestSign(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Header.Set("Range", "bytes=0-9")
-		aws.Sign(q, nil, aws.Key{ID: "AKIAIOSFODNN7EXAMPLE", Secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, "us-east-1", "s3")
+		aws.Sign(q, nil, aws.NewKey("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""), "us-east-1", "s3")
 		const want = "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
 		if got := q.Header.Get("Authorization"); got != want {
 			t.Errorf("signed\n%s, want\n%s", got, want)

@@ -14,7 +14,7 @@ func ExampleSign() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	aws.Sign(q, nil, aws.Key{ID: "AKIDEXAMPLE", Secret: "secret"}, "eu-central-1", "dynamodb")
+	aws.Sign(q, nil, aws.NewKey("AKIDEXAMPLE", "secret", ""), "eu-central-1", "dynamodb")
 	signature := q.Header.Get("Authorization")
 	fmt.Println(strings.HasPrefix(signature, "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"))
 	// Output: true

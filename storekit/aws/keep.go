@@ -27,7 +27,8 @@ func KeepUntilRefused(find func(ctx context.Context) (k Key, end time.Time, err 
 	k := &keeper{find: find}
 	return func(ctx context.Context) (id, secret, session string, err error) {
 		key, err := k.get(ctx)
-		return key.ID, key.Secret, key.Session, err
+		secret, session = key.Texts()
+		return key.ID, secret, session, err
 	}, k.refuse
 }
 

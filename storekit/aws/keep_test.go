@@ -36,7 +36,7 @@ func (s *source) find(ctx context.Context) (k aws.Key, end time.Time, err error)
 	if s.lasts > 0 {
 		end = time.Now().Add(s.lasts).Round(0)
 	}
-	return aws.Key{ID: "id", Secret: "secret", Session: "session"}, end, nil
+	return aws.NewKey("id", "secret", "session"), end, nil
 }
 
 // keeping runs a test over a source. ask asks for a key after a time, and says how long that may

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
@@ -142,8 +143,8 @@ func (r *record) mark() {
 // A sighting is what this process knows about the times of a record.
 type sighting struct {
 	nonce string
-	at    decide.Time            // when this process knew of the record for the first time
-	ends  map[string]decide.Time // of its holds, by token and mark
+	at    decide.Time                     // when this process knew of the record for the first time
+	ends  map[storekit.HoldID]decide.Time // of its holds, by mark and token
 }
 
 // sight makes the times of a record those of this process. They count from the moment at which it
@@ -158,10 +159,10 @@ func (s *Store) sight(name string, w *view) {
 		seen.nonce, seen.at = w.Nonce, w.now.At
 	}
 	w.shift(seen.at)
-	ends := make(map[string]decide.Time, len(w.Holds))
+	ends := make(map[storekit.HoldID]decide.Time, len(w.Holds))
 	for i := range w.Holds {
 		h := &w.Holds[i]
-		id := h.Token + " " + cmp.Or(h.Change, w.Nonce)
+		id := storekit.IDOf(cmp.Or(h.Change, w.Nonce), h.Token)
 		if end, ok := seen.ends[id]; ok {
 			h.Until = min(h.Until, end)
 		}

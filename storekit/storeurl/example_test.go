@@ -41,14 +41,14 @@ func Example() {
 	for _, o := range r.Opts {
 		o(&c)
 	}
-	user, _, _ := r.Login()
 	servers, _ := storeurl.Addresses(u.Host, "7070")
-	fmt.Println(servers, user, c.timeout, c.lazy, r.Password != nil)
+	login, _ := r.Credentials() // a store calls it for each connection
+	fmt.Println(servers, c.timeout, c.lazy, login != nil)
 
 	u, _ = url.Parse("mystore://db7?timeout=3")
 	_, err = form.Read(u)
 	fmt.Println(err)
 	// Output:
-	// [db7:7070] web 3s true true
+	// [db7:7070] 3s true true
 	// invalid parameter: timeout: it is a duration such as 10s
 }

@@ -84,15 +84,33 @@ func (f *Form[O]) known() []string {
 // Add adds an option.
 func (r *Reading[O]) Add(o O) { r.Opts = append(r.Opts, o) }
 
-// Login returns the user and the password of the URL. If the password is in a file, it returns no
-// password.
-func (r *Reading[O]) Login() (user, password string, err error) {
-	user = r.URL.User.Username()
-	password, _ = r.URL.User.Password()
-	if user == "" && (password != "" || r.Password != nil) {
-		return "", "", Invalid("there is a password without a user; write USER:PASSWORD@ or USER@")
+// Credentials returns a function that returns the user and the password of the URL. It is nil if the
+// URL has neither. If the password is in a file, the function reads the file whenever it is called.
+func (r *Reading[O]) Credentials() (func(context.Context) (user, password string, err error), error) {
+	user := r.URL.User.Username()
+	password, _ := r.URL.User.Password()
+	read := r.Password
+	switch {
+	case user == "" && (password != "" || read != nil):
+		return nil, Invalid("there is a password without a user; write USER:PASSWORD@ or USER@")
+	case user != "" && password == "" && read == nil:
+		return nil, Invalid("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+	case read == nil:
+		return Login(user, password), nil
 	}
-	return user, password, nil
+	return func(context.Context) (string, string, error) {
+		password, err := read()
+		return user, password, err
+	}, nil
+}
+
+// Login returns a function that returns user and password, or nil if both are empty. A store keeps
+// such a function instead of the texts, so that nothing which prints the store shows the password.
+func Login(user, password string) func(context.Context) (user, password string, err error) {
+	if user == "" && password == "" {
+		return nil
+	}
+	return func(context.Context) (string, string, error) { return user, password, nil }
 }
 
 // IfYes reads yes or no, and adds o if the value is yes.

@@ -55,7 +55,11 @@ func TestRead(t *testing.T) {
 	if r.URL.RawQuery != "dial=5" || r.Values["tls"] != "yes" {
 		t.Errorf("left in the URL: %q; kept: %q", r.URL.RawQuery, r.Values)
 	}
-	if user, password, err := r.Login(); user != "u" || password != "secret" || err != nil {
+	login, err := r.Credentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user, password, err := login(t.Context()); user != "u" || password != "secret" || err != nil {
 		t.Errorf("login %q %q %v", user, password, err)
 	}
 	if got, err := storeurl.Addresses(r.URL.Host, "9"); !slices.Equal(got, []string{"h1:9", "h2:7"}) || err != nil {
@@ -92,13 +96,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: the error has the password: %v", text, err)
 		}
 	}
-	for _, text := range []string{"my://:secret@h", "my://h?password-file=f"} {
+	for _, text := range []string{"my://:secret@h", "my://h?password-file=f", "my://u@h"} {
 		r, err := read(t, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := r.Login(); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("%s: a password without a user: %v", text, err)
+		if _, err := r.Credentials(); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: half a login: %v", text, err)
 		}
 	}
 	for _, hosts := range []string{"", ":7", "a,,b", "a,"} {

@@ -82,7 +82,7 @@ func makeTable(t *testing.T, endpoint string, u *url.URL) {
 	}
 	q.Header.Set("X-Amz-Target", "DynamoDB_20120810.CreateTable")
 	q.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	aws.Sign(q, body, aws.Key{ID: "test", Secret: "test"}, "eu-west-1", "dynamodb")
+	aws.Sign(q, body, aws.NewKey("test", "test", ""), "eu-west-1", "dynamodb")
 	r, err := http.DefaultClient.Do(q)
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func connect(c Config, o *register.Options) (*table, error) {
 		if err != nil {
 			return fmt.Errorf("the access key: %w", err)
 		}
-		aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Session: session}, c.Region, "dynamodb")
+		aws.Sign(q, body, aws.NewKey(id, secret, session), c.Region, "dynamodb")
 		return nil
 	}
 	return t, nil
@@ -179,7 +179,7 @@ func awsCredentials(client *http.Client) (get func(ctx context.Context) (id, sec
 		if err == nil && v.AccessKeyID == "" {
 			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
-		return aws.Key{ID: v.AccessKeyID, Secret: v.SecretAccessKey, Session: v.SessionToken}, v.Expiration, err
+		return aws.NewKey(v.AccessKeyID, v.SecretAccessKey, v.SessionToken), v.Expiration, err
 	})
 	return get, func() {
 		chain.Expire() // it keeps a key of the files for ever, even if they have another one by now

@@ -107,7 +107,7 @@ func (c *connection) makeClient(m *clientSetup) {
 }
 
 func (c *connection) newClient(ctx context.Context) (*etcdClient, error) {
-	user, password := c.server.User, c.server.Password
+	var user, password string
 	if c.server.Credentials != nil {
 		var err error
 		if user, password, err = c.server.Credentials(ctx); err != nil {

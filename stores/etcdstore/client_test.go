@@ -12,7 +12,7 @@ import (
 
 func fromEtcd(c clientv3.Config) etcdstore.Config {
 	return etcdstore.Config{
-		Endpoints: c.Endpoints, User: c.Username, Password: c.Password, TLS: c.TLS,
+		Endpoints: c.Endpoints, Credentials: etcdstore.Login(c.Username, c.Password), TLS: c.TLS,
 	}
 }
 

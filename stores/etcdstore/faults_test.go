@@ -466,7 +466,7 @@ func TestLogin(t *testing.T) {
 	ctx := t.Context()
 	const secret = "canary-71"
 	enableLogins(t, srv, secret)
-	s := openWith(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret})
+	s := openWith(t, etcdstore.Config{Endpoints: []string{srv.Addr()}, Credentials: etcdstore.Login("app", secret)})
 	take(t, s, request("job", "one"))
 	if _, err := s.Extend(ctx, "job", "one", time.Minute); err != nil {
 		t.Error(err)
@@ -474,14 +474,14 @@ func TestLogin(t *testing.T) {
 	if _, err := s.Acquire(ctx, request("job", "two")); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("Acquire of a held name: %v", err)
 	}
-	for _, wrong := range []etcdstore.Config{{User: "app", Password: secret + "x"}, {}} {
+	for _, wrong := range []etcdstore.Config{{Credentials: etcdstore.Login("app", secret+"x")}, {}} {
 		wrong.Endpoints = []string{srv.Addr()}
 		_, err := etcdstore.Open(ctx, wrong)
 		if !errors.Is(err, driver.ErrUnavailable) || bytes.Contains([]byte(err.Error()), []byte(secret)) {
 			t.Errorf("a wrong login: %v", err)
 		}
 	}
-	elsewhere, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: secret}, etcdstore.Prefix("other/"), etcdstore.Lazy())
+	elsewhere, err := etcdstore.Open(ctx, etcdstore.Config{Endpoints: []string{srv.Addr()}, Credentials: etcdstore.Login("app", secret)}, etcdstore.Prefix("other/"), etcdstore.Lazy())
 	if err != nil {
 		t.Fatal(err)
 	}

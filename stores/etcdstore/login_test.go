@@ -170,7 +170,7 @@ func TestLoginEnds(t *testing.T) {
 			t.Parallel()
 			srv := server.Etcd(t, server.EtcdOptions{Old: old})
 			enableLogins(t, srv, "pw")
-			c := etcdstore.Config{Endpoints: []string{srv.Addr()}, User: "app", Password: "pw"}
+			c := etcdstore.Config{Endpoints: []string{srv.Addr()}, Credentials: etcdstore.Login("app", "pw")}
 			holder, waiter, idle := openWith(t, c), openWith(t, c), openWith(t, c)
 			r := request("job", "one")
 			r.TTL = 5 * time.Minute

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config says where etcd is and how to log in. Endpoints is required; every other field may be left
@@ -18,18 +19,23 @@ type Config struct {
 	// Endpoints are the addresses of the members, each HOST:PORT. One address is enough. With the
 	// addresses of all members, the store works as long as one member is connected to the leader.
 	Endpoints []string
-	// User and Password are for a cluster that has authentication enabled.
-	User, Password string
-	// Credentials, if not nil, is called to get the user and the password. The fields User and
-	// Password are then ignored. The store calls Credentials when it connects to the cluster, and
-	// again if the cluster does not accept the password any more. The error that Credentials
-	// returns must not contain a secret.
+	// Credentials returns the user and the password for a cluster that has authentication enabled;
+	// Login makes such a function from a fixed password. It is a function so that nothing that
+	// prints a Config shows the password. The store calls Credentials when it connects to the
+	// cluster, and again if the cluster does not accept the password any more. The error that
+	// Credentials returns must not contain a secret.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
 	// Dial, if not nil, makes the connections, instead of a net.Dialer. network is "tcp". With TLS,
 	// the store encrypts the connection that Dial returns.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Login returns Credentials for a password that does not change. If both are empty, Login returns
+// nil, and the store does not log in.
+func Login(user, password string) func(ctx context.Context) (user, password string, err error) {
+	return storeurl.Login(user, password)
 }
 
 // Option changes what Open does.

@@ -81,7 +81,7 @@ func parseURL(u *url.URL) (*target, error) {
 	if t.server.Endpoints, err = storeurl.Addresses(u.Host, defaultPort); err != nil {
 		return nil, err
 	}
-	if t.server.User, t.server.Password, err = r.Login(); err != nil {
+	if t.server.Credentials, err = r.Credentials(); err != nil {
 		return nil, err
 	}
 	prefix := strings.TrimPrefix(u.Path, "/")
@@ -90,19 +90,11 @@ func parseURL(u *url.URL) (*target, error) {
 		return nil, storekit.Invalidf("prefix: it is in the path and in a parameter; leave one of them out")
 	case u.Scheme == "etcds" && r.Values["tls"] == "no":
 		return nil, storekit.Invalidf("tls: etcds: means TLS; write etcd: for a connection without")
-	case t.server.User != "" && t.server.Password == "" && r.Password == nil:
-		return nil, storekit.Invalidf("the user has no password; write USER:PASSWORD@ or password-file=FILE")
 	default:
 		prefix += text
 	}
 	if prefix != "" {
 		r.Add(Prefix(prefix))
-	}
-	if r.Password != nil {
-		t.server.Credentials = func(context.Context) (string, string, error) {
-			password, err := r.Password()
-			return t.server.User, password, err
-		}
 	}
 	return t, r.CheckTLS(t.tls, "etcds:")
 }

@@ -22,24 +22,30 @@ type access struct {
 	cert       []tls.Certificate
 	certFile   string // with keyFile: the files of cert, or ""
 	keyFile    string
-	token      string
-	tokenFile  string // with the token; it counts before token
+	token      func() (string, error) // nil if there is none; a func, so that nothing prints a token
 }
 
-// sign adds the token to a request. A file is read for each request, since tokens change.
+// sign adds the token to a request.
 func (a *access) sign(q *http.Request, _ []byte) error {
-	token := a.token
-	if a.tokenFile != "" {
-		text, err := os.ReadFile(a.tokenFile)
-		if err != nil {
-			return fmt.Errorf("the token: %w", err)
-		}
-		token = strings.TrimSpace(string(text))
+	if a.token == nil {
+		return nil
+	}
+	token, err := a.token()
+	if err != nil {
+		return fmt.Errorf("the token: %w", err)
 	}
 	if token != "" {
 		q.Header.Set("Authorization", "Bearer "+token)
 	}
 	return nil
+}
+
+// fromFile reads a token for each request, since tokens change.
+func fromFile(name string) func() (string, error) {
+	return func() (string, error) {
+		text, err := os.ReadFile(name)
+		return strings.TrimSpace(string(text)), err
+	}
 }
 
 // transport returns a transport with the certificates, or nil if the usual one will do.

@@ -141,7 +141,7 @@ func (k *kubeconfig) access(name string) (*access, error) {
 	if err := k.user(context.Context.User, a); err != nil {
 		return nil, err
 	}
-	if a.base.Scheme == "http" && a.token+a.tokenFile != "" {
+	if a.base.Scheme == "http" && a.token != nil {
 		return nil, storekit.Invalidf("the kubeconfig: the server of the cluster %q has an http URL, so the token of the user %q could be read on the way; write https, or a context without a user", context.Context.Cluster, context.Context.User)
 	}
 	return a, nil
@@ -182,7 +182,11 @@ func (k *kubeconfig) user(name string, a *access) error {
 		case u.Username != "" || u.As != "":
 			return storekit.Invalidf("the kubeconfig: the user %q logs in with a password, or as somebody else, which padlock does not do; use a token or a certificate", name)
 		}
-		a.token, a.tokenFile = u.Token, u.TokenFile // as for kubectl, the token in the file counts
+		if u.TokenFile != "" { // as for kubectl, the token in the file counts
+			a.token = fromFile(u.TokenFile)
+		} else if u.Token != "" {
+			a.token = func() (string, error) { return u.Token, nil }
+		}
 		cert, err := content(u.CertData, u.CertFile)
 		if err != nil || cert == nil {
 			return err

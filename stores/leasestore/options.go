@@ -177,14 +177,14 @@ func (c *Config) access() (*access, error) {
 		return nil, err
 	}
 	if c.TokenFile != "" {
-		a.token, a.tokenFile = "", c.TokenFile
+		a.token = fromFile(c.TokenFile)
 	}
 	if c.CAFile != "" {
 		if a.ca, err = os.ReadFile(c.CAFile); err != nil {
 			return nil, storekit.Invalidf("ca-file: %w", err)
 		}
 	}
-	if a.base.Scheme == "http" && a.token+a.tokenFile != "" && !overhttp.Loopback(a.base.Hostname()) {
+	if a.base.Scheme == "http" && a.token != nil && !overhttp.Loopback(a.base.Hostname()) {
 		return nil, storekit.Invalidf("the endpoint has an http URL, so the token could be read on the way; write https, or start kubectl proxy")
 	}
 	return a, nil
@@ -218,7 +218,7 @@ func (c *Config) server() (*access, error) {
 
 // pod returns how a pod reaches its API server.
 func (c *Config) pod(host, port string) (*access, error) {
-	a := &access{base: &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, tokenFile: account + "token"}
+	a := &access{base: &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port)}, token: fromFile(account + "token")}
 	if c.CAFile == "" {
 		c.CAFile = account + "ca.crt"
 	}

@@ -179,15 +179,15 @@ func (c *client) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 }
 
 func (c *client) login(ctx context.Context, conn net.Conn) error {
-	user, password := c.config.User, c.config.Password
-	if c.config.Credentials != nil {
-		var err error
-		if user, password, err = c.config.Credentials(ctx); err != nil {
-			return err
-		}
-	}
-	if user == "" && password == "" {
+	if c.config.Credentials == nil {
 		return nil
+	}
+	user, password, err := c.config.Credentials(ctx)
+	if err == nil {
+		err = checkLogin(user, password)
+	}
+	if err != nil || user+password == "" {
+		return err
 	}
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {

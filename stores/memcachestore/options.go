@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config says where memcached is and how to log in. One of Addr and Socket is required; every other
@@ -20,13 +21,12 @@ type Config struct {
 	Addr string
 	// Socket is the path of the server's unix socket, instead of Addr.
 	Socket string
-	// User and Password log in at a server that was started with an authfile (memcached -Y).
-	// memcached's other login, SASL (memcached -S), works with the binary protocol only, which
-	// padlock does not use.
-	User, Password string
-	// Credentials is called for every new connection, instead of using User and Password. It must
-	// be safe for concurrent use. Callers of the store see its error, so the error must not contain
-	// a secret.
+	// Credentials returns the user and the password for a server that was started with an authfile
+	// (memcached -Y); Login makes such a function from a fixed password. It is a function so that
+	// nothing that prints a Config shows the password. It is called for every new connection, and
+	// must be safe for concurrent use. Callers of the store see its error, so the error must not
+	// contain a secret. The user has no blank, and neither has a newline. memcached's other login,
+	// SASL (memcached -S), works with the binary protocol only, which padlock does not use.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection. If its ServerName is empty, the host of Addr
 	// is used.
@@ -45,10 +45,20 @@ func (c *Config) check() error {
 	if _, _, err := net.SplitHostPort(c.Addr); c.Addr != "" && err != nil {
 		return storekit.Invalidf("Addr is HOST:PORT")
 	}
-	if strings.ContainsAny(c.User+c.Password, "\r\n") || strings.Contains(c.User, " ") {
-		return storekit.Invalidf("User and Password have no newline, and User no blank")
+	return nil
+}
+
+func checkLogin(user, password string) error {
+	if strings.ContainsAny(user+password, "\r\n") || strings.Contains(user, " ") {
+		return storekit.Invalidf("the user and the password have no newline, and the user no blank")
 	}
 	return nil
+}
+
+// Login returns Credentials for a password that does not change. If both are empty, Login returns
+// nil, and the store does not log in.
+func Login(user, password string) func(ctx context.Context) (user, password string, err error) {
+	return storeurl.Login(user, password)
 }
 
 // network returns the arguments of a dialer.

@@ -69,15 +69,12 @@ func readURL(u *url.URL) (c Config, opts []Option, err error) {
 	} else if c.Addr, err = storeurl.Address(u.Host, port); err != nil {
 		return c, nil, err
 	}
-	if c.User, c.Password, err = r.Login(); err != nil {
+	password, _ := u.User.Password()
+	if err := checkLogin(u.User.Username(), password); err != nil {
 		return c, nil, err
 	}
-	if r.Password != nil {
-		user := c.User
-		c.Credentials = func(context.Context) (string, string, error) {
-			password, err := r.Password()
-			return user, password, err
-		}
+	if c.Credentials, err = r.Credentials(); err != nil {
+		return c, nil, err
 	}
 	tls := r.Values["tls"] == "yes"
 	if err = r.CheckTLS(tls, "tls=yes"); err == nil && tls {

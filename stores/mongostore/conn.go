@@ -2,6 +2,7 @@ package mongostore
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -29,10 +31,14 @@ type conn struct {
 }
 
 // connect makes the client. It sends no request, except to the name server for mongodb+srv:.
-func connect(c *Config) (*conn, error) {
+func connect(ctx context.Context, c *Config) (*conn, error) {
 	uri := c.URI
-	if c.User != "" {
-		uri = withLogin(uri, c.User, c.Password)
+	if c.Credentials != nil {
+		user, password, err := c.Credentials(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: credentials: %w", driver.ErrUnavailable, err)
+		}
+		uri = withLogin(uri, user, password)
 	}
 	o := options.Client().ApplyURI(uri)
 	if err := o.Validate(); err != nil {
@@ -61,6 +67,14 @@ func connect(c *Config) (*conn, error) {
 	return own, nil
 }
 
+// hasPassword reports whether a connection string has a password, which may have a slash in it.
+func hasPassword(uri string) bool {
+	_, rest, _ := strings.Cut(uri, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	login, _, ok := strings.Cut(rest, "@")
+	return ok && strings.Contains(login, ":")
+}
+
 // withLogin puts a user and a password into a connection string. The client then finds the database
 // of the user as it always does: by authSource, or by the database of the string. It ignores
 // authSource if the string has no user.
@@ -69,13 +83,7 @@ func withLogin(uri, user, password string) string {
 	if !ok {
 		return uri
 	}
-	hosts := rest
-	if end := strings.IndexAny(rest, "/?"); end >= 0 {
-		hosts = rest[:end]
-	}
-	if path, _, _ := strings.Cut(rest[len(hosts):], "?"); strings.Contains(path, "@") {
-		return uri // a password with a slash: the client refuses it, and no part of it becomes a host
-	}
+	hosts, _, _ := strings.Cut(rest, "?")
 	rest = rest[strings.LastIndexByte(hosts, '@')+1:]
 	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 	return scheme + "://" + escape(user) + ":" + escape(password) + "@" + rest

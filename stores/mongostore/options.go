@@ -8,20 +8,25 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config says where MongoDB is. URI, Database and Collection are required. Open returns
 // driver.ErrInvalid for a wrong field.
 type Config struct {
 	// URI is MongoDB's connection string, mongodb://HOST:PORT,HOST:PORT/?replicaSet=NAME. It has no
-	// parameters of padlock's own. Its write concern, read concern and read preference are ignored:
-	// the store writes with majority and journal, and reads from the primary.
+	// password, which would be printed with the Config, and no parameters of padlock's own. Its
+	// write concern, read concern and read preference are ignored: the store writes with majority
+	// and journal, and reads from the primary.
 	URI string
 	// Database and Collection say where the locks are. The store makes the collection if it is
 	// missing. The collection should hold no other data, except the locks of PHP's Symfony.
 	Database, Collection string
-	// User and Password replace the user and the password in URI, unless User is empty.
-	User, Password string
+	// Credentials returns the user and the password; Login makes such a function from a fixed
+	// password. It is a function so that nothing that prints a Config shows the password. Open calls
+	// it once, since MongoDB's client keeps the login. The error that Credentials returns must not
+	// contain a secret.
+	Credentials func(ctx context.Context) (user, password string, err error)
 	// TLS, if not nil, is used for every connection.
 	TLS *tls.Config
 	// Dial, if not nil, makes the connections, instead of a net.Dialer.
@@ -32,12 +37,20 @@ func (c *Config) check() error {
 	switch {
 	case c.URI == "":
 		return storekit.Invalidf("the URI is empty")
+	case hasPassword(c.URI):
+		return storekit.Invalidf("the URI has a password; use Credentials, which nothing can print")
 	case c.Database == "" || strings.ContainsAny(c.Database, "/\\. \"$\x00"):
 		return storekit.Invalidf("the database: name one, as in %s", example)
 	case c.Collection == "" || strings.ContainsAny(c.Collection, "$\x00") || strings.HasPrefix(c.Collection, "system."):
 		return storekit.Invalidf("the collection: it cannot have this name")
 	}
 	return nil
+}
+
+// Login returns Credentials for a password that does not change. If both are empty, Login returns
+// nil, and the store does not log in.
+func Login(user, password string) func(ctx context.Context) (user, password string, err error) {
+	return storeurl.Login(user, password)
 }
 
 // Option changes what Open does.

@@ -40,7 +40,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	conn, err := connect(&c)
+	conn, err := connect(ctx, &c)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,10 @@ package mongostore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
@@ -35,11 +33,6 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Store, error) {
 	t, err := parseURL(u)
 	if err != nil {
 		return nil, err
-	}
-	if t.password != nil {
-		if t.config.Password, err = t.password(); err != nil {
-			return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
-		}
 	}
 	return Open(ctx, t.config, append(t.opts, opts...)...)
 }
@@ -79,9 +72,8 @@ var storeOptions = []string{
 
 // A target is a URL that parseURL has read.
 type target struct {
-	config   Config
-	opts     []Option
-	password func() (string, error) // reads the password file; nil without one
+	config Config
+	opts   []Option
 }
 
 // parseURL reads a URL. It contacts no server.
@@ -111,16 +103,12 @@ func parseURL(u *url.URL) (*target, error) {
 	if database == "" || strings.ContainsAny(database, "/\\. \"$\x00") {
 		return nil, storekit.Invalidf("the URL names no database, or one that cannot exist; write %s", example)
 	}
-	user, password, err := r.Login()
-	if err != nil {
-		return nil, err
-	}
-	t := &target{config: Config{Database: database, Collection: cmp.Or(r.Values["collection"], defaultCollection)}, opts: r.Opts, password: r.Password}
-	switch {
-	case r.Password != nil:
-		t.config.User, r.URL.User = user, nil
-	case user != "" && password == "" && !mechanism:
-		return nil, storekit.Invalidf("the user has no password; write USER:PASSWORD@ or password-file=FILE")
+	t := &target{config: Config{Database: database, Collection: cmp.Or(r.Values["collection"], defaultCollection)}, opts: r.Opts}
+	if _, password := r.URL.User.Password(); password || r.Password != nil || !mechanism {
+		if t.config.Credentials, err = r.Credentials(); err != nil {
+			return nil, err
+		}
+		r.URL.User = nil
 	}
 	t.config.URI = r.URL.String()
 	return t, nil

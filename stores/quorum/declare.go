@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // win marks the vote as won. First it reads the answers that have come in meanwhile. If they show
@@ -148,11 +149,11 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.live, h.fence, h.bound, h.end = true, t.fence, nil, nil
-	h.request, h.mode, h.until = t.r, modeOf(t.r.Shared), 0
-	h.request.Replaces = ""
+	h.note(t.r)
+	h.mode, h.until = modeOf(t.r.Shared), 0
 	if t.swap {
 		h.mode = unknown
-		if old := s.holds[id{t.r.Name, t.r.Replaces}]; old != nil {
+		if old := s.holds[storekit.IDOf(t.r.Name, t.r.Replaces)]; old != nil {
 			h.mode = old.mode
 			old.endHold()
 		}

@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
-
-type id struct{ name, token string }
 
 // hold is what this process knows of one hold. The value is made for the first request with the
 // hold's token. It is removed when the hold has ended and no request is under way. The members may
 // know more about the hold, so they are asked, too.
 type hold struct {
-	id
-	refs    int          // how many calls and requests use it
-	turn    orderedMutex // lets one call in at a time; only that call may change the hold
-	began   time.Time    // when the call that is under way came, before it waited for another call
-	members []memberHold // one for each member
+	id      storekit.HoldID
+	name    string
+	token   func() string // a func, so that nothing which prints the store shows it
+	refs    int           // how many calls and requests use it
+	turn    orderedMutex  // lets one call in at a time; only that call may change the hold
+	began   time.Time     // when the call that is under way came, before it waited for another call
+	members []memberHold  // one for each member
 
 	tried   bool // this process asked for the hold itself, so it knows which members may have it
 	live    bool // granted, and not over as far as this process knows
@@ -55,6 +56,12 @@ func (h *hold) isShared() bool {
 		return h.request.Shared
 	}
 	return h.mode == shared
+}
+
+// note keeps what a later request for the hold needs, without its tokens.
+func (h *hold) note(r driver.Request) {
+	r.Token, r.Replaces, r.Spent = "", "", nil
+	h.request = r
 }
 
 func (h *hold) setMode(isShared bool) { h.mode, h.request.Shared = modeOf(isShared), isShared }
@@ -114,7 +121,7 @@ func (s *Store) finishCall(h *hold) {
 // addUser returns the hold of token, or makes one. The hold is kept until the caller calls
 // removeUser.
 func (s *Store) addUser(name, token string) *hold {
-	key := id{name, token}
+	key := storekit.IDOf(name, token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.holds[key]
@@ -122,7 +129,7 @@ func (s *Store) addUser(name, token string) *hold {
 		if len(s.holds) > 2*s.swept+64 {
 			s.sweep()
 		}
-		h = &hold{id: key, members: make([]memberHold, len(s.members))}
+		h = &hold{id: key, name: name, token: func() string { return token }, members: make([]memberHold, len(s.members))}
 		s.holds[key] = h
 	}
 	h.refs++

@@ -52,7 +52,7 @@ type Store struct {
 	calls      storekit.Calls // its Work counts the requests that calls began, too
 
 	mu    sync.Mutex // guards the fields below and all holds; not held during a request
-	holds map[id]*hold
+	holds map[storekit.HoldID]*hold
 	swept int // how many holds there were after the last sweep
 }
 
@@ -102,7 +102,7 @@ func WithClock(clock driver.Clock) Option { return func(c *config) { c.clock = c
 func New(rule Rule, stores []driver.Store, opts ...Option) (*Store, error) {
 	s := &Store{
 		rule: rule, need: rule.quorum(len(stores)), config: config{fences: true},
-		holds: make(map[id]*hold),
+		holds: make(map[storekit.HoldID]*hold),
 	}
 	storekit.Apply(&s.config, opts)
 	s.clock = cmp.Or(s.clock, driver.SystemClock())

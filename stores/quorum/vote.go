@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // try is one attempt to take a name.
@@ -84,7 +85,7 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, token := range r.Spent {
-		if spent := s.holds[id{r.Name, token}]; spent != nil && !spent.live {
+		if spent := s.holds[storekit.IDOf(r.Name, token)]; spent != nil && !spent.live {
 			t.spent = append(t.spent, spent)
 		}
 	}
@@ -123,7 +124,7 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	}
 	s.mu.Lock()
 	t.h.tried, t.h.live = true, false
-	t.h.request = t.r
+	t.h.note(t.r)
 	s.mu.Unlock()
 	t.round = s.newRound(ctx, t.h, patience, 16*len(s.members))
 	defer t.round.endRound()

@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 
-	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config says where Redis is and how to log in. Either Addrs or Socket is required. Every other
@@ -60,5 +60,5 @@ type Sentinel struct {
 // Login returns Credentials for a password that does not change. If user is empty, the user is
 // "default". If password is empty too, Login returns nil, and nobody logs in.
 func Login(user, password string) func(ctx context.Context) (user, password string, err error) {
-	return redisconn.Fixed(user, password)
+	return storeurl.Login(user, password)
 }

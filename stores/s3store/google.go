@@ -45,14 +45,16 @@ func signGoogle(c *overhttp.Client, token func(context.Context) (string, error),
 			if text := os.Getenv("GOOGLE_OAUTH_ACCESS_TOKEN"); text != "" {
 				return text, nil
 			}
-			text, _, _, err := get(ctx)
+			_, text, _, err := get(ctx)
 			return text, err
 		}
 	}
 	c.Sign = func(q *http.Request, body []byte) error {
 		id, secret := os.Getenv("GS_ACCESS_KEY_ID"), os.Getenv("GS_SECRET_ACCESS_KEY")
 		if found && id != "" && secret != "" {
-			aws.Sign(q, body, aws.Key{ID: id, Secret: secret, Google: true}, "auto", "storage")
+			key := aws.NewKey(id, secret, "")
+			key.Google = true
+			aws.Sign(q, body, key, "auto", "storage")
 			return nil
 		}
 		if err := bear(q, token); err != nil {
@@ -75,7 +77,7 @@ func bear(q *http.Request, token func(context.Context) (string, error)) error {
 	return err
 }
 
-// fetch gets a new token. It returns it as the ID of a key, with its end.
+// fetch gets a new token. It returns it as the secret of a key, with its end.
 func fetch(client *http.Client, q *http.Request) (token aws.Key, end time.Time, err error) {
 	sent := time.Now()
 	reply, err := client.Do(q)
@@ -98,7 +100,7 @@ func fetch(client *http.Client, q *http.Request) (token aws.Key, end time.Time, 
 		return token, end, fmt.Errorf("the reply of %s has no access token", q.URL.Host) // it may have a secret
 	}
 	// By the time of day: the other clock of the process stands still while a machine sleeps.
-	return aws.Key{ID: a.Token}, sent.Round(0).Add(time.Duration(a.Seconds) * time.Second), nil
+	return aws.NewKey("token", a.Token, ""), sent.Round(0).Add(time.Duration(a.Seconds) * time.Second), nil
 }
 
 // A login is a file of credentials: of a service account, or of a person (authorized_user).

@@ -112,8 +112,8 @@ func (c *Config) sign(q *http.Request, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("the access key: %w", err)
 	}
-	key := aws.Key{ID: id, Secret: secret, Session: session, Google: c.Service == ServiceGoogle}
-	if key.Google {
+	key := aws.NewKey(id, secret, session)
+	if key.Google = c.Service == ServiceGoogle; key.Google {
 		aws.Sign(q, body, key, "auto", "storage")
 	} else {
 		aws.Sign(q, body, key, c.Region, "s3")
@@ -189,7 +189,7 @@ func awsCredentials(client *http.Client) (get func(ctx context.Context) (id, sec
 		if err == nil && v.AccessKeyID == "" {
 			err = errors.New("no access key was found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write a profile into ~/.aws, or give the machine a role")
 		}
-		return aws.Key{ID: v.AccessKeyID, Secret: v.SecretAccessKey, Session: v.SessionToken}, v.Expiration, err
+		return aws.NewKey(v.AccessKeyID, v.SecretAccessKey, v.SessionToken), v.Expiration, err
 	})
 	return get, func() {
 		chain.Expire() // it keeps a key of the files for ever, even if they have another one by now

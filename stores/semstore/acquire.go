@@ -25,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	of := id{r.Name, r.Token}
+	of := storekit.IDOf(r.Name, r.Token)
 	end, err := s.beginCall(ctx, of)
 	if err != nil {
 		return driver.Grant{}, err
@@ -38,7 +38,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	s.add(&hold{id: of, set: set, holder: r.Holder, since: time.Now()})
+	s.add(&hold{id: of, name: r.Name, set: set, holder: r.Holder, since: time.Now()})
 	return driver.Grant{}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Inspect implements driver.Admin. It takes no lock and makes no semaphore. If another process
@@ -23,7 +24,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	if err != nil {
 		return driver.State{}, err
 	}
-	end, err := s.beginCall(ctx, id{})
+	end, err := s.beginCall(ctx, storekit.HoldID{})
 	if err != nil {
 		return driver.State{}, err
 	}
@@ -58,7 +59,7 @@ func (s *Store) Break(context.Context, string, uint64) (uint64, error) {
 
 // Status implements driver.Reporter. It reports how many of the kernel's semaphores are in use.
 func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
-	end, err := s.beginCall(ctx, id{})
+	end, err := s.beginCall(ctx, storekit.HoldID{})
 	if err != nil {
 		return nil, err
 	}

@@ -24,17 +24,15 @@ type Store struct {
 	calls   storekit.Calls
 
 	mu    sync.Mutex
-	inUse map[id]chan struct{} // closed when the call for the hold ends
-	holds map[id]*hold
+	inUse map[storekit.HoldID]chan struct{} // closed when the call for the hold ends
+	holds map[storekit.HoldID]*hold
 	bySet map[int]*hold
 }
 
-// id identifies a hold.
-type id struct{ name, token string }
-
 // hold is a lock that this store has.
 type hold struct {
-	id
+	id       storekit.HoldID
+	name     string
 	set      int
 	holder   driver.Holder
 	since    time.Time
@@ -67,7 +65,7 @@ func Open(hash Hash, opts ...Option) (*Store, error) {
 	storekit.Apply(&c, opts)
 	s := &Store{
 		hash: hash, config: c, threads: make(chan struct{}, c.threads),
-		inUse: map[id]chan struct{}{}, holds: map[id]*hold{}, bySet: map[int]*hold{},
+		inUse: map[storekit.HoldID]chan struct{}{}, holds: map[storekit.HoldID]*hold{}, bySet: map[int]*hold{},
 	}
 	s.calls.Open()
 	return s, nil
@@ -104,18 +102,18 @@ func (s *Store) SamePlace(other driver.Store) bool {
 	return ok
 }
 
-// beginCall is the first step of every call. The argument holdID is the id of the hold that the
+// beginCall is the first step of every call. The argument hold is the id of the hold that the
 // call uses, or the zero id. If another call uses the same hold, beginCall waits until that call
 // has ended.
-func (s *Store) beginCall(ctx context.Context, holdID id) (end func(), err error) {
+func (s *Store) beginCall(ctx context.Context, hold storekit.HoldID) (end func(), err error) {
 	if err := s.calls.Begin(ctx); err != nil {
 		return nil, err
 	}
-	if holdID == (id{}) {
+	if hold == (storekit.HoldID{}) {
 		return s.calls.Work.Done, nil
 	}
 	used := make(chan struct{})
-	for other := s.use(holdID, used); other != nil; other = s.use(holdID, used) {
+	for other := s.use(hold, used); other != nil; other = s.use(hold, used) {
 		select {
 		case <-other:
 		case <-ctx.Done():
@@ -125,7 +123,7 @@ func (s *Store) beginCall(ctx context.Context, holdID id) (end func(), err error
 	}
 	return func() {
 		s.mu.Lock()
-		delete(s.inUse, holdID)
+		delete(s.inUse, hold)
 		s.mu.Unlock()
 		close(used)
 		s.calls.Work.Done()
@@ -133,7 +131,7 @@ func (s *Store) beginCall(ctx context.Context, holdID id) (end func(), err error
 }
 
 // use returns nil if no other call uses the hold. Otherwise it returns the channel of that call.
-func (s *Store) use(of id, used chan struct{}) (other chan struct{}) {
+func (s *Store) use(of storekit.HoldID, used chan struct{}) (other chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other = s.inUse[of]; other == nil {
@@ -151,7 +149,7 @@ func (s *Store) endedEarly(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (s *Store) find(of id) *hold {
+func (s *Store) find(of storekit.HoldID) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holds[of]
@@ -210,12 +208,12 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	if err := driver.CheckExtend(name, token, ttl, &guarantees); err != nil {
 		return driver.Grant{}, err
 	}
-	end, err := s.beginCall(ctx, id{name, token})
+	end, err := s.beginCall(ctx, storekit.IDOf(name, token))
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	defer end()
-	if h := s.find(id{name, token}); h == nil || !s.live(h) {
+	if h := s.find(storekit.IDOf(name, token)); h == nil || !s.live(h) {
 		return driver.Grant{}, fmt.Errorf("%w: this process does not hold %q", driver.ErrLost, name)
 	}
 	return driver.Grant{}, nil
@@ -228,12 +226,12 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	if err := driver.CheckRelease(name, token, keep, &guarantees); err != nil {
 		return driver.OutcomeGone, err
 	}
-	end, err := s.beginCall(ctx, id{name, token})
+	end, err := s.beginCall(ctx, storekit.IDOf(name, token))
 	if err != nil {
 		return driver.OutcomeGone, err
 	}
 	defer end()
-	h := s.find(id{name, token})
+	h := s.find(storekit.IDOf(name, token))
 	if h == nil || !s.live(h) || !s.drop(h) {
 		return driver.OutcomeGone, nil
 	}

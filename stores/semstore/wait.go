@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 const (
@@ -27,12 +28,12 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	end, err := s.beginCall(ctx, id{})
+	end, err := s.beginCall(ctx, storekit.HoldID{})
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	defer end()
-	of := id{r.Name, r.Token}
+	of := storekit.IDOf(r.Name, r.Token)
 	if h := s.find(of); h != nil && s.live(h) {
 		return driver.Grant{}, nil // the token has the lock already
 	}
@@ -49,7 +50,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	h := &hold{id: of, set: set, holder: r.Holder, since: time.Now()}
+	h := &hold{id: of, name: r.Name, set: set, holder: r.Holder, since: time.Now()}
 	if err := s.endedEarly(ctx); err != nil {
 		_, _ = s.freeLock(h)
 		return driver.Grant{}, err

@@ -16,8 +16,8 @@ import (
 // docs/stores/zookeeper.md has this function. pages:TestFunctions compares them.
 
 func openLike(ctx context.Context, servers []string, timeout time.Duration, digest string, dial zk.Dialer) (*zkstore.Store, error) {
-	c := zkstore.Config{Servers: servers}
-	c.User, c.Password, _ = strings.Cut(digest, ":")
+	user, password, _ := strings.Cut(digest, ":")
+	c := zkstore.Config{Servers: servers, Credentials: zkstore.Login(user, password)}
 	if dial != nil { // with zk.WithDialer, for example for TLS
 		c.Dial = func(_ context.Context, network, addr string) (net.Conn, error) {
 			return dial(network, addr, time.Second)

@@ -343,7 +343,7 @@ func fencesAfterTheNodeWasDeleted(t *testing.T, srv *server.Server) {
 // was cut.
 func nodesBelongToTheirUser(t *testing.T, srv *server.Server) {
 	p := server.NewProxy(t, srv.Addr())
-	c := zkstore.Config{Servers: []string{p.Addr()}, User: "app", Password: "secret:word"}
+	c := zkstore.Config{Servers: []string{p.Addr()}, Credentials: zkstore.Login("app", "secret:word")}
 	a, stranger, conn := mustOpenAt(t, c), mustOpen(t, srv.Addr()), rawConn(t, srv.Addr())
 	for range 3 {
 		r := request("nodesBelongToTheirUser")

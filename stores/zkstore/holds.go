@@ -11,8 +11,6 @@ import (
 	"github.com/padlock-go/padlock/storekit"
 )
 
-type id struct{ name, token string }
-
 // The states of a hold.
 //
 //	none       nothing is known about the token
@@ -32,9 +30,11 @@ const (
 
 // A hold is what the store knows about a token. Operations on a hold run one after the other.
 type hold struct {
-	id
-	turn chan struct{}
-	refs int // the number of operations that run or wait; guarded by holds.mu
+	id    storekit.HoldID
+	name  string
+	token func() string // a func, so that nothing which prints the store shows it
+	turn  chan struct{}
+	refs  int // the number of operations that run or wait; guarded by holds.mu
 
 	// Operations on a hold take turns; see enter and leave. An operation may use the fields below
 	// when it has its turn.
@@ -72,7 +72,7 @@ func (h *hold) grant() driver.Grant {
 // holds contains what a store knows about its tokens.
 type holds struct {
 	mu   sync.Mutex
-	byID map[id]*hold
+	byID map[storekit.HoldID]*hold
 	live map[string]*presence // by the name of the lock
 }
 
@@ -121,10 +121,10 @@ func (hs *holds) setLeaving(h *hold) {
 // must call leave at the end of the operation.
 func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	hs.mu.Lock()
-	key := id{name, token}
+	key := storekit.IDOf(name, token)
 	h := hs.byID[key]
 	if h == nil {
-		h = &hold{id: key, turn: make(chan struct{}, 1)}
+		h = &hold{id: key, name: name, token: func() string { return token }, turn: make(chan struct{}, 1)}
 		hs.byID[key] = h
 	}
 	h.refs++

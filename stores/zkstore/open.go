@@ -18,7 +18,7 @@ import (
 // a connection.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	s := &Store{cfg: defaults()}
-	s.cfg.servers, s.cfg.user, s.cfg.password, s.cfg.credentials = slices.Clone(c.Servers), c.User, c.Password, c.Credentials
+	s.cfg.servers, s.cfg.credentials = slices.Clone(c.Servers), c.Credentials
 	if s.cfg.dial = c.Dial; c.Dial == nil {
 		s.cfg.dial = (&net.Dialer{}).DialContext
 	}
@@ -28,7 +28,7 @@ func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
 	}
 	s.clock = cmp.Or(s.cfg.clock, driver.SystemClock())
 	s.promises = s.cfg.guarantees()
-	s.holds.byID, s.holds.live, s.fences.known = map[id]*hold{}, map[string]*presence{}, map[string]mapping{}
+	s.holds.byID, s.holds.live, s.fences.known = map[storekit.HoldID]*hold{}, map[string]*presence{}, map[string]mapping{}
 	s.host = storeParts{&s.cfg, s.clock, &s.fences, s.calls.Go, s.watchHolds, s.nodeGone}
 	s.calls.Open()
 	if s.cfg.lazy {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 // Config says where ZooKeeper is and how to log in. Only Servers is required. Every other field may
@@ -18,37 +19,48 @@ import (
 type Config struct {
 	// Servers are the addresses of the ensemble's members, each HOST:PORT.
 	Servers []string
-	// User and Password log in with ZooKeeper's digest scheme. The nodes that the store makes
-	// belong to this user, and nobody else may read or change them (CREATOR_ALL). If User is empty,
-	// everybody may change the nodes. The password travels unencrypted unless Dial encrypts.
-	User, Password string
-	// Credentials, if not nil, is called to get the user and the password. The fields User and
-	// Password are then ignored. The store calls Credentials when a session begins, so a
-	// password can change while the program runs. ctx ends when the session or the store ends.
-	// The error that Credentials returns must not contain the password.
+	// Credentials returns the user and the password for ZooKeeper's digest scheme; Login makes such
+	// a function from a fixed password. It is a function so that nothing that prints a Config shows
+	// the password. The nodes that the store makes belong to this user, whose name has no colon, and
+	// nobody else may read or change them (CREATOR_ALL). Without Credentials, everybody may change
+	// the nodes. The password travels unencrypted unless Dial encrypts. The store calls Credentials
+	// when a session begins, so a password can change while the program runs. ctx ends when the
+	// session or the store ends. The error that Credentials returns must not contain the password.
 	Credentials func(ctx context.Context) (user, password string, err error)
 	// Dial, if not nil, makes the connections instead of a net.Dialer, for example to encrypt them.
 	// Its ctx ends after at most a second. Dial must be safe for concurrent use.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
+func checkUser(name string) error {
+	if name == "" || strings.Contains(name, ":") {
+		return storekit.Invalidf("a user's name is not empty and has no colon")
+	}
+	return nil
+}
+
+// Login returns Credentials for a password that does not change. If both are empty, Login returns
+// nil, and the store does not log in.
+func Login(user, password string) func(ctx context.Context) (user, password string, err error) {
+	return storeurl.Login(user, password)
+}
+
 // Option changes what Open does.
 type Option func(*config)
 
 type config struct {
-	servers        []string
-	user, password string
-	credentials    func(ctx context.Context) (user, password string, err error)
-	dial           func(ctx context.Context, network, addr string) (net.Conn, error)
-	root           string
-	timeout        time.Duration
-	ownFor         time.Duration // how long a waiter waits for a release of its own process; see awaitOwn
-	reserveFor     time.Duration // how long a lock stays reserved for the waiter that it was granted to
-	noFences       bool
-	symfony        bool
-	lazy           bool
-	lenient        bool
-	clock          driver.Clock
+	servers     []string
+	credentials func(ctx context.Context) (user, password string, err error)
+	dial        func(ctx context.Context, network, addr string) (net.Conn, error)
+	root        string
+	timeout     time.Duration
+	ownFor      time.Duration // how long a waiter waits for a release of its own process; see awaitOwn
+	reserveFor  time.Duration // how long a lock stays reserved for the waiter that it was granted to
+	noFences    bool
+	symfony     bool
+	lazy        bool
+	lenient     bool
+	clock       driver.Clock
 }
 
 // DefaultSessionTimeout is the session timeout that the store asks for, if SessionTimeout is not
@@ -105,10 +117,6 @@ func (c *config) check() error {
 		return storekit.Invalidf("no server is named")
 	case c.timeout < 200*time.Millisecond || c.timeout > 10*time.Minute || c.timeout%time.Millisecond != 0:
 		return storekit.Invalidf("the session timeout is %v; it is 200ms to 10m", c.timeout)
-	case c.user == "" && c.password != "":
-		return storekit.Invalidf("there is a password without a user")
-	case strings.Contains(c.user, ":"):
-		return storekit.Invalidf("a user's name has no colon")
 	case c.symfony && c.noFences:
 		return storekit.Invalidf("fences: Symfony's layout has none; leave the option out")
 	case !c.symfony && c.root == "/":
@@ -138,11 +146,9 @@ func checkRoot(root string) error {
 // dir returns the path of a lock's node.
 func (c *config) dir(name string) string { return join(c.root, nodeNames.Escape(name)) }
 
-func (c *config) logsIn() bool { return c.user != "" || c.credentials != nil }
-
 // acl returns the access rights of the nodes that the store makes.
 func (c *config) acl() []zk.ACL {
-	if c.logsIn() {
+	if c.credentials != nil {
 		return zk.AuthACL(zk.PermAll)
 	}
 	return zk.WorldACL(zk.PermAll)

@@ -153,7 +153,7 @@ func (ss *session) event(e zk.Event) {
 func (ss *session) connected() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.loggedIn || !ss.cfg.logsIn() {
+	if ss.loggedIn || ss.cfg.credentials == nil {
 		ss.setConnected()
 		return
 	}
@@ -170,12 +170,12 @@ func (ss *session) connected() {
 }
 
 func (ss *session) logIn() error {
-	user, password := ss.cfg.user, ss.cfg.password
-	if ss.cfg.credentials != nil {
-		var err error
-		if user, password, err = ss.cfg.credentials(ss.bound); err != nil {
-			return err
-		}
+	user, password, err := ss.cfg.credentials(ss.bound)
+	if err != nil {
+		return err
+	}
+	if err := checkUser(user); err != nil {
+		return err
 	}
 	return ss.conn.AddAuth("digest", []byte(user+":"+password))
 }

@@ -102,7 +102,7 @@ func field(text, name string) string {
 // aclFinding makes a node that nobody may read, and tries to read it.
 func (s *Store) aclFinding(ss *session) driver.Finding {
 	f := driver.Finding{Name: "skipACL", Value: driver.Unknown, Advice: "allow the user to make nodes below the root"}
-	if !s.cfg.logsIn() {
+	if s.cfg.credentials == nil {
 		f.Value, f.Advice = "no login", "everybody who reaches the servers can change locks; log in with USER:PASSWORD@ in the URL, so that nodes belong to that user"
 		return f
 	}

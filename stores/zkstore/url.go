@@ -54,15 +54,11 @@ func parseURL(u *url.URL) (c Config, opts []Option, err error) {
 	if c.Servers, err = storeurl.Addresses(u.Host, defaultPort); err != nil {
 		return c, nil, err
 	}
-	if c.User, c.Password, err = r.Login(); err != nil {
-		return c, nil, err
+	if c.Credentials, err = r.Credentials(); err == nil && c.Credentials != nil {
+		err = checkUser(u.User.Username())
 	}
-	if r.Password != nil {
-		user := c.User
-		c.Credentials = func(context.Context) (string, string, error) {
-			password, err := r.Password()
-			return user, password, err
-		}
+	if err != nil {
+		return c, nil, err
 	}
 	if root := strings.TrimSuffix(u.Path, "/"); root != "" {
 		if checkRoot(root) != nil || strings.Contains(root, "@") { // the path may hold a part of a password

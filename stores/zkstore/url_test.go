@@ -40,6 +40,7 @@ func TestURLErrors(t *testing.T) {
 		"zookeeper://h/a?layout=symfony&fences=no":    "Symfony's layout has none",
 		"zookeeper://:pw@h/a":                         "a password without a user",
 		"zookeeper://u:pw@h/a?password-file=/nowhere": "in the URL and in a file",
+		"zookeeper://u%3Av:pw@h/a":                    "has no colon",
 		"redis://h/a":                                 "begins with zookeeper:",
 	} {
 		_, err := zkstore.FromURL(t.Context(), parse(t, text), zkstore.Lazy())
@@ -101,7 +102,7 @@ func urlOpens(t *testing.T, srv *server.Server) {
 func TestSessionTimeoutsOfTheServers(t *testing.T) {
 	t.Parallel()
 	srv := server.ZooKeeper(t, server.ZooKeeperOptions{Java: []string{"-Dzookeeper.skipACL=yes"}, Conf: []string{"minSessionTimeout=5000"}})
-	c := zkstore.Config{Servers: []string{srv.Addr()}, User: "app", Password: "secret"}
+	c := zkstore.Config{Servers: []string{srv.Addr()}, Credentials: zkstore.Login("app", "secret")}
 	_, err := openAt(t.Context(), c, zkstore.SessionTimeout(time.Second))
 	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "below 5s") {
 		t.Errorf("Open with a session timeout that is too short: %v", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 )
 
 // Wait implements driver.Waiter. If reserve is true, the waiter joins the queue and watches the one
@@ -156,7 +157,7 @@ func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, err
 func (s *Store) nodeOf(name, token string) string {
 	s.holds.mu.Lock()
 	defer s.holds.mu.Unlock()
-	if h := s.holds.byID[id{name, token}]; h != nil && h.state == held {
+	if h := s.holds.byID[storekit.IDOf(name, token)]; h != nil && h.state == held {
 		return h.node.guid
 	}
 	return ""

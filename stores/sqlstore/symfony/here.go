@@ -16,17 +16,17 @@ import (
 // no columns.
 type localParties struct {
 	mu    sync.Mutex
-	holds map[string]hold            // by id
+	holds map[string]*hold           // by id
 	waits map[string][]chan struct{} // by id
 	// doubts contains tokens for which the outcome of a statement is not known. The value is the
 	// time when that statement ended.
-	doubts  map[string]time.Time
-	streaks map[string]streak // by id
+	doubts  map[storekit.HoldID]time.Time // of no name
+	streaks map[string]streak             // by id
 }
 
 // A hold describes a lock that this process holds.
 type hold struct {
-	token  string
+	token  storekit.HoldID // of no name
 	holder driver.Holder
 	since  time.Time
 }
@@ -40,30 +40,30 @@ func (h *localParties) noteTaken(id, token string, r *driver.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holds == nil {
-		h.holds = map[string]hold{}
+		h.holds = map[string]*hold{}
 	}
 	if len(h.holds) >= maxEntries {
 		old := time.Now().Add(-driver.MaxTTL)
-		maps.DeleteFunc(h.holds, func(_ string, o hold) bool { return o.since.Before(old) })
+		maps.DeleteFunc(h.holds, func(_ string, o *hold) bool { return o.since.Before(old) })
 	}
-	if was := h.holds[id]; was.token != token && len(h.holds) < maxEntries {
-		h.holds[id] = hold{token, r.Holder, time.Now()}
+	if was := h.holds[id]; (was == nil || was.token != storekit.IDOf("", token)) && len(h.holds) < maxEntries {
+		h.holds[id] = &hold{storekit.IDOf("", token), r.Holder, time.Now()}
 	}
 }
 
 // ownHold returns the hold of a token, if the hold belongs to this process.
-func (h *localParties) ownHold(id, token string) (hold, bool) {
+func (h *localParties) ownHold(id, token string) (own *hold, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	o, ok := h.holds[id]
-	return o, ok && o.token == token
+	own = h.holds[id]
+	return own, own != nil && own.token == storekit.IDOf("", token)
 }
 
 // noteReleased records that a token was released, and wakes the waiters of this process.
 func (h *localParties) noteReleased(id, token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if o, ok := h.holds[id]; ok && o.token == token {
+	if o, ok := h.holds[id]; ok && o.token == storekit.IDOf("", token) {
 		delete(h.holds, id)
 		h.noteGiven(id, o.since)
 	}
@@ -79,13 +79,13 @@ func (h *localParties) noteDoubt(token string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.doubts == nil {
-		h.doubts = map[string]time.Time{}
+		h.doubts = map[storekit.HoldID]time.Time{}
 	}
 	if len(h.doubts) >= maxEntries {
 		old := time.Now().Add(-time.Minute)
-		maps.DeleteFunc(h.doubts, func(_ string, t time.Time) bool { return t.Before(old) })
+		maps.DeleteFunc(h.doubts, func(_ storekit.HoldID, t time.Time) bool { return t.Before(old) })
 	}
-	h.doubts[token] = time.Now()
+	h.doubts[storekit.IDOf("", token)] = time.Now()
 }
 
 // takeDoubt reports whether the outcome of an earlier statement for the token is unknown. It also
@@ -93,8 +93,8 @@ func (h *localParties) noteDoubt(token string, err error) {
 func (h *localParties) takeDoubt(token string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, yes := h.doubts[token]
-	delete(h.doubts, token)
+	_, yes := h.doubts[storekit.IDOf("", token)]
+	delete(h.doubts, storekit.IDOf("", token))
 	return yes
 }
 

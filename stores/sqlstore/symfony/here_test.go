@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -46,7 +47,7 @@ func gaps(t *testing.T) {
 	r := &driver.Request{}
 	for range 3 { // hold after hold
 		h.noteTaken("name", "token", r)
-		h.holds["name"] = hold{"token", r.Holder, time.Now().Add(-maxStreak / 2)}
+		h.holds["name"] = &hold{storekit.IDOf("", "token"), r.Holder, time.Now().Add(-maxStreak / 2)}
 		h.noteReleased("name", "token")
 		s := h.streaks["name"]
 		h.streaks["name"] = streak{s.since.Add(-maxStreak / 2), s.given}
