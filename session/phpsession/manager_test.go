@@ -191,6 +191,8 @@ func TestPHPDamagedSession(t *testing.T) {
 		if _, err := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); out.cookie != nil || !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("after Destroy: cookie %v, %v", out.cookie, err)
 		}
+		_, err := php.blobs.Remove(bg, phpsession.DefaultPrefix+phpID+"_MOVED", nil) // as after a minute
+		noError(t, err)
 	}
 	php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
 	b.status(503, func(s *session.Session) { s.Put("a", 2) })
