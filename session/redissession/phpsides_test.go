@@ -3,6 +3,8 @@ package redissession_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -128,15 +130,17 @@ func TestPHPWaitsOverAChange(t *testing.T) {
 		change func(*session.Session) error
 		status int
 		reads  bool // the old id can still be read in Go
+		left   int  // how many of the old and the new session a logout from before does not end
 	}{
-		"login":                        {func(s *session.Session) error { return s.Regenerate(context.Background()) }, 200, true},
-		"login without a grace period": {func(s *session.Session) error { return s.Regenerate(context.Background(), session.GracePeriod(0)) }, 409, false},
-		"logout":                       {func(s *session.Session) error { return s.Destroy(context.Background()) }, 409, false},
+		"login":                        {func(s *session.Session) error { return s.Regenerate(context.Background()) }, 200, true, 0},
+		"login without a grace period": {func(s *session.Session) error { return s.Regenerate(context.Background(), session.GracePeriod(0)) }, 409, false, 1},
+		"logout":                       {func(s *session.Session) error { return s.Destroy(context.Background()) }, 409, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, key := newSides(t, "")
 			before := b.start(put("slow"))
+			logout := b.start(func(s *session.Session) error { return s.Destroy(context.Background()) })
 			change := b.start(c.change, session.Exclusive)
 			late := b.waitsInPHP()
 			changed := change.finish()
@@ -169,6 +173,9 @@ func TestPHPWaitsOverAChange(t *testing.T) {
 			data := askServer(t, b.raw, "GET", phpPrefix+setsID(changed))
 			if strings.Contains(data, "slow") != (c.status == 200) || strings.Contains(data, "late") {
 				t.Errorf("the session is %q", data)
+			}
+			if w := logout.finish(); w.Code != http.StatusOK || askServer(t, b.raw, "EXISTS", phpPrefix+setsID(changed), key) != fmt.Sprint(c.left) {
+				t.Errorf("a logout of Go from before: %d, and the session lives on", w.Code)
 			}
 		})
 	}
@@ -348,5 +355,28 @@ func TestPHPEncodedID(t *testing.T) {
 	w := b.request(func(s *session.Session) { noError(t, s.Remember(time.Hour)) })
 	if setsID(w) != id {
 		t.Errorf("Go set %s, want %s", setsID(w), id)
+	}
+}
+
+// TestPHPTwoCookies: of two cookies with one name, both sides take the first.
+func TestPHPTwoCookies(t *testing.T) {
+	t.Parallel()
+	b, _ := newSides(t, "")
+	first := b.php.Cookie
+	b.getPage(b.golang, "/set?key=first&work=0s")
+	b.php.Cookie = nil
+	b.getPage(b.php, "/login")
+	for _, base := range []string{b.php.Base(0) + "/json?key=first", b.golang.Base(0) + "/value?key=first"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base, nil)
+		noError(t, err)
+		r.AddCookie(&http.Cookie{Name: first.Name, Value: first.Value})
+		r.AddCookie(&http.Cookie{Name: first.Name, Value: b.php.Cookie.Value})
+		res, err := http.DefaultClient.Do(r)
+		noError(t, err)
+		body, err := io.ReadAll(res.Body)
+		noError(t, errors.Join(err, res.Body.Close()))
+		if strings.TrimSpace(string(body)) != "1" {
+			t.Errorf("%s: %s", base, body)
+		}
 	}
 }
