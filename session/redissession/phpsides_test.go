@@ -278,7 +278,7 @@ func TestPHPWithoutItsLock(t *testing.T) {
 	b, key := newSides(t, "")
 	for _, path := range []string{"/readonly?", "/early?key=early&"} {
 		release := b.heldInPHP(path)
-		if w := b.request(func(s *session.Session) { noError(t, s.Put("go", path)) }, session.Exclusive); w.Code != http.StatusOK {
+		if w := b.request(func(s *session.Session) { noError(t, s.Put("go", path)) }, session.Exclusive, session.MaxWait(10*time.Second)); w.Code != http.StatusOK {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 		release()
