@@ -231,20 +231,34 @@ func TestPHPChangesTheID(t *testing.T) {
 
 // TestPHPWaitsOverPHP: while a request of PHP waits for the lock, another one of PHP changes the id
 // or ends the session. PHP leaves no trace of that, so a late request of Go takes what the first one
-// makes for its session.
+// makes for its session. It does not if it watches a key that the session had, and the user that
+// SetUser has named is watched.
 func TestPHPWaitsOverPHP(t *testing.T) {
 	t.Parallel()
-	b, key := newSides(t, "")
-	slow := b.start(put("slow"))
-	change := b.heldInPHP("/regenerate?delete=1&")
-	late := b.waitsInPHP()
-	change()
-	<-late
-	if w := slow.finish(); w.Code != http.StatusOK {
-		t.Errorf("%d", w.Code)
-	}
-	if data := askServer(t, b.raw, "GET", key); data != "late|i:1;slow|i:1;" {
-		t.Errorf("%q", data)
+	for name, c := range map[string]struct {
+		before, write func(*session.Session) error
+		status        int
+	}{
+		"nothing is watched": {put("before"), put("slow"), 200},
+		"Watch":              {put("before"), func(s *session.Session) error { return errors.Join(s.Watch("user"), s.Put("slow", 1)) }, 409},
+		"SetUser":            {func(s *session.Session) error { return s.SetUser("ann") }, put("slow"), 409},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, key := newSides(t, "")
+			b.request(func(s *session.Session) { noError(t, c.before(s)) })
+			slow := b.start(c.write)
+			change := b.heldInPHP("/regenerate?delete=1&")
+			late := b.waitsInPHP()
+			change()
+			<-late
+			if w := slow.finish(); w.Code != c.status {
+				t.Errorf("%d, want %d", w.Code, c.status)
+			}
+			if data := askServer(t, b.raw, "GET", key); strings.Contains(data, "slow") != (c.status == 200) {
+				t.Errorf("%q", data)
+			}
+		})
 	}
 }
 
