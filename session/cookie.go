@@ -68,7 +68,7 @@ func (c *Cookie) check() error {
 }
 
 // make returns the cookie. A negative age deletes it. With 0 the browser deletes it when it is
-// closed. As in PHP, the id is encoded for a URL; only ids of PHP have letters that this changes.
+// closed. The id is encoded as PHP does it.
 func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	h := &http.Cookie{
 		Name: c.Name, Value: url.QueryEscape(id), Path: c.Path, Domain: c.Domain,

@@ -103,8 +103,8 @@ func (s *state) loadLocked(ctx context.Context) error {
 
 // prolong starts the session's idle time again, if at least a tenth of the idle time has passed
 // since the last start. If the store fails, the session may end too early, but the next request
-// tries again. If other programs use the session, they prolong it, and give it new ids, without the
-// index of users. So in this case, prolong notes the session for its user each time.
+// tries again. Other programs prolong a session, and change its id, without the index of users. So
+// prolong notes their sessions each time.
 func (s *state) prolong(ctx context.Context, rec sessionstore.Record) {
 	want := s.m.ttl(s.life)
 	old := want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10)

@@ -34,8 +34,7 @@ type GracePeriod time.Duration
 // whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
 // even those that began before Regenerate.
 //
-// If the sessions are shared with PHP, all this is true of requests of Go only. PHP treats a client
-// with the old id as a new one (docs/php.md).
+// Where PHP shares the sessions, PHP treats a client with the old id as a new one.
 func (s *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	period := DefaultGrace
 	for _, g := range grace {

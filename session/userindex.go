@@ -38,8 +38,8 @@ func (m *Manager) userIn(rec sessionstore.Record) (user string) {
 }
 
 // noteUser notes the session at key for its user before ops are committed, if these ops make that
-// necessary. A session without a deadline is noted each time when its idle time begins again, and so
-// is one to which other programs may have given a new id.
+// necessary. A session without a deadline, or one that PHP shares, is noted each time when its idle
+// time begins again.
 func (s *state) noteUser(ctx context.Context, key string, ops []sessionstore.Op) error {
 	raw, ok := s.valueOf(userKey)
 	if !ok {
