@@ -33,8 +33,6 @@ type GracePeriod time.Duration
 // client gets that id with the answer to the first request. The clocks of the servers decide
 // whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
 // even those that began before Regenerate.
-//
-// Where PHP shares the sessions, PHP treats a client with the old id as a new one.
 func (s *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	period := DefaultGrace
 	for _, g := range grace {
