@@ -70,9 +70,9 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 // id.
 
 // A program such as PHP knows nothing of tombstones. It may have waited for the session's lock while
-// the session moved or ended, and then it makes the old id anew. So whoever finds data at the
-// session's key also looks for a tombstone. It looks for the tombstone last: the tombstone was
-// there before the lock was free, and so before such data.
+// the session moved or ended, and then it makes the old id anew. So a request that finds data at the
+// session's key also looks for a tombstone. It looks for the tombstone last: the tombstone was there
+// before the lock was free, and so before such data.
 //
 // For this reason, a session that ends leaves a tombstone, too. It is a tombstone whose new key is
 // the old key with "_ENDED" after it, where there never is a session. Versions of padlock that know
