@@ -85,12 +85,15 @@ func (f *front) run() error {
 		return err
 	}
 	f.record.acquired(f.lock)
-	if err := f.start(); err != nil {
+	err = f.start()
+	if err == nil {
+		err = f.watch()
+	}
+	if err != nil {
 		f.release()
 		f.recordFailedStart(err)
 		return err
 	}
-	f.watch()
 	ended := time.Now()
 	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
@@ -257,7 +260,7 @@ func (f *front) heldNow(why *failure) *failure {
 	return heldFailure(name, heldBy(blocking))
 }
 
-// start starts the command under the lock.
+// start begins to start the command under the lock. It runs when f.process.Started says so.
 func (f *front) start() error {
 	spec, err := f.spec()
 	if err != nil {
@@ -277,6 +280,11 @@ func (f *front) start() error {
 	if f.process, err = supervise.Start(spec); err != nil {
 		return cannotRun(f.args[0], err)
 	}
+	return nil
+}
+
+// started is called when the command runs.
+func (f *front) started() {
 	if f.terminal != nil {
 		console.WorkInBackground()
 		if f.terminal.interactive() {
@@ -284,13 +292,22 @@ func (f *front) start() error {
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))
-	return nil
+}
+
+// notStarted returns the failure of a command that does not run.
+func (f *front) notStarted(err error, low <-chan struct{}) error {
+	<-f.process.Gone()
+	f.lastNews(low, nil)
+	if f.why != nil { // padlock has ended its start
+		return f.why
+	}
+	return cannotRun(f.args[0], err)
 }
 
 func (f *front) spec() (supervise.Spec, error) {
 	spec := supervise.Spec{
 		Title: f.name, Path: f.path, Args: f.args, Leave: f.set.leave,
-		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.remaining(),
+		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.remaining,
 	}
 	var err error
 	if spec.Env, err = f.environ(); err != nil {

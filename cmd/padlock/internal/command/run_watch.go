@@ -19,10 +19,12 @@ var lossGrace = 500 * time.Millisecond
 // processes that are still running.
 const stuckAfter = 5 * time.Second
 
-// watch handles all events of the running command. It returns when the command has ended. Without
-// --close it returns only when the processes that the command left running have ended too.
-func (f *front) watch() {
-	lost, low, supervisorLost := f.lasting().Done(), f.process.Low(), f.process.SupervisorLost()
+// watch handles all events of the command, from before its start. It returns when the command has
+// ended. Without --close it returns only when the processes that the command left running have ended
+// too. It returns an error if the command could not be started, or was ended before it ran.
+func (f *front) watch() error {
+	lost, low := f.lasting().Done(), f.process.Low()
+	var gone, supervisorLost <-chan struct{} // not before Started: until then, its error tells more
 	var atMost alarm
 	if f.set.atMost.given {
 		atMost.setIn(f.set.atMost.d)
@@ -30,6 +32,12 @@ func (f *front) watch() {
 	f.process.Lease(f.remaining()) // the lock may have been renewed since the job's start
 	for {
 		select {
+		case err := <-f.process.Started():
+			if err != nil {
+				return f.notStarted(err, low)
+			}
+			f.started()
+			gone, supervisorLost = f.process.Gone(), f.process.SupervisorLost()
 		case s := <-f.signals:
 			f.handleSignal(s, false)
 		case s := <-f.process.Heard():
@@ -58,10 +66,10 @@ func (f *front) watch() {
 			f.waitForLeft()
 		case <-f.stuck.c:
 			f.tellStuck()
-		case <-f.process.Gone():
+		case <-gone:
 			f.lastNews(low, supervisorLost)
 			f.tellLeft()
-			return
+			return nil
 		}
 	}
 }

@@ -11,8 +11,18 @@ import (
 	"time"
 )
 
-// Group returns the process group of the command.
-func (j *Job) Group() int { return j.pid }
+// ErrKilled means that Kill was called before the command was executed.
+const ErrKilled = syscall.ECANCELED
+
+// Started is closed when the command runs, or cannot be started. Then Err is known.
+func (j *Job) Started() <-chan struct{} { return j.started }
+
+// Err says why the command could not be started. The error is that of execve(2), or ErrKilled, and
+// does not contain the command's name. Call it after Started.
+func (j *Job) Err() error { return j.err }
+
+// Group returns the process group of the command, or 0 before Started.
+func (j *Job) Group() int { return int(j.pid.Load()) }
 
 // Done is closed when the command itself has ended. Then Exit is known.
 func (j *Job) Done() <-chan struct{} { return j.done }
@@ -38,6 +48,16 @@ func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
 func (j *Job) Kill() {
 	j.killing.Store(true)
 	j.killNow()
+	go func() { // the process of the command may appear after killNow has looked for it
+		for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+			select {
+			case <-j.started:
+				return
+			case <-time.After(pause):
+				j.killNow()
+			}
+		}
+	}()
 }
 
 // settleTime is how long leftover processes have to end by themselves before they get a signal. The

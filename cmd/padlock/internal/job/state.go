@@ -20,13 +20,16 @@ type Spec struct {
 	Leave bool
 }
 
-// Job is a command that was started. Its methods are safe for concurrent use.
+// Job is a command that was started, or that is being started. Its methods are safe for concurrent
+// use.
 type Job struct {
 	platform
-	pid     int
+	pid     atomic.Int64 // 0 until the command runs
 	leave   bool
 	adopts  bool         // this process becomes the parent of the job's orphans
 	before  map[int]bool // children of this process that do not belong to the job
+	err     error        // why the command could not be started; see Started
+	started chan struct{}
 	exit    Exit
 	done    chan struct{}
 	gone    chan struct{}
@@ -50,5 +53,5 @@ func (e Exit) Status() int {
 }
 
 func newJob(s *Spec) *Job {
-	return &Job{leave: s.Leave, done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan syscall.Signal, 1)}
+	return &Job{leave: s.Leave, started: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan syscall.Signal, 1)}
 }

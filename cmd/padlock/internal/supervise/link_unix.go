@@ -22,6 +22,12 @@ const (
 	variable = "PADLOCK_SUPERVISE"
 )
 
+// memory makes the supervisor's runtime collect garbage only if there is much of it. While a command
+// is being executed, the thread that waits for it cannot be stopped (vfork). A collection stops all
+// threads, so it would wait for that thread, and the supervisor would watch nothing. The environment
+// of the command does not have these variables, because it is made by the front.
+var memory = []string{"GOGC=off", "GOMEMLIMIT=32MiB"}
+
 // process is a supervisor that runs as a separate process.
 type process struct {
 	spec   *Spec
@@ -77,7 +83,7 @@ func (p *process) fork(socket int) (pid int, err error) {
 		return 0, err
 	}
 	return syscall.ForkExec(program, []string{os.Args[0], verb, p.spec.Title}, &syscall.ProcAttr{
-		Env:   append([]string{variable + "=" + fds}, os.Environ()...), // Go takes the first of two variables with the same name
+		Env:   append(append([]string{variable + "=" + fds}, memory...), os.Environ()...), // Go takes the first of two variables with the same name
 		Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 }

@@ -46,7 +46,7 @@ func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := supervise.Spec{Title: "test", Path: path, Args: []string{"sh", "-c", script}, Env: os.Environ(), Signal: syscall.SIGTERM, Grace: patience, Lease: supervise.Forever}
+	s := supervise.Spec{Title: "test", Path: path, Args: []string{"sh", "-c", script}, Env: os.Environ(), Signal: syscall.SIGTERM, Grace: patience, Lease: lasts(supervise.Forever)}
 	if change != nil {
 		change(&s)
 	}
@@ -58,7 +58,25 @@ func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise
 		p.Kill()
 		await(t, p.Gone(), "the job is gone")
 	})
+	if err := <-p.Started(); err != nil {
+		t.Fatal(err)
+	}
 	return p
+}
+
+// lasts returns a lease for a Spec.
+func lasts(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
+// refused starts a job that does not run, and returns why.
+func refused(t *testing.T, s supervise.Spec) error {
+	t.Helper()
+	p, err := supervise.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = <-p.Started()
+	await(t, p.Gone(), "nothing is left")
+	return err
 }
 
 func await(t *testing.T, c <-chan struct{}, what string) {
@@ -108,7 +126,7 @@ func TestExit(t *testing.T) {
 
 func TestCommandThatCannotBeRun(t *testing.T) {
 	for path, want := range map[string]error{filepath.Join(t.TempDir(), "missing"): fs.ErrNotExist, t.TempDir(): fs.ErrPermission} {
-		_, err := supervise.Start(supervise.Spec{Path: path, Args: []string{path}, Lease: supervise.Forever})
+		err := refused(t, supervise.Spec{Path: path, Args: []string{path}, Lease: lasts(supervise.Forever)})
 		if !errors.Is(err, want) || errors.Is(err, supervise.ErrStart) {
 			t.Errorf("%v, want %v", err, want)
 		}
@@ -117,7 +135,7 @@ func TestCommandThatCannotBeRun(t *testing.T) {
 
 func TestEndedBeforeTheLeaseIs(t *testing.T) {
 	server.Thorough(t)
-	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = 10*time.Second, 5*time.Second })
+	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(10*time.Second), 5*time.Second })
 	await(t, p.Low(), "the lease is low")
 	await(t, p.Gone(), "the job has ended")
 	if got := p.Exit().Status(); got != 7 {
@@ -129,7 +147,7 @@ func TestKilledBeforeTheLeaseEnds(t *testing.T) {
 	server.Thorough(t)
 	begin := time.Now()
 	const lease = 5 * time.Second // before its end the shell must have begun
-	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lease, 100*time.Millisecond })
+	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(lease), 100*time.Millisecond })
 	await(t, p.Gone(), "the job has ended")
 	if got := p.Exit().Signal; got != syscall.SIGKILL || open(p.Low()) {
 		t.Errorf("ended by %v, low %v", got, !open(p.Low()))
@@ -140,7 +158,7 @@ func TestKilledBeforeTheLeaseEnds(t *testing.T) {
 }
 
 func TestRenewedLease(t *testing.T) {
-	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = patience, 0 })
+	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(patience), 0 })
 	p.Lease(time.Hour)
 	p.Lease(time.Millisecond)
 	await(t, p.Gone(), "the last word counts")
@@ -180,7 +198,7 @@ func TestSupervisorKilled(t *testing.T) {
 func TestSupervisorEndedAtItsStart(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Setenv("END_BY", strconv.Itoa(int(sig)))
-		_, err := supervise.Start(supervise.Spec{Path: "/bin/true", Args: []string{"true"}, Lease: supervise.Forever})
+		err := refused(t, supervise.Spec{Path: "/bin/true", Args: []string{"true"}, Lease: lasts(supervise.Forever)})
 		if killed, ok := errors.AsType[*supervise.KilledError](err); !ok || killed.Signal != sig {
 			t.Errorf("%v: %v", sig, err)
 		}
@@ -235,7 +253,7 @@ func stopped(t *testing.T, pid int) {
 func TestSupervisorStoppedAndContinued(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	t.Setenv("PATIENT", "yes") // this machine may be slow
-	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = time.Minute, lease/3 })
+	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(time.Minute), lease/3 })
 	_, supervisor := pids(t)
 	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
