@@ -27,8 +27,22 @@ func TestMain(m *testing.M) {
 		}
 		supervise.Main(nil, func(int) {})
 	}
+	if program := os.Getenv("FRONT_OF"); program != "" {
+		frontOf(program)
+	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // under -race it would end a second late
 	os.Exit(m.Run())
+}
+
+// frontOf is a front with a program as its job, and file 3 as its lock.
+func frontOf(program string) {
+	lock := os.NewFile(3, "lock")
+	syscall.CloseOnExec(3)
+	_, err := supervise.Start(supervise.Spec{Title: "front", Path: program, Args: []string{filepath.Base(program)}, Keep: []*os.File{lock}, Lease: lasts(supervise.Forever)})
+	if err != nil {
+		panic(err)
+	}
+	select {} // until the test kills it
 }
 
 const patience = 20 * time.Second
