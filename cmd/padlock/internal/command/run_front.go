@@ -283,27 +283,6 @@ func (f *front) start() error {
 	return nil
 }
 
-// started is called when the command runs.
-func (f *front) started() {
-	if f.terminal != nil {
-		console.WorkInBackground()
-		if f.terminal.interactive() {
-			f.terminal.giveForeground(f.process.Group()) // if the command has already tried to read, it was stopped; see jobStopped
-		}
-	}
-	f.verbose(0, "running %s", show(f.args[0]))
-}
-
-// notStarted returns the failure of a command that does not run.
-func (f *front) notStarted(err error, low <-chan struct{}) error {
-	<-f.process.Gone()
-	f.lastNews(low, nil)
-	if f.why != nil { // padlock has ended its start
-		return f.why
-	}
-	return cannotRun(f.args[0], err)
-}
-
 func (f *front) spec() (supervise.Spec, error) {
 	spec := supervise.Spec{
 		Title: f.name, Path: f.path, Args: f.args, Leave: f.set.leave,
@@ -371,20 +350,6 @@ func (f *front) closeFront() {
 		closePatience = min(closePatience, 500*time.Millisecond)
 	}
 	f.app.close(f.locker)
-}
-
-// verbose reports progress if --verbose is given.
-func (f *front) verbose(took time.Duration, format string, args ...any) {
-	if !f.set.verbose {
-		return
-	}
-	n := fail(0, "progress", f.name, format, args...).note
-	n.Seconds = took.Seconds()
-	if f.lock != nil {
-		n.Fence = f.lock.Fence()
-		n.Slot = slotOf(f.lock)
-	}
-	f.say(n)
 }
 
 // event gets the events of the Locker.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
@@ -72,6 +73,41 @@ func (f *front) watch() error {
 			return nil
 		}
 	}
+}
+
+// started is called when the command runs.
+func (f *front) started() {
+	if f.terminal != nil {
+		console.WorkInBackground()
+		if f.terminal.interactive() {
+			f.terminal.giveForeground(f.process.Group()) // if the command has already tried to read, it was stopped; see jobStopped
+		}
+	}
+	f.verbose(0, "running %s", show(f.args[0]))
+}
+
+// notStarted returns the failure of a command that does not run.
+func (f *front) notStarted(err error, low <-chan struct{}) error {
+	<-f.process.Gone()
+	f.lastNews(low, nil)
+	if f.why != nil { // padlock has ended its start
+		return f.why
+	}
+	return cannotRun(f.args[0], err)
+}
+
+// verbose reports progress if --verbose is given.
+func (f *front) verbose(took time.Duration, format string, args ...any) {
+	if !f.set.verbose {
+		return
+	}
+	n := fail(0, "progress", f.name, format, args...).note
+	n.Seconds = took.Seconds()
+	if f.lock != nil {
+		n.Fence = f.lock.Fence()
+		n.Slot = slotOf(f.lock)
+	}
+	f.say(n)
 }
 
 // lastNews reads news that arrived together with the end of the job.

@@ -27,27 +27,6 @@ func (j *Job) signal(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(pid, sig)
 }
 
-// signalUnreaped sends a signal to the command, or to its group if sign is -1, unless the command
-// was reaped. Once it is reaped, another process may get its number. If the command is being
-// started, the signal goes to the process that shall become the command.
-func (j *Job) signalUnreaped(sign int, sig syscall.Signal) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch {
-	case j.reaped:
-	case j.Group() != 0:
-		j.signal(sign*j.Group(), sig)
-	default:
-		rest := j.Rest()
-		for _, pid := range rest {
-			j.signal(pid, sig)
-		}
-		if len(rest) == 0 {
-			j.unsent = append(j.unsent, sig)
-		}
-	}
-}
-
 // signalAwake sends sig and then a signal that wakes the process, because a stopped process does
 // not handle sig.
 func (j *Job) signalAwake(pid int, sig syscall.Signal) {

@@ -115,6 +115,27 @@ func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(1, sig) }
 // Continue wakes stopped processes.
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
+// signalUnreaped sends a signal to the command, or to its group if sign is -1, unless the command
+// was reaped. Once it is reaped, another process may get its number. If the command is being
+// started, the signal goes to the process that shall become the command.
+func (j *Job) signalUnreaped(sign int, sig syscall.Signal) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.reaped:
+	case j.Group() != 0:
+		j.signal(sign*j.Group(), sig)
+	default:
+		rest := j.Rest()
+		for _, pid := range rest {
+			j.signal(pid, sig)
+		}
+		if len(rest) == 0 {
+			j.unsent = append(j.unsent, sig)
+		}
+	}
+}
+
 func (j *Job) killNow() {
 	rest := j.Rest() // once the command is dead, its children cannot be found any more
 	j.signalUnreaped(-1, kill)

@@ -55,3 +55,16 @@ func (e Exit) Status() int {
 func newJob(s *Spec) *Job {
 	return &Job{leave: s.Leave, started: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan syscall.Signal, 1)}
 }
+
+// ErrKilled means that Kill was called before the command was executed.
+const ErrKilled = syscall.ECANCELED
+
+// Started is closed when the command runs, or cannot be started. Then Err is known.
+func (j *Job) Started() <-chan struct{} { return j.started }
+
+// Err says why the command could not be started. The error is that of execve(2), or ErrKilled, and
+// does not contain the command's name. Call it after Started.
+func (j *Job) Err() error { return j.err }
+
+// Group returns the process group of the command, or 0 before Started.
+func (j *Job) Group() int { return int(j.pid.Load()) }

@@ -44,15 +44,6 @@ func startSlow(t *testing.T, change func(*supervise.Spec)) (*server.SlowProgram,
 	return slow, p
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %v still not: %s", patience, what)
-		}
-	}
-}
-
 // neverRan lets the execution go on, and checks that it was over before.
 func neverRan(t *testing.T, slow *server.SlowProgram) {
 	t.Helper()

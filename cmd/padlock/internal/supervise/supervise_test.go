@@ -102,21 +102,27 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not: %s", patience, what)
+		}
+	}
+}
+
 // pids waits until the command has written its own number and its parent's.
 func pids(t *testing.T) (command, supervisor int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		if text, err := os.ReadFile("pids"); err == nil {
-			f := strings.Fields(string(text))
+	until(t, "the command has begun", func() bool {
+		text, err := os.ReadFile("pids")
+		if f := strings.Fields(string(text)); err == nil {
 			command, _ = strconv.Atoi(f[0])
 			supervisor, _ = strconv.Atoi(f[1])
-			return command, supervisor
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the command did not begin")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+		return err == nil
+	})
+	return command, supervisor
 }
 
 func open(c <-chan struct{}) bool {
@@ -250,16 +256,14 @@ func TestStartedByUser(t *testing.T) {
 // stopped returns when a process that got SIGSTOP has stopped.
 func stopped(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(time.Millisecond) {
+	until(t, "it has stopped", func() bool {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if errors.Is(err, fs.ErrNotExist) {
-			return // there is no /proc
+			return true // there is no /proc
 		}
-		if _, after, _ := strings.Cut(string(text), ") "); strings.HasPrefix(after, "T") {
-			return
-		}
-	}
-	t.Fatal("the process does not stop")
+		_, after, _ := strings.Cut(string(text), ") ")
+		return strings.HasPrefix(after, "T")
+	})
 }
 
 // A supervisor that continues after its deadline has not read the renewals yet. It asks before it
