@@ -22,10 +22,9 @@ const (
 	variable = "PADLOCK_SUPERVISE"
 )
 
-// memory makes the supervisor's runtime collect garbage only if there is much of it. While a command
-// is being executed, the thread that waits for it cannot be stopped (vfork). A collection stops all
-// threads, so it would wait for that thread, and the supervisor would watch nothing. The environment
-// of the command does not have these variables, because it is made by the front.
+// memory makes the supervisor's runtime collect garbage only if there is much of it. A collection
+// stops all threads. It would wait for the one that is executing the command (vfork), and the
+// supervisor would watch nothing. The command does not get these variables: the front has its own.
 var memory = []string{"GOGC=off", "GOMEMLIMIT=32MiB"}
 
 // process is a supervisor that runs as a separate process.
