@@ -127,6 +127,9 @@ func (j *Job) signalUnreaped(sign int, sig syscall.Signal) {
 		j.signal(sign*j.Group(), sig)
 	default:
 		rest := j.Rest()
+		if sig == syscall.SIGTSTP {
+			rest = nil // a stop of the command is reported only once it runs
+		}
 		for _, pid := range rest {
 			j.signal(pid, sig)
 		}

@@ -74,21 +74,12 @@ func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan
 		s.lease.arrived()
 		if s.lease.left() <= 0 { // this process was stopped, or took long to start
 			s.sendNews(&news{Is: isLow})
-			s.failed(job.ErrKilled)
+			s.sendNews(&news{Is: isFailed, Errno: int(job.ErrKilled)})
 			return
 		}
 	}
 	s.start(keep)
 	s.watch(signals)
-}
-
-// failed reports that the command was not started.
-func (s *server) failed(err error) {
-	errno, ok := err.(syscall.Errno)
-	if !ok {
-		errno = syscall.EINVAL
-	}
-	s.sendNews(&news{Is: isFailed, Errno: int(errno)})
 }
 
 func receive(in io.Reader, first, orders chan<- *order) {
@@ -169,7 +160,11 @@ func (s *server) watch(signals <-chan os.Signal) {
 		case <-timer.C:
 		case <-started:
 			if err := s.job.Err(); err != nil {
-				s.failed(err)
+				errno, ok := err.(syscall.Errno)
+				if !ok {
+					errno = syscall.EINVAL
+				}
+				s.sendNews(&news{Is: isFailed, Errno: int(errno)})
 				return
 			}
 			s.sendNews(&news{Is: isStarted, PID: s.job.Group()})

@@ -17,12 +17,12 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// slowSpec is a job whose program makes the file "ran". Its execution does not get on until the test
-// lets it.
+// slowSpec is a job whose program makes the file "ran", and stays if STAY is set. Its execution does
+// not get on until the test lets it.
 func slowSpec(t *testing.T) (*server.SlowProgram, supervise.Spec) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	slow, err := server.NewSlowProgram("slow", []byte("#!/bin/sh\n: >ran\n"))
+	slow, err := server.NewSlowProgram("slow", []byte("#!/bin/sh\n: >ran\n[ -z \"$STAY\" ] || exec sleep 60\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,28 @@ func TestStoppedBeforeTheExec(t *testing.T) {
 	p.Lease(time.Millisecond)
 	await(t, p.Gone(), "it has ended")
 	neverRan(t, slow)
+}
+
+// A stop waits until the command runs, because only then it is reported.
+func TestStopDuringTheExec(t *testing.T) {
+	t.Setenv("STAY", "yes")
+	slow, p := startSlow(t, nil)
+	p.Signal(syscall.SIGTSTP)
+	p.Continue()
+	until(t, "the supervisor has read both", func() bool { return supervise.Woken(p) })
+	if err := errors.Join(slow.Go(), <-p.Started()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case sig := <-p.Stopped():
+		if sig != syscall.SIGTSTP {
+			t.Errorf("stopped by %v", sig)
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody said that it stopped")
+	}
+	p.Kill()
+	await(t, p.Gone(), "it has ended")
 }
 
 // A slow exec may last, if the lease is renewed. The supervisor reads so many messages meanwhile that
