@@ -96,7 +96,7 @@ $(command -v setsid) sh -c 'echo $$ >"$0/job"; mkdir "$0/begun" 2>/dev/null && e
 [ -z "$told" ] || stop TERM
 while told=''; wait "$job"; status=$?; [ -n "$told" ] && exists "$job"; do :; done # a signal ends only the wait
 while [ -e "$dir/lost" ] && exists "$ender"; do wait "$ender"; done # it ends the children
-{ kill -s KILL "$renewal" "$ender"; wait "$renewal" "$ender"; } 2>/dev/null
+{ kill -s KILL "$renewal" "$ender" && wait "$renewal" "$ender"; } 2>/dev/null # otherwise bash tells of them
 until=$(tail -n 1 "$dir/until"); [ "$(now)" -lt "$until" ] || : >"$dir/lost"
 release # one that came in time has protected the work, even if its lease ended before the answer
 case $code:$(field outcome):$unknown:$(($(now) >= until)) in 200:released:* | 200:gone:1:* | 200:expired:*:1 | [!2]*) ;; *) : >"$dir/lost" ;; esac
