@@ -204,7 +204,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, p passed)
 			break
 		}
 		out, err = l.store.Release(ctx, h.name, h.token.reveal(), keep)
-		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
+		if err == nil || out == driver.OutcomeReleased || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 			return out, unsure, false, err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)

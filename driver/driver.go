@@ -109,6 +109,9 @@ type Store interface {
 	// nothing for other tokens. If keep > 0, the name cools down: it stays taken for that long. In a
 	// cool-down after a shared hold, the store may grant shared requests.
 	//
+	// If the store has no room for the cool-down, it changes nothing and returns ErrUnavailable. Or
+	// it ends the hold all the same, and returns OutcomeReleased together with ErrUnavailable.
+	//
 	// Release may be repeated. A wrong token or a lease that has run out is no error.
 	Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error)
 

@@ -159,7 +159,7 @@ func (q *query) releaseAt(ctx context.Context, name string) (driver.Outcome, err
 	unsure, keep := false, q.coolDown()
 	for i := 0; ; i++ {
 		out, err := q.where.store.Release(ctx, name, q.token, keep)
-		if err == nil {
+		if err == nil || out == driver.OutcomeReleased { // the store may have had no room for the cool-down
 			return out, nil
 		}
 		final := errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, padlock.ErrClosed)
