@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/drivertest"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
@@ -57,6 +58,20 @@ func (q *quota) mustBe(t testing.TB, full bool) {
 	if err := q.full(full); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestContractWithoutSpace: a server without space refuses each put, and so a demotion.
+func TestContractWithoutSpace(t *testing.T) {
+	t.Parallel()
+	q := withQuota(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open:        func(ctx context.Context) (driver.Store, error) { return open(ctx, q.Addr()) },
+		Slow:        true,
+		Alone:       true,
+		Full:        q.full,
+		FullSays:    "NOSPACE",
+		FullRefuses: []string{"demotion"},
+	})
 }
 
 // TestNoSpace: a server without space grants nothing, but it keeps, renews and releases the holds
