@@ -2,9 +2,10 @@ package rig
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -69,13 +70,16 @@ func onFullDisk(t *testing.T, config string, f soak.Fault) {
 		FullRefuses: []string{"extend", "release", "demotion"},
 		Full: func(on bool) (err error) {
 			if on {
-				if undo, err = f.Begin(rand.New(rand.NewPCG(1, 1)), 0); err == nil {
+				if undo, err = f.Begin(mathrand.New(mathrand.NewPCG(1, 1)), 0); err == nil {
 					err = useUp(t.Context(), config)
 				}
 				return err
 			}
 			err = undo()
 			undo = func() error { return nil }
+			for i := 0; i < 100 && err == nil; i++ { // the server may free the room later, bit by bit
+				err = grants(t, config, "with room again "+rand.Text(), time.Minute)
+			}
 			return err
 		},
 	}) {
