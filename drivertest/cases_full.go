@@ -161,17 +161,22 @@ func fullCoolDown(c *check) {
 	if c.g.Shared {
 		all = append(all, c.take(c.a, c.readRequest(c.newName()), "to read a free name"))
 	}
-	for _, l := range all {
-		c.coolsWhenFull(l)
+	empty := c.filled()
+	until := time.Now().Add(c.long())
+	outs, errs := make([]driver.Outcome, len(all)), make([]error, len(all))
+	for i, l := range all {
+		outs[i], errs[i] = l.cl.Release(c.ctx, l.req.Name, l.req.Token, c.long())
+	}
+	empty()
+	for i, l := range all {
+		c.cooledWhenFull(l, outs[i], errs[i], until)
 	}
 }
 
-func (c *check) coolsWhenFull(l *lease) {
-	empty := c.filled()
-	until := time.Now().Add(c.long())
-	o, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, c.long())
-	empty()
-	switch {
+// cooledWhenFull checks what became of a hold that was released with a cool-down while the store was
+// full.
+func (c *check) cooledWhenFull(l *lease, o driver.Outcome, err error, until time.Time) {
+	switch uncertain := errors.Is(err, driver.ErrUncertain); {
 	case err == nil:
 	case !isNoRoom(err):
 		c.failf("Release with a cool-down while the store is full: %q, %v", o, err)
@@ -179,10 +184,10 @@ func (c *check) coolsWhenFull(l *lease) {
 		c.releaseFreely(c.afterFault(c.b, c.request(l.req.Name), "after a Release without the cool-down"))
 		return
 	default:
-		if !errors.Is(err, driver.ErrUncertain) {
+		if !uncertain {
 			c.livesOn(l, "after a Release with a cool-down that the full store refused")
 		}
-		c.ends(l, c.long(), errors.Is(err, driver.ErrUncertain))
+		c.ends(l, c.long(), uncertain)
 	}
 	err = c.answered(func() error { _, err := c.b.Acquire(c.ctx, c.request(l.req.Name)); return err })
 	if !errors.Is(err, driver.ErrHeld) {
