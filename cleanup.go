@@ -175,9 +175,6 @@ func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
 		out, err := c.l.store.Release(ctx, name, j.token.reveal(), j.keep)
 		cancel()
-		if out == driver.OutcomeReleased {
-			err = nil // the store may have had no room for the cool-down
-		}
 		if err == nil && foundNothing(out) && permit+1 < j.permits {
 			permit++
 			continue
