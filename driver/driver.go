@@ -56,7 +56,8 @@
 //     [Request.Validate] or the Check functions, and sends nothing before.
 //   - The reply was lost: [ErrUncertain], and never a [*HeldError].
 //   - The store was not reached and nothing was changed, or there is no memory or disk space for a
-//     new hold: [ErrUnavailable]. A full store still extends, verifies, demotes and releases.
+//     new hold: [ErrUnavailable]. A full store still extends, verifies, demotes and releases, unless
+//     its page says otherwise; then nothing changes.
 //   - ctx ended before the reply: the error of ctx, joined with ErrUncertain if the request may
 //     have been sent.
 //

@@ -156,8 +156,7 @@ func (s *Service) Harness(write string, open func(ctx context.Context, f *Front)
 	}
 }
 
-// Full returns the function Full of a Harness: while the service is full, it gives the answer to
-// every request of a kind.
+// Full is for Harness.Full: every request of a kind gets the answer.
 func (s *Service) Full(kind string, answer Answer) func(on bool) error {
 	return func(on bool) error {
 		s.mu.Lock()
