@@ -371,8 +371,8 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
 	defer cancel()
 	a.outcome, a.err = s.members[x.i].store.Release(ctx, x.h.name, x.h.token, x.keep)
-	if a.verdict = judge(a.err); a.outcome == driver.OutcomeReleased {
-		a.verdict = yes // the member may have had no room for the cool-down
+	if a.verdict = judge(a.err); a.verdict == never && a.outcome == driver.OutcomeReleased {
+		a.verdict = yes // the member had no room for the cool-down
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
