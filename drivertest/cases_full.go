@@ -92,17 +92,11 @@ func (c *check) extendFull(l *lease) {
 	}
 }
 
-// ends releases a hold until the store answers. That may have been done before, by a request that
-// the full store refused with ErrUncertain.
-func (c *check) ends(l *lease, keep time.Duration, uncertain bool) {
-	var o driver.Outcome
-	err := c.answered(func() (err error) {
-		o, err = l.cl.Release(c.ctx, l.req.Name, l.req.Token, keep)
-		uncertain = uncertain || errors.Is(err, driver.ErrUncertain)
-		return err
-	})
-	if err != nil || o != driver.OutcomeReleased && (o != driver.OutcomeGone || !uncertain && !c.h.Anonymous) {
-		c.failf("Release with room again: %q, %v", o, err)
+// ends releases a hold until the store answers. The cases about Release check outcomes.
+func (c *check) ends(l *lease, keep time.Duration) {
+	err := c.answered(func() error { _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, keep); return err })
+	if err != nil {
+		c.failf("Release with room again: %v", err)
 	}
 }
 
@@ -143,7 +137,7 @@ func fullStore(c *check) {
 	}
 	empty()
 	for _, l := range left {
-		c.ends(l, 0, true)
+		c.ends(l, 0)
 	}
 	for _, r := range refused {
 		if granted[r.Token] {
@@ -176,7 +170,7 @@ func fullCoolDown(c *check) {
 // cooledWhenFull checks what became of a hold that was released with a cool-down while the store was
 // full.
 func (c *check) cooledWhenFull(l *lease, o driver.Outcome, err error, until time.Time) {
-	switch uncertain := errors.Is(err, driver.ErrUncertain); {
+	switch {
 	case err == nil:
 	case !isNoRoom(err):
 		c.failf("Release with a cool-down while the store is full: %q, %v", o, err)
@@ -184,10 +178,10 @@ func (c *check) cooledWhenFull(l *lease, o driver.Outcome, err error, until time
 		c.releaseFreely(c.afterFault(c.b, c.request(l.req.Name), "after a Release without the cool-down"))
 		return
 	default:
-		if !uncertain {
+		if !errors.Is(err, driver.ErrUncertain) {
 			c.livesOn(l, "after a Release with a cool-down that the full store refused")
 		}
-		c.ends(l, c.long(), uncertain)
+		c.ends(l, c.long())
 	}
 	err = c.answered(func() error { _, err := c.b.Acquire(c.ctx, c.request(l.req.Name)); return err })
 	if !errors.Is(err, driver.ErrHeld) {
@@ -204,10 +198,13 @@ func fullPromotion(c *check) {
 	}
 	empty()
 	c.livesOn(l, "after a promotion while the store was full")
-	if err = c.answered(func() error { _, err := c.convert(l, false); return err }); err != nil {
+	if err != nil {
+		err = c.answered(func() error { _, err := c.convert(l, false); return err })
+	}
+	if err != nil {
 		c.failf("promotion with room again: %v", err)
 	}
-	c.ends(l, 0, false)
+	c.ends(l, 0)
 	c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "after its release"))
 }
 
@@ -251,6 +248,6 @@ func fullBatch(c *check) {
 	empty()
 	for _, l := range live {
 		c.livesOn(l, "after ExtendBatch while the store was full")
-		c.ends(l, 0, false)
+		c.ends(l, 0)
 	}
 }

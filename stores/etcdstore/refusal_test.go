@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,11 +19,12 @@ import (
 // granted a lease. The server may notice that only when it has carried the transaction out.
 type fullKV struct {
 	pb.KVClient
+	full atomic.Bool
 	late func(*pb.TxnRequest) bool // the transaction is carried out and then refused
 }
 
 func (k *fullKV) Txn(ctx context.Context, r *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	if !writes(r, "") {
+	if !k.full.Load() || !writes(r, "") {
 		return k.KVClient.Txn(ctx, r, opts...)
 	}
 	if k.late(r) {
@@ -33,16 +35,16 @@ func (k *fullKV) Txn(ctx context.Context, r *pb.TxnRequest, opts ...grpc.CallOpt
 	return nil, rpctypes.ErrGRPCNoSpace
 }
 
-// fillUp puts a fullKV in front of the server, and returns what removes it.
-func (s *Store) fillUp(t *testing.T, late func(*pb.TxnRequest) bool) (empty func()) {
+// mayFill puts a fullKV in front of the server.
+func (s *Store) mayFill(t *testing.T, late func(*pb.TxnRequest) bool) *fullKV {
 	t.Helper()
 	client, err := s.conn.getClient(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := client.kv
-	client.kv = &fullKV{before, late}
-	return func() { client.kv = before }
+	k := &fullKV{KVClient: client.kv, late: late}
+	client.kv = k
+	return k
 }
 
 func always(*pb.TxnRequest) bool { return true }
@@ -63,6 +65,7 @@ func TestNoSpaceForAMove(t *testing.T) {
 	for name, late := range map[string]func(*pb.TxnRequest) bool{"refused": never, "moved": always} {
 		clock := &steppedClock{Clock: driver.SystemClock()}
 		s := openedWith(t, Config{Endpoints: []string{srv.Addr()}}, WithClock(clock), Prefix(name))
+		k := s.mayFill(t, late)
 		const ttl = 300 * time.Second
 		extend := func(names ...string) {
 			t.Helper()
@@ -79,12 +82,12 @@ func TestNoSpaceForAMove(t *testing.T) {
 		}
 		clock.plus += ttl / 3
 		extend("late", "in time")
-		empty := s.fillUp(t, late)
+		k.full.Store(true)
 		for range 3 {
 			clock.plus += ttl / 2 // the first time, "late" is late
 			extend("in time")
 		}
-		empty()
+		k.full.Store(false)
 		clock.plus += ttl / 3
 		extend("in time")
 	}
@@ -96,19 +99,20 @@ func TestNoSpaceForAPlace(t *testing.T) {
 	t.Parallel()
 	srv := server.Etcd(t, placesLast)
 	holder, s := opened(t, srv.Addr()), opened(t, srv.Addr())
-	waitAllTheTime(t, holder, s)
-	if _, err := holder.Acquire(t.Context(), requestFor("job", "holder")); err != nil {
-		t.Fatal(err)
-	}
-	server.Eventually(t, func() error { return hasWaiters(t, holder, "long", 1) })
 	asked := make(chan bool, 1000)
-	defer s.fillUp(t, func(r *pb.TxnRequest) bool {
+	k := s.mayFill(t, func(r *pb.TxnRequest) bool {
 		if !writes(r, "/job/a/") {
 			return false
 		}
 		asked <- true
 		return true
-	})()
+	})
+	waitAllTheTime(t, holder, s)
+	if _, err := holder.Acquire(t.Context(), requestFor("job", "holder")); err != nil {
+		t.Fatal(err)
+	}
+	server.Eventually(t, func() error { return hasWaiters(t, holder, "long", 1) })
+	k.full.Store(true)
 	giveUp, waited := startWait(t, s, "job")
 	<-asked
 	server.Eventually(t, func() error { return hasWaiters(t, holder, "job", 1) })
@@ -122,10 +126,11 @@ func TestNoSpaceForAPlace(t *testing.T) {
 func TestNoSpaceAfterARelease(t *testing.T) {
 	t.Parallel()
 	s := opened(t, server.Etcd(t, server.EtcdOptions{}).Addr())
+	k := s.mayFill(t, always)
 	if _, err := s.Acquire(t.Context(), requestFor("job", "one")); err != nil {
 		t.Fatal(err)
 	}
-	defer s.fillUp(t, always)()
+	k.full.Store(true)
 	if o, err := s.Release(t.Context(), "job", "one", time.Minute); o != driver.OutcomeGone || !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("Release: %v, %v", o, err)
 	}
