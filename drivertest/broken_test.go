@@ -66,7 +66,7 @@ var broken = map[bug]string{
 	fenceCounts:          "fence/over-restart fence/scale",
 	fenceForgotten: "acquire/refused-again~ break/another-hold~ fence/above fence/grows fence/highest fence/shared lost-reply/refused~ promote/sole-reader~ raisefence/raises " +
 		"raisefence/used-up",
-	fenceTooBig: "answers/fence fence/above fence/grows fence/highest fence/scale fence/shared lost/evicted lost/expired lost/expired-and-taken lost/released lost/released-and-taken " +
+	fenceTooBig: "answers/fence fence/above fence/grows fence/highest fence/scale fence/shared lost/evicted lost/expired lost/expired-and-left lost/expired-and-read lost/expired-and-taken lost/released lost/released-and-taken " +
 		"lost/replaced raisefence/raises raisefence/used-up shared/one-fence",
 	fencesStandStill:          "raisefence/used-up",
 	firstReaderIsStale:        "fence/shared raisefence/used-up",
@@ -139,12 +139,12 @@ var broken = map[bug]string{
 	promotionLosesHold:        "promote/failed-keeps-the-hold",
 	raiseDoesNothing:          "raisefence/raises raisefence/used-up",
 	raiseLowers:               "raisefence/raises",
-	raiseNeverFails:           "lost/evicted lost/expired lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released lost/released-and-taken lost/replaced",
+	raiseNeverFails:           "lost/evicted lost/expired lost/expired-and-left lost/expired-and-read lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released lost/released-and-taken lost/replaced",
 	raisesTooFar:              "limits/fence",
 	readerShortensOthers:      "shared/own-lease",
 	readersFenceOld:           "fence/above fence/shared raisefence/used-up shared/one-fence",
 	readersMint:               "shared/one-fence",
-	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token promote/sole-reader",
+	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token lost/expired-and-read promote/sole-reader",
 	readersShareALease:        "shared/own-lease",
 	releaseAnybody:            "lost/foreign-token lost/other-name tokens/opaque",
 	releaseFreesAllReaders:    "acquire/repeat-mode cooldown/keeps demote/keeps-fence promote/conflict promote/failed-keeps-the-hold shared/one-fence shared/together wait/promotion",
@@ -157,7 +157,7 @@ var broken = map[bug]string{
 	repeatMints:               "acquire/refused-again acquire/repeat acquire/repeat-shorter extend/lengthens extend/never-shortens fence/above lost/replaced reserve/claim",
 	replacesAndKeeps:          "fence/above held/holder lost/replaced",
 	replacesConverts:          "replaces/mode shared/told",
-	replacesFreshly:           "lost/expired lost/nobody lost/released",
+	replacesFreshly:           "lost/expired lost/expired-and-left lost/expired-and-read lost/nobody lost/released",
 	replacesKeepsFence:        "fence/above lost/replaced",
 	reservationForEver:        "queue/dead-waiter reserve/lapses",
 	reservationIsShort:        "reserve/lapses",
@@ -183,7 +183,7 @@ var broken = map[bug]string{
 	writersIgnoreReaders: "demote/keeps-fence extend/lengthens extend/never-shortens limits/holder promote/failed-keeps-the-hold replaces/mode shared/own-lease shared/together",
 	wrongTokenIsTaken:    "lost/foreign-token lost/other-name lost/released-and-taken",
 	sameFenceAgain:       "acquire/expiry",
-	leaseEndsEarly: "acquire/expiry acquire/repeat-shorter bound/close-keeps extend/lengthens extend/never-shortens extend/verify fence/grows fence/shared lost/expired-and-taken " +
+	leaseEndsEarly: "acquire/expiry acquire/repeat-shorter bound/close-keeps extend/lengthens extend/never-shortens extend/verify fence/grows fence/shared lost/expired-and-left lost/expired-and-read lost/expired-and-taken " +
 		"reserve/lapses",
 	grantsHalf:              "acquire/free acquire/repeat-shorter extend/never-shortens held/holder inspect/held",
 	refusedQueues:           "acquire/never-queues",
@@ -238,7 +238,7 @@ var broken = map[bug]string{
 	slotsShareALock:         "names/alike",
 	boundSwaps:              "guarantees/unsupported",
 	replacesAnybody:         "lost/expired lost/foreign-token lost/other-name",
-	swapUnsupported: "close/closed fence/above held/holder lost/evicted lost/expired lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released " +
+	swapUnsupported: "close/closed fence/above held/holder lost/evicted lost/expired lost/expired-and-left lost/expired-and-read lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released " +
 		"lost/released-and-taken lost/replaced replaces/mode shared/told",
 	releaseKeepsReservation: "queue/no-overtaking reserve/release wait/missed-wake-up",
 	sharedPretended:         "guarantees/unsupported",
@@ -246,7 +246,7 @@ var broken = map[bug]string{
 	passAboveIgnored:        "fence/above",
 	passAnyToken:            "limits/token",
 	passAndKeeps:            "fence/above lost/passed pass/queue-first",
-	passForAnybody:          "lost/expired lost/nobody lost/released",
+	passForAnybody:          "lost/expired lost/expired-and-left lost/expired-and-read lost/nobody lost/released",
 	passKeepsFence:          "fence/above lost/passed",
 	passNever:               "lost/passed",
 	passOvertakes:           "pass/queue-first",
