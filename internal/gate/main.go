@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -59,10 +60,20 @@ func (g *gate) all(patterns []string) error {
 		return err
 	}
 	together.print()
-	if raced && bare {
+	if !raced || !bare {
+		return errors.New("the tests are red")
+	}
+	if len(patterns) > 0 {
 		return nil
 	}
-	return errors.New("the tests are red")
+	page, err := os.ReadFile(fieldPage)
+	if err != nil {
+		return err
+	}
+	if rows := unshown(page, together.passed, g.thorough); len(rows) > 0 {
+		return fmt.Errorf("%s: no test that has passed shows these rows:\n%s", fieldPage, strings.Join(rows, "\n"))
+	}
+	return nil
 }
 
 // way runs packages with or without the race detector and reports whether they are green.
@@ -109,6 +120,7 @@ func (g *gate) again(r *run, race string, together *report) bool {
 			green = false
 			continue
 		}
+		maps.Copy(r.passed, second.passed)
 		together.flaky = append(together.flaky, t)
 		if err := note(t); err != nil {
 			fmt.Fprintln(os.Stderr, "gate:", err)

@@ -9,7 +9,7 @@ import (
 
 // A report is the table at the end of all runs.
 type report struct {
-	passed     int
+	passed     map[test]bool
 	skipped    map[string]int // tests, by reason
 	slow       map[test]float64
 	red, flaky []test
@@ -17,9 +17,9 @@ type report struct {
 
 func (t *report) add(r *run) {
 	if t.slow == nil {
-		t.slow, t.skipped = map[test]float64{}, map[string]int{}
+		t.passed, t.slow, t.skipped = map[test]bool{}, map[test]float64{}, map[string]int{}
 	}
-	t.passed += r.passed
+	maps.Copy(t.passed, r.passed)
 	maps.Copy(t.slow, r.slow)
 	for why, n := range r.skipped {
 		t.skipped[why] += n
@@ -45,5 +45,5 @@ func (t *report) print() {
 	for _, f := range t.red {
 		fmt.Printf("red: %s %s\n", directory(f.pkg), f.name)
 	}
-	fmt.Printf("%d passed, %d failed, %d skipped\n", t.passed, len(t.red), skipped)
+	fmt.Printf("%d passed, %d failed, %d skipped\n", len(t.passed), len(t.red), skipped)
 }

@@ -22,7 +22,7 @@ type event struct {
 // A run is what one `go test` showed.
 type run struct {
 	green   bool
-	passed  int
+	passed  map[test]bool       // tests and their sub-tests
 	failed  []test              // tests at the top
 	ended   map[string]string   // how each package ended: "pass", "fail" or "skip"
 	slow    map[test]float64    // seconds of the tests of 3 s and more
@@ -92,7 +92,7 @@ func (g *gate) test(race string, fresh bool, packages []string, pattern string) 
 
 func newRun() *run {
 	return &run{
-		ended: map[string]string{}, slow: map[test]float64{},
+		passed: map[test]bool{}, ended: map[string]string{}, slow: map[test]float64{},
 		skipped: map[string]int{}, output: map[string][]string{}, lines: map[test][]string{},
 	}
 }
@@ -128,7 +128,7 @@ func (r *run) end(e event) {
 	top := !strings.Contains(e.Test, "/")
 	switch e.Action {
 	case "pass":
-		r.passed++
+		r.passed[t] = true
 	case "skip":
 		r.skipped[reason(r.lines[t])]++
 	case "fail":
