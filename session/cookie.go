@@ -83,18 +83,30 @@ func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	return h
 }
 
-// idFrom returns the value of the first session cookie in r that has the form of an id, or "".
-func (m *Manager) idFrom(r *http.Request) string {
+// maxIDs is how many ids of one request are looked for in the store.
+const maxIDs = 4
+
+// idsFrom returns the values of the session cookies in r that have the form of an id. A browser sends
+// several cookies of one name if they were set for different paths or domains, perhaps by another
+// host. The first one that has a session counts, as in gorillastore. Beside PHP the first one counts
+// in any case, as it does for PHP.
+func (m *Manager) idsFrom(r *http.Request) (ids []string) {
 	for _, c := range r.CookiesNamed(m.cfg.cookie.Name) {
-		if id, err := url.QueryUnescape(c.Value); err == nil && m.rules.ValidID(id) {
-			return id
+		id, err := url.QueryUnescape(c.Value)
+		if err != nil || !m.rules.ValidID(id) {
+			continue
+		}
+		if ids = append(ids, id); len(ids) == maxIDs || m.traits.CommitsNeedLock {
+			break
 		}
 	}
-	return ""
+	return ids
 }
 
-// setCookie sends the session's id if the client does not have it. If the session was destroyed, it
-// deletes the cookie. The caller holds s.mu.
+// setCookie sends the session's id if the client does not have it, or with the new age that Remember
+// gives it. If the session was destroyed, it deletes the cookie. If another request has given the
+// session a new id, the client has that id or will get it, so setCookie sends nothing. The caller
+// holds s.mu.
 func (s *state) setCookie(h http.Header) {
 	if s.touched {
 		h.Add("Vary", "Cookie")
@@ -103,7 +115,7 @@ func (s *state) setCookie(h http.Header) {
 	switch {
 	case s.standing == destroyed && s.sent != "":
 		s.sent, cookie = "", s.m.cfg.cookie.make("", -1)
-	case s.standing != destroyed && s.id != "" && (s.id != s.sent || s.newCookie):
+	case s.standing != destroyed && s.id != "" && (s.id != s.sent || s.newCookie && s.standing != followed):
 		s.sent, cookie = s.id, s.m.cfg.cookie.make(s.id, s.cookieAge())
 	default:
 		return

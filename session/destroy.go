@@ -46,7 +46,7 @@ func (s *Session) Destroy(ctx context.Context) error {
 // values.
 func (s *state) destroy(ctx context.Context) error {
 	key, old := s.key, s.standing == frozen
-	if !s.isLoaded() && key != "" {
+	for more := key != "" && !s.isLoaded(); more; more = key == "" && s.nextID() {
 		var err error
 		if key, old, err = s.find(ctx); err != nil {
 			return err

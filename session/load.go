@@ -48,7 +48,7 @@ var errLongChain = fmt.Errorf("%w: it got too many new ids in one grace period",
 func (s *state) load(ctx context.Context) error {
 	s.touched = true
 	start := time.Now()
-	if s.key != "" {
+	for more := s.key != ""; more && !s.isLoaded(); more = s.nextID() {
 		if err := s.loadLocked(ctx); err != nil {
 			return err
 		}

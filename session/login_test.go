@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/session"
 )
@@ -36,6 +38,29 @@ func TestLoginAfterALostAnswer(t *testing.T) {
 		has(lost, "secret", 7)
 		b.ok(func(s *session.Session) { noError(t, s.Destroy(bg)) })
 		has(b, "user", 0)
+	})
+}
+
+// TestRememberAfterAMove: if another request has given the session a new id, a request with the old id
+// sends no cookie. The old id would take the place of the new one in the browser, and end with the
+// grace period.
+func TestRememberAfterAMove(t *testing.T) {
+	onStores(t, func(t *testing.T, b *browser) {
+		b.ok(func(s *session.Session) { noError(t, s.Put("cart", 1)) })
+		w := b.twin().answer(func(_ http.ResponseWriter, r *http.Request) {
+			s := session.From(r.Context())
+			get1[int](t, s, "cart")
+			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+			noError(t, s.Remember(time.Hour))
+		})
+		if set := w.Result().Cookies(); len(set) > 0 || w.Code != http.StatusOK {
+			t.Errorf("%d with %v", w.Code, set)
+		}
+		b.ok(func(s *session.Session) {
+			if end, err := s.Deadline(); err != nil || time.Until(end) > time.Hour || time.Until(end) < time.Minute {
+				t.Errorf("the session ends at %v, %v", end, err)
+			}
+		})
 	})
 }
 

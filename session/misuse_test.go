@@ -113,22 +113,51 @@ func TestNamesOfUsers(t *testing.T) {
 	})
 }
 
-// TestCookieTwice: of two cookies of the name, the first that has the form of an id counts.
+// TestCookieTwice: of several cookies of the name, the first one that has a session counts. A logout
+// ends that session.
 func TestCookieTwice(t *testing.T) {
 	m := newManager(t, sessionstore.NewMemory())
 	a, b := newBrowser(t, m), newBrowser(t, m)
 	a.putValue("k", 1)
 	b.putValue("k", 2)
-	for want, values := range map[int][]string{1: {a.cookie.Value, b.cookie.Value}, 2: {"../junk", b.cookie.Value, a.cookie.Value}, 0: {strings.Repeat("A", 43), a.cookie.Value}} {
-		r := httptest.NewRequest("GET", "/", nil)
-		for _, v := range values {
-			r.AddCookie(&http.Cookie{Name: "session", Value: v})
-		}
-		m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if k := get1[int](t, session.From(r.Context()), "k"); k != want {
-				t.Errorf("%q: k is %d, want %d", values, k, want)
+	unknown := strings.Repeat("A", 43)
+	for _, c := range []struct {
+		ids  []string
+		want int
+	}{
+		{[]string{a.cookie.Value, b.cookie.Value}, 1},
+		{[]string{"../junk", b.cookie.Value, a.cookie.Value}, 2},
+		{[]string{unknown, a.cookie.Value}, 1},
+		{[]string{unknown, unknown, unknown, unknown, a.cookie.Value}, 0}, // four ids are looked for
+	} {
+		send := func(f func(*session.Session)) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(bg, "GET", "/", nil)
+			for _, id := range c.ids {
+				r.AddCookie(&http.Cookie{Name: "session", Value: id})
 			}
-		})).ServeHTTP(httptest.NewRecorder(), r)
+			w := httptest.NewRecorder()
+			m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { f(session.From(r.Context())) })).ServeHTTP(w, r)
+			return w
+		}
+		w := send(func(s *session.Session) {
+			if k := get1[int](t, s, "k"); k != c.want {
+				t.Errorf("%q: k is %d, want %d", c.ids, k, c.want)
+			}
+		})
+		if set := w.Result().Cookies(); len(set) > 0 {
+			t.Errorf("%q: a reader gets the cookie %v", c.ids, set)
+		}
+		if c.ids[0] != unknown || c.want == 0 {
+			continue
+		}
+		send(func(s *session.Session) { noError(t, s.Put("k", 1)) })
+		a.ok(func(s *session.Session) { get1[int](t, s, "k") })
+		send(func(s *session.Session) { noError(t, s.Destroy(bg)) })
+		a.ok(func(s *session.Session) {
+			if found, err := s.Has("k"); found || err != nil {
+				t.Errorf("the session is there after the logout: %v", err)
+			}
+		})
 	}
 }
 

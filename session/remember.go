@@ -26,7 +26,9 @@ func (s *Session) SetDeadline(t time.Time) error {
 // Lifetime nor IdleTimeout ends it earlier. The browser keeps the cookie for as long, even if the
 // user closes the browser. Remember(0) takes that back: IdleTimeout counts again, and the browser
 // deletes the cookie when it is closed, unless Cookie.Persist is set. The deadline stays. The
-// change is saved with the other writes of the request.
+// change is saved with the other writes of the request. If another request has given the session a
+// new id, this request sends no cookie, so the browser learns the age of its cookie from a later
+// Remember.
 func (s *Session) Remember(d time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

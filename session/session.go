@@ -123,10 +123,11 @@ type state struct {
 	set      settings
 	standing standing
 	stage    stage
-	sent     string // the id in the client's cookie; if the field id differs, the answer sends a new cookie
-	id       string // the session's id; "" if there is none or it is not known
-	key      string // the session's key in the store; "" while there is none
-	touched  bool   // the session was used
+	sent     string   // the id in the client's cookie; if the field id differs, the answer sends a new cookie
+	otherIDs []string // further ids that the client has sent
+	id       string   // the session's id; "" if there is none or it is not known
+	key      string   // the session's key in the store; "" while there is none
+	touched  bool     // the session was used
 	held     *heldLock
 	failed   error // the error of the store or of the lock
 	refused  error // the error of a write that was refused
@@ -146,9 +147,20 @@ type state struct {
 func (m *Manager) newState(r *http.Request, set settings) *state {
 	s := &state{m: m, started: time.Now(), set: set}
 	s.deadline = deadlineOf(r, s.started)
-	s.adopt(m.idFrom(r))
-	s.sent = s.id
+	s.otherIDs = m.idsFrom(r)
+	s.nextID()
 	return s
+}
+
+// nextID makes s the session of the next id that the client has sent. It returns false if there is
+// none.
+func (s *state) nextID() bool {
+	if len(s.otherIDs) == 0 {
+		return false
+	}
+	s.sent, s.otherIDs = s.otherIDs[0], s.otherIDs[1:]
+	s.adopt(s.sent)
+	return true
 }
 
 // continueFrom makes s the session of the second run of a handler. prev is the session of the first
@@ -156,6 +168,7 @@ func (m *Manager) newState(r *http.Request, set settings) *state {
 func (s *state) continueFrom(prev *state) {
 	s.started, s.deadline = prev.started, prev.deadline
 	s.adopt(prev.id)
+	s.otherIDs = nil
 }
 
 // adopt sets the id of the session, and the key that belongs to the id.

@@ -39,9 +39,14 @@ var (
 )
 
 // lockInfo is what Terraform sends with LOCK and UNLOCK, and expects with 423. Its Info and Path
-// are left out, because the label of a lock in a file has at most 256 bytes.
+// are left out, because the label of a lock in a file has at most 256 bytes. Terraform cannot parse
+// a time that is empty.
 type lockInfo struct {
-	ID, Operation, Who, Version, Created string
+	ID        string
+	Operation string `json:",omitempty"`
+	Who       string `json:",omitempty"`
+	Version   string `json:",omitempty"`
+	Created   string `json:",omitempty"`
 }
 
 func (b *backend) routes() http.Handler {
@@ -93,7 +98,7 @@ func (b *backend) lock(_ http.ResponseWriter, r *http.Request, name string) erro
 	}
 	label, err := json.Marshal(info)
 	if len(label) > 256 {
-		label, err = json.Marshal(lockInfo{ID: info.ID})
+		label, err = json.Marshal(lockInfo{ID: info.ID, Created: info.Created})
 	}
 	if err != nil {
 		return err

@@ -170,6 +170,20 @@ func TestForceUnlock(t *testing.T) {
 	want(t, 200, "UNLOCK", url+"/shop", "") // nobody has it
 }
 
+// A lock by a user with a long name is reported with its ID and its time.
+func TestLongWho(t *testing.T) {
+	_, url := here(t, t.TempDir())
+	want(t, 200, "LOCK", url+"/shop", strings.Replace(runInfo(first), "ann@web-3", strings.Repeat("ann", 40)+"@web-3", 1))
+	var info struct {
+		ID      string
+		Created time.Time
+	}
+	body := want(t, 423, "LOCK", url+"/shop", runInfo(second))
+	if err := json.Unmarshal([]byte(body), &info); err != nil || info.ID != first || info.Created.Year() != 2026 {
+		t.Errorf("%+v, %v of %s", info, err, body)
+	}
+}
+
 // A write is between its check and its file when force-unlock comes: that one waits, so the state
 // does not change after it. Its client goes, and nothing is broken.
 func TestForceUnlockWaitsForAWrite(t *testing.T) {

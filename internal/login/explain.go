@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"net"
@@ -102,14 +103,17 @@ func advice(err error, text string) string {
 			return a.advice
 		}
 	}
+	var misnamed x509.HostnameError
 	var untrusted *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
 	var name *net.DNSError
 	var dial *net.OpError
 	var waited net.Error
 	switch {
+	case errors.As(err, &misnamed):
+		return "the server's certificate is for another host; name the host that it is for"
 	case errors.As(err, &untrusted):
-		return "the server's certificate is not trusted, or is not for this host; name its authority, and the host that the certificate names"
+		return "the server's certificate is not trusted; name its authority"
 	case errors.As(err, &plain):
 		return "the server does not speak TLS; leave TLS out"
 	case errors.As(err, &name) && name.IsNotFound:

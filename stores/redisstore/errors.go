@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -131,11 +132,14 @@ func versionError(flag string) error {
 func (s *Store) unconnected(err error) string {
 	secure := s.server.TLS != nil
 	var connecting *net.OpError
+	var misnamed x509.HostnameError
 	var untrusted *tls.CertificateVerificationError
 	var noTLS tls.RecordHeaderError
 	switch {
 	case errors.As(err, &connecting) && connecting.Op == "dial":
 		return ""
+	case errors.As(err, &misnamed):
+		return "its certificate is for another name than the address; write that name with server-name=HOST"
 	case errors.As(err, &untrusted):
 		return "its certificate is not trusted; name its authority with ca=FILE"
 	case errors.As(err, &noTLS):

@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,14 +18,20 @@ func TestOpeningSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	plain := server.Redis(t, server.RedisOptions{}).Addr()
 	secret := server.Redis(t, server.RedisOptions{Password: "x"}).Addr()
-	secure := server.Redis(t, server.RedisOptions{TLS: server.NewTLS(t)}).Addr()
+	cert := server.NewTLS(t)
+	secure := server.Redis(t, server.RedisOptions{TLS: cert}).Addr()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, cert.CA, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	watch := server.Sentinel(t, server.Redis(t, server.RedisOptions{})).Addr()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	for address, says := range map[string]string{
-		"rediss://" + plain:                        "it does not answer; if it does not speak TLS, write redis://",
-		"redis://" + secure:                        "if it wants TLS, write rediss://",
-		"rediss://" + secure:                       "its certificate is not trusted; name its authority with ca=FILE",
+		"rediss://" + plain:  "it does not answer; if it does not speak TLS, write redis://",
+		"redis://" + secure:  "if it wants TLS, write rediss://",
+		"rediss://" + secure: "its certificate is not trusted; name its authority with ca=FILE",
+		"rediss://" + secure + "?server-name=other.example&ca=" + ca: "its certificate is for another name than the address; write that name with server-name=HOST",
 		"redis://" + secret:                        "it wants a password; write redis://:PASSWORD@HOST",
 		"redis://:no@" + secret:                    "it does not accept the user or the password",
 		"redis://" + plain + "/99":                 "db: the server has no database of that number",
