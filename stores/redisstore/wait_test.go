@@ -447,3 +447,41 @@ func TestCancelledWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestLateHandOver sends a waiter the message of a hand-over that is over: the reservation has
+// lapsed, another caller has the name, and the waiter has joined the queue again.
+func TestLateHandOver(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s := opened(t, srv.Addr())
+	r := request("job")
+	holder := take(t, s, r)
+	w := waits(t, opened(t, srv.Addr()), r.Name)
+	record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token))
+	ask(t, srv, "PUBLISH", "padlock:"+record[2], "h "+record[3]+" "+strconv.FormatUint(holder.Fence, 10))
+	free(t, s, r)
+	if a := <-w.done; a.err != nil || a.g.Fence <= holder.Fence {
+		t.Fatalf("the waiter gets %+v, %v; want a hand-over after the fence %d", a.g, a.err, holder.Fence)
+	}
+}
+
+// TestRefusedClaimLeavesTheQueue: a token that Acquire refuses has nothing, and no place either. The
+// place would cost those behind it a reservation that nobody claims.
+func TestRefusedClaimLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	for layout, opts := range map[string][]redisstore.Option{"set": nil, "string": {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
+		s := opened(t, srv.Addr(), opts...)
+		r := request("job")
+		take(t, s, r)
+		first := waits(t, opened(t, srv.Addr(), opts...), r.Name)
+		second := waits(t, opened(t, srv.Addr(), opts...), r.Name)
+		_, err := s.Acquire(t.Context(), first.r)
+		wantIs(t, err, driver.ErrHeld, "the claim without a reservation, "+layout)
+		if n := second.queued(); n != 1 {
+			t.Errorf("%s: after the refusal, %d tokens are in the queue, want 1", layout, n)
+		}
+		free(t, s, r)
+		second.got()
+	}
+}
