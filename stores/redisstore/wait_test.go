@@ -485,3 +485,34 @@ func TestRefusedClaimLeavesTheQueue(t *testing.T) {
 		second.got()
 	}
 }
+
+// TestSlowConnections: a waiter whose round trips are longer than a reservation has time to claim
+// the name before the next waiter gets it.
+func TestSlowConnections(t *testing.T) {
+	t.Parallel()
+	for _, trip := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
+		t.Run(trip.String(), func(t *testing.T) {
+			t.Parallel()
+			srv := server.Redis(t, server.RedisOptions{})
+			proxy := server.NewProxy(t, srv.Addr())
+			proxy.Disturb(server.Trouble{Delay: trip / 2}, server.Trouble{Delay: trip / 2})
+			s := opened(t, srv.Addr())
+			r := request("job")
+			take(t, s, r)
+			slow := waits(t, opened(t, proxy.Addr()), r.Name)
+			waits(t, opened(t, srv.Addr()), r.Name)
+			h, field := keyOf(t, srv, "h:", r.Name), "w"+slow.r.Token
+			raw := rawClient(t, single(srv.Addr()))
+			eventually(t, "the waiter asks for enough time", func() bool {
+				id := strings.Fields(askBy(t, raw, "HGET", h, field))[3]
+				return len(id) > int(2*trip/driver.MaxReservation) && (id[0] == '0' || trip < driver.MaxReservation)
+			})
+			free(t, s, r)
+			a := <-slow.done
+			g, err := slow.s.Acquire(t.Context(), slow.r)
+			if err != nil || g.Fence != a.g.Fence {
+				t.Fatalf("the claim of %+v, %v: %+v, %v", a.g, a.err, g, err)
+			}
+		})
+	}
+}
