@@ -33,7 +33,7 @@ const (
 //   - A reservation is a short lease, with the fence that the hold will have. Acquire with the
 //     token that Wait got claims it, and returns a hold with a full lease. Nobody uses the name
 //     before that. Release gives the reservation up. Otherwise it ends at most [MaxReservation]
-//     after it was made.
+//     after it was made, or later if the store knows that this waiter's claim takes longer.
 //   - A hold needs no claim. From is set, and TTL is above MaxReservation. The store may give the
 //     hold its full lease later. Extend, or Acquire with the token that Wait got, gives it at once.
 //

@@ -17,7 +17,7 @@ func (t *try) win(ctx context.Context) bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.round.drain(t.answers)
-	if count(t.answers, yes) < t.s.need {
+	if count(t.answers, yes) < t.s.need || t.isOutOfTurn() {
 		t.second.endRound()
 		return false
 	}
@@ -195,6 +195,8 @@ func (t *try) lose(ctx context.Context, cause error) error {
 		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case cause == nil && t.isOutOfTurn():
+		return s.heldError(t.answers)
 	case err != nil:
 		return err
 	case cause == nil && t.contended():

@@ -131,7 +131,9 @@ func (s *Store) standAt(ctx context.Context, i int, name string, replies <-chan 
 			switch {
 			case now.silent:
 				return answer{member: i, verdict: unsure, err: errOverdue}, false
-			case now.free && before.free:
+			case now.free && before.free && now.fence == before.fence:
+				// For a while, this process asks no leave of that member's queue.
+				s.members[i].avoided.Store(int64(s.clock.Now().Add(waitLimit)))
 				return answer{member: i, verdict: yes}, false
 			case now.free:
 				next.Reset(jittered(lookAgain, lookAgain/3))
@@ -149,8 +151,9 @@ func (s *Store) standAt(ctx context.Context, i int, name string, replies <-chan 
 
 // look is what a waiter in the queue of one member learns about the name.
 type look struct {
-	silent bool // the member in whose queue it stands does not answer
-	free   bool // the name is free at so many other members that a try would succeed
+	silent bool   // the member in whose queue it stands does not answer
+	free   bool   // the name is free at so many other members that a try would succeed
+	fence  uint64 // of the last hold at the member in whose queue it stands; 0 if unknown
 }
 
 // look asks all members about the name, for a waiter in the queue of member i. If they cannot tell,
@@ -167,7 +170,7 @@ func (s *Store) look(ctx context.Context, i int, name string) look {
 			free++
 		}
 	}
-	return look{answers[i].verdict != yes, free >= min(s.need, len(answers)-1)}
+	return look{answers[i].verdict != yes, free >= min(s.need, len(answers)-1), answers[i].state.Fence}
 }
 
 // giveBack releases, in the background, what member i has handed over.

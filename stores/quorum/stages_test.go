@@ -77,6 +77,13 @@ func TestUndecidedTry(t *testing.T) {
 			take(t, a, request("n"))
 			wantHolders(t, c, "n", 2, 3)
 		}},
+		{"undecided, enough granted, but others wait: held", func(t *testing.T, c cluster, a *client) {
+			take(t, c[0].now(), request("n"))
+			waitersAt(t, c, 1)
+			refused(t, a, request("n"), driver.ErrHeld, driver.ErrUncertain, driver.ErrUnavailable)
+			pass(time.Second)
+			wantHolders(t, c, "n", 1)
+		}},
 		{"undecided, too many refuse: held", func(t *testing.T, c cluster, a *client) {
 			take(t, c[0].now(), request("n"))
 			take(t, c[1].now(), request("n"))

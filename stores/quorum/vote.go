@@ -37,6 +37,8 @@ type try struct {
 //
 //	stage      event                          next stage  result
 //	undecided  a quorum granted               won
+//	undecided  a quorum granted, but others   lost        ErrHeld
+//	           wait in the members' queue
 //	undecided  too many members refused       lost        ErrHeld
 //	undecided  too few can be asked           lost        ErrUnavailable
 //	undecided  the time is up                 lost        ErrUncertain
@@ -132,8 +134,12 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	t.asksUntil = t.h.began.Add(patience * 3 / 2)
 	began := time.Now()
 	err := t.vote(ctx)
-	if err == nil && s.fences && !t.swap {
-		t.hearRest(ctx, time.Since(began))
+	switch took := time.Since(began); {
+	case err != nil || t.swap:
+	case s.fences:
+		t.hearRest(ctx, took)
+	default:
+		t.hearQueue(ctx, took)
 	}
 	if err == nil && t.win(ctx) {
 		var g driver.Grant
@@ -265,7 +271,26 @@ func (t *try) hearRest(ctx context.Context, took time.Duration) {
 		limit, worthWaiting = max(minRest, 2*took), func(a answer) bool { return a.verdict == pending }
 	}
 	if count(t.answers, yes) >= t.s.need {
+		t.hearQueue(ctx, took)
 		t.round.collect(ctx, t.answers, limit, func() bool { return !slices.ContainsFunc(t.answers, worthWaiting) })
+	}
+}
+
+// minQueue is the shortest time for which a caller that has a quorum waits for the member with the
+// queue.
+const minQueue = 10 * time.Millisecond
+
+// hearQueue waits for the answer of the member in whose queue the waiters stand (see isOutOfTurn). A
+// member that is much slower than the quorum is not worth the time, nor is one that has not answered
+// this process yet.
+func (t *try) hearQueue(ctx context.Context, took time.Duration) {
+	limit := max(minQueue, 4*took)
+	i := slices.IndexFunc(t.s.members, t.s.hasQueue)
+	if i < 0 {
+		return
+	}
+	if took := time.Duration(t.s.members[i].took.Load()); took > 0 && took <= limit {
+		t.round.collect(ctx, t.answers, limit, func() bool { return t.answers[i].verdict != pending })
 	}
 }
 
@@ -309,6 +334,8 @@ func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
 	switch {
+	case got >= s.need && t.isOutOfTurn():
+		return lost
 	case got >= s.need:
 		return won
 	case refusal(t.answers) != nil:
@@ -335,6 +362,19 @@ func (t *try) standing(now time.Time) stage {
 		return undecided
 	}
 	return lost
+}
+
+// isOutOfTurn reports whether other callers wait for the name, and this one has overtaken them. All
+// waiters stand in the queue of one member, and the others know nothing of it. So if that member
+// refuses the hold, and has waiters, the caller gives up what the others have granted. A waiter
+// whose turn has come is not refused there.
+func (t *try) isOutOfTurn() bool {
+	if t.swap || t.inOrder() {
+		return false
+	}
+	var e *driver.HeldError
+	i := slices.IndexFunc(t.s.members, t.s.hasQueue)
+	return i >= 0 && t.answers[i].verdict == held && errors.As(t.answers[i].err, &e) && e.Waiters != 0
 }
 
 // lead looks for the first member, in order, with the verdict yes, held or pending. It returns that

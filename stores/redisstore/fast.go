@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The fast scripts are for exclusive holds. If nobody waits for the name, they use only two keys:
+// The fast scripts are for exclusive holds. If nobody waits for the name, they write only two keys:
 // the key of the lock, and the note of the name, which note.go describes. The script that ends a
 // hold also hands the name over to a waiter. The full scripts do everything else.
 
@@ -23,7 +23,8 @@ func (s *Store) fast(r *driver.Request) bool {
 // is false if a full script is needed.
 func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
 	l := s.keys.lock(r.Name)
-	m, err := s.scripts.fastAcquire.do(ctx, c, l.keys[:2],
+	keys := [...]string{l.keys[0], l.keys[1], l.keys[3]} // the name, the note and the queue
+	m, err := s.scripts.fastAcquire.do(ctx, c, keys[:],
 		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
 	if err != nil {
 		return s.fastFailed(ctx, err)

@@ -20,6 +20,7 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
+	trips      roundTrips
 	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 

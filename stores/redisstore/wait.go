@@ -22,6 +22,7 @@ type wait struct {
 	sent    bool           // the token may be in the queue
 	asked   bool           // a message asked the waiter to look soon
 	queued  bool           // the token was in the queue at the last look
+	last    int64          // the greatest fence of the name at the last look that left the token in the queue
 	down    driver.Instant // when the server was first found unreachable, or 0
 	retry   time.Duration  // the last pause while the server is unreachable
 }
@@ -85,11 +86,13 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	}
 	a.sent = a.sent || a.reserve
 	r := a.r
+	sent := time.Now()
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token, mode(r.Shared), fence(r.FenceAbove),
-		holderText(&r.Holder), on.channel, itoa(int64(a.w.id)), digit(a.reserve), digit(a.asked))
+		holderText(&r.Holder), on.channel, a.w.idText(a.s.trips.shorter()), digit(a.reserve), digit(a.asked))
 	if err != nil {
 		return g, 0, err
 	}
+	a.s.trips.note(time.Since(sent))
 	a.down, a.retry = 0, 0
 	// Only a hand-over removes a waiter from the queue. So if the waiter has lost its place, the
 	// message about the hand-over did not arrive.
@@ -99,6 +102,7 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	a.queued = a.reserve && reply.kind == replyWait
 	switch reply.kind {
 	case replyWait:
+		a.last = reply.number(2)
 		a.asked = a.asked && reply.number(0) <= 2*driver.MaxReservation.Milliseconds()
 		return g, max(time.Millisecond, time.Duration(reply.number(0))*time.Millisecond), nil
 	case replyTryNow:
@@ -182,6 +186,9 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 		case <-t.C:
 			return g, false, nil
 		case m := <-a.w.called:
+			if (m.kind == msgHandedOver || m.kind == msgGranted) && m.value <= a.last {
+				continue // it is over: it was made before the last look, which put the token into the queue
+			}
 			switch m.kind {
 			case msgHandedOver:
 				return driver.Grant{Fence: a.s.callerFence(m.value), TTL: driver.MaxReservation}, true, nil

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/redis/rueidis"
@@ -34,6 +36,27 @@ type message struct {
 	kind  byte
 	value int64
 	from  driver.Instant // msgGranted: the lease began at this time or later
+}
+
+// longestReservation is the longest time that a waiter asks for.
+const longestReservation = 8 * driver.MaxReservation
+
+// idText returns the id of the waiter as scripts get it. The message of a hand-over and the claim
+// together take a round trip. If twice a round trip is longer than a reservation, the waiter asks
+// for a longer one, with zeros at the beginning of its id; see reservation in publish.lua.
+func (w *waiter) idText(trip time.Duration) string {
+	more := (min(2*trip, longestReservation) - 1) / driver.MaxReservation
+	return strings.Repeat("0", int(more)) + itoa(int64(w.id))
+}
+
+// roundTrips has the times that the last two looks of a store took. The shorter one counts, so a
+// single hiccup does not make a reservation longer.
+type roundTrips struct{ last, before atomic.Int64 }
+
+func (t *roundTrips) note(d time.Duration) { t.before.Store(t.last.Swap(int64(d))) }
+
+func (t *roundTrips) shorter() time.Duration {
+	return time.Duration(min(t.last.Load(), t.before.Load()))
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {

@@ -46,6 +46,9 @@ if old ~= '' then
 end
 if blocked(shared) or redis.call('ZCARD', Q) > 0 then
   begin()
+  -- The token may stand in the queue: its reservation has lapsed, and it has joined again. A token
+  -- that is refused has nothing, so it gives its place up.
+  if leave(token) then dispatch(nil, true) end
   finish()
   return held(token, shared)
 end

@@ -1,6 +1,6 @@
 -- Takes a name that nobody holds and nobody waits for, or turns a reservation of the token into a
 -- hold. The hold is exclusive.
--- KEYS: 1 name  2 note
+-- KEYS: 1 name  2 note  3 queue (not for a permit, since callers wait at the gate)
 -- ARGV:
 --   1 the token, with its length before it, as in the note
 --   2 ttl
@@ -9,7 +9,7 @@
 -- Returns
 --   the fence         if it has taken the name
 --   {note, end, now}  if another hold is in the way
---   0                 if acquire.lua must run
+--   0                 if acquire.lua must run; also if the token is refused, but is in the queue
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 local token = string.sub(a, COUNTED_TOKEN)
 if call('EXISTS', K) == 1 then
@@ -36,6 +36,7 @@ if call('EXISTS', K) == 1 then
   local t = call('TIME')
   local ms = math.floor((t[1] * 1000000 + t[2]) / 1000)
   if tonumber(z[2]) <= ms or tonumber(z[4]) <= ms then return 0 end
+  if KEYS[3] and string.byte(v) ~= BYTE_SIMPLE and call('ZSCORE', KEYS[3], token) then return 0 end
   return { v, z[2], string.format('%.0f', ms) }
 end
 local t = call('TIME')

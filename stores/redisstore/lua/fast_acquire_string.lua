@@ -1,6 +1,6 @@
 -- Takes a name that nobody holds and nobody waits for, or turns a reservation of the token into a
 -- hold.
--- KEYS: 1 name  2 note
+-- KEYS: 1 name  2 note  3 queue (not for a permit, since callers wait at the gate)
 -- ARGV:
 --   1 the token, with its length before it, as in the note
 --   2 ttl
@@ -9,7 +9,7 @@
 -- Returns
 --   the fence         if it has taken the name
 --   {note, end, now}  if another hold is in the way
---   0                 if acquire.lua must run
+--   0                 if acquire.lua must run; also if the token is refused, but is in the queue
 local call, K, F, a = redis.call, KEYS[1], KEYS[2], ARGV[1]
 local token = string.sub(a, COUNTED_TOKEN)
 if not call('SET', K, token, 'NX', 'PX', ARGV[2]) then
@@ -29,6 +29,7 @@ if not call('SET', K, token, 'NX', 'PX', ARGV[2]) then
     call('SET', F, string.sub(v, 1, NOTE_LENGTH_END + n) .. NOTE_HELD_0 .. ms .. ARGV[4], 'PX', ARGV[3])
     return f
   end
+  if KEYS[3] and string.byte(v) ~= BYTE_SIMPLE and call('ZSCORE', KEYS[3], token) then return 0 end
   return { v, string.format('%.0f', ms + left), string.format('%.0f', ms) }
 end
 local t = call('TIME')

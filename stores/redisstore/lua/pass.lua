@@ -24,13 +24,14 @@ if not seen or seen + MS_ALIVE < ms then -- it goes back to its place, because r
   return 0
 end
 call('HDEL', H, 'w' .. head)
+local reserve = reservation(id)
 local own = ARGV[5] and string.sub(ARGV[5], COUNTED_TOKEN) == head
 if own then
   replace(head, ARGV[6])
   call('SET', F, NOTE_MORE .. f .. ARGV[5] .. NOTE_HELD_NOW .. ARGV[8], 'PX', ARGV[7])
 else
-  replace(head, 'MS_RESERVE')
-  call('SET', F, NOTE_MORE .. f .. string.format(FORMAT_LENGTH, #head) .. head .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2])
+  replace(head, reserve)
+  call('SET', F, NOTE_MORE .. f .. string.format(FORMAT_LENGTH, #head) .. head .. NOTE_RESERVED_0 .. string.sub(f, 1, NOTE_TIME) .. holder, 'PX', ARGV[2] + reserve)
 end
 if not own and not publish(chan, 'h ' .. id .. ' ' .. f) then
   remove(head)
@@ -53,6 +54,6 @@ local ranks = { 0, 1, 2, math.floor(n / 2), n - 1 }
 for i = 1, 5 do
   local other = ranks[i] < n and (i < 4 or ranks[i] > ranks[i - 1]) and call('ZRANGE', Q, ranks[i], ranks[i])[1]
   local chan, id = string.match(other and call('HGET', H, 'w' .. other) or '', '^%d+ %d+ (%x+) (%d+)')
-  if chan then publish(chan, 'f ' .. id .. ' ' .. MS_RESERVE - 10 + 10 * i) end
+  if chan then publish(chan, 'f ' .. id .. ' ' .. reserve - 10 + 10 * i) end
 end
 return own and us or 2

@@ -28,3 +28,8 @@ local function publish(chan, message)
   local n = redis.pcall('PUBLISH', all, message) -- may be forbidden
   return type(n) ~= 'number' or n > 0 or counts ~= '1'
 end
+
+-- reservation returns for how many ms a name is reserved for the waiter with an id. A waiter that
+-- has a slow connection asks for more time: each 0 at the beginning of its id adds MS_RESERVE.
+-- Older padlocks take such an id for the same number.
+local function reservation(id) return MS_RESERVE * #string.match(id, '^0*.') end

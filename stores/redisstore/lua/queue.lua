@@ -79,7 +79,8 @@ local function grant(token, shared, til, above, holder, state)
 end
 
 -- The record of a waiter in the hash: last look (ms), next look (ms), channel, id, mode,
--- FenceAbove, holder. The mode is x for exclusive or s for shared. Older builds also write p, for a
+-- FenceAbove, holder. The id also says for how long the waiter needs a reservation; see publish.lua.
+-- The mode is x for exclusive or s for shared. Older builds also write p, for a
 -- waiter at the gate of a name with slots; it means x.
 local function waiter(token)
   local v = redis.call('HGET', H, 'w' .. token)
@@ -172,7 +173,7 @@ local function dispatch(own, moved)
     else
       leave(head)
       moved = true
-      local fence = grant(head, w.shared, ms + MS_RESERVE, w.above, w.holder, NOTE_RESERVED)
+      local fence = grant(head, w.shared, ms + reservation(w.id), w.above, w.holder, NOTE_RESERVED)
       if head ~= own and not publish(w.chan, 'h ' .. w.id .. ' ' .. int(fence)) then
         remove(head) -- nobody listens any more
         forget(head)

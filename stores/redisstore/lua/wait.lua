@@ -78,4 +78,4 @@ if reserve then
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms + look), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
 end
 finish()
-return { 'W', look, joined and 1 or 0 }
+return { 'W', look, joined and 1 or 0, int(note.fence) }

@@ -1,0 +1,113 @@
+package quorum_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/quorum"
+)
+
+// waitersAt lets two callers wait at one member, beside a quorum, until the end of the test.
+func waitersAt(t *testing.T, c cluster, member int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	for range 2 {
+		go c[member-1].now().Wait(ctx, request("n"), true)
+	}
+	synctest.Wait()
+}
+
+// A caller that has just released the name tries again at once. Two others wait in the queue of
+// member 1, and the name is free for a moment at members 2 and 3: the first waiter is slow. The
+// waiter gets the name.
+func TestNewcomerDoesNotOvertake(t *testing.T) {
+	for _, opts := range [][]quorum.Option{nil, {quorum.NoFences()}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			open := func() *client {
+				cl := c.client(t, quorum.Majority, opts...)
+				t.Cleanup(func() { cl.Close() })
+				return cl
+			}
+			a, r := open(), request("n")
+			take(t, a, r)
+			got := make(chan time.Time, 2)
+			for range 2 {
+				w, wr := open(), request("n")
+				w.these(slow(3*time.Millisecond), 2, 3)
+				go func() {
+					if g, err := w.Wait(t.Context(), wr, true); g.TTL > 0 && err == nil {
+						got <- time.Now()
+						w.Release(t.Context(), wr.Name, wr.Token, 0)
+					}
+				}()
+				synctest.Wait()
+			}
+			began := time.Now()
+			wantOutcome(t, a, r, driver.OutcomeReleased)
+			refused(t, a, request("n"), driver.ErrHeld, driver.ErrUncertain, driver.ErrUnavailable)
+			for range 2 {
+				if d := (<-got).Sub(began); d > 100*time.Millisecond {
+					t.Errorf("a waiter got the name after %v", d)
+				}
+			}
+		})
+	}
+}
+
+// The member with the queue answers a little later than the others. A caller waits for it, but not
+// for one that is much slower than the others, and not for one that does not answer.
+func TestNewcomerAsksTheQueue(t *testing.T) {
+	for what, test := range map[string]struct {
+		first, then fault // the faults of member 1
+		refused     bool
+		most        time.Duration
+	}{
+		"a little later": {slow(time.Millisecond), slow(5 * time.Millisecond), true, 20 * time.Millisecond},
+		"much later":     {slow(200 * time.Millisecond), slow(200 * time.Millisecond), false, 20 * time.Millisecond},
+		"never":          {silent, silent, false, 20 * time.Millisecond},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+				a, earlier := open(), request("n")
+				a.these(test.first, 1)
+				take(t, a, earlier) // tells how fast the members are
+				pass(time.Second)
+				wantOutcome(t, a, earlier, driver.OutcomeReleased)
+				a.heal()
+				pass(20 * time.Second)
+				take(t, c[0].now(), request("n"))
+				waitersAt(t, c, 1)
+				a.these(test.then, 1)
+				var err error
+				if d := took(func() { _, err = a.Acquire(t.Context(), request("n")) }); d > test.most {
+					t.Errorf("it took %v", d)
+				}
+				if test.refused {
+					wantErr(t, err, driver.ErrHeld, driver.ErrUncertain)
+				} else if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A hold that reached no quorum is left at the member with the queue, and others wait there. A
+// waiter that has noticed this takes the name at the other members.
+func TestRestBeforeAQueue(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		rest := request("n")
+		rest.TTL = time.Minute
+		take(t, c[0].now(), rest)
+		waitersAt(t, c, 1)
+		b := open()
+		refused(t, b, request("n"), driver.ErrHeld)
+		wantNoHandOver(t, b, request("n"), 800*time.Millisecond, 1400*time.Millisecond)
+		take(t, b, request("n"))
+	})
+}
