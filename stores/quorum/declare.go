@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
@@ -162,6 +163,19 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 		h.setMode(true) // even if the imported key, or a request that repeats the token, says exclusive
 	}
 	return s.grant(h, t.sent, secured)
+}
+
+// isOutOfTurn reports whether other callers wait for the name, and this one has overtaken them. All
+// waiters stand in the queue of one member, and the others know nothing of it. So if that member
+// refuses the hold, and has waiters, the caller gives up what the others have granted. A waiter
+// whose turn has come is not refused there.
+func (t *try) isOutOfTurn() bool {
+	if t.swap || t.s.rule == All { // under All, every caller asks the first member first
+		return false
+	}
+	var e *driver.HeldError
+	i := slices.IndexFunc(t.s.members, t.s.hasQueue)
+	return i >= 0 && t.answers[i].verdict == held && errors.As(t.answers[i].err, &e) && e.Waiters != 0
 }
 
 // lose releases the hold at the members that granted it, and returns the error of the try.

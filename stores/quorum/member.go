@@ -69,3 +69,10 @@ var (
 	errNoLease    = fmt.Errorf("%w: its grant has no lease", driver.ErrUncertain)
 	errCrowded    = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
 )
+
+// hasQueue reports whether Wait may stand in the queue of m. Under [All], every caller asks the
+// first member first, so no other queue is of use.
+func (s *Store) hasQueue(m *member) bool {
+	return s.guarantees.Lease && m.waiter != nil && !m.failing.Load() && (s.rule == Majority || m.index == 0) &&
+		s.clock.Now() >= driver.Instant(m.avoided.Load())
+}

@@ -41,13 +41,6 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	return driver.Grant{}, s.wait(ctx, r)
 }
 
-// hasQueue reports whether Wait may stand in the queue of m. Under [All], every caller asks the
-// first member first, so no other queue is of use.
-func (s *Store) hasQueue(m *member) bool {
-	return s.guarantees.Lease && m.waiter != nil && !m.failing.Load() && (s.rule == Majority || m.index == 0) &&
-		s.clock.Now() >= driver.Instant(m.avoided.Load())
-}
-
 // waitInQueue stands in the queue of the first member that works. The result done is false if Wait
 // must wait at all members instead.
 func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Grant, done bool, err error) {

@@ -364,19 +364,6 @@ func (t *try) standing(now time.Time) stage {
 	return lost
 }
 
-// isOutOfTurn reports whether other callers wait for the name, and this one has overtaken them. All
-// waiters stand in the queue of one member, and the others know nothing of it. So if that member
-// refuses the hold, and has waiters, the caller gives up what the others have granted. A waiter
-// whose turn has come is not refused there.
-func (t *try) isOutOfTurn() bool {
-	if t.swap || t.inOrder() {
-		return false
-	}
-	var e *driver.HeldError
-	i := slices.IndexFunc(t.s.members, t.s.hasQueue)
-	return i >= 0 && t.answers[i].verdict == held && errors.As(t.answers[i].err, &e) && e.Waiters != 0
-}
-
 // lead looks for the first member, in order, with the verdict yes, held or pending. It returns that
 // verdict, or unasked if there is no such member. It does not wait for a member that has not
 // answered the last request either.
