@@ -13,6 +13,9 @@ import (
 // waits for the same time.
 const servedTTL = 12 * time.Second
 
+// backIn is how soon after such a restart the servers grant again, in addition to servedTTL.
+const backIn = 10 * time.Second
+
 // serveRedis returns two servers of padlock for a Redis.
 func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
 	return func(s *Site) *serving {

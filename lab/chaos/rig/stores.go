@@ -42,6 +42,7 @@ type setup struct {
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
+	back       time.Duration    // as in soak.Run
 	// check looks at the servers after the run. It returns a violation, whose text begins with the
 	// number of the invariant, or "". It may be nil.
 	check func(*soak.Outcome) (broken string, err error)
