@@ -71,6 +71,7 @@ func Rows() []Row {
 		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, built(alone(strict))},
 		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, built(cluster)},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), built(replicated)},
+		{"redis pair behind one address", "planned swaps of roles", nil, built(redisPair)},
 		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
 		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, built(withStandby)},
 		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(postgreSQL))},
