@@ -174,6 +174,9 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 	case d.disk.size == 0:
 		alone = append(alone, d.fillTable(admin))
 	}
+	if d.kill == killPostgres {
+		alone = append(alone, d.readOnlyPeriod(admin))
+	}
 	for i := range alone {
 		alone[i].On = soak.Targets(serverTarget, 1)
 	}
@@ -183,6 +186,7 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 		hit{"immediate shutdown", 1, 300 * time.Millisecond, func(s *server.Server) { must(syscall.Kill(s.Pid(), syscall.SIGQUIT)) }, startAgain},
 		stopped(2, 1500*time.Millisecond),
 		hit{kind: "connections killed", weight: 5, begin: func(*server.Server) { d.say(admin, d.kill) }},
+		backupRestored("data"),
 	)...)
 }
 

@@ -12,7 +12,7 @@ import (
 func etcdMembers(s *Site) *setup {
 	servers := server.EtcdCluster(&s.host, 3, nil)
 	set := s.through(servers, joined("etcd://", "/soak/"))
-	set.faults = append(set.faults, etcdFaults(servers, "a member of etcd")...)
+	set.faults = append(set.faults, etcdFaults(servers, etcdTarget)...)
 	return set
 }
 
@@ -20,8 +20,13 @@ func etcdMembers(s *Site) *setup {
 // majority. The member may be the leader. The grace of the faults is long because an election takes
 // half a second to a second, and because a restarted member has to catch up.
 func etcdFaults(servers []*server.Server, target string) []soak.Fault {
-	return oneAtATime(target, faultsOf(servers, 8*time.Second,
-		hit{"member killed", 1, time.Second, (*server.Server).Kill, func(m *server.Server) { m.Restart(true) }},
-		hit{"member stopped", 1, 3 * time.Second, (*server.Server).Pause, (*server.Server).Resume},
-	))
+	return oneAtATime(target, append(faultsOf(servers, 8*time.Second, etcdHits...), noSpace(servers)))
+}
+
+// etcdTarget is the target of all faults of a cluster.
+const etcdTarget = "a member of etcd"
+
+var etcdHits = []hit{
+	{"member killed", 1, time.Second, (*server.Server).Kill, func(m *server.Server) { m.Restart(true) }},
+	{"member stopped", 1, 3 * time.Second, (*server.Server).Pause, (*server.Server).Resume},
 }

@@ -22,7 +22,7 @@ func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
 		servers := s.redis(1, o)
 		faults := s.redisFaults(servers, o)
 		for i := range faults {
-			if strings.HasPrefix(faults[i].Kind, "restart") {
+			if strings.HasPrefix(faults[i].Kind, "restart") || faults[i].Kind == backupKind {
 				faults[i].Grace += servedTTL - guardTTL
 			}
 		}
