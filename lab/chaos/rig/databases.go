@@ -220,3 +220,27 @@ func (d *database) deleteRows(admin string) soak.Fault {
 		return nil
 	})}
 }
+
+// readOnlyPeriods are two ways in which providers of PostgreSQL forbid writes for a while. After the
+// second one, sessions that began meanwhile stay read-only.
+var readOnlyPeriods = [][2][]string{
+	{
+		{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"},
+		{"ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"},
+	}, {
+		{"ALTER DATABASE postgres SET default_transaction_read_only = on", killPostgres},
+		{"SET default_transaction_read_only = off", "ALTER DATABASE postgres RESET default_transaction_read_only"},
+	},
+}
+
+// readOnlyPeriod forbids writes for a while.
+func (d *database) readOnlyPeriod(admin string) soak.Fault {
+	return soak.Fault{Kind: "read-only period", Last: 2 * time.Second, Grace: 6 * time.Second, Weight: 3, Begin: begin(func(dice *rand.Rand, _ int) func() {
+		way := readOnlyPeriods[dice.IntN(len(readOnlyPeriods))]
+		run := func(statements []string) {
+			must(d.administer(admin, func(ctx context.Context, conn *sql.Conn) error { return execute(ctx, conn, statements) }))
+		}
+		run(way[0])
+		return func() { run(way[1]) }
+	})}
+}

@@ -1,6 +1,10 @@
 package rig
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
@@ -42,4 +46,21 @@ const etcdTarget = "a member of etcd"
 var etcdHits = []hit{
 	{"member killed", 1, time.Second, (*server.Server).Kill, func(m *server.Server) { m.Restart(true) }},
 	{"member stopped", 1, 3 * time.Second, (*server.Server).Pause, (*server.Server).Resume},
+}
+
+// noSpace is a quota of etcd that is used up for a while. The alarm is raised without the data: each
+// member refuses the same requests.
+func noSpace(servers []*server.Server) soak.Fault {
+	alarm := func(action string) {
+		body := strings.NewReader(`{"action":"` + action + `","memberID":"1","alarm":"NOSPACE"}`)
+		reply := got((&http.Client{Timeout: 15 * time.Second}).Post(servers[0].URL()+"/v3/maintenance/alarm", "application/json", body))
+		reply.Body.Close()
+		if reply.StatusCode != http.StatusOK {
+			must(fmt.Errorf("alarm %s: %s", action, reply.Status))
+		}
+	}
+	return soak.Fault{Kind: "no space", On: soak.Targets(serverTarget, len(servers)), Last: 2 * time.Second, Grace: 8 * time.Second, Begin: begin(func(*rand.Rand, int) func() {
+		alarm("ACTIVATE")
+		return func() { alarm("DEACTIVATE") }
+	})}
 }

@@ -44,6 +44,9 @@ var redisHits = []hit{
 	{"memory full", 2, 700 * time.Millisecond, saying("CONFIG SET maxmemory 1"), saying("CONFIG SET maxmemory 0")},
 }
 
+// snapshotRestored is a backup that is put back into a Redis that keeps nothing on its disk otherwise.
+var snapshotRestored = hit{backupKind, 1, 2 * time.Second, saying("SAVE"), startAgain}
+
 func saying(command string) func(*server.Server) {
 	return func(s *server.Server) { tell(s, command) }
 }
