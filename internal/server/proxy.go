@@ -35,6 +35,7 @@ type link struct {
 	client, srv net.Conn
 	losing      bool // LoseReply has chosen a request of this connection, so no more replies pass
 	holed       bool // data was lost, so that the rest of the stream would make no sense
+	stranded    bool // nothing passes any more; see Strand
 }
 
 // close closes both ends.
@@ -190,6 +191,16 @@ func (p *Proxy) Disturb(ofRequests, ofReplies Trouble) {
 	}
 }
 
+// Strand makes all data on the present connections vanish, in both directions, until one of the two
+// ends gives up. So does a firewall that forgets its connections. New connections work.
+func (p *Proxy) Strand() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.stranded = true
+	}
+}
+
 // LoseReply makes the proxy drop one reply. The proxy calls isChosen with the data of each read
 // from a client, until isChosen returns true. The proxy still sends this data to the server. Then
 // it drops the server's reply and closes the connection.
@@ -266,6 +277,8 @@ func (p *Proxy) judge(l *link, dir direction, data []byte) (arrives, goesOn bool
 	case t.Reset:
 		l.reset()
 		return false, false
+	case l.stranded:
+		return false, true
 	case t.Lose:
 		l.holed = true
 		return false, true

@@ -207,3 +207,25 @@ func TestProxyPoints(t *testing.T) {
 	send(t, client, "hello")
 	expect(t, srv, "hello")
 }
+
+// On a stranded connection nothing passes until one end gives up. The end of all trouble does not
+// end it.
+func TestProxyStrands(t *testing.T) {
+	for dir := range 2 {
+		p, client, srv := through(t)
+		ends := [2]net.Conn{client, srv}
+		from, to := ends[dir], ends[1-dir]
+		send(t, from, "before")
+		expect(t, to, "before")
+		p.Strand()
+		p.Disturb(Trouble{}, Trouble{})
+		p.mu.Lock()
+		open := len(p.links)
+		p.mu.Unlock()
+		send(t, from, "lost")
+		from.Close()
+		if n, err := to.Read(make([]byte, 9)); open != 1 || n > 0 || err != io.EOF {
+			t.Errorf("direction %d: %d connections; %d bytes arrived, %v", dir, open, n, err)
+		}
+	}
+}

@@ -117,7 +117,7 @@ func TestRigThatFails(t *testing.T) {
 	}
 	var table strings.Builder
 	s.printTable(&table)
-	for _, line := range []string{"NO RIG       covered                    dead", "ok           covered         0       0  flaky", "ok           covered         0       0  good"} {
+	for _, line := range []string{"NO RIG       covered                             dead", "ok           covered         0       0  0.00 ms  flaky", "ok           covered         0       0  0.00 ms  good"} {
 		if !strings.Contains(table.String(), line) {
 			t.Errorf("the table lacks %q\n%s", line, &table)
 		}

@@ -32,18 +32,20 @@ func (s *settings) makeRuns(ctx context.Context) {
 	}
 }
 
-// printTable prints a line for each run.
+// printTable prints a line for each run. The column "again" is the longest time from the end of a
+// fault to a worker's next lock (I13).
 func (s *settings) printTable(w io.Writer) {
-	fmt.Fprintf(w, "\n%-11s  %-8s %8s %7s  %s (seed %d)\n", "result", "faults", "grants", "faults", "row", s.Seed)
+	fmt.Fprintf(w, "\n%-11s  %-8s %8s %7s %8s  %s (seed %d)\n", "result", "faults", "grants", "faults", "again", "row", s.Seed)
 	for _, r := range s.runs {
-		grants, faults, violations := "", "", ""
+		grants, faults, again, violations := "", "", "", ""
 		if r.report != nil {
 			grants, faults = fmt.Sprint(r.report.Grants), fmt.Sprint(r.report.FaultSum())
+			again = short(r.report.Back())
 			if r.report.Sum() > 0 {
 				violations = ": " + r.report.Measured()
 			}
 		}
-		fmt.Fprintf(w, "%-11s  %-8s %8s %7s  %s%s\n", cmp.Or(r.result, notRun), lane(r.all), grants, faults, r.row.Name, violations)
+		fmt.Fprintf(w, "%-11s  %-8s %8s %7s %8s  %s%s\n", cmp.Or(r.result, notRun), lane(r.all), grants, faults, again, r.row.Name, violations)
 	}
 	fmt.Fprintln(w)
 }

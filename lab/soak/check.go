@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Check looks for violations of the invariants I1 to I12; Invariants explains them. The
+// Check looks for violations of the invariants I1 to I13; Invariants explains them. The
 // second result is the longest delay of a loss signal, without the times in which the worker's
 // process stood still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
@@ -30,6 +30,7 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	c.idle()
 	c.checkSlots()
 	c.leaders()
+	c.checkBack()
 	c.checkTold()
 	sort.Slice(c.found, func(i, j int) bool { return c.found[i].At < c.found[j].At })
 	return c.found, c.late

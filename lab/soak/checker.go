@@ -7,7 +7,7 @@ import (
 
 // A Violation is a broken promise.
 type Violation struct {
-	Invariant string // "I1" to "I12"
+	Invariant string // "I1" to "I13"
 	At        int64  // by the clock of the events
 	Name      string
 	What      string
@@ -29,6 +29,7 @@ var Invariants = []struct{ ID, Meaning string }{
 	{"I10", "of a name with n slots, never more than n permits are inside their windows at the same time"},
 	{"I11", "several names are taken together or not at all: after a refusal and after a release, none of them is left behind, and each lock has the fence of its own name"},
 	{"I12", "never two leaders inside their windows, and the fence grows with every new leader"},
+	{"I13", "each worker gets a lock again at most 10 s after a fault is over (later where the guard against restarts acts)"},
 }
 
 // checker examines one history.

@@ -40,6 +40,7 @@ type Run struct {
 	Faults []Fault
 	Every  time.Duration   // mean time from the end of a fault to the next one; 0 means no faults
 	Lanes  int             // how many faults may happen at once, on different targets; 0 counts as 1
+	Back   time.Duration   // how soon after a fault the store must grant again; at least 10 s
 	Early  context.Context // ends the work early; may be nil
 	Say    func(string)    // reports progress; may be nil
 
@@ -128,7 +129,7 @@ func (r *Run) promises() *Promises {
 	p := &Promises{
 		Voting: g.Store == "quorum", Several: g.Store == "quorum" || g.Store == "all",
 		Regrants: g.Promotion == driver.PromotionRegrant, Ordered: g.FIFO,
-		NoticesLate: int64(r.keptByDead()), Coarse: int64(r.coarse()),
+		NoticesLate: int64(r.keptByDead()), Coarse: int64(r.coarse()), Back: int64(r.Back),
 	}
 	if g.Bound == driver.BoundToConnection {
 		p.LearnsLate = int64(g.LossDelay)
@@ -172,6 +173,7 @@ func (r *Run) causeFaults(ctx, busy context.Context, out *Outcome) (rested bool,
 	if err != nil {
 		return false, err
 	}
+	r.awaitBack(busy, out.Quiet)
 	return r.rest(ctx)
 }
 

@@ -112,6 +112,8 @@ type Promises struct {
 	// Coarse is by how much a lease may last longer than requested, if the store rounds leases to
 	// whole seconds.
 	Coarse int64
+	// Back is how soon after a fault the store grants again, if that is later than usual.
+	Back int64
 }
 
 // PromisesOf returns the promises with which a history begins.

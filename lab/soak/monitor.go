@@ -16,7 +16,8 @@ type Monitor struct {
 	atRest int
 	grants int
 	faults int
-	atWork map[int]int // by worker: Event.Life of the latest process that has begun to work
+	atWork map[int]int   // by worker: Event.Life of the latest process that has begun to work
+	served map[int]int64 // by worker: when it asked for the latest lock that it got
 
 	ended, rests atomic.Bool // the work is over; the workers rest, see Run.rest
 }
@@ -70,7 +71,9 @@ type monitorAPI interface {
 const lateness = 50 * time.Millisecond
 
 // NewMonitor returns an empty monitor.
-func NewMonitor() *Monitor { return &Monitor{things: map[string]*thing{}, atWork: map[int]int{}} }
+func NewMonitor() *Monitor {
+	return &Monitor{things: map[string]*thing{}, atWork: map[int]int{}, served: map[int]int64{}}
+}
 
 // Log adds an event to the history.
 func (c *Monitor) Log(e Event) {
@@ -80,6 +83,7 @@ func (c *Monitor) Log(e Event) {
 	switch e.Op {
 	case Acquired, Adopted:
 		c.grants++
+		c.served[e.Worker] = max(c.served[e.Worker], e.Call)
 	case Faulted:
 		c.faults++
 	case Started:

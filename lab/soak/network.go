@@ -26,7 +26,12 @@ func NetworkFaults(proxies []*server.Proxy) []Fault {
 		return func(*rand.Rand) (server.Trouble, server.Trouble) { return requests, replies }
 	}
 	lose, pass := server.Trouble{Lose: true}, server.Trouble{}
+	vanish := Fault{Kind: "vanish", On: on, Grace: 6 * time.Second, Weight: 2, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+		proxies[i].Strand()
+		return nil, nil
+	}}
 	return []Fault{
+		vanish,
 		hit("latency", time.Second, func(d *rand.Rand) (server.Trouble, server.Trouble) {
 			slow := server.Trouble{Delay: time.Duration(5+d.IntN(200)) * time.Millisecond, Jitter: time.Duration(d.IntN(50)) * time.Millisecond}
 			return slow, slow

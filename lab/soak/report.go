@@ -26,8 +26,10 @@ type Report struct {
 	Harm       string
 	Late       time.Duration // the longest delay of a loss signal
 	Recovery   time.Duration // the longest time from the end of a fault to the next grant
-	Verdict    Verdict       // porcupine's
-	History    string        // the directory in which the history was kept, or ""
+	// Backs has for each kind of fault the longest time after which a worker got a lock again.
+	Backs   map[string]time.Duration
+	Verdict Verdict // porcupine's
+	History string  // the directory in which the history was kept, or ""
 }
 
 // Verdict says what porcupine found. The histories were cut into pieces, and OK, Illegal and Unknown
@@ -56,6 +58,7 @@ func NewReport(r *Run, o *Outcome) *Report {
 	p.count(o.Events)
 	p.PerSecond = float64(p.Grants) / p.For.Seconds()
 	p.Recovery = recovery(o.Events)
+	p.Backs = backs(o.Events, stallsOf(o.Events), nil)
 	p.Harm = fmt.Sprintf("%d writes; without a fence %d lost; with it %d lost, %d late ones rejected", o.Writes, o.LostPlain, o.LostFenced, o.FencedRejected)
 	return p
 }
@@ -151,7 +154,22 @@ func (p *Report) WriteHead(w io.Writer) {
 	fmt.Fprintf(w, "%s, %v, seed %d\n", p.Name, p.For.Round(time.Second), p.Seed)
 	fmt.Fprintf(w, "%d grants (%.0f/s), acquire p50 %v, p99 %v, %d of unknown outcome\n", p.Grants, p.PerSecond, p.P50.Round(10*time.Microsecond), p.P99.Round(10*time.Microsecond), p.Ambiguous())
 	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", p.FaultSum(), Counts(p.Faults), p.Recovery.Round(time.Millisecond))
+	fmt.Fprintf(w, "each worker had a lock again after: %s\n", p.eachBack())
 	fmt.Fprintf(w, "registers: %s\n", p.Harm)
+}
+
+// eachBack writes Backs as "cut 20ms, reset 5ms".
+func (p *Report) eachBack() string {
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(p.Backs)) {
+		parts = append(parts, fmt.Sprint(kind, " ", p.Backs[kind].Round(time.Millisecond)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Back returns the longest time after which a worker got a lock again.
+func (p *Report) Back() time.Duration {
+	return slices.Max(append(slices.Collect(maps.Values(p.Backs)), 0))
 }
 
 // maxShown is how many violations are printed. The history contains all of them.

@@ -174,6 +174,9 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 	case d.disk.size == 0:
 		alone = append(alone, d.fillTable(admin))
 	}
+	if d.kill == killPostgres {
+		alone = append(alone, d.readOnlyPeriod(admin))
+	}
 	for i := range alone {
 		alone[i].On = soak.Targets(serverTarget, 1)
 	}
@@ -183,6 +186,7 @@ func (d *database) serverFaults(srv *server.Server, dir string) []soak.Fault {
 		hit{"immediate shutdown", 1, 300 * time.Millisecond, func(s *server.Server) { must(syscall.Kill(s.Pid(), syscall.SIGQUIT)) }, startAgain},
 		stopped(2, 1500*time.Millisecond),
 		hit{kind: "connections killed", weight: 5, begin: func(*server.Server) { d.say(admin, d.kill) }},
+		backupRestored("data"),
 	)...)
 }
 
@@ -214,5 +218,29 @@ func (d *database) deleteRows(admin string) soak.Fault {
 			return execute(ctx, conn, []string{"DELETE FROM " + d.table})
 		}))
 		return nil
+	})}
+}
+
+// readOnlyPeriods are two ways in which providers of PostgreSQL forbid writes for a while. After the
+// second one, sessions that began meanwhile stay read-only.
+var readOnlyPeriods = [][2][]string{
+	{
+		{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"},
+		{"ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"},
+	}, {
+		{"ALTER DATABASE postgres SET default_transaction_read_only = on", killPostgres},
+		{"SET default_transaction_read_only = off", "ALTER DATABASE postgres RESET default_transaction_read_only"},
+	},
+}
+
+// readOnlyPeriod forbids writes for a while.
+func (d *database) readOnlyPeriod(admin string) soak.Fault {
+	return soak.Fault{Kind: "read-only period", Last: 2 * time.Second, Grace: 6 * time.Second, Weight: 3, Begin: begin(func(dice *rand.Rand, _ int) func() {
+		way := readOnlyPeriods[dice.IntN(len(readOnlyPeriods))]
+		run := func(statements []string) {
+			must(d.administer(admin, func(ctx context.Context, conn *sql.Conn) error { return execute(ctx, conn, statements) }))
+		}
+		run(way[0])
+		return func() { run(way[1]) }
 	})}
 }

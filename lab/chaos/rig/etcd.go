@@ -1,6 +1,10 @@
 package rig
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
@@ -12,7 +16,8 @@ import (
 func etcdMembers(s *Site) *setup {
 	servers := server.EtcdCluster(&s.host, 3, nil)
 	set := s.through(servers, joined("etcd://", "/soak/"))
-	set.faults = append(set.faults, etcdFaults(servers, "a member of etcd")...)
+	set.probeLate()
+	set.faults = append(set.faults, etcdFaults(servers, etcdTarget)...)
 	return set
 }
 
@@ -20,8 +25,42 @@ func etcdMembers(s *Site) *setup {
 // majority. The member may be the leader. The grace of the faults is long because an election takes
 // half a second to a second, and because a restarted member has to catch up.
 func etcdFaults(servers []*server.Server, target string) []soak.Fault {
-	return oneAtATime(target, faultsOf(servers, 8*time.Second,
-		hit{"member killed", 1, time.Second, (*server.Server).Kill, func(m *server.Server) { m.Restart(true) }},
-		hit{"member stopped", 1, 3 * time.Second, (*server.Server).Pause, (*server.Server).Resume},
-	))
+	return oneAtATime(target, append(faultsOf(servers, 8*time.Second, etcdHits...), noSpace(servers)))
+}
+
+// probeLate gives the store more time after its connections have vanished. gRPC probes a connection
+// 10 s after the last data at the earliest ("If set below 10s, a minimum value of 10s will be used
+// instead", the documentation of keepalive.ClientParameters.Time), and waits 3 s for the answer.
+func (set *setup) probeLate() {
+	set.back = 16 * time.Second
+	for i := range set.faults {
+		if set.faults[i].Kind == "vanish" {
+			set.faults[i].Grace = set.back
+		}
+	}
+}
+
+// etcdTarget is the target of all faults of a cluster.
+const etcdTarget = "a member of etcd"
+
+var etcdHits = []hit{
+	{"member killed", 1, time.Second, (*server.Server).Kill, func(m *server.Server) { m.Restart(true) }},
+	{"member stopped", 1, 3 * time.Second, (*server.Server).Pause, (*server.Server).Resume},
+}
+
+// noSpace is a quota of etcd that is used up for a while. The alarm is raised without the data: each
+// member refuses the same requests.
+func noSpace(servers []*server.Server) soak.Fault {
+	alarm := func(action string) {
+		body := strings.NewReader(`{"action":"` + action + `","memberID":"1","alarm":"NOSPACE"}`)
+		reply := got((&http.Client{Timeout: 15 * time.Second}).Post(servers[0].URL()+"/v3/maintenance/alarm", "application/json", body))
+		reply.Body.Close()
+		if reply.StatusCode != http.StatusOK {
+			must(fmt.Errorf("alarm %s: %s", action, reply.Status))
+		}
+	}
+	return soak.Fault{Kind: "no space", On: soak.Targets(serverTarget, len(servers)), Last: 2 * time.Second, Grace: 8 * time.Second, Begin: begin(func(*rand.Rand, int) func() {
+		alarm("ACTIVATE")
+		return func() { alarm("DEACTIVATE") }
+	})}
 }

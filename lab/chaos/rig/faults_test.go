@@ -31,11 +31,11 @@ func place(t *testing.T) *Site {
 	return site
 }
 
-func start(t *testing.T, site *Site, n int) []*server.Server {
+func start(t *testing.T, site *Site, n int, o server.RedisOptions) []*server.Server {
 	t.Helper()
 	server.Redis(t, server.RedisOptions{}) // skips the test, or fails it in CI, if there is none
 	var servers []*server.Server
-	if err := try(func() { servers = site.redis(n, server.RedisOptions{}) }); err != nil {
+	if err := try(func() { servers = site.redis(n, o) }); err != nil {
 		t.Fatal(err)
 	}
 	return servers
@@ -81,7 +81,7 @@ func TestClockJump(t *testing.T) {
 		t.Skip("there is no C compiler for the clock shim")
 	}
 	site := place(t)
-	servers := start(t, site, 1)
+	servers := start(t, site, 1, server.RedisOptions{})
 	off := func() (least, most int64) { // the server replies between two looks at the clock
 		before := time.Now().Unix()
 		s, err := strconv.ParseInt(ask(t, servers[0].Addr(), "TIME", 3), 10, 64)
@@ -108,7 +108,7 @@ func TestClockJump(t *testing.T) {
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	site := place(t)
-	servers := start(t, site, 2)
+	servers := start(t, site, 2, server.RedisOptions{})
 	links := site.proxies(1, servers[0].Addr())
 	f := &failover{servers, links, server.NewProxy(t, servers[0].Addr())}
 	if err := try(f.follow); err != nil {
@@ -130,10 +130,17 @@ func TestFailover(t *testing.T) {
 // Every kind of fault can be made and ended on a server, which answers afterwards.
 func TestEveryFaultEnds(t *testing.T) {
 	t.Parallel()
+	for _, o := range []server.RedisOptions{{}, {Persist: true}} {
+		everyFaultEnds(t, o)
+	}
+}
+
+func everyFaultEnds(t *testing.T, o server.RedisOptions) {
+	t.Helper()
 	site := place(t)
-	servers := start(t, site, 1)
+	servers := start(t, site, 1, o)
 	links := site.proxies(1, servers[0].Addr())
-	for _, f := range append(networkFaults(links), site.redisFaults(servers, server.RedisOptions{Persist: true})...) {
+	for _, f := range append(networkFaults(links), site.redisFaults(servers, o)...) {
 		if !strings.Contains(f.Kind, "clock") {
 			once(t, f)
 		}

@@ -70,7 +70,7 @@ func overHTTP(kinds []string, serve func(*Site) *serving) func(*Site) (*setup, e
 		return &setup{
 			stages: [][]string{configs}, programs: [][]string{programs}, open: openSoon,
 			faults: append(renamed(networkFaults(ways), clientsWay), behind.faults...),
-			log:    behind.log, goroutines: 1, load: overHTTPLoad,
+			log:    behind.log, goroutines: 1, load: overHTTPLoad, back: backIn + servedTTL,
 			kinds: kinds, kindOf: func(worker int, _ bool) string { return kinds[worker%len(kinds)] }, enough: 30 * time.Second,
 		}
 	})

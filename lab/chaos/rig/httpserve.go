@@ -13,13 +13,16 @@ import (
 // waits for the same time.
 const servedTTL = 12 * time.Second
 
+// backIn is how soon after such a restart the servers grant again, in addition to servedTTL.
+const backIn = 10 * time.Second
+
 // serveRedis returns two servers of padlock for a Redis.
 func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
 	return func(s *Site) *serving {
 		servers := s.redis(1, o)
 		faults := s.redisFaults(servers, o)
 		for i := range faults {
-			if strings.HasPrefix(faults[i].Kind, "restart") {
+			if strings.HasPrefix(faults[i].Kind, "restart") || faults[i].Kind == backupKind {
 				faults[i].Grace += servedTTL - guardTTL
 			}
 		}

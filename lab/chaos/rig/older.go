@@ -90,6 +90,7 @@ func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 				second[id] = older
 			}
 		}
+		set.faults = withoutWorld(set.faults)
 		set.stages = slices.Repeat(set.stages[:1], 2)
 		set.programs = [][]string{first, second}
 		set.kinds = []string{"this padlock", "the older one"}

@@ -44,6 +44,9 @@ var redisHits = []hit{
 	{"memory full", 2, 700 * time.Millisecond, saying("CONFIG SET maxmemory 1"), saying("CONFIG SET maxmemory 0")},
 }
 
+// snapshotRestored is a backup that is put back into a Redis that keeps nothing on its disk otherwise.
+var snapshotRestored = hit{backupKind, 1, 2 * time.Second, saying("SAVE"), startAgain}
+
 func saying(command string) func(*server.Server) {
 	return func(s *server.Server) { tell(s, command) }
 }
@@ -51,10 +54,11 @@ func saying(command string) func(*server.Server) {
 // redisFaults returns the faults of Redis servers.
 func (s *Site) redisFaults(servers []*server.Server, o server.RedisOptions) []soak.Fault {
 	faults := faultsOf(servers, 4*time.Second, append(slices.Clone(redisHits), hit{kind: "flushall", begin: saying("FLUSHALL")})...)
-	restarts := []hit{restarted("restart without data", false)}
+	restarts, backup := []hit{restarted("restart without data", false)}, snapshotRestored
 	if o.Persist || len(o.Args) > 0 {
-		restarts = append(restarts, restarted("restart with data", true))
+		restarts, backup = append(restarts, restarted("restart with data", true)), backupRestored("appendonlydir")
 	}
+	restarts = append(restarts, backup)
 	faults = append(faults, faultsOf(servers, guardTTL+4*time.Second, restarts...)...)
 	if s.shim != "" {
 		faults = append(faults, jump(s.shim))

@@ -32,6 +32,7 @@ func withStandby(s *Site) *setup {
 		t.stopReplication()
 		return t.promote
 	})})
+	set.faults = append(set.faults, ledToReplica(func() *pair { return &pair{primary: t.primary, replica: t.standby, links: t.links} }))
 	set.load, set.log = longLeases, func() string { return t.primary.Log() }
 	prepare(postgreSQL.url(t.primary.Addr()))
 	return set

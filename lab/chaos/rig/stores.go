@@ -42,6 +42,7 @@ type setup struct {
 	// goroutines is the number of goroutines of a worker, or 0 for the usual number.
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
+	back       time.Duration    // as in soak.Run
 	// check looks at the servers after the run. It returns a violation, whose text begins with the
 	// number of the invariant, or "". It may be nil.
 	check func(*soak.Outcome) (broken string, err error)
@@ -55,7 +56,8 @@ func Rows() []Row {
 	everysec := server.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}}
 	always := server.RedisOptions{Persist: true}
 	lossy := []string{"flushall", "clock jump"}
-	dies := append(slices.Clone(lossy), "restart without data")
+	dies := append(slices.Clone(lossy), "restart without data", backupKind)
+	edited := []string{"rows deleted", backupKind}
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, built(memory)},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, built(files)},
@@ -70,33 +72,37 @@ func Rows() []Row {
 		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, built(alone(strict))},
 		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, built(cluster)},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), built(replicated)},
-		{"PostgreSQL", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(postgreSQL)},
+		{"redis pair behind one address", "planned swaps of roles", nil, built(redisPair)},
+		{"redis, with a login", "delays, restarts of connections and new passwords", nil, built(redisLogin)},
+		{"PostgreSQL", "restarts and table locks; not rows that are deleted", edited, inDatabase(postgreSQL)},
 		{"PostgreSQL with a synchronous standby", "failovers to the standby", nil, built(withStandby)},
-		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(postgreSQL))},
-		{"PostgreSQL, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(postgreSQL, bankWord)},
-		{"MariaDB", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, inDatabase(mariaDB)},
-		{"MariaDB, invoices in transactions", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, bank(mariaDB, bankWord)},
-		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(mariaDB))},
+		{"PostgreSQL, older and newer padlock", "restarts and table locks; not rows that are deleted", edited, rolling(inDatabase(postgreSQL))},
+		{"PostgreSQL, invoices in transactions", "restarts and table locks; not rows that are deleted", edited, bank(postgreSQL, bankWord)},
+		{"MariaDB", "restarts and table locks; not rows that are deleted", edited, inDatabase(mariaDB)},
+		{"MariaDB, invoices in transactions", "restarts and table locks; not rows that are deleted", edited, bank(mariaDB, bankWord)},
+		{"MariaDB, older and newer padlock", "restarts and table locks; not rows that are deleted", edited, rolling(inDatabase(mariaDB))},
+		{"MariaDB pair behind one address", "planned swaps of roles, and new passwords", nil, built(mariaPair)},
 		{"etcd of three", "deaths and stops of one member at a time", nil, built(etcdMembers)},
 		{"etcd of three, older and newer padlock", "deaths and stops of one member at a time", nil, rolling(built(etcdMembers))},
+		{"etcd of three, with a login", "deaths and stops of one member at a time, and new passwords", nil, built(etcdLogin)},
 		{"ZooKeeper of three", "restarts and stops of one server at a time", nil, built(zooKeepers)},
 		{"ZooKeeper of three, older and newer padlock", "restarts and stops of one server at a time", nil, rolling(built(zooKeepers))},
-		{"SQLite", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(sqliteFile)},
-		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", []string{"rows deleted"}, rolling(inDatabase(sqliteFile))},
-		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", []string{"rows deleted"}, inDatabase(symfonyFile)},
-		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(advisory)},
-		{"PostgreSQL advisory locks, older and newer padlock", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, rolling(inDatabase(advisory))},
-		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", nil, inDatabase(named)},
+		{"SQLite", "long write transactions; not rows that are deleted", edited, inDatabase(sqliteFile)},
+		{"SQLite, older and newer padlock", "long write transactions; not rows that are deleted", edited, rolling(inDatabase(sqliteFile))},
+		{"SQLite, PHP's table", "long write transactions; not rows that are deleted", edited, inDatabase(symfonyFile)},
+		{"PostgreSQL advisory locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", []string{backupKind}, inDatabase(advisory)},
+		{"PostgreSQL advisory locks, older and newer padlock", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", []string{backupKind}, rolling(inDatabase(advisory))},
+		{"MariaDB named locks", "restarts, ended connections and table locks: a holder learns of its loss within loss-delay", []string{backupKind}, inDatabase(named)},
 		{"memcached", "a server that neither restarts nor drops data", []string{"flush_all", "restart without data"}, built(memcached)},
 		{"S3 in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(bucket, "s3://soak/locks?skew=0s&endpoint=http://%s")},
 		{"DynamoDB in memory", "a service that is throttled, or gets requests twice; not its clock", []string{"clock jump"}, inCloud(table, "dynamodb://soak/locks?skew=0s&endpoint=http://%s")},
 		{"Kubernetes in memory", "a service that is throttled, gets requests twice, or sets its clock", nil, inCloud(leases, "kubernetes://shop/locks?endpoint=http://%s")},
 		{"quorum of 5 redis, guard strict", "restarts", lossy, inRedis(5, plain, compose("quorum", "restart-guard=strict&lazy=yes"))},
-		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), "rows deleted"), built(mixed)},
+		{"quorum of redis, PostgreSQL and etcd", "restarts; not rows that are deleted", append(slices.Clone(lossy), edited...), built(mixed)},
 		{"all over two redis while names move, guard strict", "restarts", lossy, moving},
 		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(kinds, serveRedis(always, "durable=yes"))},
 		{"HTTP to redis no persistence, guard strict: Go, Python, Node, shells", "restarts, and deaths of servers of padlock", lossy, overHTTP(kinds, serveRedis(plain, strict))},
-		{"HTTP to PostgreSQL: Go, Python, Node, shells", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", []string{"rows deleted"}, overHTTP(kinds, servePostgres)},
+		{"HTTP to PostgreSQL: Go, Python, Node, shells", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", edited, overHTTP(kinds, servePostgres)},
 	}
 }
 
