@@ -217,7 +217,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 			return errGoneUnsure
 		case err == nil:
 			return verdict(nil, out, false, nil)
-		case errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):
+		case cannotCool(out, err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid):
 			return err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)

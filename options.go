@@ -172,7 +172,8 @@ type CoolDownOption struct{ d time.Duration }
 // The time d is 0, or from the shortest lease of the store (100 ms on most stores) to 24 h;
 // otherwise the error is ErrInvalid. The default is 0. In these cases Release releases the lock all
 // the same, with the nearest cool-down that is possible. On a store without cool-downs
-// (Guarantees.CoolDown) the error is errors.ErrUnsupported.
+// (Guarantees.CoolDown) the error is errors.ErrUnsupported. A full store may release the lock
+// without its cool-down, and the error is ErrUnavailable.
 func CoolDown(d time.Duration) CoolDownOption { return CoolDownOption{d} }
 
 func (o CoolDownOption) apply(s *settings)               { s.coolDown = o.d }

@@ -204,7 +204,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, p passed)
 			break
 		}
 		out, err = l.store.Release(ctx, h.name, h.token.reveal(), keep)
-		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
+		if err == nil || cannotCool(out, err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 			return out, unsure, false, err
 		}
 		unsure = unsure || !errors.Is(err, ErrUnavailable)
@@ -217,6 +217,11 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, p passed)
 		err = withUncertain(err)
 	}
 	return out, unsure, true, err
+}
+
+// cannotCool reports whether the store has released a lock and had no room for its cool-down.
+func cannotCool(out driver.Outcome, err error) bool {
+	return out == driver.OutcomeReleased && errors.Is(err, ErrUnavailable)
 }
 
 // releaseLater lets the cleaner go on with a release to which the store has not replied.

@@ -56,7 +56,8 @@
 //     [Request.Validate] or the Check functions, and sends nothing before.
 //   - The reply was lost: [ErrUncertain], and never a [*HeldError].
 //   - The store was not reached and nothing was changed, or there is no memory or disk space for a
-//     new hold: [ErrUnavailable]. A full store still extends, verifies, demotes and releases.
+//     new hold: [ErrUnavailable]. A full store still extends, verifies, demotes and releases, unless
+//     its page says otherwise; then nothing changes.
 //   - ctx ended before the reply: the error of ctx, joined with ErrUncertain if the request may
 //     have been sent.
 //
@@ -108,6 +109,9 @@ type Store interface {
 	// Release ends the hold, the reservation or the place in the queue of token, and changes
 	// nothing for other tokens. If keep > 0, the name cools down: it stays taken for that long. In a
 	// cool-down after a shared hold, the store may grant shared requests.
+	//
+	// If the store has no room for the cool-down, it changes nothing and returns ErrUnavailable. Or
+	// it ends the hold all the same, and returns OutcomeReleased together with ErrUnavailable.
 	//
 	// Release may be repeated. A wrong token or a lease that has run out is no error.
 	Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error)

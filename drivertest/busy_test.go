@@ -287,7 +287,7 @@ func begin(t *testing.T, h Harness) *run {
 // even if the machine stands still all the time.
 const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refused break/ends-holds close/ends-waits
 	demote/keeps-fence extend/abandoned extend/never-shortens extend/verify fence/above inspect/free
-	full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder
+	full/batch full/loses-nothing giveup/during-a-long-wait giveup/silence limits/holder
 	lost/evicted lost/expired lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released lost/released-and-taken lost/replaced
 	pass/queue-first promote/conflict promote/intent promote/intent-ends
 	queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking

@@ -99,12 +99,6 @@ var faultCases = []testCase{
 		},
 	},
 	{
-		name:   "full/loses-nothing",
-		clause: "A store that has no room for new holds keeps those that it has: Extend, Release and a demotion still work, and the error for a new hold is not ErrHeld.",
-		needs:  []need{full},
-		f:      fullStore,
-	},
-	{
 		name:   "restart/keeps-holds",
 		clause: "A store with SurvivesRestart in its Guarantees keeps its holds when the server restarts.",
 		needs:  []need{restart, survives},
@@ -156,44 +150,6 @@ func repliesLost(c *check) {
 		c.failf("another Release, after the reply to the first one was lost: no answer within %v: %v", c.patience, err)
 	}
 	c.takeSoon(c.b, c.request(r.Name), "after a Release whose reply was lost")
-}
-
-func fullStore(c *check) {
-	writer, demoted := c.take(c.a, c.request(c.newName()), "of a free name"), c.take(c.a, c.request(c.newName()), "of a free name")
-	reader := demoted
-	if c.g.Shared {
-		reader = c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-	}
-	c.fill(true)
-	c.later(func() { c.h.Full(false) })
-	_, err := c.a.Acquire(c.ctx, c.request(c.newName()))
-	c.mustNotBe(err, "Acquire of a free name while the store is full", driver.ErrHeld, driver.ErrLost)
-	for range 3 {
-		for _, l := range []*lease{writer, demoted, reader} {
-			c.extend(l, c.long())
-			c.verify(l, "after Extend while the store is full")
-		}
-	}
-	if c.g.Shared && c.can(driver.AbilityConverter) {
-		if _, err := c.convert(demoted, true); err != nil {
-			c.failf("Convert to shared while the store is full: %v", err)
-		}
-	}
-	c.release(writer, 0, "of a live hold while the store is full", driver.OutcomeReleased, driver.OutcomeGone)
-	c.release(demoted, 0, "of a live hold while the store is full", driver.OutcomeReleased, driver.OutcomeGone)
-	if c.g.Shared {
-		c.release(reader, 0, "of a reader while the store is full", driver.OutcomeReleased, driver.OutcomeGone)
-	}
-	c.fill(false)
-	for _, l := range []*lease{writer, demoted, reader} {
-		c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "after its release"))
-	}
-}
-
-func (c *check) fill(on bool) {
-	if err := c.h.Full(on); err != nil {
-		c.failf("Harness.Full(%v): %v", on, err)
-	}
 }
 
 // withLostReply makes one request and loses its reply.

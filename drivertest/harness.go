@@ -58,6 +58,14 @@ type Harness struct {
 	// nothing new. Full(false) gives that space back.
 	Full func(on bool) error
 
+	// FullSays is a text that names the limit, such as the name of a setting. While the server is
+	// full, every error for a new hold must contain it.
+	FullSays string
+
+	// FullRefuses lists what a full server may refuse, as the page of the store says: "extend",
+	// "release", "demotion". The refusal changes nothing, and the hold stays.
+	FullRefuses []string
+
 	// SkewClock makes the clock of the server, and of all its front ends, differ from those of the
 	// clients by d more than at the start of the run; d may be below 0. So for the server, requests
 	// before and after a call come from clients whose clocks differ.

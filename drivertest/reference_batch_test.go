@@ -12,9 +12,11 @@ const (
 	batchOutOfOrder   bug = "ExtendBatch answers in another order"
 	batchOnlyVerifies bug = "ExtendBatch only verifies"
 	batchUnchecked    bug = "ExtendBatch does not check its arguments"
+
+	fullExtendsNoBatch bug = "a full store extends no batch"
 )
 
-var batchBugs = []bug{batchEndsEarly, batchOutOfOrder, batchOnlyVerifies, batchUnchecked}
+var batchBugs = []bug{batchEndsEarly, batchOutOfOrder, batchOnlyVerifies, batchUnchecked, fullExtendsNoBatch}
 
 // ExtendBatch implements driver.BatchExtender.
 func (s relay) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
@@ -26,6 +28,9 @@ func (s relay) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dri
 		if s.is(batchOnlyVerifies) {
 			holds[i].TTL = 0
 		}
+	}
+	if s.w.isFull() && s.is(fullExtendsNoBatch) {
+		return nil, driver.ErrUnavailable
 	}
 	for i, h := range holds {
 		out[i].Grant, out[i].Err = s.Extend(ctx, h.Name, h.Token, h.TTL)

@@ -132,6 +132,12 @@ func (s *ref) Release(ctx context.Context, name, token string, keep time.Duratio
 			return driver.ErrUnavailable
 		}
 		e := s.w.entry(name)
+		if s.w.full && (s.is(fullEndsHold) || s.is(fullForgetsCoolDown)) && keep > 0 {
+			if o = s.release(e, token, 0); s.is(fullEndsHold) {
+				return driver.ErrUnavailable
+			}
+			return nil
+		}
 		if o = s.release(e, token, keep); keep == 0 || !s.is(coolDownUntold) {
 			e.signal()
 		}

@@ -180,7 +180,7 @@ func (w *world) harness() Harness {
 		open = w.openRelay
 	}
 	return Harness{
-		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause, Full: w.fill,
+		Open: open, Restart: w.restart, Foreign: w.foreign, Pause: w.pause, Full: w.fill, FullSays: "memory",
 		CutConnection: func(s driver.Store) error { return w.cut(refOf(s)) },
 		SkewClock:     func(d time.Duration) error { w.skew.Store(int64(d)); return nil },
 		LoseReply:     func(s driver.Store) error { refOf(s).lose.Store(true); return nil },
@@ -192,6 +192,12 @@ func (w *world) fill(on bool) error {
 	defer w.mu.Unlock()
 	w.full = on
 	return nil
+}
+
+func (w *world) isFull() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full
 }
 
 func (w *world) restart(keepData bool) error {

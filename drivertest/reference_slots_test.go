@@ -12,9 +12,10 @@ const (
 	slotOvertakes          bug = "AcquireSlot does not look at the gate"
 	slotRepeatTakesAnother bug = "AcquireSlot, repeated, takes another permit"
 	slotUnchecked          bug = "AcquireSlot does not check its request"
+	fullSlotsTaken         bug = "a full store says that all permits are taken"
 )
 
-var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotRefusedForEver}
+var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotRefusedForEver, fullSlotsTaken}
 
 // AcquireSlot implements driver.SlotTaker.
 func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
@@ -66,7 +67,7 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 	shut := len(gate.queue) > 0 || !w.free(gate, &r)
 	first := w.entry(driver.SlotName(name, 0))
 	_, refused := first.refusals[r.Token]
-	if free < 0 || shut && !ahead && !s.is(slotOvertakes) || refused && s.is(slotRefusedForEver) {
+	if free < 0 || w.full && s.is(fullSlotsTaken) || shut && !ahead && !s.is(slotOvertakes) || refused && s.is(slotRefusedForEver) {
 		s.noteRefusal(first, &r)
 		return 0, driver.Grant{}, all
 	}

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -88,6 +89,8 @@ var refGuarantees = driver.Guarantees{
 	Store: "reference", SurvivesRestart: driver.PromiseYes, SafeClockJump: driver.PromiseYes, SafeEviction: driver.PromiseYes, Fence: driver.FenceDurable,
 	SharedFence: driver.PromiseYes, Lease: true, Shared: true, Promotion: driver.PromotionAtomic, FIFO: true, CoolDown: true,
 }
+
+var errFull = fmt.Errorf("%w: no memory is left", driver.ErrUnavailable)
 
 func newWorld(b bug) *world {
 	return &world{bug: b, g: refGuarantees, names: make(map[string]*entry), now: time.Now, leak: make(chan struct{})}
@@ -325,8 +328,14 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		s.noteRefusal(e, r)
 		return driver.Grant{}, err
 	}
-	if w.full {
+	if w.full && s.is(fullGrantsInSecret) {
+		s.add(e, r, r.TTL)
+	}
+	if w.full && s.is(fullUnnamed) {
 		return driver.Grant{}, driver.ErrUnavailable
+	}
+	if w.full {
+		return driver.Grant{}, errFull
 	}
 	if w.newGeneration(e, r) && w.usedUp(e) {
 		return driver.Grant{}, driver.ErrFencesUsedUp

@@ -214,6 +214,10 @@ func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error
 	if s.w.full && s.is(fullDemotesNothing) {
 		return driver.Grant{}, driver.ErrUnavailable
 	}
+	if s.w.full && s.is(fullPromotionLosesHold) && h.shared && !r.Shared {
+		s.w.drop(e, h.token, driver.OutcomeTaken)
+		return driver.Grant{}, errFull
+	}
 	if h.shared == r.Shared && s.is(sameModeRefused) && !h.shared {
 		return driver.Grant{}, driver.ErrLost
 	}

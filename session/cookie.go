@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -67,10 +68,10 @@ func (c *Cookie) check() error {
 }
 
 // make returns the cookie. A negative age deletes it. With 0 the browser deletes it when it is
-// closed.
+// closed. The id is encoded as PHP does it.
 func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 	h := &http.Cookie{
-		Name: c.Name, Value: id, Path: c.Path, Domain: c.Domain,
+		Name: c.Name, Value: url.QueryEscape(id), Path: c.Path, Domain: c.Domain,
 		Secure: !c.Insecure, HttpOnly: !c.Scripts, SameSite: c.SameSite, Partitioned: c.Partitioned,
 	}
 	switch {
@@ -85,8 +86,8 @@ func (c *Cookie) make(id string, age time.Duration) *http.Cookie {
 // idFrom returns the value of the first session cookie in r that has the form of an id, or "".
 func (m *Manager) idFrom(r *http.Request) string {
 	for _, c := range r.CookiesNamed(m.cfg.cookie.Name) {
-		if m.rules.ValidID(c.Value) {
-			return c.Value
+		if id, err := url.QueryUnescape(c.Value); err == nil && m.rules.ValidID(id) {
+			return id
 		}
 	}
 	return ""
@@ -101,14 +102,13 @@ func (s *state) setCookie(h http.Header) {
 	var cookie *http.Cookie
 	switch {
 	case s.standing == destroyed && s.sent != "":
-		cookie = s.m.cfg.cookie.make("", -1)
+		s.sent, cookie = "", s.m.cfg.cookie.make("", -1)
 	case s.standing != destroyed && s.id != "" && (s.id != s.sent || s.newCookie):
-		cookie = s.m.cfg.cookie.make(s.id, s.cookieAge())
+		s.sent, cookie = s.id, s.m.cfg.cookie.make(s.id, s.cookieAge())
 	default:
 		return
 	}
 	s.newCookie = false
-	s.sent = cookie.Value
 	s.m.dropOwnCookie(h) // removes a cookie that an earlier run of the handler set
 	h.Add("Set-Cookie", cookie.String())
 	h.Add("Cache-Control", `no-cache="Set-Cookie"`)

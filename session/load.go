@@ -103,17 +103,20 @@ func (s *state) loadLocked(ctx context.Context) error {
 
 // prolong starts the session's idle time again, if at least a tenth of the idle time has passed
 // since the last start. If the store fails, the session may end too early, but the next request
-// tries again.
+// tries again. Other programs prolong a session, and change its id, without the index of users. So
+// prolong notes their sessions each time.
 func (s *state) prolong(ctx context.Context, rec sessionstore.Record) {
 	want := s.m.ttl(s.life)
-	if want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10) {
-		err := s.noteUser(ctx, s.key, nil)
-		if err == nil {
-			err = s.m.store.Touch(ctx, s.key, want)
-		}
-		if err != nil {
-			s.m.cfg.logger.WarnContext(ctx, "session: the idle time was not prolonged", "error", err)
-		}
+	old := want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10)
+	var err error
+	if old || s.m.traits.CommitsNeedLock {
+		err = s.noteUser(ctx, s.key, nil)
+	}
+	if old && err == nil {
+		err = s.m.store.Touch(ctx, s.key, want)
+	}
+	if err != nil {
+		s.m.cfg.logger.WarnContext(ctx, "session: the idle time was not prolonged", "error", err)
 	}
 }
 

@@ -235,6 +235,9 @@ func (s *state) keepRecord(rec sessionstore.Record) {
 		s.life = s.m.lifeOf(rec)
 	}
 	s.replace(rec.Fields)
+	if s.m.traits.CommitsNeedLock && s.values.Has(userKey) {
+		s.watch([]string{userKey}) // another program may end the session, and make a new one with its id
+	}
 	s.try = rec.Try
 }
 

@@ -38,14 +38,15 @@ func (m *Manager) userIn(rec sessionstore.Record) (user string) {
 }
 
 // noteUser notes the session at key for its user before ops are committed, if these ops make that
-// necessary. A session without a deadline is noted each time when its idle time begins again.
+// necessary. A session without a deadline, or one that PHP shares, is noted each time when its idle
+// time begins again.
 func (s *state) noteUser(ctx context.Context, key string, ops []sessionstore.Op) error {
 	raw, ok := s.valueOf(userKey)
 	if !ok {
 		return nil
 	}
 	changes := func(op sessionstore.Op) bool { return op.Key == userKey || op.Key == endKey }
-	if !s.life.deadline.IsZero() && !slices.ContainsFunc(ops, changes) {
+	if !s.life.deadline.IsZero() && !s.m.traits.CommitsNeedLock && !slices.ContainsFunc(ops, changes) {
 		return nil
 	}
 	var user string

@@ -3,7 +3,20 @@
 # Runs a command under a lock of "padlock serve --api" at $PADLOCK_URL. Its status is that of the
 # command, or 75: the lock is held, 79: it was lost, 69: no answer or refused, 64: wrong usage.
 set -u
-wait=0 ttl=30 mode="" slot="" open="" asked="" until=0 unknown="" job="" told="" lost="" curl=""
+(: 3<&0) 2>/dev/null || exec </dev/null # a closed input would end the script later
+exec 3<&0
+exists() { kill -0 "$1" || [ -d "/proc/$1" ] || ps -p "$1"; } >/dev/null 2>&1
+if [ "${PADLOCK_SCRIPT-}" != "$PPID" ] && command -v setsid >/dev/null; then
+  # All the rest runs in a session of its own. Otherwise what kills or stops the group of this script
+  # (timeout, Ctrl-Z) would take the renewal, and leave the command. This process passes signals on.
+  inner='' told=''; trap 'told=1; [ -z "$inner" ] || kill "$inner" 2>/dev/null' INT TERM HUP
+  PADLOCK_SCRIPT=$$ setsid sh "$0" "$@" <&3 3<&- & inner=$!
+  [ -z "$told" ] || kill "$inner"
+  while told=''; wait "$inner"; status=$?; [ -n "$told" ] && exists "$inner"; do :; done
+  exit "$status"
+fi
+unset PADLOCK_SCRIPT
+wait=0 ttl=30 mode="" slot="" open="" asked="" until=0 unknown="" job="" born="" told="" lost="" curl=""
 mode=",\"label\":\"$(uname -n)/$$\"" # as host and pid, others see those of the server
 while getopts w:t:sn: option; do
   case $option in
@@ -13,7 +26,6 @@ done
 shift $((OPTIND - 1))
 [ $# -ge 2 ] && [ "$ttl" -ge 10 ] && [ "$wait" -ge 0 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
 name=$(printf %s "$1" | sed 's/[\\"]/\\&/g') urls=${PADLOCK_URL:-http://127.0.0.1:7925}; shift
-(: 3<&0) 2>/dev/null || exec </dev/null # a closed input would end the script later
 dir=$(mktemp -d) && answer=$dir/answer || exit 69
 now() { if read -r up _ </proc/uptime; then echo "${up%.*}"; else date +%s; fi 2>/dev/null; }
 token() { token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n'); }
@@ -38,7 +50,14 @@ release() { for pause in 1 2 0; do
     ask release "$slot" 5; case $code:$(field outcome) in 200:) nothing ;; 200:* | [34]??:*) break ;; esac
     [ "$code" = 503 ] || unknown=1; sleep "$pause"
   done; }
-alive() { kill -0 "$job" || [ -d "/proc/$job" ] || ps -p "$job"; } >/dev/null 2>&1
+start() { # when a process began; nothing if it has ended, even if nobody has reaped it
+  if [ -r /proc/self/stat ]; then
+    stat=$(cat "/proc/$1/stat") && set -- ${stat##*) } && case $1${18} in [ZX]1) ;; *) echo "${20}" ;; esac
+  else case $(ps -o stat= -p "$1") in '' | Z*) ;; *) ps -o lstart= -p "$1" ;; esac; fi; }
+alive() { # whether this script or its command works, and not another process that has its number
+  at=$(start $$); [ "$at" = "$main" ] || mkdir "$dir/begun" # a command that has not begun does not begin any more
+  born=${born:-$(start "$(cat "$dir/job")")}
+  [ "$at" = "$main" ] || { [ -n "$born" ] && [ "$(start "$(cat "$dir/job")")" = "$born" ]; } || { rm -rf "$dir"; false; }; }
 stop() { kill -s "$1" -- "-$job" || kill -s "$1" "$job"; } 2>/dev/null
 fail() { { cat "$answer" "$dir/error" 2>/dev/null; } >&2; give_up; rm -rf "$dir"; exit "$1"; }
 trap 'open=1; [ -z "$curl" ] || kill "$curl" 2>/dev/null; fail 69' INT TERM HUP
@@ -60,19 +79,24 @@ spread=''; case $lost:$asked in 1:*' '*' '*) spread=1 ;; esac # another server m
 PADLOCK_FENCE=$(field fence); export PADLOCK_FENCE
 [ -z "$(field slot)" ] || slot=",\"slot\":$(field slot)"
 trap 'told=1; [ -z "$job" ] || stop TERM' INT TERM HUP # a job in the background ignores INT
-exec 3<&0; $(command -v setsid) "$@" <&3 3<&- & job=$! # a group of its own: a loss ends all of it
-[ -z "$told" ] || stop TERM
-( trap '' INT TERM HUP; answer=$dir/renewal next=$(($(now) + ttl / 3)) # goes on until the job ends
+main=$(start $$)
+( trap '' INT TERM HUP; answer=$dir/renewal next=$(($(now) + ttl / 3)) # renews
   while sent=$(now); left=$((until - sent)); [ "$left" -gt 0 ]; do
     [ "$sent" -ge "$next" ] || { sleep 1; alive || exit; continue; } # a sleep counts no suspension
     next=$((sent + ttl / 10))
     ask extend "$slot,\"ttl_ms\":$((ttl * 1000))" $((ttl / 6 < left ? ttl / 6 : left))
-    case $code in 200) valid; [ "$code" != 200 ] || next=$((sent + ttl / 3)) ;; 410) until=0 ;; esac
-  done
-  : >"$dir/lost"; stop TERM; for second in 1 2 3 4 5; do stop 0 || break; sleep 1; done; stop KILL ) >/dev/null 2>&1 3<&- & renewal=$!
-while told=''; wait "$job"; status=$?; [ -n "$told" ] && alive; do :; done # a signal ends only the wait
-while [ -e "$dir/lost" ] && kill -0 "$renewal" 2>/dev/null; do wait "$renewal"; done # it ends the children
-kill -s KILL "$renewal" 2>/dev/null
+    case $code in 200) valid; [ "$code" != 200 ] || next=$((sent + ttl / 3)) ;; 410) until=0; echo 0 >>"$dir/until" ;; esac
+  done ) >/dev/null 2>&1 3<&- & renewal=$!
+( trap '' INT TERM HUP # ends the command when the lease is over, whatever has become of the renewal
+  while [ "$(now)" -lt "$(tail -n 1 "$dir/until")" ]; do sleep 1; alive || exit; done
+  : >"$dir/lost"; mkdir "$dir/begun"; job=$(cat "$dir/job") || exit
+  stop TERM; for second in 1 2 3 4 5; do stop 0 || break; sleep 1; done; stop KILL ) >/dev/null 2>&1 3<&- & ender=$!
+# Both go on if this script dies. The command comes last, in a group of its own: a loss ends all of it.
+$(command -v setsid) sh -c 'echo $$ >"$0/job"; mkdir "$0/begun" 2>/dev/null && exec "$@"' "$dir" "$@" <&3 3<&- & job=$!
+[ -z "$told" ] || stop TERM
+while told=''; wait "$job"; status=$?; [ -n "$told" ] && exists "$job"; do :; done # a signal ends only the wait
+while [ -e "$dir/lost" ] && exists "$ender"; do wait "$ender"; done # it ends the children
+{ kill -s KILL "$renewal" "$ender" && wait "$renewal" "$ender"; } 2>/dev/null # otherwise bash tells of them
 until=$(tail -n 1 "$dir/until"); [ "$(now)" -lt "$until" ] || : >"$dir/lost"
 release # one that came in time has protected the work, even if its lease ended before the answer
 case $code:$(field outcome):$unknown:$(($(now) >= until)) in 200:released:* | 200:gone:1:* | 200:expired:*:1 | [!2]*) ;; *) : >"$dir/lost" ;; esac

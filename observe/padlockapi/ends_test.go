@@ -311,3 +311,26 @@ func TestGrantsDoNotAskForTheID(t *testing.T) {
 		t.Errorf("the promises have the id %q, asked for %d times", got.word("id"), store.asked.Load())
 	}
 }
+
+// A store without room for the cool-down has released the lock: the answer says so at once. It was
+// an error, and the client's repeat then found nothing.
+func TestReleaseWithoutRoomForTheCoolDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem, releases := memstore.New(), 0
+		store := &hooked{Store: mem}
+		store.release = func(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+			releases++
+			out, err := mem.Release(ctx, name, token, 0)
+			if err == nil && out == driver.OutcomeReleased {
+				err = driver.ErrUnavailable
+			}
+			return out, err
+		}
+		a := handlerOn(t, store)
+		send(t, a, "/v1/acquire", body(one)).want(t, "the lock", 200)
+		out := send(t, a, "/v1/release", body(one, `"keep_ms":60000`))
+		if out.want(t, "the release", 200); !strings.Contains(out.text, `"released"`) || releases != 1 {
+			t.Errorf("%s after %d releases", out.text, releases)
+		}
+	})
+}

@@ -159,8 +159,8 @@ func (q *query) releaseAt(ctx context.Context, name string) (driver.Outcome, err
 	unsure, keep := false, q.coolDown()
 	for i := 0; ; i++ {
 		out, err := q.where.store.Release(ctx, name, q.token, keep)
-		if err == nil {
-			return out, nil
+		if err == nil || out == driver.OutcomeReleased && errors.Is(err, padlock.ErrUnavailable) {
+			return out, nil // perhaps without its cool-down, for which the store had no room
 		}
 		final := errors.Is(err, padlock.ErrInvalid) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, padlock.ErrClosed)
 		unsure = unsure || !final && !errors.Is(err, padlock.ErrUnavailable)

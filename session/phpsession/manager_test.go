@@ -191,6 +191,8 @@ func TestPHPDamagedSession(t *testing.T) {
 		if _, err := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); out.cookie != nil || !errors.Is(err, sessionstore.ErrNotFound) {
 			t.Errorf("after Destroy: cookie %v, %v", out.cookie, err)
 		}
+		_, err := php.blobs.Remove(bg, phpsession.DefaultPrefix+phpID+"_MOVED", nil) // as after a minute
+		noError(t, err)
 	}
 	php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte("a|i:1;b|R:1;c|i:3;"))
 	b.status(503, func(s *session.Session) { s.Put("a", 2) })
@@ -252,5 +254,24 @@ func TestEndUserSessionsOfPHP(t *testing.T) {
 				t.Errorf("the user is %q, %v, want %q", user, err, c.want)
 			}
 		})
+	}
+}
+
+// TestEncodedID: with session.sid_bits_per_character = 6, ids have commas. PHP encodes them in the
+// cookie, and Go reads and writes them so.
+func TestEncodedID(t *testing.T) {
+	php, m := newPHP(t)
+	const id, encoded = "0123456789abcdef,0123456789-ABC,", "0123456789abcdef%2C0123456789-ABC%2C"
+	php.blobs.Put(phpsession.DefaultPrefix+id, []byte("k|i:1;"))
+	for _, sent := range []string{encoded, id, strings.ReplaceAll(encoded, "%2C", "%2c")} {
+		b := &browser{t: t, m: m, cookie: &http.Cookie{Name: phpsession.CookieName, Value: sent}}
+		has(b, "k", 1)
+		if b.cookie.Value != sent {
+			t.Errorf("%s: the answer sets %v", sent, b.cookie)
+		}
+		b.ok(func(s *session.Session) { noError(t, s.Remember(time.Hour)) })
+		if b.cookie.Value != encoded {
+			t.Errorf("%s: the answer sets %v, want %s", sent, b.cookie, encoded)
+		}
 	}
 }

@@ -7,7 +7,7 @@
 //	store, err := redisstore.Open(ctx, server, redissession.PHPLocks()...)
 //	sessions, err := phpsession.New(redis.Blobs(), padlock.New(store), phpsession.Config{})
 //
-// docs/sessions.md says what PHP has to be set to, and what such sessions do not promise.
+// docs/php.md says what PHP has to be set to, and which promises Go keeps and PHP does not.
 package phpsession
 
 import (

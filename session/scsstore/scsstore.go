@@ -53,8 +53,13 @@ type Option func(*Store)
 // scs.GobCodec, as in scs; nil leaves the default.
 func ValueCodec(c scs.Codec) Option { return func(s *Store) { s.codec = cmp.Or(c, s.codec) } }
 
-// New returns a Store that keeps its sessions in s. Tokens are hashed before they are stored.
+// New returns a Store that keeps its sessions in s. Tokens are hashed before they are stored. New
+// panics if s shares its sessions with PHP, because PHP must not be disturbed by writers without its
+// lock.
 func New(s sessionstore.Store, opts ...Option) *Store {
+	if s.Traits().CommitsNeedLock {
+		panic("scsstore: New: these sessions are shared with another program; use package session")
+	}
 	st := &Store{s, scs.GobCodec{}}
 	for _, o := range opts {
 		if o != nil {

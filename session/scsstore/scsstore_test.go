@@ -228,3 +228,17 @@ func TestWithoutTracking(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// shared is a store whose sessions belong to another program, too.
+type shared struct{ sessionstore.Store }
+
+func (shared) Traits() sessionstore.Traits { return sessionstore.Traits{CommitsNeedLock: true} }
+
+func TestSharedWithPHP(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("New accepts a store that needs a lock")
+		}
+	}()
+	scsstore.New(shared{})
+}

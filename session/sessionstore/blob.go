@@ -16,7 +16,8 @@ import (
 // tombstone is a value that begins with TombstonePrefix, so the format must not write sessions that
 // begin with it. If Traits.CommitsNeedLock is true, other programs read the keys of sessions and
 // would not understand a tombstone. In this case, the tombstone is kept at another key: the old key
-// with "_MOVED" after it.
+// with "_MOVED" after it. As long as the tombstone is there, it counts more than what another
+// program writes at the old key.
 //
 // The store is an Index, too: see BlobIndex. The keys of its values begin with "padlock:user:".
 func FromBlobs(blobs BlobStore, format Format, traits Traits) IndexedStore {
@@ -58,13 +59,17 @@ func tryOn(doc Document) func(Op) error {
 // find returns a session, or a tombstone and the data that the session had.
 func (b *blobSessions) find(ctx context.Context, key string) (Blob, Moved, error) {
 	blob, err := b.blobs.Get(ctx, key)
-	switch {
-	case err == nil:
-		return b.split(blob)
-	case b.ownTombstoneKeys() && errors.Is(err, ErrNotFound):
-		return b.findBeside(ctx, key)
+	left := b.ownTombstoneKeys() && errors.Is(err, ErrNotFound)
+	if err == nil {
+		left, err = b.hasTombstone(ctx, key)
 	}
-	return Blob{}, Moved{}, err
+	switch {
+	case left:
+		return b.findBeside(ctx, key)
+	case err != nil:
+		return Blob{}, Moved{}, err
+	}
+	return b.split(blob)
 }
 
 // maxSwaps bounds how often a commit is tried again. A try fails only if another commit succeeded
@@ -80,6 +85,11 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 		return Result{}, b.missing(ctx, key, err)
 	}
 	for try := range maxSwaps {
+		if left, err := b.hasTombstone(ctx, key); err != nil {
+			return Result{}, err
+		} else if left {
+			return Result{}, b.missing(ctx, key, ErrNotFound)
+		}
 		data, res, err := b.applyChange(blob, c)
 		if err != nil {
 			return Result{}, err
@@ -108,6 +118,9 @@ func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, d
 	case c.Move.To == "":
 		return b.blobs.Swap(ctx, key, current, data, c.TTL)
 	case b.ownTombstoneKeys():
+		if c.TTL <= noGrace {
+			return b.moveBeside(ctx, key, current, ended(key, c.Move.At), endedTTL)
+		}
 		return b.moveBeside(ctx, key, current, appendMoved(c.Move, data), c.TTL)
 	}
 	return b.blobs.Swap(ctx, key, current, appendMoved(c.Move, data), c.TTL)
@@ -167,6 +180,9 @@ func (b *blobSessions) create(ctx context.Context, key string, c Change) (Result
 		case err == nil:
 			return Result{}, ErrExists
 		case !errors.Is(err, ErrNotFound):
+			return Result{}, err
+		}
+		if err := b.forgetEnd(ctx, key); err != nil {
 			return Result{}, err
 		}
 	}

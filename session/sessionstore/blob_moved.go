@@ -69,9 +69,49 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 // claim does no harm. After step 2, there is no session at the old id, and no client knows the new
 // id.
 
+// A program such as PHP knows nothing of tombstones. It may have waited for the session's lock while
+// the session moved or ended, and then it makes the old id anew. So a request that finds data at the
+// session's key also looks for a tombstone. It looks for the tombstone last: the tombstone was there
+// before the lock was free, and so before such data.
+//
+// For this reason, a session that ends leaves a tombstone, too. It is a tombstone whose new key is
+// the old key with "_ENDED" after it, where there never is a session. Versions of padlock that know
+// no such tombstones find that the session has moved to an id that has ended, which is the same.
+
 // movedSuffix makes the key of a tombstone from the key of its session. PHP's ids have no
 // underscore in them.
 const movedSuffix = "_MOVED"
+
+const (
+	endedSuffix = "_ENDED"
+	// endedTTL is how long a session that has ended is protected from requests that began before.
+	endedTTL = time.Minute
+	// noGrace is the longest lifetime of a tombstone that lets nobody read the session.
+	noGrace = time.Millisecond
+)
+
+// ended returns the tombstone of a session that has ended.
+func ended(key string, at time.Time) []byte {
+	return appendMoved(Moved{To: key + endedSuffix, At: at}, nil)
+}
+
+// hasTombstone reports whether there is a tombstone next to the session at key.
+func (b *blobSessions) hasTombstone(ctx context.Context, key string) (bool, error) {
+	if !b.ownTombstoneKeys() {
+		return false, nil
+	}
+	blob, err := getOrNil(ctx, b.blobs, key+movedSuffix)
+	return blob != nil && isTombstone(blob.Data), err
+}
+
+// forgetEnd removes the tombstone of an ended session at key, so that a new session can be made.
+func (b *blobSessions) forgetEnd(ctx context.Context, key string) error {
+	now, err := getOrNil(ctx, b.blobs, key+movedSuffix)
+	if now != nil && isTombstone(now.Data) {
+		_, err = b.blobs.Remove(ctx, key+movedSuffix, now)
+	}
+	return err
+}
 
 const (
 	claimPrefix = "PLC\x01"
@@ -89,7 +129,7 @@ func isClaim(blob *Blob) bool { return blob != nil && bytes.HasPrefix(blob.Data,
 // findBeside returns the tombstone of the session at key, and the data that the session had. The
 // tombstone is at a key of its own (see movedSuffix). If a move is under way, there may be only a
 // claim at that key. Then findBeside waits for the tombstone, but at most for claimWait. If there
-// is no tombstone, the error is ErrNotFound.
+// is no tombstone, or the session has ended, the error is ErrNotFound.
 func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved, error) {
 	end := time.Now().Add(claimWait)
 	for wait := time.Millisecond; ; wait = min(2*wait, claimWait/20) {
@@ -99,6 +139,9 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 		}
 		if !isClaim(&blob) {
 			moved, data, err := parseMoved(blob.Data)
+			if moved.To == key+endedSuffix {
+				return Blob{}, Moved{}, ErrNotFound
+			}
 			blob.Data = data
 			return blob, moved, err
 		}
@@ -183,12 +226,7 @@ func (b *blobSessions) writeClaim(ctx context.Context, key string) ([]byte, erro
 		case isClaim(now):
 			data = now.Data
 		case now != nil:
-			// There is a tombstone already. If the session is gone, another move was faster.
-			// Otherwise the tombstone is left from an old move, and another program has made a
-			// session with the old id again.
-			if session, err := getOrNil(ctx, b.blobs, key); session == nil || err != nil {
-				return nil, err
-			}
+			return nil, nil // another move was faster
 		}
 		var done bool
 		if done, now, err = b.blobs.Swap(ctx, tombstoneKey, now, data, claimTTL); done && err == nil {
@@ -228,7 +266,9 @@ func (b *blobSessions) confirm(ctx context.Context, tombstoneKey string, claim, 
 }
 
 // deleteBeside deletes a session whose tombstone has a key of its own. First it removes the
-// session. Then it removes the claim or the tombstone.
+// session. Then it removes the claim or the tombstone. At last it writes the tombstone of a session
+// that has ended, unless there was nothing to delete. If that fails, as in a full store, the session
+// has ended all the same.
 //
 // Another request may be moving the session at the same time. Step 3 of that move fails, because
 // deleteBeside has removed the claim (see movedSuffix).
@@ -237,25 +277,33 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 	if err != nil {
 		return Moved{}, err
 	}
+	moved, found, err := b.removeTombstone(ctx, key)
+	if err == nil && (removed || found) {
+		_, _, _ = b.blobs.Swap(ctx, key+movedSuffix, nil, ended(key, time.Now()), endedTTL)
+	}
+	if moved.To == key+endedSuffix {
+		moved = Moved{}
+	}
+	return moved, err
+}
+
+// removeTombstone removes the claim or the tombstone of the session at key. It returns whether there
+// was one, and where the session had moved. A claim means that the move was not complete.
+func (b *blobSessions) removeTombstone(ctx context.Context, key string) (moved Moved, found bool, err error) {
 	for {
 		now, err := getOrNil(ctx, b.blobs, key+movedSuffix)
-		if now == nil || err != nil {
-			return Moved{}, err
-		}
-		if !isClaim(now) && !isTombstone(now.Data) { // another program wrote it
-			return Moved{}, nil
+		if now == nil || err != nil || !isClaim(now) && !isTombstone(now.Data) { // another program wrote it
+			return Moved{}, false, err
 		}
 		done, err := b.blobs.Remove(ctx, key+movedSuffix, now)
 		switch {
 		case err != nil:
-			return Moved{}, err
-		case done && (removed || isClaim(now)):
-			// This session has not moved. A claim means that its move was not complete. A
-			// tombstone next to the session was left by an earlier session with the same id.
-			return Moved{}, nil
+			return Moved{}, false, err
+		case done && !isClaim(now):
+			moved, _, err = parseMoved(now.Data)
+			fallthrough
 		case done:
-			moved, _, err := parseMoved(now.Data)
-			return moved, err
+			return moved, true, err
 		}
 	}
 }

@@ -34,8 +34,8 @@ type IndexedStore interface {
 }
 
 const (
-	// keepNew is how long Forget keeps a key.
-	keepNew = time.Minute
+	// keepNew is how long Forget keeps a key, and sameNote is how long a note is not repeated.
+	keepNew, sameNote = time.Minute, 30 * time.Second
 	// keepLonger is how much longer than its ttl a key is kept, since the clocks of the processes
 	// that share an Index differ.
 	keepLonger = time.Hour
@@ -51,8 +51,14 @@ type noted struct {
 // notedKeys are the keys of one user.
 type notedKeys []noted
 
-// with returns the keys with one more, and without those that have expired.
+// with returns the keys with one more, and without those that have expired. If the key has just been
+// noted for as long, with returns n.
 func (n notedKeys) with(key string, ttl time.Duration, now time.Time) notedKeys {
+	if slices.ContainsFunc(n, func(k noted) bool {
+		return k.key == key && now.Sub(k.at) < sameNote && (k.expires.IsZero() || ttl > 0 && k.expires.Sub(now) > ttl)
+	}) {
+		return n
+	}
 	one := noted{key: key, at: now}
 	if ttl > 0 {
 		one.expires = now.Add(min(ttl, 1<<62)).Add(keepLonger)
@@ -66,7 +72,7 @@ func (k *noted) over(now time.Time) bool { return !k.expires.IsZero() && !now.Be
 // without returns the keys without those that Forget may remove.
 func (n notedKeys) without(keys []string, now time.Time) notedKeys {
 	return slices.DeleteFunc(slices.Clone(n), func(k noted) bool {
-		return slices.Contains(keys, k.key) && now.Sub(k.at) > keepNew || k.over(now)
+		return slices.Contains(keys, k.key) && now.Sub(k.at) > keepNew+sameNote || k.over(now)
 	})
 }
 
@@ -170,8 +176,8 @@ func (x *blobIndex) change(ctx context.Context, user string, f func(notedKeys) n
 				return err
 			}
 		}
-		keys = f(keys)
-		if now == nil && len(keys) == 0 {
+		was := keys
+		if keys = f(keys); slices.Equal(keys, was) {
 			return nil
 		}
 		var done bool

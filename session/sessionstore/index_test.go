@@ -1,6 +1,7 @@
 package sessionstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,4 +69,46 @@ func TestNewerIndex(t *testing.T) {
 	if now, err := blobs.Get(bg, "u:ann"); string(now.Data) != newer || err != nil {
 		t.Errorf("it was changed to %q, %v", now.Data, err)
 	}
+}
+
+// countedSwaps counts the writes of a BlobStore.
+type countedSwaps struct {
+	*sessiontest.Blobs
+	swaps int
+}
+
+func (c *countedSwaps) Swap(ctx context.Context, key string, old *sessionstore.Blob, data []byte, ttl time.Duration) (bool, *sessionstore.Blob, error) {
+	c.swaps++
+	return c.Blobs.Swap(ctx, key, old, data, ttl)
+}
+
+// TestNoteAgain: sessions that PHP shares are noted with each request. Most of these calls write
+// nothing, and a key is kept for as long as the last of them says.
+func TestNoteAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blobs := &countedSwaps{Blobs: sessiontest.NewBlobs()}
+		x := sessionstore.BlobIndex(blobs, "u:")
+		for range 60 {
+			noError(t, x.Note(bg, "ann", "one", time.Hour))
+			<-time.After(time.Second)
+		}
+		if blobs.swaps > 3 {
+			t.Errorf("%d writes in a minute", blobs.swaps)
+		}
+		noError(t, x.Note(bg, "ann", "one", 3*time.Hour))
+		<-time.After(time.Minute - time.Millisecond)
+		noError(t, x.Forget(bg, "ann", []string{"one"}))
+		<-time.After(3*time.Hour - time.Minute)
+		if keys, err := x.Noted(bg, "ann"); len(keys) != 1 || err != nil {
+			t.Errorf("%q, %v", keys, err)
+		}
+		for range 2 {
+			noError(t, x.Note(bg, "ann", "one", 0))
+		}
+		<-time.After(100 * time.Hour)
+		noError(t, x.Note(bg, "ann", "two", time.Hour))
+		if keys, err := x.Noted(bg, "ann"); len(keys) != 2 || err != nil {
+			t.Errorf("%q, %v", keys, err)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package sessionstore_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,7 +66,7 @@ func TestDeleteInTheMiddleOfAMove(t *testing.T) {
 	if r, err := store.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
 		t.Errorf("Load: %v %v", r, err)
 	}
-	if b, err := blobs.Get(bg, "k_MOVED"); !errors.Is(err, sessionstore.ErrNotFound) {
+	if b, err := blobs.Get(bg, "k_MOVED"); err != nil || !strings.Contains(string(b.Data), "k_ENDED") {
 		t.Errorf("there is %q left, %v", b.Data, err)
 	}
 }
@@ -124,23 +125,140 @@ func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	}
 }
 
-// TestRecreatedOldID: if another program makes a session with the old id again, that session
-// counts, and the tombstone at the second key does not.
-func TestRecreatedOldID(t *testing.T) {
-	store, blobs, err := movingBeside(t, time.Hour, func(sessionstore.Store) {})
-	noError(t, err)
+// made is a session that another program writes without a look at tombstones.
+func made(t *testing.T, blobs *sessiontest.Blobs) {
+	t.Helper()
 	late := sessionstore.Packed().New(time.Time{})
 	noError(t, late.Set("late", []byte("1")))
 	data, err := late.Encode()
 	noError(t, err)
 	blobs.Put("k", data)
-	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To != "" || r.Fields[0].Key != "late" {
+}
+
+var moveAgain = sessionstore.Change{Move: sessionstore.Moved{To: "third", At: time.UnixMilli(1)}, TTL: time.Hour}
+
+// TestOldIDMadeAnew: another program makes the old id anew while its tombstone is there. The
+// tombstone counts: readers get the session from before the move, writers and movers the new key,
+// and Delete leads to the new key and removes what the other program made.
+func TestOldIDMadeAnew(t *testing.T) {
+	store, blobs, err := movingBeside(t, time.Hour, func(sessionstore.Store) {})
+	noError(t, err)
+	made(t, blobs)
+	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To != "new" || len(r.Fields) != 1 || r.Fields[0].Key != "a" {
 		t.Errorf("Load: %v %v", r, err)
 	}
-	_, err = store.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "third", At: time.Now()}, TTL: time.Hour})
-	noError(t, err)
-	if moved, err := store.Delete(bg, "k"); err != nil || moved.To != "third" {
+	for _, c := range []sessionstore.Change{{TTL: time.Hour}, moveAgain} {
+		var moved *sessionstore.MovedError
+		if _, err := store.Commit(bg, "k", c); !errors.As(err, &moved) || moved.Moved.To != "new" {
+			t.Errorf("Commit: %v", err)
+		}
+	}
+	if moved, err := store.Delete(bg, "k"); err != nil || moved.To != "new" {
 		t.Errorf("Delete: %v %v", moved, err)
+	}
+	if b, err := blobs.Get(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("there is %q left, %v", b.Data, err)
+	}
+}
+
+// TestEndedIDMadeAnew: another program makes the id of an ended session anew. For a minute there is
+// no session at that id, so that no request from before writes there. Then the new session counts.
+func TestEndedIDMadeAnew(t *testing.T) {
+	for name, end := range map[string]func(s sessionstore.Store) error{
+		"deleted": func(s sessionstore.Store) error { _, err := s.Delete(bg, "k"); return err },
+		"moved without a grace period": func(s sessionstore.Store) error {
+			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Millisecond})
+			return err
+		},
+		"moved, then deleted": func(s sessionstore.Store) error {
+			_, err := s.Commit(bg, "k", moveAgain)
+			_, gone := s.Delete(bg, "k")
+			return errors.Join(err, gone)
+		},
+		"deleted twice": func(s sessionstore.Store) error {
+			_, err := s.Delete(bg, "k")
+			_, again := s.Delete(bg, "k")
+			return errors.Join(err, again)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { endedMadeAnew(t, end) })
+		})
+	}
+}
+
+func endedMadeAnew(t *testing.T, end func(s sessionstore.Store) error) {
+	blobs := sessiontest.NewBlobs()
+	s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+	_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
+	noError(t, err)
+	noError(t, end(s))
+	made(t, blobs)
+	for _, c := range []sessionstore.Change{{TTL: time.Hour}, moveAgain} {
+		if _, err := s.Commit(bg, "k", c); !errors.Is(err, sessionstore.ErrNotFound) {
+			t.Errorf("Commit: %v", err)
+		}
+	}
+	if r, err := s.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("Load: %v %v", r, err)
+	}
+	<-time.After(time.Minute)
+	if r, err := s.Load(bg, "k"); err != nil || len(r.Fields) != 1 {
+		t.Errorf("after a minute Load: %v %v", r, err)
+	}
+	moved, err := s.Delete(bg, "k")
+	if r, gone := s.Load(bg, "k"); err != nil || moved.To != "" || !errors.Is(gone, sessionstore.ErrNotFound) {
+		t.Errorf("Delete: %v %v; Load: %v %v", moved, err, r, gone)
+	}
+	_, err = s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
+	if r, gone := s.Load(bg, "k"); err != nil || gone != nil {
+		t.Errorf("a new session: %v; Load: %v %v", err, r, gone)
+	}
+}
+
+// TestDeleteLeavesNothing: where there is no session, Delete writes nothing. So a client that makes
+// up ids does not fill the store.
+func TestDeleteLeavesNothing(t *testing.T) {
+	blobs := sessiontest.NewBlobs()
+	s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+	_, err := s.Delete(bg, "k")
+	noError(t, err)
+	if b, err := blobs.Get(bg, "k_MOVED"); !errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("there is %q, %v", b.Data, err)
+	}
+}
+
+// TestDeleteInAFullStore: a store that takes no new values deletes a session all the same.
+func TestDeleteInAFullStore(t *testing.T) {
+	blobs := sessiontest.NewBlobs()
+	made(t, blobs)
+	s := sessionstore.FromBlobs(&refusing{blobs, false}, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+	_, err := s.Delete(bg, "k")
+	noError(t, err)
+	if r, err := s.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
+		t.Errorf("Load: %v %v", r, err)
+	}
+}
+
+// TestForeignValueBesideASession: what another program keeps at the tombstone's key does not hide
+// the session, and stays.
+func TestForeignValueBesideASession(t *testing.T) {
+	blobs := sessiontest.NewBlobs()
+	made(t, blobs)
+	blobs.Put("k_MOVED", []byte("foreign"))
+	s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
+	if r, err := s.Load(bg, "k"); err != nil || len(r.Fields) != 1 {
+		t.Errorf("Load: %v %v", r, err)
+	}
+	_, err := s.Commit(bg, "k", sessionstore.Change{TTL: time.Hour})
+	noError(t, err)
+	if _, err := s.Commit(bg, "k", moveAgain); err == nil {
+		t.Error("a move replaced it")
+	}
+	_, err = s.Delete(bg, "k")
+	noError(t, err)
+	if b, err := blobs.Get(bg, "k_MOVED"); string(b.Data) != "foreign" {
+		t.Errorf("it became %q, %v", b.Data, err)
 	}
 }
 

@@ -22,6 +22,8 @@ func TestContract(t *testing.T) {
 			clear(f.Items)
 		})
 		h.Logf = t.Logf
+		h.Full, h.FullSays = s.Full("PutItem", overhttptest.Say(400, failure("ThrottlingException"), false)), "429"
+		h.FullRefuses = []string{"extend", "release", "demotion"}
 		for _, failure := range drivertest.Check(h) {
 			t.Error(failure)
 		}

@@ -32,11 +32,13 @@ func (r *refused) Error() string { return unavailable("%s", r.advice).Error() }
 
 func (r *refused) Unwrap() []error { return []error{driver.ErrUnavailable, r.err} }
 
+const noSpace = "the server is out of space (alarm NOSPACE); compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"
+
 // refusals lists errors of the server, each with advice. Each error proves that the server changed
 // nothing, unless it may come late: etcd checks its quota before a request is proposed and when it
 // is applied, and the second time it carries the request out before it answers "no space".
 var refusals = []refused{
-	{late: true, err: rpctypes.ErrNoSpace, advice: "the server is out of space (alarm NOSPACE); compact and defragment it or raise its quota, then run 'etcdctl alarm disarm'"},
+	{late: true, err: rpctypes.ErrNoSpace, advice: noSpace},
 	{err: rpctypes.ErrCorrupt, advice: "the server has the alarm CORRUPT; restore the damaged member"},
 	{err: rpctypes.ErrTooManyRequests, advice: "the server has too many requests waiting to be applied"},
 	{err: rpctypes.ErrAuthFailed, advice: "the server does not accept the user or the password"},
@@ -152,6 +154,10 @@ func isLeaseGone(err error) bool {
 }
 
 func isNoSpace(err error) bool { return err != nil && isRefusal(err, rpctypes.ErrNoSpace) }
+
+// isOnItsWay reports whether the server may still carry out the request that failed with err. A
+// server without space has answered, although the outcome is not known.
+func isOnItsWay(err error) bool { return errors.Is(err, driver.ErrUncertain) && !isNoSpace(err) }
 
 // isRefusal reports whether err is the error known of the server. The client may return the error
 // itself or a gRPC error with the same text.

@@ -89,15 +89,15 @@ func (s *Store) renewOnce(ctx context.Context, h *hold, ttl time.Duration) error
 		if h.mayEndAt() > now.Add(time.Duration(length)*time.Second) {
 			length++
 		}
-		if g, err = s.groups.join(ctx, h, length); isNoSpace(err) {
-			return s.renewAlone(ctx, h)
-		}
-		if err != nil {
-			return err
+		g, err = s.groups.join(ctx, h, length)
+	}
+	if err == nil {
+		if err = g.extend(ctx, s.leases, h); err != nil && !g.isIn(h) {
+			h.leaveGroup()
 		}
 	}
-	if err = g.extend(ctx, s.leases, h); err != nil && !g.isIn(h) {
-		h.leaveGroup()
+	if isNoSpace(err) { // a new lease, or the move to another one, was refused
+		return s.renewAlone(ctx, h)
 	}
 	return err
 }
@@ -122,8 +122,8 @@ func (s *Store) learnEnd(ctx context.Context, h *hold) error {
 	return nil
 }
 
-// renewAlone renews the current lease of the hold, even if other holds share it. It is for a server
-// that has no space for a new lease.
+// renewAlone renews the lease that the hold has now, even if other holds share it. A server without
+// space can still do that.
 func (s *Store) renewAlone(ctx context.Context, h *hold) error {
 	kv, err := s.conn.readHold(ctx, h)
 	if err != nil || kv == nil {

@@ -273,64 +273,6 @@ type permit struct {
 
 func (p permit) Slot() int { return p.slot }
 
-// TestNoSpace: a server without space grants nothing, but it keeps, renews and releases the holds
-// that exist.
-func TestNoSpace(t *testing.T) {
-	t.Parallel()
-	srv := server.Etcd(t, server.EtcdOptions{Quota: 4 << 20})
-	s, c := mustOpen(t, []string{srv.Addr()}), newClient(t, srv.Addr())
-	take(t, s, request("kept", "one"))
-	take(t, s, request("demoted", "one"))
-	big := strings.Repeat("x", 1<<20)
-	for range 100 {
-		if _, err := c.Put(t.Context(), "big", big); err != nil {
-			break
-		}
-	}
-	if _, err := s.Acquire(t.Context(), request("new", "two")); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "NOSPACE") {
-		t.Errorf("Acquire without space: %v", err)
-	}
-	for range 3 {
-		if _, err := s.Extend(t.Context(), "kept", "one", time.Minute); err != nil {
-			t.Errorf("Extend without space: %v", err)
-		}
-	}
-	demote := request("demoted", "one")
-	demote.Shared = true
-	if _, err := s.Convert(t.Context(), demote); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("a demotion without space: %v", err)
-	}
-	if g, err := s.Extend(t.Context(), "demoted", "one", 0); err != nil || g.Shared {
-		t.Errorf("the hold after a demotion that failed: %+v, %v", g, err)
-	}
-	if text := statusOf(t, s); !strings.Contains(text, "NOSPACE") {
-		t.Errorf("Status without space: %s", text)
-	}
-	if o, err := s.Release(t.Context(), "kept", "one", 0); err != nil || o != driver.OutcomeReleased {
-		t.Errorf("Release without space: %v, %v", o, err)
-	}
-	reply, err := c.Delete(t.Context(), "big")
-	if err == nil {
-		_, err = c.Compact(t.Context(), reply.Header.Revision, clientv3.WithCompactPhysical())
-	}
-	if err == nil {
-		_, err = c.Defragment(t.Context(), srv.Addr())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
-	server.Eventually(t, func() error { // after a refusal, the client asks the server again
-		_, err := s.Convert(t.Context(), demote)
-		return err
-	})
-	if g, err := s.Extend(t.Context(), "demoted", "one", time.Minute); err != nil || !g.Shared {
-		t.Errorf("the hold after its demotion: %+v, %v", g, err)
-	}
-}
-
 // TestCompaction: compaction and defragmentation under load lose nothing, and waiters go on.
 func TestCompaction(t *testing.T) {
 	t.Parallel()

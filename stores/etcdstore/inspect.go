@@ -224,6 +224,14 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 	}
 	defer done()
 	key, id := s.cfg.prefix+"id", rand.Text()
+	// A server without space refuses each transaction that could write, even if the key exists.
+	known, err := s.conn.read(ctx, &pb.RangeRequest{Key: []byte(key)})
+	if err != nil {
+		return "", err
+	}
+	if len(known.Kvs) > 0 {
+		return string(known.Kvs[0].Value), nil
+	}
 	reply, err := s.conn.commit(ctx, []*pb.Compare{noKeys(key, "")}, []*pb.RequestOp{putKey(key, id, 0)}, []*pb.RequestOp{getKeys(key, "")})
 	if err != nil {
 		return "", err

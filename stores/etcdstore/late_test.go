@@ -84,9 +84,9 @@ func opened(t *testing.T, addr string) *Store {
 	return openedWith(t, Config{Endpoints: []string{addr}})
 }
 
-func openedWith(t *testing.T, c Config) *Store {
+func openedWith(t *testing.T, c Config, opts ...Option) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), c)
+	s, err := Open(t.Context(), c, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

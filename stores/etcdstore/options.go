@@ -100,7 +100,7 @@ var guarantees = driver.Guarantees{
 		"A new leader gives every lease its whole time again, so a dead holder may keep the name longer.",
 		"A restored snapshot brings back the holds that it contains; fences still grow.",
 		"Fences follow the clocks of the clients; a fence that was not used for 7 days is forgotten.",
-		"While the server is out of space (alarm NOSPACE), a demotion fails and nothing new is granted.",
+		"While the server is out of space (alarm NOSPACE), nothing new is granted, a promotion or a demotion fails, and a release ends the lock without its cool-down.",
 		"Before etcd 3.6.5 a renewal may succeed though the lease has just ended.",
 	},
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -54,10 +55,29 @@ func (h *hold) deletions(p *nameKeys) []*pb.RequestOp {
 	return todo
 }
 
-// endHold reads the keys of the token's hold and deletes them. If keep is not 0, it leaves a
+// endHold ends the token's hold, even if the server has no space for the cool-down. Otherwise the
+// hold could last as long as others that share its lease are renewed.
+func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
+	out, err := s.endAndKeep(ctx, p, name, id, h, keep)
+	if !isNoSpace(err) {
+		return out, err
+	}
+	out, again := s.endAndKeep(ctx, p, name, id, h, 0)
+	switch {
+	case again != nil:
+		return driver.OutcomeGone, again
+	case out == driver.OutcomeReleased:
+		return out, unavailable("%s; the lock is released without its cool-down", noSpace)
+	case errors.Is(err, driver.ErrUncertain): // the first transaction may have ended the hold
+		return driver.OutcomeGone, err
+	}
+	return out, nil
+}
+
+// endAndKeep reads the keys of the token's hold and deletes them. If keep is not 0, it leaves a
 // cool-down. The argument h is what the store remembers about the hold, or nil. If the server has
 // no hold of the token, h tells whether the hold expired or was taken away.
-func (s *Store) endHold(ctx context.Context, p nameKeys, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
+func (s *Store) endAndKeep(ctx context.Context, p nameKeys, name, id string, h *hold, keep time.Duration) (driver.Outcome, error) {
 	l := &lease{}
 	var err error
 	if keep > 0 {

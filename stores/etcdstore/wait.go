@@ -204,7 +204,7 @@ func (w *wait) tryTake(ctx context.Context, a *attempt) (*state, error) {
 		}
 		return todo, err
 	})
-	w.late = w.late && errors.Is(err, driver.ErrUncertain)
+	w.late = w.late && isOnItsWay(err)
 	switch {
 	case err != nil:
 		return nil, err
@@ -273,7 +273,7 @@ func (w *wait) joinBehind(ctx context.Context, st *state) (last *state, joined b
 		todo.conds = append(todo.conds, before.blocks())
 		reads := append(w.keys.reads(), getKeys(w.s.queueLease.barrierKey(w.ticket), ""))
 		reply, err := w.s.conn.commit(ctx, todo.conds, append(todo.ops, w.keys.reads()...), reads)
-		w.late = errors.Is(err, driver.ErrUncertain)
+		w.late = isOnItsWay(err)
 		switch {
 		case err != nil:
 			return nil, false, err

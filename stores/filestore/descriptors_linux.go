@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -89,12 +88,8 @@ func (l kernelLock) ended() bool {
 	if syscall.Kill(l.pid, 0) == syscall.ESRCH {
 		return true
 	}
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/stat")
-	if err != nil {
-		return false // /proc hides this process
-	}
-	state, _, _ := strings.Cut(strings.TrimSpace(string(text[bytes.LastIndexByte(text, ')')+1:])), " ")
-	return state == "Z" || state == "X"
+	_, works, err := processStart("/proc/" + strconv.Itoa(l.pid) + "/stat")
+	return err == nil && !works // otherwise it works, or /proc hides it
 }
 
 // deviceByStat returns the device of dir as /proc/locks prints it. It returns "" for a file system

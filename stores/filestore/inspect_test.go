@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -198,7 +200,7 @@ func TestClaims(t *testing.T) {
 func TestProcessesByTheirStart(t *testing.T) {
 	t.Parallel()
 	parent := os.Getppid()
-	start, err := processStart(fmt.Sprintf("/proc/%d/stat", parent))
+	start, _, err := processStart(fmt.Sprintf("/proc/%d/stat", parent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,6 +211,43 @@ func TestProcessesByTheirStart(t *testing.T) {
 	}
 	if got := findProcess(1<<22+1, start); got != processDead {
 		t.Errorf("a number that no process has: %v", got)
+	}
+}
+
+// A process that has ended, and whose status nobody has asked for, holds nothing any more.
+func TestZombieIsDead(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("true")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Wait() }()
+	stat := fmt.Sprintf("/proc/%d/stat", c.Process.Pid)
+	start, _, err := processStart(stat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const exited, nowait = 0x4, 0x1000000 // WEXITED, WNOWAIT: it stays a zombie
+	for errno := syscall.EINTR; errno == syscall.EINTR; {
+		_, _, errno = syscall.Syscall6(syscall.SYS_WAITID, 1, uintptr(c.Process.Pid), 0, exited|nowait, 0, 0)
+	}
+	if got := findProcess(c.Process.Pid, start); got != processDead {
+		t.Errorf("a zombie: %v", got)
+	}
+	// If only the first of its threads has ended, the process goes on.
+	text, err := os.ReadFile(stat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, fields, _ := strings.Cut(string(text), ") ")
+	values := strings.Fields(fields)
+	values[17] = "2"
+	file := filepath.Join(t.TempDir(), "stat")
+	if err := os.WriteFile(file, []byte(head+") "+strings.Join(values, " ")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, works, err := processStart(file); got != start || !works || err != nil {
+		t.Errorf("one thread of two has ended: start %d, works %v, %v", got, works, err)
 	}
 }
 

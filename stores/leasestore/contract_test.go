@@ -27,6 +27,8 @@ func TestContract(t *testing.T) {
 			return openOn(ctx, front, *clock == "server")
 		}, f.Empty)
 		h.Logf = t.Logf
+		h.Full, h.FullSays = s.Full("write", overhttptest.Say(429, "", false)), "429"
+		h.FullRefuses = []string{"extend", "release", "demotion"}
 		for _, failure := range drivertest.Check(h) {
 			t.Error(failure)
 		}

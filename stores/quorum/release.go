@@ -41,7 +41,7 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
-		return out, nil
+		return out, s.noCoolDown(out, answers)
 	}
 	if refused := refusal(answers); refused != nil {
 		return driver.OutcomeGone, refused
@@ -90,6 +90,25 @@ func (s *Store) outcome(answers []answer) (out driver.Outcome, certain bool) {
 		return driver.OutcomeTaken, true
 	}
 	return driver.OutcomeGone, count(answers, yes) >= s.need || s.refuses(countDenials(answers))
+}
+
+// noCoolDown returns the error of a member that has released the hold without the cool-down, unless
+// enough other members keep it.
+func (s *Store) noCoolDown(out driver.Outcome, answers []answer) (err error) {
+	kept := 0
+	for i := range answers {
+		switch a := &answers[i]; {
+		case a.verdict != yes || a.outcome != driver.OutcomeReleased:
+		case a.err != nil:
+			err = a.err
+		default:
+			kept++
+		}
+	}
+	if out != driver.OutcomeReleased || kept >= s.need {
+		return nil
+	}
+	return err
 }
 
 func countDenials(answers []answer) (n int) {
@@ -352,7 +371,9 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
 	defer cancel()
 	a.outcome, a.err = s.members[x.i].store.Release(ctx, x.h.name, x.h.token(), x.keep)
-	a.verdict = judge(a.err)
+	if a.verdict = judge(a.err); a.verdict == never && a.outcome == driver.OutcomeReleased {
+		a.verdict = yes // the member had no room for the cool-down
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.released = sl.mayBeReleased && a.outcome == driver.OutcomeGone

@@ -32,6 +32,7 @@ func TestContract(t *testing.T) {
 			b := newBench(t, server.RedisOptions{Persist: true}, opts...)
 			h := b.harness()
 			h.Parallel = 16
+			h.FullSays = "maxmemory"
 			h.Full = func(on bool) error {
 				c := rawClient(t, single(b.srv.Addr()))
 				limit := map[bool]string{true: "1", false: "0"}[on]

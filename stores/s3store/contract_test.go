@@ -16,6 +16,8 @@ func TestContract(t *testing.T) {
 		s.Skew = s3store.DefaultSkew
 		h := s.Harness("PUT", func(ctx context.Context, f *front) (driver.Store, error) { return s.openAt(ctx, f) }, s.empty)
 		h.Logf = t.Logf
+		h.Full, h.FullSays = s.Full("PUT", say(503, "SlowDown", false)), "503"
+		h.FullRefuses = []string{"extend", "release", "demotion"}
 		for _, failure := range drivertest.Check(h) {
 			t.Error(failure)
 		}

@@ -45,6 +45,12 @@ func TestContractOverRedis(t *testing.T) {
 		LoseReply:     proxies.LoseReply(changes),
 		Pause:         srv.Freeze,
 		Restart:       srv.Crash,
+		FullSays:      "grants nothing yet",
+		Full: func(on bool) error {
+			limit := map[bool]string{true: "1", false: "0"}[on]
+			_, err := server.AskRedis(context.Background(), srv.Addr(), "CONFIG", "SET", "maxmemory", limit)
+			return err
+		},
 	})
 }
 

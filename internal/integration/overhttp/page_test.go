@@ -179,59 +179,6 @@ func (p *program) left(ctx context.Context) error {
 	return err
 }
 
-// The script with-lock.sh of docs/http-api.md renews the lock of a job that it may send no signals
-// to, such as one of another user.
-func TestJobOfAnotherUser(t *testing.T) {
-	t.Parallel()
-	for _, c := range []string{"sh", "curl", "ps"} {
-		if _, err := exec.LookPath(c); err != nil && os.Getenv("CI") != "true" {
-			t.Skip(err)
-		}
-	}
-	text, err := os.ReadFile("../../../docs/http-api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := ""
-	for _, block := range fileBlock.FindAllStringSubmatch(string(text), -1) {
-		if block[1] == "with-lock.sh" {
-			script = block[2]
-		}
-	}
-	if !strings.Contains(script, "sleep 5") {
-		t.Fatal("docs/http-api.md has no with-lock.sh that sleeps for five seconds")
-	}
-	api := padlockapi.Handler(memstore.New(), padlockapi.WithoutToken())
-	t.Cleanup(func() { api.Close() })
-	var extends atomic.Int32
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/extend" {
-			extends.Add(1)
-		}
-		api.ServeHTTP(w, r)
-	}))
-	t.Cleanup(web.Close)
-	script = strings.NewReplacer("sleep 5", "sleep 0.05", "http://127.0.0.1:7925", web.URL).Replace(script)
-	refused := "kill() { [ \"$1\" != -0 ] && command kill \"$@\"; }\n" // kill -0 fails without the right
-	file := filepath.Join(t.TempDir(), "with-lock.sh")
-	if err := os.WriteFile(file, []byte(refused+script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// The job lasts until a few renewals have come.
-	release := filepath.Join(t.TempDir(), "over")
-	go func() {
-		for extends.Load() < 3 && t.Context().Err() == nil {
-			<-time.After(10 * time.Millisecond)
-		}
-		_ = os.WriteFile(release, nil, 0o600) // if it fails, the job ends by itself
-	}()
-	job := `for i in $(seq 600); do [ -e "$0" ] && exit; sleep 0.1; done; exit 3`
-	out, err := exec.CommandContext(t.Context(), "sh", file, "job", "sh", "-c", job, release).CombinedOutput()
-	if err != nil {
-		t.Errorf("%d renewals: %v: %s", extends.Load(), err, out)
-	}
-}
-
 // losing carries every request out, and loses the answers to the first acquire and to the first
 // release.
 func losing(h http.Handler) http.Handler {

@@ -19,6 +19,16 @@ function work(string $for): void
     }
 }
 
+// until tells the test that the request is at this point, and waits for the test.
+function until(string $file): void
+{
+    touch("$file.in");
+    for ($i = 0; $i < 30000 && !file_exists($file); $i++) {
+        usleep(1000);
+        clearstatcache();
+    }
+}
+
 function crash(): void
 {
     posix_kill(getmypid(), SIGKILL);
@@ -47,6 +57,22 @@ function answer(string $path): string
             return isset($_SESSION['user']) ? $_SESSION['user']->name() : 'nobody';
         case '/json':
             return json_encode($_SESSION[$key] ?? null);
+        case '/regenerate':
+            until($_GET['until']);
+            session_regenerate_id($_GET['delete'] === '1');
+            return '';
+        case '/held':
+            until($_GET['until']);
+            $_SESSION[$key] = 1;
+            return '';
+        case '/early':
+            $_SESSION[$key] = 1;
+            session_write_close();
+            until($_GET['until']);
+            return '';
+        case '/readonly':
+            until($_GET['until']);
+            return json_encode($_SESSION[$key] ?? null);
         case '/logout':
             session_destroy();
             return '';
@@ -63,7 +89,7 @@ if (PHP_SAPI === 'cli') {
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
 if ($path === '/ready') {
     echo 'ready';
-} elseif (!@session_start()) {
+} elseif (!@session_start(['read_and_close' => $path === '/readonly'])) {
     http_response_code(503);
 } else {
     echo answer($path);

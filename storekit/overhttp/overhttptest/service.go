@@ -12,9 +12,11 @@ import (
 	"context"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,6 +153,21 @@ func (s *Service) Harness(write string, open func(ctx context.Context, f *Front)
 			}
 			return nil
 		},
+	}
+}
+
+// Full is for Harness.Full: every request of a kind gets the answer.
+func (s *Service) Full(kind string, answer Answer) func(on bool) error {
+	return func(on bool) error {
+		s.mu.Lock()
+		fronts := slices.Clone(s.fronts)
+		s.mu.Unlock()
+		for _, f := range fronts {
+			if f.Next(kind, 0, nil); on {
+				f.Next(kind, math.MaxInt, answer)
+			}
+		}
+		return nil
 	}
 }
 

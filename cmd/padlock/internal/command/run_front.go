@@ -85,12 +85,15 @@ func (f *front) run() error {
 		return err
 	}
 	f.record.acquired(f.lock)
-	if err := f.start(); err != nil {
+	err = f.start()
+	if err == nil {
+		err = f.watch()
+	}
+	if err != nil {
 		f.release()
 		f.recordFailedStart(err)
 		return err
 	}
-	f.watch()
 	ended := time.Now()
 	had := f.terminal != nil && f.terminal.takeBack()
 	lost := f.release()
@@ -257,7 +260,7 @@ func (f *front) heldNow(why *failure) *failure {
 	return heldFailure(name, heldBy(blocking))
 }
 
-// start starts the command under the lock.
+// start begins to start the command under the lock. It runs when f.process.Started says so.
 func (f *front) start() error {
 	spec, err := f.spec()
 	if err != nil {
@@ -277,20 +280,13 @@ func (f *front) start() error {
 	if f.process, err = supervise.Start(spec); err != nil {
 		return cannotRun(f.args[0], err)
 	}
-	if f.terminal != nil {
-		console.WorkInBackground()
-		if f.terminal.interactive() {
-			f.terminal.giveForeground(f.process.Group()) // if the command has already tried to read, it was stopped; see jobStopped
-		}
-	}
-	f.verbose(0, "running %s", show(f.args[0]))
 	return nil
 }
 
 func (f *front) spec() (supervise.Spec, error) {
 	spec := supervise.Spec{
 		Title: f.name, Path: f.path, Args: f.args, Leave: f.set.leave,
-		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.remaining(),
+		Signal: f.set.signal.sig, Grace: f.grace, Lease: f.remaining,
 	}
 	var err error
 	if spec.Env, err = f.environ(); err != nil {
@@ -354,20 +350,6 @@ func (f *front) closeFront() {
 		closePatience = min(closePatience, 500*time.Millisecond)
 	}
 	f.app.close(f.locker)
-}
-
-// verbose reports progress if --verbose is given.
-func (f *front) verbose(took time.Duration, format string, args ...any) {
-	if !f.set.verbose {
-		return
-	}
-	n := fail(0, "progress", f.name, format, args...).note
-	n.Seconds = took.Seconds()
-	if f.lock != nil {
-		n.Fence = f.lock.Fence()
-		n.Slot = slotOf(f.lock)
-	}
-	f.say(n)
 }
 
 // event gets the events of the Locker.

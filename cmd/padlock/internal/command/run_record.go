@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -135,7 +136,7 @@ func (f *front) recordMissing(why *failure) {
 	if f.startRecording(nil); f.record != nil {
 		f.record.run.Start = f.record.begun
 		f.record.run.ID = history.NewID(f.record.begun, false)
-		f.unrecorded(f.record.recordRunEnd(time.Now(), why.status, "", why.note.Event))
+		f.unrecorded(f.record.recordRunEnd(time.Now(), why.status, "", cmp.Or(why.note.Event, f.reason)))
 	}
 }
 
@@ -143,7 +144,7 @@ func (f *front) recordMissing(why *failure) {
 func (f *front) recordFailedStart(err error) {
 	var why *failure
 	if f.record != nil && errors.As(err, &why) {
-		f.unrecorded(f.record.recordRunEnd(time.Now(), why.status, "", why.note.Event))
+		f.unrecorded(f.record.recordRunEnd(time.Now(), why.status, "", cmp.Or(why.note.Event, f.reason)))
 	}
 }
 

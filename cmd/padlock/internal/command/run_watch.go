@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
@@ -19,10 +20,12 @@ var lossGrace = 500 * time.Millisecond
 // processes that are still running.
 const stuckAfter = 5 * time.Second
 
-// watch handles all events of the running command. It returns when the command has ended. Without
-// --close it returns only when the processes that the command left running have ended too.
-func (f *front) watch() {
-	lost, low, supervisorLost := f.lasting().Done(), f.process.Low(), f.process.SupervisorLost()
+// watch handles all events of the command, from before its start. It returns when the command has
+// ended. Without --close it returns only when the processes that the command left running have ended
+// too. It returns an error if the command could not be started, or was ended before it ran.
+func (f *front) watch() error {
+	lost, low := f.lasting().Done(), f.process.Low()
+	var gone, supervisorLost <-chan struct{} // not before Started: until then, its error tells more
 	var atMost alarm
 	if f.set.atMost.given {
 		atMost.setIn(f.set.atMost.d)
@@ -30,6 +33,12 @@ func (f *front) watch() {
 	f.process.Lease(f.remaining()) // the lock may have been renewed since the job's start
 	for {
 		select {
+		case err := <-f.process.Started():
+			if err != nil {
+				return f.notStarted(err, low)
+			}
+			f.started()
+			gone, supervisorLost = f.process.Gone(), f.process.SupervisorLost()
 		case s := <-f.signals:
 			f.handleSignal(s, false)
 		case s := <-f.process.Heard():
@@ -58,12 +67,47 @@ func (f *front) watch() {
 			f.waitForLeft()
 		case <-f.stuck.c:
 			f.tellStuck()
-		case <-f.process.Gone():
+		case <-gone:
 			f.lastNews(low, supervisorLost)
 			f.tellLeft()
-			return
+			return nil
 		}
 	}
+}
+
+// started is called when the command runs.
+func (f *front) started() {
+	if f.terminal != nil {
+		console.WorkInBackground()
+		if f.terminal.interactive() {
+			f.terminal.giveForeground(f.process.Group()) // if the command has already tried to read, it was stopped; see jobStopped
+		}
+	}
+	f.verbose(0, "running %s", show(f.args[0]))
+}
+
+// notStarted returns the failure of a command that does not run.
+func (f *front) notStarted(err error, low <-chan struct{}) error {
+	<-f.process.Gone()
+	f.lastNews(low, nil)
+	if f.why != nil { // padlock has ended its start
+		return f.why
+	}
+	return cannotRun(f.args[0], err)
+}
+
+// verbose reports progress if --verbose is given.
+func (f *front) verbose(took time.Duration, format string, args ...any) {
+	if !f.set.verbose {
+		return
+	}
+	n := fail(0, "progress", f.name, format, args...).note
+	n.Seconds = took.Seconds()
+	if f.lock != nil {
+		n.Fence = f.lock.Fence()
+		n.Slot = slotOf(f.lock)
+	}
+	f.say(n)
 }
 
 // lastNews reads news that arrived together with the end of the job.

@@ -13,8 +13,9 @@ import (
 // happens. If this process is killed, the kernel ends the child.
 func replaceProcess(path string, args []string) error {
 	signal.Notify(make(chan os.Signal, 1), console.FromStart...) // otherwise Ctrl-C would end this process
-	child, err := job.Start(job.Spec{Path: path, Args: args, Env: os.Environ(), Leave: true})
-	if err != nil {
+	child := job.Start(job.Spec{Path: path, Args: args, Env: os.Environ(), Leave: true})
+	<-child.Started()
+	if err := child.Err(); err != nil {
 		return err
 	}
 	<-child.Done()

@@ -12,7 +12,8 @@ type platform struct {
 	taken bool // the job was taken over from another process, which was the command's parent
 
 	mu     sync.Mutex
-	reaped bool // the command was reaped, so its number may belong to another process
+	reaped bool             // the command was reaped, so its number may belong to another process
+	unsent []syscall.Signal // signals for the command that came before it had a process
 
 	heard func(pid int) // if not nil, called for each signal, for tests
 }
@@ -26,16 +27,6 @@ func (j *Job) signal(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(pid, sig)
 }
 
-// signalUnreaped sends a signal to the command, or to its group, unless the command was reaped.
-// Once it is reaped, another process may get its number.
-func (j *Job) signalUnreaped(pid int, sig syscall.Signal) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if !j.reaped {
-		j.signal(pid, sig)
-	}
-}
-
 // signalAwake sends sig and then a signal that wakes the process, because a stopped process does
 // not handle sig.
 func (j *Job) signalAwake(pid int, sig syscall.Signal) {
@@ -45,14 +36,15 @@ func (j *Job) signalAwake(pid int, sig syscall.Signal) {
 
 // isFinal reports whether pid is the command and its status is final.
 func (j *Job) isFinal(pid int, status syscall.WaitStatus) bool {
-	return pid == j.pid && pid > 0 && !status.Stopped()
+	return pid == j.Group() && pid > 0 && !status.Stopped()
 }
 
 // groupRest returns the negative number of the command's process group if any process of the group
 // is left, and otherwise nil.
 func (j *Job) groupRest() []int {
-	if j.pid == 0 || syscall.Kill(-j.pid, 0) == syscall.ESRCH {
+	group := j.Group()
+	if group == 0 || syscall.Kill(-group, 0) == syscall.ESRCH {
 		return nil
 	}
-	return []int{-j.pid}
+	return []int{-group}
 }

@@ -11,9 +11,6 @@ import (
 	"time"
 )
 
-// Group returns the process group of the command.
-func (j *Job) Group() int { return j.pid }
-
 // Done is closed when the command itself has ended. Then Exit is known.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
@@ -38,6 +35,16 @@ func (j *Job) Stopped() <-chan syscall.Signal { return j.stopped }
 func (j *Job) Kill() {
 	j.killing.Store(true)
 	j.killNow()
+	go func() { // the process of the command may appear after killNow has looked for it
+		for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+			select {
+			case <-j.started:
+				return
+			case <-time.After(pause):
+				j.killNow()
+			}
+		}
+	}()
 }
 
 // settleTime is how long leftover processes have to end by themselves before they get a signal. The

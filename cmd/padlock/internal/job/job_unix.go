@@ -9,26 +9,27 @@ import (
 
 const kill = syscall.SIGKILL
 
-// Start runs the command in a process group of its own. The error is that of execve(2) and does not
-// contain the command's name.
-func Start(s Spec) (*Job, error) {
+// Start runs the command in a process group of its own. It does not wait until the command runs,
+// because execve(2) can take long, for example on a file system that does not respond. Meanwhile the
+// job can be signalled and killed: on Linux that reaches the process that shall become the command;
+// on other systems it takes effect when execve(2) has returned.
+func Start(s Spec) *Job {
 	j := newJob(&s)
 	j.adopt()
-	started := make(chan error)
 	go func() {
 		// The kernel ends the command when the thread that started it ends. To keep that thread
 		// alive, this goroutine stays on it and runs watchChildren.
 		runtime.LockOSThread()
-		err := j.start(&s)
-		started <- err
-		if err == nil {
+		j.err = j.start(&s)
+		if j.killing.Load() {
+			j.killNow()
+		}
+		close(j.started)
+		if j.err == nil {
 			j.watchChildren()
 		}
 	}()
-	if err := <-started; err != nil {
-		return nil, err
-	}
-	return j, nil
+	return j
 }
 
 func (j *Job) start(s *Spec) error {
@@ -43,18 +44,29 @@ func (j *Job) start(s *Spec) error {
 		}
 		defer syscall.Close(fd)
 	}
-	var err error
-	j.pid, err = syscall.ForkExec(s.Path, s.Args, attr)
+	if j.killing.Load() {
+		return ErrKilled
+	}
+	pid, err := syscall.ForkExec(s.Path, s.Args, attr)
 	if err == syscall.ENOEXEC {
 		// As in execvp(3), the shell runs a script that does not name its interpreter.
-		j.pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Args[1:]...), attr)
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Args[1:]...), attr)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pid.Store(int64(pid))
+	for _, sig := range j.unsent {
+		j.signal(-pid, sig)
+	}
+	return nil
 }
 
 // watchChildren observes the command, and reaps the orphans that this process has adopted.
 func (j *Job) watchChildren() {
-	whom := j.pid
+	whom := j.Group()
 	if j.adopts {
 		whom = -1 // all children
 	}
@@ -67,7 +79,7 @@ func (j *Job) watchChildren() {
 				j.once.Do(func() { close(j.gone) })
 			}
 			return
-		case pid != j.pid || j.taken:
+		case pid != j.Group() || j.taken:
 		case status.Stopped():
 			j.tellStopped(status.StopSignal())
 		default:
@@ -95,17 +107,41 @@ func (j *Job) tellStopped(sig syscall.Signal) {
 
 // Signal sends sig to the command and to its process group, as a terminal does. After the end of
 // the command it does nothing.
-func (j *Job) Signal(sig syscall.Signal) { j.signalUnreaped(-j.pid, sig) }
+func (j *Job) Signal(sig syscall.Signal) { j.signalUnreaped(-1, sig) }
 
 // SignalCommand sends sig only to the command.
-func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(j.pid, sig) }
+func (j *Job) SignalCommand(sig syscall.Signal) { j.signalUnreaped(1, sig) }
 
 // Continue wakes stopped processes.
 func (j *Job) Continue() { j.Signal(syscall.SIGCONT) }
 
+// signalUnreaped sends a signal to the command, or to its group if sign is -1, unless the command
+// was reaped. Once it is reaped, another process may get its number. If the command is being
+// started, the signal goes to the process that shall become the command.
+func (j *Job) signalUnreaped(sign int, sig syscall.Signal) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.reaped:
+	case j.Group() != 0:
+		j.signal(sign*j.Group(), sig)
+	default:
+		rest := j.Rest()
+		if sig == syscall.SIGTSTP {
+			rest = nil // a stop of the command is reported only once it runs
+		}
+		for _, pid := range rest {
+			j.signal(pid, sig)
+		}
+		if len(rest) == 0 {
+			j.unsent = append(j.unsent, sig)
+		}
+	}
+}
+
 func (j *Job) killNow() {
 	rest := j.Rest() // once the command is dead, its children cannot be found any more
-	j.signalUnreaped(-j.pid, kill)
+	j.signalUnreaped(-1, kill)
 	for _, pid := range append(rest, j.Rest()...) {
 		j.signal(pid, kill)
 	}

@@ -23,8 +23,9 @@ func start(t *testing.T, leave bool, args ...string) *job.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := job.Start(job.Spec{Path: path, Args: args, Env: os.Environ(), Leave: leave})
-	if err != nil {
+	j := job.Start(job.Spec{Path: path, Args: args, Env: os.Environ(), Leave: leave})
+	await(t, j.Started(), "it runs")
+	if err := j.Err(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(j.Kill)

@@ -11,30 +11,49 @@ const kill = syscall.SIGKILL
 type platform struct{ object *object }
 
 // signalAwake ends all processes of the job, whichever signal it gets.
-func (j *Job) signalAwake(int, syscall.Signal) { j.killNow() }
+func (j *Job) signalAwake(int, syscall.Signal) { j.Kill() }
 
 // Start runs the command in a job object. The kernel ends the job object when this process ends.
-func Start(s Spec) (*Job, error) {
+// Start does not wait until the command runs.
+func Start(s Spec) *Job {
 	j := newJob(&s)
-	object, err := newObject()
-	if err != nil {
-		return nil, err
+	if j.object, j.err = newObject(); j.err != nil {
+		close(j.started)
+		return j
 	}
+	go func() {
+		handle, err := j.start(&s)
+		j.err = err
+		close(j.started)
+		if err == nil {
+			j.wait(handle)
+		}
+	}()
+	return j
+}
+
+func (j *Job) start(s *Spec) (syscall.Handle, error) {
 	attr := &syscall.ProcAttr{Env: s.Env, Files: standard(), Sys: &syscall.SysProcAttr{CreationFlags: createSuspended}}
 	pid, handle, err := syscall.StartProcess(s.Path, s.Args, attr)
 	if err != nil {
-		object.close()
-		return nil, err
+		j.object.close()
+		return 0, err
 	}
-	if err := object.addAndResume(syscall.Handle(handle)); err != nil {
+	err = ErrKilled
+	if !j.killing.Load() {
+		err = j.object.addAndResume(syscall.Handle(handle))
+	}
+	if err != nil {
 		_ = syscall.TerminateProcess(syscall.Handle(handle), 1)
 		_ = syscall.CloseHandle(syscall.Handle(handle))
-		object.close()
-		return nil, err
+		j.object.close()
+		return 0, err
 	}
-	j.pid, j.object = pid, object
-	go j.wait(syscall.Handle(handle))
-	return j, nil
+	j.pid.Store(int64(pid))
+	if j.killing.Load() {
+		j.killNow()
+	}
+	return syscall.Handle(handle), nil
 }
 
 func standard() []uintptr { return []uintptr{os.Stdin.Fd(), os.Stdout.Fd(), os.Stderr.Fd()} }
@@ -53,10 +72,10 @@ func (j *Job) wait(handle syscall.Handle) {
 }
 
 // Signal ends the tree, because Windows has no signals.
-func (j *Job) Signal(syscall.Signal) { j.killNow() }
+func (j *Job) Signal(syscall.Signal) { j.Kill() }
 
 // SignalCommand ends the tree.
-func (j *Job) SignalCommand(syscall.Signal) { j.killNow() }
+func (j *Job) SignalCommand(syscall.Signal) { j.Kill() }
 
 // Continue does nothing.
 func (j *Job) Continue() {}
@@ -66,7 +85,7 @@ func (j *Job) Rest() []int {
 	if j.object.active() == 0 {
 		return nil
 	}
-	return []int{j.pid}
+	return []int{j.Group()}
 }
 
 func (j *Job) killNow() { j.object.terminate() }

@@ -26,7 +26,7 @@ func (r *Reaper) Rest() []int { return r.job.Rest() }
 
 // Group sets the command's process group. If Group is not called, TakeOver does not end processes
 // that can be found only through the group.
-func (r *Reaper) Group(group int) { r.job.pid = group }
+func (r *Reaper) Group(group int) { r.job.pid.Store(int64(group)) }
 
 // TakeOver kills the remaining processes of the job, and returns when none is left. The caller must
 // have reaped the starter before. The argument says whether the command had already ended when the
@@ -40,8 +40,8 @@ func (r *Reaper) TakeOver(ended bool) {
 	j := r.job
 	j.killing.Store(true)
 	close(j.done)
-	if j.pid != 0 && (!ended || !j.adopts && !j.leave) {
-		j.signal(-j.pid, kill)
+	if j.Group() != 0 && (!ended || !j.adopts && !j.leave) {
+		j.signal(-j.Group(), kill)
 	}
 	if j.adopts {
 		go j.watchChildren()

@@ -20,13 +20,16 @@ type Spec struct {
 	Leave bool
 }
 
-// Job is a command that was started. Its methods are safe for concurrent use.
+// Job is a command that was started, or that is being started. Its methods are safe for concurrent
+// use.
 type Job struct {
 	platform
-	pid     int
+	pid     atomic.Int64 // 0 until the command runs
 	leave   bool
 	adopts  bool         // this process becomes the parent of the job's orphans
 	before  map[int]bool // children of this process that do not belong to the job
+	err     error        // why the command could not be started; see Started
+	started chan struct{}
 	exit    Exit
 	done    chan struct{}
 	gone    chan struct{}
@@ -50,5 +53,18 @@ func (e Exit) Status() int {
 }
 
 func newJob(s *Spec) *Job {
-	return &Job{leave: s.Leave, done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan syscall.Signal, 1)}
+	return &Job{leave: s.Leave, started: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}), stopped: make(chan syscall.Signal, 1)}
 }
+
+// ErrKilled means that Kill was called before the command was executed.
+const ErrKilled = syscall.ECANCELED
+
+// Started is closed when the command runs, or cannot be started. Then Err is known.
+func (j *Job) Started() <-chan struct{} { return j.started }
+
+// Err says why the command could not be started. The error is that of execve(2), or ErrKilled, and
+// does not contain the command's name. Call it after Started.
+func (j *Job) Err() error { return j.err }
+
+// Group returns the process group of the command, or 0 before Started.
+func (j *Job) Group() int { return int(j.pid.Load()) }

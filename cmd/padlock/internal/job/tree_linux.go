@@ -72,7 +72,8 @@ func childless() bool {
 }
 
 // Rest lists the living processes of the tree. These are the descendants of this process. If Leave
-// is set, they are only the descendants of the command.
+// is set, they are only the descendants of the command. Before Started, the process that shall become
+// the command is one of them.
 func (j *Job) Rest() []int {
 	if !j.leave && childless() {
 		return nil
@@ -89,8 +90,8 @@ func (j *Job) Rest() []int {
 	switch {
 	case j.leave && j.taken:
 		return j.groupRest() // the parent of the command's children has died
-	case j.leave:
-		root = j.pid
+	case j.leave && j.Group() != 0:
+		root = j.Group()
 	}
 	var rest []int
 	for next := []int{root}; len(next) > 0; next = next[1:] {
@@ -150,11 +151,12 @@ func readProcess(pid string) (process, bool) {
 		return process{}, false
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
+	if len(fields) < 18 {
 		return process{}, false
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
-	return process{parent, fields[0][0] == 'Z' || fields[0][0] == 'X'}, err == nil
+	dead := fields[0][0] == 'Z' || fields[0][0] == 'X'
+	return process{parent, dead && string(fields[17]) == "1"}, err == nil // only the first of its threads may have ended
 }
 
 // Name returns the name under which the system lists a process.

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// processors bounds how many threads run Go code at the same time. That also bounds how many
-// threads the runtime needs.
+// processors is how many threads run Go code at the same time. That also bounds how many threads the
+// runtime needs. With one, nothing would run while a program is being executed: see vfork(2).
 const processors = 2
 
 // spare is the number of threads that the runtime may start for itself.
 const spare = 4
 
 // FewThreads bounds the number of threads that the runtime needs.
-func FewThreads() { runtime.GOMAXPROCS(min(processors, runtime.GOMAXPROCS(0))) }
+func FewThreads() { runtime.GOMAXPROCS(processors) }
 
 // KeepThreads starts n threads and some for the runtime. They stay. If the system does not allow
 // that many, the runtime ends this process.

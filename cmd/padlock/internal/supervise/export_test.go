@@ -25,3 +25,6 @@ func KillAfterJoin() error {
 	l.join()
 	return l.kill()
 }
+
+// Woken reports whether the supervisor has carried out all calls of Continue.
+func Woken(p *Process) bool { return p.waking.Load() == 0 }

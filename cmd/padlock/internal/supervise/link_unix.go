@@ -22,6 +22,11 @@ const (
 	variable = "PADLOCK_SUPERVISE"
 )
 
+// memory makes the supervisor's runtime collect garbage only if there is much of it. A collection
+// stops all threads. It would wait for the one that is executing the command (vfork), and the
+// supervisor would watch nothing. The command does not get these variables: the front has its own.
+var memory = []string{"GOGC=off", "GOMEMLIMIT=32MiB"}
+
 // process is a supervisor that runs as a separate process.
 type process struct {
 	spec   *Spec
@@ -77,7 +82,7 @@ func (p *process) fork(socket int) (pid int, err error) {
 		return 0, err
 	}
 	return syscall.ForkExec(program, []string{os.Args[0], verb, p.spec.Title}, &syscall.ProcAttr{
-		Env:   append([]string{variable + "=" + fds}, os.Environ()...), // Go takes the first of two variables with the same name
+		Env:   append(append([]string{variable + "=" + fds}, memory...), os.Environ()...), // Go takes the first of two variables with the same name
 		Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 }

@@ -70,17 +70,16 @@ func serve(conn io.ReadWriter, keep []*os.File, signals <-chan os.Signal, orphan
 	s := &server{spec: o.Job, orphan: orphan, orders: orders, out: out, left: make(chan []Leftover), lease: o.Job.Lease}
 	limits.FewThreads()
 	limits.KeepThreads(ownThreads)
-	if err := s.start(keep); err != nil {
-		errno, ok := err.(syscall.Errno)
-		if !ok {
-			errno = syscall.EINVAL
+	if s.lease != nil {
+		s.lease.arrived()
+		if s.lease.left() <= 0 { // this process was stopped, or took long to start
+			s.sendNews(&news{Is: isLow})
+			s.sendNews(&news{Is: isFailed, Errno: int(job.ErrKilled)})
+			return
 		}
-		s.sendNews(&news{Is: isFailed, Errno: int(errno)})
-		return
 	}
-	s.sendNews(&news{Is: isStarted, PID: s.job.Group()})
+	s.start(keep)
 	s.watch(signals)
-	s.sendNews(&news{Is: isGone})
 }
 
 func receive(in io.Reader, first, orders chan<- *order) {
@@ -125,22 +124,21 @@ func (s *server) sendNews(n *news) {
 	}
 }
 
-func (s *server) start(keep []*os.File) (err error) {
+// start begins to start the job, which can take long. The supervisor watches the front and the lease
+// meanwhile.
+func (s *server) start(keep []*os.File) {
 	spec := job.Spec{Path: string(s.spec.Path), Args: toTexts(s.spec.Args), Env: toTexts(s.spec.Env), Leave: s.spec.Leave}
 	if !s.spec.Leave {
 		spec.Keep = keep
 	}
-	if s.lease != nil {
-		s.lease.arrived()
-	}
-	s.job, err = job.Start(spec)
-	return err
+	s.job = job.Start(spec)
 }
 
 // watch runs until the job is over.
 func (s *server) watch(signals <-chan os.Signal) {
 	timer := time.NewTimer(s.pauseNext())
-	done := s.job.Done()
+	started := s.job.Started()
+	var done, gone <-chan struct{} // not before the front knows that the job has started
 	for {
 		select {
 		case o, ok := <-s.orders:
@@ -160,16 +158,29 @@ func (s *server) watch(signals <-chan os.Signal) {
 			s.sendNews(&news{Is: isLeft, Left: left})
 			s.killIn(s.spec.Grace)
 		case <-timer.C:
+		case <-started:
+			if err := s.job.Err(); err != nil {
+				errno, ok := err.(syscall.Errno)
+				if !ok {
+					errno = syscall.EINVAL
+				}
+				s.sendNews(&news{Is: isFailed, Errno: int(errno)})
+				return
+			}
+			s.sendNews(&news{Is: isStarted, PID: s.job.Group()})
+			started, done, gone = nil, s.job.Done(), s.job.Gone()
 		case <-done:
 			done = nil
 			s.commandDone()
 			if s.spec.Leave {
+				s.sendNews(&news{Is: isGone})
 				return
 			}
-		case <-s.job.Gone():
+		case <-gone:
 			if done != nil { // both channels were ready
 				s.tellDone()
 			}
+			s.sendNews(&news{Is: isGone})
 			return
 		}
 		s.doDueWork()
@@ -205,7 +216,9 @@ func (s *server) obey(o *order) {
 // frontDied ends the job, because no process renews the lock any more.
 func (s *server) frontDied() {
 	s.alone = true
-	s.orphan(s.job.Group())
+	if group := s.job.Group(); group != 0 { // it runs
+		s.orphan(group)
+	}
 	s.kill()
 }
 

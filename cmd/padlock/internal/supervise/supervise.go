@@ -48,11 +48,11 @@ type Spec struct {
 	Path   string   // path of the program
 	Args   []string // the name by which it is called, and its arguments
 	Env    []string
-	Keep   []*os.File     // open in the supervisor until no process of the job is left; the command inherits it, unless Leave is set
-	Leave  bool           // padlock does not end processes that the command leaves running
-	Signal syscall.Signal // the signal that asks the job to end
-	Grace  time.Duration  // the time between Signal and KILL
-	Lease  time.Duration  // how long the job may run if the lease is not renewed, or Forever
+	Keep   []*os.File           // open in the supervisor until no process of the job is left; the command inherits it, unless Leave is set
+	Leave  bool                 // padlock does not end processes that the command leaves running
+	Signal syscall.Signal       // the signal that asks the job to end
+	Grace  time.Duration        // the time between Signal and KILL
+	Lease  func() time.Duration // how long the job may run from now on if the lease is not renewed, or Forever
 }
 
 // Process is a job under its supervisor. Its methods are safe for concurrent
@@ -91,9 +91,8 @@ type link interface {
 	startSupervisor() (io.ReadWriteCloser, error)
 }
 
-// Start starts the supervisor, which then starts the job. If Start returns an error, no process is
-// left. If the command cannot be executed, the error is that of execve(2). All other errors are
-// ErrStart or a KilledError.
+// Start starts the supervisor, and orders it to start the job. It does not wait until the job runs;
+// see Started. If Start returns an error, which is ErrStart, no process is left.
 func Start(s Spec) (*Process, error) {
 	p := &Process{
 		started: make(chan error, 1), done: make(chan struct{}), gone: make(chan struct{}), supervisorLost: make(chan struct{}), low: make(chan struct{}),
@@ -105,15 +104,17 @@ func Start(s Spec) (*Process, error) {
 	}
 	p.conn = conn
 	go p.listen()
-	p.sendOrder(&order{Do: doStart, Job: newJobSpec(&s)})
-	if err := <-p.started; err != nil {
-		<-p.gone
-		return nil, err
-	}
+	p.sendOrder(&order{Do: doStart, Job: newJobSpec(&s)}) // with the lease of now: the start may have taken long
 	return p, nil
 }
 
-// Group returns the process group of the command.
+// Started gets one value: nil when the command runs, or the error of its start. If the command
+// cannot be executed, the error is that of execve(2). If the job was killed before it ran, the error
+// is job.ErrKilled. All other errors are ErrStart or a KilledError. After an error, Gone is closed,
+// too. Until the command runs, all orders apply to the process that shall become the command.
+func (p *Process) Started() <-chan error { return p.started }
+
+// Group returns the process group of the command, or 0 until the command runs.
 func (p *Process) Group() int { return int(p.group.Load()) }
 
 // Done is closed when the command itself has ended and Exit is known. With Leave, the supervisor

@@ -27,8 +27,22 @@ func TestMain(m *testing.M) {
 		}
 		supervise.Main(nil, func(int) {})
 	}
+	if program := os.Getenv("FRONT_OF"); program != "" {
+		frontOf(program)
+	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // under -race it would end a second late
 	os.Exit(m.Run())
+}
+
+// frontOf is a front with a program as its job, and file 3 as its lock.
+func frontOf(program string) {
+	lock := os.NewFile(3, "lock")
+	syscall.CloseOnExec(3)
+	_, err := supervise.Start(supervise.Spec{Title: "front", Path: program, Args: []string{filepath.Base(program)}, Keep: []*os.File{lock}, Lease: lasts(supervise.Forever)})
+	if err != nil {
+		panic(err)
+	}
+	select {} // until the test kills it
 }
 
 const patience = 20 * time.Second
@@ -46,7 +60,7 @@ func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := supervise.Spec{Title: "test", Path: path, Args: []string{"sh", "-c", script}, Env: os.Environ(), Signal: syscall.SIGTERM, Grace: patience, Lease: supervise.Forever}
+	s := supervise.Spec{Title: "test", Path: path, Args: []string{"sh", "-c", script}, Env: os.Environ(), Signal: syscall.SIGTERM, Grace: patience, Lease: lasts(supervise.Forever)}
 	if change != nil {
 		change(&s)
 	}
@@ -58,7 +72,25 @@ func start(t *testing.T, script string, change func(*supervise.Spec)) *supervise
 		p.Kill()
 		await(t, p.Gone(), "the job is gone")
 	})
+	if err := <-p.Started(); err != nil {
+		t.Fatal(err)
+	}
 	return p
+}
+
+// lasts returns a lease for a Spec.
+func lasts(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
+// refused starts a job that does not run, and returns why.
+func refused(t *testing.T, s supervise.Spec) error {
+	t.Helper()
+	p, err := supervise.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = <-p.Started()
+	await(t, p.Gone(), "nothing is left")
+	return err
 }
 
 func await(t *testing.T, c <-chan struct{}, what string) {
@@ -70,21 +102,27 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not: %s", patience, what)
+		}
+	}
+}
+
 // pids waits until the command has written its own number and its parent's.
 func pids(t *testing.T) (command, supervisor int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		if text, err := os.ReadFile("pids"); err == nil {
-			f := strings.Fields(string(text))
+	until(t, "the command has begun", func() bool {
+		text, err := os.ReadFile("pids")
+		if f := strings.Fields(string(text)); err == nil {
 			command, _ = strconv.Atoi(f[0])
 			supervisor, _ = strconv.Atoi(f[1])
-			return command, supervisor
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the command did not begin")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+		return err == nil
+	})
+	return command, supervisor
 }
 
 func open(c <-chan struct{}) bool {
@@ -108,7 +146,7 @@ func TestExit(t *testing.T) {
 
 func TestCommandThatCannotBeRun(t *testing.T) {
 	for path, want := range map[string]error{filepath.Join(t.TempDir(), "missing"): fs.ErrNotExist, t.TempDir(): fs.ErrPermission} {
-		_, err := supervise.Start(supervise.Spec{Path: path, Args: []string{path}, Lease: supervise.Forever})
+		err := refused(t, supervise.Spec{Path: path, Args: []string{path}, Lease: lasts(supervise.Forever)})
 		if !errors.Is(err, want) || errors.Is(err, supervise.ErrStart) {
 			t.Errorf("%v, want %v", err, want)
 		}
@@ -117,7 +155,7 @@ func TestCommandThatCannotBeRun(t *testing.T) {
 
 func TestEndedBeforeTheLeaseIs(t *testing.T) {
 	server.Thorough(t)
-	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = 10*time.Second, 5*time.Second })
+	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(10*time.Second), 5*time.Second })
 	await(t, p.Low(), "the lease is low")
 	await(t, p.Gone(), "the job has ended")
 	if got := p.Exit().Status(); got != 7 {
@@ -129,7 +167,7 @@ func TestKilledBeforeTheLeaseEnds(t *testing.T) {
 	server.Thorough(t)
 	begin := time.Now()
 	const lease = 5 * time.Second // before its end the shell must have begun
-	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lease, 100*time.Millisecond })
+	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(lease), 100*time.Millisecond })
 	await(t, p.Gone(), "the job has ended")
 	if got := p.Exit().Signal; got != syscall.SIGKILL || open(p.Low()) {
 		t.Errorf("ended by %v, low %v", got, !open(p.Low()))
@@ -140,7 +178,7 @@ func TestKilledBeforeTheLeaseEnds(t *testing.T) {
 }
 
 func TestRenewedLease(t *testing.T) {
-	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = patience, 0 })
+	p := start(t, deaf, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(patience), 0 })
 	p.Lease(time.Hour)
 	p.Lease(time.Millisecond)
 	await(t, p.Gone(), "the last word counts")
@@ -180,7 +218,7 @@ func TestSupervisorKilled(t *testing.T) {
 func TestSupervisorEndedAtItsStart(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Setenv("END_BY", strconv.Itoa(int(sig)))
-		_, err := supervise.Start(supervise.Spec{Path: "/bin/true", Args: []string{"true"}, Lease: supervise.Forever})
+		err := refused(t, supervise.Spec{Path: "/bin/true", Args: []string{"true"}, Lease: lasts(supervise.Forever)})
 		if killed, ok := errors.AsType[*supervise.KilledError](err); !ok || killed.Signal != sig {
 			t.Errorf("%v: %v", sig, err)
 		}
@@ -218,16 +256,14 @@ func TestStartedByUser(t *testing.T) {
 // stopped returns when a process that got SIGSTOP has stopped.
 func stopped(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(time.Millisecond) {
+	until(t, "it has stopped", func() bool {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if errors.Is(err, fs.ErrNotExist) {
-			return // there is no /proc
+			return true // there is no /proc
 		}
-		if _, after, _ := strings.Cut(string(text), ") "); strings.HasPrefix(after, "T") {
-			return
-		}
-	}
-	t.Fatal("the process does not stop")
+		_, after, _ := strings.Cut(string(text), ") ")
+		return strings.HasPrefix(after, "T")
+	})
 }
 
 // A supervisor that continues after its deadline has not read the renewals yet. It asks before it
@@ -235,7 +271,7 @@ func stopped(t *testing.T, pid int) {
 func TestSupervisorStoppedAndContinued(t *testing.T) {
 	const lease = 300 * time.Millisecond
 	t.Setenv("PATIENT", "yes") // this machine may be slow
-	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = time.Minute, lease/3 })
+	p := start(t, polite, func(s *supervise.Spec) { s.Lease, s.Grace = lasts(time.Minute), lease/3 })
 	_, supervisor := pids(t)
 	if err := syscall.Kill(supervisor, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ type jobSpec struct {
 func newJobSpec(s *Spec) *jobSpec {
 	return &jobSpec{
 		Path: []byte(s.Path), Args: toBytes(s.Args), Env: toBytes(s.Env),
-		Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: momentAfter(s.Lease),
+		Leave: s.Leave, Signal: int(s.Signal), Grace: s.Grace, Lease: momentAfter(s.Lease()),
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 func messages() (orders []*order, reports []*news) {
 	spec := Spec{
 		Path: "/bin/a b", Args: []string{"", "\xff\n"}, Env: []string{"A=1"}, Leave: true, Signal: syscall.SIGTERM,
-		Grace: -time.Second, Lease: time.Hour,
+		Grace: -time.Second, Lease: func() time.Duration { return time.Hour },
 	}
-	forever := Spec{Path: "x", Lease: Forever}
+	forever := Spec{Path: "x", Lease: func() time.Duration { return Forever }}
 	return []*order{
 			{}, {Do: doStart, Job: newJobSpec(&spec)}, {Do: doStart, Job: newJobSpec(&forever)},
 			{Do: doLease, Lease: momentAfter(-time.Hour), Answer: true}, {Do: doSignal, Signal: 15, Grace: time.Hour},

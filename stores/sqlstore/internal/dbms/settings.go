@@ -81,6 +81,19 @@ var questions = map[string][]question{
 			name: "autocommit", sql: "SELECT @@autocommit",
 			fatal: adviseUnless("its connections do not commit by themselves, so no lock would be kept; set autocommit=1 in the DSN of the pool", "1", "ON"),
 		},
+		{
+			name: "sql_mode", sql: "SELECT @@sql_mode",
+			fatal: func(value string) string {
+				if strings.Contains(value, "EMPTY_STRING_IS_NULL") {
+					return "it turns an empty text into NULL, which the tables refuse; leave EMPTY_STRING_IS_NULL out of sql_mode"
+				}
+				return ""
+			},
+		},
+		{
+			name: "sql_select_limit", sql: "SELECT @@sql_select_limit",
+			fatal: adviseUnless("it leaves rows out of what a connection reads, so locks would seem free; set sql_select_limit=DEFAULT", "18446744073709551615"),
+		},
 	},
 	SQLite: {
 		{name: "version", sql: "SELECT sqlite_version()"},
