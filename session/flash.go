@@ -33,12 +33,16 @@ func (s *state) flashSuffix() string {
 
 // Flashes removes the messages under a key in the store at once, and returns them, the oldest
 // first. If several requests do that at the same time, exactly one gets each message. If that
-// request fails later, nobody gets the message.
+// request fails later, nobody gets the message. A request by which a browser loads a page before its
+// user has asked for it (Sec-Purpose: prefetch) gets no messages: they stay for the next request.
 func Flashes[T any](ctx context.Context, s *Session, key string) ([]T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.beginUse(ctx, true); err != nil {
 		return nil, err
+	}
+	if s.prefetch {
+		return nil, nil
 	}
 	var messages []T
 	values, err := s.takeNow(ctx, s.flashKeys(key))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,6 +115,7 @@ type state struct {
 	m        *Manager
 	started  time.Time
 	deadline time.Time // when the request must be answered; zero: none
+	prefetch bool      // the browser loads the page before anybody has asked for it
 	parent   *state    // nil; in the state of an Update, it points to the state of the request
 	waits    interruption
 
@@ -147,6 +149,7 @@ type state struct {
 func (m *Manager) newState(r *http.Request, set settings) *state {
 	s := &state{m: m, started: time.Now(), set: set}
 	s.deadline = deadlineOf(r, s.started)
+	s.prefetch = strings.Contains(r.Header.Get("Sec-Purpose"), "prefetch")
 	s.otherIDs = m.idsFrom(r)
 	s.nextID()
 	return s

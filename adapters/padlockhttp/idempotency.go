@@ -73,6 +73,9 @@ const (
 // nothing, the answer counts as an error of the server. If it writes 200 before the work is done,
 // that answer is kept even if the work fails.
 //
+// The handler gets the header Accept-Encoding: identity, because a repeat may come from a client
+// that reads other encodings. A layer that compresses belongs outside of Idempotency.
+//
 // Set the fields before the first use. Answers are kept as they were sent, cookies included, but
 // without trailers. Trailers reach the first client only if the handler flushes the answer and then
 // sets them.
@@ -98,7 +101,8 @@ type Idempotency struct {
 	MaxBytes int
 
 	// Keep reports whether an answer with this status is kept. If it returns false, a repeat runs
-	// the handler again. If Keep is nil, answers below 500 are kept. An answer of 400 and above
+	// the handler again. If Keep is nil, answers below 500 are kept, except 401, 403, 408, 425 and
+	// 429: they refuse a request before its work. An answer of 400 and above
 	// with the header Retry-After is never kept, because the client shall come again: such as the
 	// 409 of a OneAtATime inside.
 	Keep func(status int) bool
@@ -123,7 +127,7 @@ func (i Idempotency) Wrap(next http.Handler) http.Handler {
 		i.MaxBytes = DefaultMaxBytes
 	}
 	if i.Keep == nil {
-		i.Keep = func(status int) bool { return status < 500 }
+		i.Keep = keepByDefault
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost && r.Method != http.MethodPatch {
@@ -149,6 +153,15 @@ func (i Idempotency) Wrap(next http.Handler) http.Handler {
 	})
 }
 
+// keepByDefault is Keep if that is nil.
+func keepByDefault(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status < 500
+}
+
 // serve replies with the answer that is kept at key, or runs the handler under the lock of the key.
 func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, key, print string) {
 	r = withWaitEnd(r)
@@ -168,7 +181,10 @@ func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	defer cancel()
 	rec := newRecorder(w, i.MaxBytes)
 	lost := new(atomic.Bool) // a OneAtATime inside has lost its lock
-	next.ServeHTTP(rec, r.WithContext(context.WithValue(ctx, lossKey{}, lost)))
+	inner := r.WithContext(context.WithValue(ctx, lossKey{}, lost))
+	inner.Header = r.Header.Clone()
+	inner.Header.Set("Accept-Encoding", "identity") // a repeat may come from a client that cannot read gzip
+	next.ServeHTTP(rec, inner)
 	if over := ctx.Err() != nil || lock.Context().Err() != nil; over || lost.Load() {
 		if rec.status == 0 {
 			refuseLost(rec)

@@ -319,5 +319,9 @@ func (c *connection) timeLeft(ctx context.Context, id clientv3.LeaseID) (time.Du
 	if err = c.checkReply(client, reply.GetHeader(), err); err != nil {
 		return 0, failure(ctx, err, false)
 	}
-	return time.Duration(max(0, reply.TTL)) * time.Second, nil
+	left := max(0, reply.TTL)
+	if reply.GrantedTTL > 0 { // a new leader that does not count leases yet says 292 years
+		left = min(left, reply.GrantedTTL)
+	}
+	return time.Duration(left) * time.Second, nil
 }

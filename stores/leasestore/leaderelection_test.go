@@ -445,7 +445,7 @@ func TestWrongLeaderElection(t *testing.T) {
 }
 
 // What other programs have written about an object stays: its labels, annotations, owners and
-// finalizers.
+// finalizers. The same holds for the two fields of coordinated leader election in its spec.
 func TestMetadataOfOthersStays(t *testing.T) {
 	inMemory(t, func(t *testing.T, f *fakes.Kubernetes, s *overhttptest.Service) {
 		store, err := openShared(t.Context(), s.Front())
@@ -459,13 +459,16 @@ func TestMetadataOfOthersStays(t *testing.T) {
 			Annotations: map[string]string{"note": "theirs"},
 			Owners:      json.RawMessage(`[{"kind":"Deployment","name":"shop"}]`), Finalizers: json.RawMessage(`["shop/keep"]`),
 		}
-		f.Objects["deploy"] = fakes.Object{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Metadata: theirs, Spec: map[string]any{}}
+		f.Objects["deploy"] = fakes.Object{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Metadata: theirs, Spec: map[string]any{"strategy": "OldestEmulationVersion", "preferredHolder": "pod-1"}}
 		r := request("deploy")
 		_, acquired := store.Acquire(t.Context(), r)
 		_, extended := store.Extend(t.Context(), r.Name, r.Token, r.TTL)
 		_, released := store.Release(t.Context(), r.Name, r.Token, 0)
 		if err := errors.Join(acquired, extended, released); err != nil {
 			t.Fatal(err)
+		}
+		if spec := f.Objects["deploy"].Spec; spec["strategy"] != "OldestEmulationVersion" || spec["preferredHolder"] != "pod-1" {
+			t.Errorf("the spec is now %v", spec)
 		}
 		now := f.Objects["deploy"].Metadata
 		if now.ResourceVersion == "1" || now.Labels["app"] != "shop" || now.Labels["app.kubernetes.io/managed-by"] != "Helm" ||

@@ -57,6 +57,9 @@ type spec struct {
 	// Transitions is how often client-go has changed the holder. Padlock keeps it only with a
 	// spec of client-go.
 	Transitions int `json:"leaseTransitions,omitempty"`
+	// Strategy and Preferred belong to coordinated leader election. Padlock keeps them as they are.
+	Strategy  string `json:"strategy,omitempty"`
+	Preferred string `json:"preferredHolder,omitempty"`
 }
 
 const (
@@ -99,7 +102,7 @@ func (l *leases) Get(ctx context.Context, name string) (v register.Value, err er
 	case json.Unmarshal(r.Body, &o) != nil || o.Metadata.ResourceVersion == "":
 		return v, fmt.Errorf("%w: the reply of the server is no Lease", driver.ErrUnavailable)
 	case l.election:
-		l.others.note(&o.Metadata)
+		l.others.note(&o)
 		v.Version = o.Metadata.version()
 		v.Data, err = recordOf(&o)
 		return v, err
@@ -140,7 +143,7 @@ func (l *leases) Put(ctx context.Context, name string, data []byte, version stri
 			o.Metadata.Annotations[specNote] = o.Spec.mark()
 		}
 		if version != "" {
-			l.others.keepIn(&o.Metadata)
+			l.others.keepIn(&o)
 		}
 	}
 	body, err := json.Marshal(o)

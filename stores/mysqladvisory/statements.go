@@ -40,14 +40,14 @@ func setTimeout(d time.Duration) string {
 
 // setUp makes the settings of the session independent of those of the server and the driver.
 // rowWait limits how long a statement waits for the row of a fence, or for a table that somebody
-// has locked.
+// has locked. Waits, which are long statements, do not fill the slow query log.
 func setUp(mariaDB bool, timeout, rowWait time.Duration) string {
 	longest := "max_execution_time = 0"
 	if mariaDB {
 		longest = "max_statement_time = 0"
 	}
 	seconds := strconv.Itoa(max(1, int(rowWait/time.Second)))
-	return setTimeout(timeout) + ", autocommit = 1, innodb_lock_wait_timeout = " + seconds + ", lock_wait_timeout = " + seconds + ", " + longest
+	return setTimeout(timeout) + ", autocommit = 1, innodb_lock_wait_timeout = " + seconds + ", lock_wait_timeout = " + seconds + ", long_query_time = 31536000, " + longest
 }
 
 // take returns the statement that tries once to take a lock, or that waits for it. The wait must

@@ -1,0 +1,115 @@
+package padlockhttp_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/padlock-go/padlock/adapters/padlockhttp"
+)
+
+// A repeat may come by another way, whose client reads other encodings than the first one. So the
+// handler inside answers without one.
+func TestCompressedAnswers(t *testing.T) {
+	gzipped := func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") }
+	plain := func(*http.Request) {}
+	for name, order := range map[string][]func(*http.Request){"gzip first": {gzipped, plain}, "gzip second": {plain, gzipped}} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newShop(t)
+			inside := compressing(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "paid") })
+			s.serve = inside.ServeHTTP
+			for _, change := range order {
+				if w := s.pay("k", "7 EUR", change); w.Body.String() != "paid" || w.Header().Get("Content-Encoding") != "" {
+					t.Errorf("%q, %v", w.Body, w.Header())
+				}
+			}
+			if s.runs.Load() != 1 {
+				t.Errorf("%d runs", s.runs.Load())
+			}
+		})
+	}
+	t.Run("outside", func(t *testing.T) { // each client gets what it asks for
+		s, _ := newShop(t)
+		outside := compressing(s.ServeHTTP)
+		for _, change := range []func(*http.Request){plain, gzipped, plain} {
+			r := httptest.NewRequest(http.MethodPost, "/charges", strings.NewReader("7 EUR"))
+			r.Header.Set("Idempotency-Key", "k")
+			change(r)
+			w := httptest.NewRecorder()
+			outside.ServeHTTP(w, r)
+			body := w.Body.Bytes()
+			if r.Header.Get("Accept-Encoding") == "gzip" {
+				z, err := gzip.NewReader(w.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, _ = io.ReadAll(z)
+			}
+			if string(body) != "charge 1: 7 EUR" {
+				t.Errorf("%v gets %q", r.Header, body)
+			}
+		}
+	})
+}
+
+// compressing returns a layer that compresses what next writes, if the client reads gzip.
+func compressing(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			next(w, r)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		next(squeezed{w, z}, r)
+	})
+}
+
+type squeezed struct {
+	http.ResponseWriter
+	to io.Writer
+}
+
+func (s squeezed) Write(p []byte) (int, error) { return s.to.Write(p) }
+
+// The handler refuses before its work. The client signs in, or waits, and comes again with its key.
+func TestARefusedRequestRunsAgain(t *testing.T) {
+	for _, status := range []int{401, 403, 408, 425, 429} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s, _ := newShop(t)
+			s.serve = func(w http.ResponseWriter, _ *http.Request) {
+				if s.runs.Load() == 1 {
+					w.WriteHeader(status)
+				}
+			}
+			if w := s.pay("k", "7 EUR"); w.Code != status {
+				t.Error(w.Code)
+			}
+			if w := s.pay("k", "7 EUR"); w.Code != http.StatusOK {
+				t.Errorf("the repeat gets %d", w.Code)
+			}
+		})
+	}
+}
+
+// Memory is for one server: it keeps whatever clients send, and another server does not see it.
+func TestMemoryHasNoBound(t *testing.T) {
+	s, _ := newShop(t)
+	m := s.Results.(*padlockhttp.Memory)
+	s.serve = func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<10)) }
+	for n := range 2000 {
+		s.pay(fmt.Sprint(n), "")
+	}
+	if m.Len() != 2000 {
+		t.Errorf("%d answers are kept", m.Len())
+	}
+	other, _ := newShop(t)
+	if other.pay("1", ""); other.runs.Load() != 1 {
+		t.Error("the other server has the answer")
+	}
+}
