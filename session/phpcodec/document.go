@@ -89,6 +89,9 @@ func (d *Document) parseKey(s *scanner) (string, error) {
 			return "", s.fail("a key without |")
 		}
 		key := string(s.data[s.pos : s.pos+n])
+		if hasControl(key) {
+			return "", s.fail("a key with control characters, as in a compressed session")
+		}
 		s.pos += n + 1
 		return key, nil
 	}
@@ -314,6 +317,12 @@ func (d *Document) Encode() ([]byte, error) {
 	return b, nil
 }
 
+// hasControl reports whether key has control characters. In a session of PHP, such a key is the
+// beginning of data that phpredis has compressed: adding a key would damage them.
+func hasControl(key string) bool {
+	return strings.ContainsFunc(key, func(c rune) bool { return c < ' ' })
+}
+
 // CheckKey returns ErrKey if sessions of this handler cannot hold key. With php and php_binary, PHP
 // loses integer keys. With php, one key with a "|" makes PHP lose the whole session.
 func CheckKey(h Handler, key string) error {
@@ -322,8 +331,8 @@ func CheckKey(h Handler, key string) error {
 		return nil
 	case key == "" || isInteger(key):
 		return fmt.Errorf("%w: %q: %s drops empty and integer keys", ErrKey, key, h)
-	case h == PHP && strings.Contains(key, "|"):
-		return fmt.Errorf("%w: %q: php cannot hold a key with |", ErrKey, key)
+	case h == PHP && (strings.Contains(key, "|") || hasControl(key)):
+		return fmt.Errorf("%w: %q: php cannot hold a key with | or control characters", ErrKey, key)
 	case h == PHPBinary && len(key) > maxBinaryKey:
 		return fmt.Errorf("%w: %d bytes, php_binary holds at most %d", ErrKey, len(key), maxBinaryKey)
 	}

@@ -202,6 +202,23 @@ func TestPHPDamagedSession(t *testing.T) {
 	}
 }
 
+// phpredis can compress sessions. Short data that lzf has compressed are the data with a length
+// before them, which looks like a part of the first key.
+func TestCompressedByPHP(t *testing.T) {
+	php, m := newPHP(t)
+	for name, data := range map[string]string{
+		"lzf": "\x05k|i:1;", "zstd": "\x28\xb5\x2f\xfd\x20\x06\x31\x00\x00k|i:1;", "lz4": "\xd4\x06\x00\x00\x00\x60k|i:1;",
+	} {
+		php.blobs.Put(phpsession.DefaultPrefix+phpID, []byte(data))
+		if code := newBrowser(t, m).do(func(s *session.Session) { s.Put("other", 1) }); code != 503 {
+			t.Errorf("%s: status %d", name, code)
+		}
+		if blob, _ := php.blobs.Get(bg, phpsession.DefaultPrefix+phpID); string(blob.Data) != data {
+			t.Errorf("%s: it became %q", name, blob.Data)
+		}
+	}
+}
+
 // TestPutOfAReference: a write that a session with references does not allow fails at Put, and the
 // other writes of the request can be saved.
 func TestPutOfAReference(t *testing.T) {
