@@ -16,7 +16,6 @@ import (
 func etcdMembers(s *Site) *setup {
 	servers := server.EtcdCluster(&s.host, 3, nil)
 	set := s.through(servers, joined("etcd://", "/soak/"))
-	set.probeLate()
 	set.faults = append(set.faults, etcdFaults(servers, etcdTarget)...)
 	return set
 }
@@ -26,18 +25,6 @@ func etcdMembers(s *Site) *setup {
 // half a second to a second, and because a restarted member has to catch up.
 func etcdFaults(servers []*server.Server, target string) []soak.Fault {
 	return oneAtATime(target, append(faultsOf(servers, 8*time.Second, etcdHits...), noSpace(servers)))
-}
-
-// probeLate gives the store more time after its connections have vanished. gRPC probes a connection
-// 10 s after the last data at the earliest ("If set below 10s, a minimum value of 10s will be used
-// instead", the documentation of keepalive.ClientParameters.Time), and waits 3 s for the answer.
-func (set *setup) probeLate() {
-	set.back = 16 * time.Second
-	for i := range set.faults {
-		if set.faults[i].Kind == "vanish" {
-			set.faults[i].Grace = set.back
-		}
-	}
 }
 
 // etcdTarget is the target of all faults of a cluster.

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/padlock-go/padlock/internal/server"
@@ -32,7 +33,7 @@ func TestRolesSwapped(t *testing.T) {
 			}
 		}
 	}
-	if n := ask(t, front, "GET swaps", 2); n != "4" {
+	if n := ask(t, front, "INCRBY swaps 0", 1); n != ":4" {
 		t.Errorf("%s of 4 writes are left", n)
 	}
 }
@@ -58,7 +59,7 @@ func TestBackupRestored(t *testing.T) {
 				if err := undo(); err != nil {
 					t.Fatal(err)
 				}
-				if n, since := ask(t, servers[0].Addr(), "GET before", 2), ask(t, servers[0].Addr(), "EXISTS since", 1); n != string(rune('1'+want)) || since != ":0" {
+				if n, since := ask(t, servers[0].Addr(), "INCRBY before 0", 1), ask(t, servers[0].Addr(), "EXISTS since", 1); n != fmt.Sprint(":", 1+want) || since != ":0" {
 					t.Errorf("before: %s, since: %s", n, since)
 				}
 			}

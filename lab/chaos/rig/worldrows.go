@@ -121,7 +121,6 @@ func etcdLogin(s *Site) *setup {
 	got(c.UserGrantRole(ctx, "app", "padlock"))
 	got(c.AuthEnable(ctx))
 	set := s.through(servers, joined("etcd://app@", "/soak/?password-file="+file))
-	set.probeLate()
 	renewed := passwordRenewed(serverTarget, file, func(password string) {
 		root := got(clientv3.New(clientv3.Config{Endpoints: addrs(servers), Username: "root", Password: "root"}))
 		defer root.Close()
