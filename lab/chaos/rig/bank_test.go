@@ -2,7 +2,6 @@ package rig
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 	"testing"
@@ -22,30 +21,44 @@ func openInTest(ctx context.Context, config string) (driver.Store, error) {
 
 const carelessWord = "careless"
 
-// writeTwice writes an invoice in a transaction that does not call CheckTx: between its reading and
-// its writing the lock is released, and the next holder writes an invoice, too. One worker does so,
-// with a series that nobody else writes.
+// writeTwice writes an invoice in a transaction that calls neither CheckTx nor ConfirmTx: between its
+// reading and its writing the lock is released, and the next holder writes an invoice, too. One
+// worker does so, with a series that nobody else writes.
 func writeTwice(ctx context.Context, c *clerk) error {
-	const series = 2
 	if c.worker > 0 {
 		return nil
 	}
-	unchecked := func(*sql.Tx) error { return nil }
+	return c.writeUnchecked(ctx, "first", func() error {
+		return c.writeUnchecked(ctx, "second", func() error { return nil })
+	})
+}
+
+// writeUnchecked takes the lock of the series 2, and releases it between reading and writing.
+func (c *clerk) writeUnchecked(ctx context.Context, author string, between func() error) error {
+	const series = 2
 	lock, err := c.locker.TryAcquire(ctx, nameOfSeries(series))
 	if err != nil {
 		return err
 	}
-	return c.write(ctx, sql.LevelDefault, series, "first", func() error {
-		if err := lock.Release(); err != nil {
-			return err
-		}
-		next, err := c.locker.TryAcquire(ctx, nameOfSeries(series))
-		if err != nil {
-			return err
-		}
-		defer next.Release()
-		return c.write(ctx, sql.LevelDefault, series, "second", func() error { return nil }, unchecked)
-	}, unchecked)
+	tx, err := c.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	number, err := nextNumber(ctx, tx, series)
+	if err != nil {
+		return err
+	}
+	if err := lock.Release(); err != nil {
+		return err
+	}
+	if err := between(); err != nil {
+		return err
+	}
+	if err := insert(ctx, tx, invoice{series, number, author}); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // TestBankFindsTwoHolders: the row with invoices notices that two transactions do not exclude each

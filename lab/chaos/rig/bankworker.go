@@ -153,18 +153,28 @@ func (c *clerk) write(ctx context.Context, level sql.IsolationLevel, series int,
 	if err := secure(tx); err != nil {
 		return err
 	}
-	var number int64
-	if err := tx.QueryRowContext(ctx, fmt.Sprint("SELECT COALESCE(MAX(number), 0) + 1 FROM invoices WHERE series = ", series)).Scan(&number); err != nil {
+	number, err := nextNumber(ctx, tx, series)
+	if err != nil {
 		return err
 	}
 	if err := think(); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO invoices VALUES (%d, %d, '%s')", series, number, author)); err != nil {
+	if err := insert(ctx, tx, invoice{series, number, author}); err != nil {
 		return err
 	}
 	if err := c.ConfirmTx(ctx, tx); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+func nextNumber(ctx context.Context, tx *sql.Tx, series int) (number int64, err error) {
+	err = tx.QueryRowContext(ctx, fmt.Sprint("SELECT COALESCE(MAX(number), 0) + 1 FROM invoices WHERE series = ", series)).Scan(&number)
+	return number, err
+}
+
+func insert(ctx context.Context, tx *sql.Tx, i invoice) error {
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO invoices VALUES (%d, %d, '%s')", i.series, i.number, i.author))
+	return err
 }
