@@ -32,8 +32,9 @@ import (
 //	Promote, Demote         It stays held. A second conversion, and Export, wait for the first.
 //	the Lock is garbage     It stays held. Observers get EventForgotten.
 //
-// Release first waits for a renewal under way, so that no renewal is sent after the release. During
-// that wait no other renewal begins, and the hold may still be lost or reach its end. A reply to a
+// Release first delivers EventReleasing, and the hold is renewed meanwhile. Then it waits for a
+// renewal under way, so that no renewal is sent after the release. During that wait no other renewal
+// begins. In both times the hold may still be lost or reach its end. A reply to a
 // conversion is ignored if the hold is not held any more. A reply to a renewal is ignored if the
 // hold is over.
 //
@@ -80,6 +81,8 @@ type hold struct {
 	shared    bool
 	exported  bool
 	timedOut  bool     // h is over because the time of its lease is over
+	told      bool     // EventReleasing was noted, so no other event comes before EventReleased
+	letGo     bool     // the release is about to be sent, so no renewal begins
 	cutOff    bool     // the last renewal was cancelled by the Release of another hold
 	index     int32    // in the renewer's heap; -1 if h is not in the heap
 	watched   *watched // nil if the caller's Lock is not watched

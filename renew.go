@@ -192,8 +192,8 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 		k.l.endHold(h, ErrLost)
 	default:
 		h.renewAt = farFuture
-		// A renewal under way plans the next one when it is done. During a Release none begins.
-		if h.renewing == nil && h.released.Load() == nil {
+		// A renewal under way plans the next one when it is done.
+		if h.renewing == nil && !h.letGo {
 			h.renewing = &renewal{}
 			k.renewSoon(h)
 		}
