@@ -11,6 +11,7 @@ import (
 
 // promotion implements Lock.Promote.
 func (h *hold) promotion(ctx context.Context) error {
+	demandContext(ctx)
 	start := h.watchClock()
 	err := h.beginConversion(ctx)
 	if err == nil {
@@ -76,6 +77,7 @@ func (h *hold) promote(caller context.Context, start driver.Instant) error {
 
 // demotion implements Lock.Demote.
 func (h *hold) demotion(ctx context.Context) error {
+	demandContext(ctx)
 	start := h.watchClock()
 	err := errors.ErrUnsupported
 	if !h.detached {

@@ -197,6 +197,7 @@ func (h *hold) whenOver(f context.CancelCauseFunc) {
 }
 
 func (h *hold) check(ctx context.Context) error {
+	demandContext(ctx)
 	if err := h.endCause(); err != nil {
 		return failed(OpCheck, h.name, h.lateCause(ctx, err))
 	}
@@ -218,6 +219,7 @@ func (h *hold) check(ctx context.Context) error {
 }
 
 func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
+	demandContext(ctx)
 	if ttl == 0 {
 		ttl = h.ttl
 	}
@@ -250,6 +252,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 }
 
 func (h *hold) export(ctx context.Context) (Key, error) {
+	demandContext(ctx)
 	if h.locker.guarantees.Bound != driver.BoundToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}

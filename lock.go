@@ -134,6 +134,7 @@ func (k *Lock) Context() context.Context { return k.holdOf().context() }
 // The cancel function frees what Join has allocated, and does not release the lock. Call it when
 // the work is done.
 func (k *Lock) Join(ctx context.Context) (context.Context, context.CancelFunc) {
+	demandContext(ctx)
 	return joinContexts(&joinedContext{ctx, k.holdOf()}, k.Context())
 }
 

@@ -222,22 +222,30 @@ func KeepStoreOpen() LockerOption { return lockerOption(func(c *config) { c.keep
 
 // MaxWaiters bounds how many goroutines may wait for one name in this Locker. The default is
 // 10,000. Further callers get ErrTooManyWaiters. With 0, no caller can wait. The number is 0 or
-// more; otherwise each Acquire returns ErrInvalid.
+// more; otherwise New panics.
 func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
 
 // WithClock makes the Locker measure leases by c. It is for tests; the store needs the same clock.
 // The default is driver.SystemClock, which nil stands for too.
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
-// check returns the error in the parameter of MaxWaiters, or nil.
-func (c *config) check() error {
+// check returns the first error that it finds in the options of a Locker, or nil.
+func (c *config) check(g *driver.Guarantees) error {
 	switch {
 	case c.defaults.token != nil:
 		return errTokenOfAll
 	case c.maxWaiters < 0:
 		return fmt.Errorf("%w: MaxWaiters is %d, 0 or more is allowed", ErrInvalid, c.maxWaiters)
+	case c.defaults.wrong != nil:
+		return c.defaults.wrong
 	}
-	return nil
+	if n := c.defaults.slots; n != 0 {
+		if err := driver.CheckSlots("name", n, g); err != nil {
+			return err
+		}
+	}
+	r := driver.Request{Name: "name", Token: "token", TTL: c.defaults.ttl, Holder: driver.Holder{Label: c.defaults.label}, Detached: c.defaults.detached && g.Bound != driver.BoundToNothing}
+	return r.Validate(g)
 }
 
 // change applies opts, the options of a call, to the defaults of the Locker.

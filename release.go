@@ -24,7 +24,7 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	}
 	done := releasedWell
 	if err := h.release(ctx, keep); err != nil || wrong != nil {
-		done = &releaseState{err: failed(OpRelease, h.name, err, wrong)}
+		done = &releaseState{err: failed(OpRelease, h.name, h.locker.whoClosed(err), wrong)}
 	}
 	if others := h.released.Swap(done); others != releaseBegun {
 		others.err = done.err
