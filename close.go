@@ -72,14 +72,6 @@ func (l *Locker) close(ctx context.Context) error {
 	return err
 }
 
-// whoClosed returns err with an advice if it says that the store is closed, and l is not.
-func (l *Locker) whoClosed(err error) error {
-	if !errors.Is(err, ErrClosed) || l.closing.Err() != nil {
-		return err
-	}
-	return fmt.Errorf("%w: another Locker with this store has closed the store, or the program has; see KeepStoreOpen", err)
-}
-
 // closeStore closes the store, which may wait for servers that are silent. If ctx ends meanwhile,
 // the store has storeGrace left, and then goes on in the background.
 func (l *Locker) closeStore(ctx context.Context) error {

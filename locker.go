@@ -123,6 +123,14 @@ func demandFunction(fn func(context.Context) error) {
 	}
 }
 
+// whoClosed returns err with an advice if it says that the store is closed, and l is not.
+func (l *Locker) whoClosed(err error) error {
+	if !errors.Is(err, ErrClosed) || l.closing.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: another Locker with this store has closed the store, or the program has; see KeepStoreOpen", err)
+}
+
 // Format writes the kind of the store. Printing the fields of a Locker would be a data race.
 func (l *Locker) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "Locker for a store of the kind %q", l.guarantees.Store)
