@@ -248,7 +248,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant, start
 	}
 	h.shared, h.convertedAt, h.fence = shared, h.locker.clock.Now(), g.Fence
 	h.locker.renewer.watch(h, g.Bound)
-	h.recordExtension(sent, g)
+	h.recordExtension(sent, g, h.ttl)
 	h.noteConverted(start)
 	return nil
 }

@@ -18,6 +18,10 @@ var (
 	// *HeldError with the holders and their times.
 	ErrHeld = driver.ErrHeld
 	// ErrExpired: the lease ran out before the release. No padlock client has taken the lock since.
+	// Redis can tell that only with redisstore.OnlyPadlock, because other programs leave no trace
+	// there; without it, the error is ErrLost. The cause of a Context matches both ErrExpired and
+	// ErrLost if the lease ran out by the clock of this process. Check, Extend and Release ask the
+	// store, and return the one that is true.
 	ErrExpired = driver.ErrExpired
 	// ErrLost: the lock is gone. Another client took it or broke it, or the store cannot tell what
 	// happened.

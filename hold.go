@@ -244,7 +244,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
-	if h.recordExtension(sent, g); h.cause != nil {
+	if h.recordExtension(sent, g, ttl); h.cause != nil {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	h.noteRenewal(sent, slack)
@@ -374,8 +374,11 @@ func (h *hold) lateCause(ctx context.Context, cause error) error {
 		return cause
 	}
 	_, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), 0)
-	if err == nil || errors.Is(err, ErrExpired) { // a lease lasts a little longer in the store
+	switch {
+	case err == nil || errors.Is(err, ErrExpired): // a lease lasts a little longer in the store
 		return ErrExpired
+	case errors.Is(err, ErrLost):
+		return ErrLost
 	}
 	return cause
 }
