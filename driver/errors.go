@@ -142,7 +142,7 @@ func (h Hold) String() string {
 		parts = append(parts, "since "+h.Since.Format(time.RFC3339))
 	}
 	if !h.Until.IsZero() {
-		parts = append(parts, "until "+h.Until.Format(time.RFC3339)+" unless renewed")
+		parts = append(parts, "until "+h.Until.Format(time.RFC3339)+" unless it is renewed")
 	}
 	return strings.Join(parts, " ")
 }
