@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-const systemsPage = "docs/internals/five-systems.md"
+const systemsPage = "docs/five-systems.md"
 
-// TestSystemsPage checks that each row of docs/internals/five-systems.md names tests, and that
+// TestSystemsPage checks that each row of docs/five-systems.md names tests, and that
 // these tests exist.
 func TestSystemsPage(t *testing.T) {
 	files := readHouse(t)
