@@ -51,6 +51,7 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // ErrInvalid. The options Wait and Shared have no effect. The other options count from now on, and
 // not those with which the lock was taken: HoldAtMost, for example, must be given again.
 func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, error) {
+	l.demand(ctx)
 	if l.guarantees.Bound != driver.BoundToNothing && !l.guarantees.Detached {
 		return nil, failed(OpAdopt, key.name, errors.ErrUnsupported)
 	}
@@ -64,6 +65,7 @@ func (l *Locker) Adopt(ctx context.Context, key Key, opts ...Option) (*Lock, err
 // observers how the call begins and, if it fails, how it ends. Thousands of goroutines may wait in
 // acquire, so the attempt is on the heap, and the stack frame is small.
 func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Option) (*hold, error) {
+	l.demand(ctx)
 	a := new(attempt)
 	a.method, a.l, a.ctx, a.set = m, l, ctx, l.cfg.defaults
 	if len(opts) > 0 {

@@ -31,6 +31,7 @@ type Locks struct {
 // returns ErrInvalid if Slots is given, if names is empty, or if the store uses one lock for two of
 // the names.
 func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option) (*Locks, error) {
+	l.demand(ctx)
 	all := &Locks{set: lockSet{l: l, ctx: ctx}}
 	if err := all.set.takeAll(names, opts); err != nil {
 		return nil, err
@@ -50,6 +51,8 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 // DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins the error of
 // that lock to the error of fn. If fn panics, DoAll releases the locks, and the panic goes on.
 func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.Context) error, opts ...Option) (err error) {
+	l.demand(ctx)
+	demandFunction(fn)
 	s := &lockSet{l: l, ctx: ctx, within: true}
 	if err := s.takeAll(names, opts); err != nil {
 		return err

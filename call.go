@@ -46,15 +46,10 @@ func (c *call) check(name string) error {
 	if c.outer != nil && c.replaces == nil && c.l.heldIn(c.ctx, c.outer, name) {
 		return ErrAlreadyHeld
 	}
-	if err := cmp.Or(c.set.wrong, c.checkToken()); err != nil {
+	if err := cmp.Or(c.set.wrong, c.checkToken()); err != nil || c.replaces == nil {
 		return err
 	}
-	if c.replaces != nil {
-		if err := c.l.checkStore(c.ctx, c.replaces); err != nil {
-			return err
-		}
-	}
-	return c.l.invalid
+	return c.l.checkStore(c.ctx, c.replaces)
 }
 
 // checkToken finds the errors in the option Token.
@@ -105,7 +100,7 @@ func (c *call) noteContended(err error) {
 
 // refuse ends a call that did not get the lock because of err. It returns the error for the caller.
 func (c *call) refuse(name string, err error) error {
-	err = failed(c.op, name, err)
+	err = failed(c.op, name, c.l.whoClosed(err))
 	c.l.mu.Lock()
 	c.l.stats.refused++
 	c.l.mu.Unlock()

@@ -25,6 +25,7 @@ import (
 // the second Close ends first, the second Close returns the error of that ctx, and the first Close
 // goes on.
 func (l *Locker) Close(ctx context.Context) error {
+	l.demand(ctx)
 	l.mu.Lock()
 	first := !l.closed
 	l.closed = true
@@ -62,11 +63,11 @@ func (l *Locker) close(ctx context.Context) error {
 	l.renewer.stopWork()
 	err := l.renewer.releaseAll(ctx)
 	// drain comes before awaitJobs, because a call that drain waits for may begin a clean-up.
-	err = errors.Join(err, l.drain(ctx))
-	err = errors.Join(err, l.cleaner.awaitJobs(ctx))
+	err = joinErrors(err, l.drain(ctx))
+	err = joinErrors(err, l.cleaner.awaitJobs(ctx))
 	l.renewer.stop(ctx)
 	if !l.cfg.keepStore {
-		err = errors.Join(err, l.closeStore(ctx))
+		err = joinErrors(err, l.closeStore(ctx))
 	}
 	return err
 }
@@ -167,10 +168,10 @@ func (k *renewer) releaseAll(ctx context.Context) error {
 	for i := range held {
 		select {
 		case e := <-errs:
-			err = errors.Join(err, e)
+			err = joinErrors(err, e)
 		case <-ctx.Done():
 			left := fmt.Errorf("%d locks were not released and end with their leases: %w", len(held)-i, context.Cause(ctx))
-			return errors.Join(err, left)
+			return joinErrors(err, left)
 		}
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 
 // promotion implements Lock.Promote.
 func (h *hold) promotion(ctx context.Context) error {
+	demandContext(ctx)
 	start := h.watchClock()
 	err := h.beginConversion(ctx)
 	if err == nil {
@@ -76,6 +77,7 @@ func (h *hold) promote(caller context.Context, start driver.Instant) error {
 
 // demotion implements Lock.Demote.
 func (h *hold) demotion(ctx context.Context) error {
+	demandContext(ctx)
 	start := h.watchClock()
 	err := errors.ErrUnsupported
 	if !h.detached {
@@ -246,7 +248,7 @@ func (h *hold) converted(shared bool, sent driver.Instant, g driver.Grant, start
 	}
 	h.shared, h.convertedAt, h.fence = shared, h.locker.clock.Now(), g.Fence
 	h.locker.renewer.watch(h, g.Bound)
-	h.recordExtension(sent, g)
+	h.recordExtension(sent, g, h.ttl)
 	h.noteConverted(start)
 	return nil
 }

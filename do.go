@@ -17,6 +17,7 @@ import (
 // this package are of type *Error. If fn panics, or calls runtime.Goexit, Do releases the lock, and
 // the panic goes on.
 func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Context) error, opts ...Option) (err error) {
+	demandFunction(fn)
 	h, err := l.acquire(ctx, name, method{op: OpAcquire, within: true}, opts)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -17,6 +18,10 @@ var (
 	// *HeldError with the holders and their times.
 	ErrHeld = driver.ErrHeld
 	// ErrExpired: the lease ran out before the release. No padlock client has taken the lock since.
+	// Redis can tell that only with redisstore.OnlyPadlock, because other programs leave no trace
+	// there; without it, the error is ErrLost. The cause of a Context matches both ErrExpired and
+	// ErrLost if the lease ran out by the clock of this process. Check, Extend and Release ask the
+	// store, and return the one that is true.
 	ErrExpired = driver.ErrExpired
 	// ErrLost: the lock is gone. Another client took it or broke it, or the store cannot tell what
 	// happened.
@@ -36,7 +41,8 @@ var (
 	// ErrAlreadyHeld: the caller's context comes from a lock of this Locker on the same name, so
 	// the caller would wait for itself.
 	ErrAlreadyHeld = driver.ErrAlreadyHeld
-	// ErrClosed: the Locker was closed.
+	// ErrClosed: the Locker was closed, or its store was: by another Locker with this store, unless
+	// that one has KeepStoreOpen.
 	ErrClosed = driver.ErrClosed
 
 	// ErrMaxHold: the lock was held for as long as HoldAtMost allows.
@@ -87,10 +93,11 @@ type Error struct {
 
 // Error returns operation, name and cause in one line.
 func (e *Error) Error() string {
-	if e.Name == "" { // Close, Status and List of all names
-		return "padlock: " + string(e.Op) + ": " + e.Err.Error()
+	cause := strings.ReplaceAll(e.Err.Error(), "\n", "; ") // errors that a store has joined
+	if e.Name == "" {                                      // Close, Status and List of all names
+		return "padlock: " + string(e.Op) + ": " + cause
 	}
-	return "padlock: " + string(e.Op) + " " + quote(e.Name) + ": " + e.Err.Error()
+	return "padlock: " + string(e.Op) + " " + quote(e.Name) + ": " + cause
 }
 
 // Unwrap returns the cause, which may itself be several joined errors.

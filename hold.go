@@ -32,8 +32,9 @@ import (
 //	Promote, Demote         It stays held. A second conversion, and Export, wait for the first.
 //	the Lock is garbage     It stays held. Observers get EventForgotten.
 //
-// Release first waits for a renewal under way, so that no renewal is sent after the release. During
-// that wait no other renewal begins, and the hold may still be lost or reach its end. A reply to a
+// Release first delivers EventReleasing, and the hold is renewed meanwhile. Then it waits for a
+// renewal under way, so that no renewal is sent after the release. During that wait no other renewal
+// begins. In both times the hold may still be lost or reach its end. A reply to a
 // conversion is ignored if the hold is not held any more. A reply to a renewal is ignored if the
 // hold is over.
 //
@@ -80,6 +81,8 @@ type hold struct {
 	shared    bool
 	exported  bool
 	timedOut  bool     // h is over because the time of its lease is over
+	told      bool     // EventReleasing was noted, so no other event comes before EventReleased
+	letGo     bool     // the release is about to be sent, so no renewal begins
 	cutOff    bool     // the last renewal was cancelled by the Release of another hold
 	index     int32    // in the renewer's heap; -1 if h is not in the heap
 	watched   *watched // nil if the caller's Lock is not watched
@@ -194,6 +197,7 @@ func (h *hold) whenOver(f context.CancelCauseFunc) {
 }
 
 func (h *hold) check(ctx context.Context) error {
+	demandContext(ctx)
 	if err := h.endCause(); err != nil {
 		return failed(OpCheck, h.name, h.lateCause(ctx, err))
 	}
@@ -215,6 +219,7 @@ func (h *hold) check(ctx context.Context) error {
 }
 
 func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
+	demandContext(ctx)
 	if ttl == 0 {
 		ttl = h.ttl
 	}
@@ -239,7 +244,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	slack := h.slack()
-	if h.recordExtension(sent, g); h.cause != nil {
+	if h.recordExtension(sent, g, ttl); h.cause != nil {
 		return failed(OpExtend, h.name, h.cause)
 	}
 	h.noteRenewal(sent, slack)
@@ -247,6 +252,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 }
 
 func (h *hold) export(ctx context.Context) (Key, error) {
+	demandContext(ctx)
 	if h.locker.guarantees.Bound != driver.BoundToNothing && !h.detached {
 		return Key{}, failed(OpExport, h.name, errors.ErrUnsupported)
 	}
@@ -368,8 +374,11 @@ func (h *hold) lateCause(ctx context.Context, cause error) error {
 		return cause
 	}
 	_, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), 0)
-	if err == nil || errors.Is(err, ErrExpired) { // a lease lasts a little longer in the store
+	switch {
+	case err == nil || errors.Is(err, ErrExpired): // a lease lasts a little longer in the store
 		return ErrExpired
+	case errors.Is(err, ErrLost):
+		return ErrLost
 	}
 	return cause
 }

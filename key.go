@@ -156,6 +156,7 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // the store binds its locks to a process or a connection, ExtendKey returns errors.ErrUnsupported.
 // ExtendKey is safe for concurrent use.
 func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (time.Duration, error) {
+	l.demand(ctx)
 	err := driver.CheckTTL("TTL", ttl, &l.guarantees)
 	if err == nil {
 		err = l.beginKey(ctx, key)
@@ -196,6 +197,7 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 //
 // ReleaseKey is safe for concurrent use.
 func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption) error {
+	l.demand(ctx)
 	keep, wrong := l.coolDownOf(0, opts)
 	err := l.beginKey(ctx, key)
 	if err == nil {

@@ -19,7 +19,9 @@ func (l *Locker) endHold(h *hold, why error) {
 	}
 	if h.events != nil {
 		h.leaveWatch()
-		h.noteEnd(why)
+		if !h.told {
+			h.noteEnd(why)
+		}
 	}
 	h.usable.Store(0)
 	if h.index >= 0 {

@@ -127,7 +127,7 @@ type handoverState struct {
 }
 
 func (l *Locker) initHandover() {
-	if l.guarantees.InProcess || l.invalid != nil {
+	if l.guarantees.InProcess {
 		return // the queue of a store in this process is just as fast
 	}
 	l.handover.passer, _ = driver.As[driver.Passer](l.store)

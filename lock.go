@@ -134,6 +134,7 @@ func (k *Lock) Context() context.Context { return k.holdOf().context() }
 // The cancel function frees what Join has allocated, and does not release the lock. Call it when
 // the work is done.
 func (k *Lock) Join(ctx context.Context) (context.Context, context.CancelFunc) {
+	demandContext(ctx)
 	return joinContexts(&joinedContext{ctx, k.holdOf()}, k.Context())
 }
 
@@ -196,8 +197,8 @@ func (k *Lock) Export(ctx context.Context) (Key, error) {
 func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 
 // Release releases the lock and ends Context. It takes no context, because a caller whose context
-// was cancelled must still release its lock. Release stops renewal first and waits for a renewal
-// under way. It returns within about 15 seconds even if the store does not reply, and never removes
+// was cancelled must still release its lock. The lease is renewed until observers have
+// EventReleasing. Then Release stops renewal and waits for a renewal under way. It returns within about 15 seconds even if the store does not reply, and never removes
 // the lock of another holder.
 //
 // Release returns nil if the lock was held until now. The errors are:

@@ -40,7 +40,6 @@ type Locker struct {
 	guarantees driver.Guarantees
 	cfg        config
 	clock      driver.Clock
-	invalid    error // the error in the parameters of a LockerOption, or nil
 	host       string
 	pid        int
 	closing    context.Context // ends when Close begins, so that all waiters give up
@@ -66,7 +65,9 @@ type Locker struct {
 // New returns a Locker. It owns store: Close closes the store too, unless KeepStoreOpen is given.
 // An Option among opts becomes the default for all locks of this Locker. A nil option does nothing.
 //
-// New sends no request, so it cannot fail. It panics if store is nil.
+// New sends no request, so it returns no error. It panics if store is nil, and if an option is wrong
+// for this store, such as a TTL above Guarantees().MaxTTL: that is found when the program starts, and
+// not in its first call.
 func New(store Store, opts ...LockerOption) *Locker {
 	if store == nil {
 		panic("padlock: the store is nil")
@@ -78,8 +79,10 @@ func New(store Store, opts ...LockerOption) *Locker {
 			o.applyLocker(&l.cfg)
 		}
 	}
-	l.invalid = l.cfg.check()
 	l.cfg.defaults.complete(&l.guarantees)
+	if err := l.cfg.check(&l.guarantees); err != nil {
+		panic("padlock: New: " + err.Error())
+	}
 	if l.clock = l.cfg.clock; l.clock == nil {
 		l.clock = driver.SystemClock()
 	}
@@ -96,6 +99,36 @@ func New(store Store, opts ...LockerOption) *Locker {
 	l.renewer.init(l)
 	l.cleaner.init(l)
 	return l
+}
+
+// demand panics if the program makes a mistake that no value of a setting could cause: a nil
+// context or function, or a Locker that New has not made. It must be called before anything is
+// changed.
+func (l *Locker) demand(ctx context.Context) {
+	if l == nil || l.store == nil {
+		panic("padlock: New has not made this Locker")
+	}
+	demandContext(ctx)
+}
+
+func demandContext(ctx context.Context) {
+	if ctx == nil {
+		panic("padlock: the context is nil")
+	}
+}
+
+func demandFunction(fn func(context.Context) error) {
+	if fn == nil {
+		panic("padlock: the function is nil")
+	}
+}
+
+// whoClosed returns err with an advice if it says that the store is closed, and l is not.
+func (l *Locker) whoClosed(err error) error {
+	if !errors.Is(err, ErrClosed) || l.closing.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: another Locker with this store has closed the store, or the program has; see KeepStoreOpen", err)
 }
 
 // Format writes the kind of the store. Printing the fields of a Locker would be a data race.
@@ -133,6 +166,7 @@ func (l *Locker) ShowNames(shownAs func(name string) string) {
 // a part of the state, Inspect returns that part together with the error. For example, a process in
 // another container may hold a file lock. Then State.Holds has one Hold whose fields are all zero.
 func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
+	l.demand(ctx)
 	if err := driver.CheckName(name, &l.guarantees); err != nil {
 		return State{}, failed(OpInspect, name, err)
 	}
@@ -151,6 +185,7 @@ func (l *Locker) Inspect(ctx context.Context, name string) (State, error) {
 // only some of these names, List returns their states together with the error, which is
 // errors.ErrUnsupported or ErrUnavailable.
 func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
+	l.demand(ctx)
 	if l.admin == nil {
 		return nil, failed(OpList, prefix, errors.ErrUnsupported)
 	}
@@ -167,6 +202,7 @@ func (l *Locker) List(ctx context.Context, prefix string) ([]State, error) {
 // next request to the store. Only a resource that checks fences stops it earlier. A store that
 // cannot break locks returns errors.ErrUnsupported.
 func (l *Locker) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
+	l.demand(ctx)
 	if l.admin == nil {
 		return 0, failed(OpBreak, name, errors.ErrUnsupported)
 	}
@@ -184,6 +220,7 @@ type Finding = driver.Finding
 // could not be read has the value driver.Unknown. A store without a server returns
 // errors.ErrUnsupported.
 func (l *Locker) Status(ctx context.Context) ([]Finding, error) {
+	l.demand(ctx)
 	r, ok := driver.As[driver.Reporter](l.store)
 	if !ok {
 		return nil, failed(OpStatus, "", errors.ErrUnsupported)

@@ -225,7 +225,7 @@ func (n *eventQueue) noteCall(e Event) {
 
 // noteHold puts e into the queue of h. It is for the events of a hold. The caller holds mu.
 func (h *hold) noteHold(e Event) {
-	if h.events != nil && !h.events.noHold {
+	if h.events != nil && !h.events.noHold && (!h.told || e.Kind == EventReleased) {
 		e.Mode, e.Fence = modeOf(h.shared), h.fence
 		h.events.noteEvent(e)
 	}

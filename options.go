@@ -73,12 +73,13 @@ type lockerOption func(*config)
 
 func (o lockerOption) applyLocker(c *config) { o(c) }
 
-// TTL sets the length of the lease, from 100 ms to 24 h. The default is DefaultTTL. Many stores
-// allow only a part of this range (Guarantees.MinTTL and MaxTTL); the default is then the nearest
-// time that the store allows. Outside of the range the error is ErrInvalid. With renewal, TTL is
-// how long others must wait after this process dies or stops; a store whose holds end with their
-// process, such as files, has no leases but of detached locks. With NoRenewal, TTL is how long the
-// lock lasts.
+// TTL sets the length of the lease, from 100 ms to 24 h. The default is DefaultTTL. Some stores allow
+// only a part of this range (Guarantees.MinTTL and MaxTTL), and the default is then the nearest time
+// that the store allows: Redis up to 58 s, unless its MaxTTL raises that; tables of Symfony from 1 s,
+// memcached and etcd from 2 s, Kubernetes from 10 s. Outside of the range the error is ErrInvalid.
+// With renewal, TTL is how long others must wait after this process dies or stops; a store whose
+// holds end with their process, such as files, has no leases but of detached locks. With NoRenewal,
+// TTL is how long the lock lasts.
 func TTL(d time.Duration) Option { return option(func(s *settings) { s.ttl = d }) }
 
 // Wait bounds how long Acquire and Do wait for the lock, for example for 10 s. The context bounds
@@ -113,7 +114,8 @@ func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called. Without it, the Locker
-// renews the lease until the lock is released.
+// renews the lease until the lock is released. On a store without leases, such as files, the context
+// of the lock ends after TTL just so, and the name stays taken until Release.
 func NoRenewal() Option { return option(func(s *settings) { s.noRenewal = true }) }
 
 // HoldAtMost bounds how long the lock is held, including renewals, for example for 10 minutes.
@@ -222,22 +224,30 @@ func KeepStoreOpen() LockerOption { return lockerOption(func(c *config) { c.keep
 
 // MaxWaiters bounds how many goroutines may wait for one name in this Locker. The default is
 // 10,000. Further callers get ErrTooManyWaiters. With 0, no caller can wait. The number is 0 or
-// more; otherwise each Acquire returns ErrInvalid.
+// more; otherwise New panics.
 func MaxWaiters(n int) LockerOption { return lockerOption(func(c *config) { c.maxWaiters = n }) }
 
 // WithClock makes the Locker measure leases by c. It is for tests; the store needs the same clock.
 // The default is driver.SystemClock, which nil stands for too.
 func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *config) { cfg.clock = c }) }
 
-// check returns the error in the parameter of MaxWaiters, or nil.
-func (c *config) check() error {
+// check returns the first error that it finds in the options of a Locker, or nil.
+func (c *config) check(g *driver.Guarantees) error {
 	switch {
 	case c.defaults.token != nil:
 		return errTokenOfAll
 	case c.maxWaiters < 0:
 		return fmt.Errorf("%w: MaxWaiters is %d, 0 or more is allowed", ErrInvalid, c.maxWaiters)
+	case c.defaults.wrong != nil:
+		return c.defaults.wrong
 	}
-	return nil
+	if n := c.defaults.slots; n != 0 {
+		if err := driver.CheckSlots("name", n, g); err != nil {
+			return err
+		}
+	}
+	r := driver.Request{Name: "name", Token: "token", TTL: c.defaults.ttl, Holder: driver.Holder{Label: c.defaults.label}, Detached: c.defaults.detached && g.Bound != driver.BoundToNothing}
+	return r.Validate(g)
 }
 
 // change applies opts, the options of a call, to the defaults of the Locker.

@@ -24,7 +24,7 @@ func (h *hold) giveUp(ctx context.Context, opts []ReleaseOption) error {
 	}
 	done := releasedWell
 	if err := h.release(ctx, keep); err != nil || wrong != nil {
-		done = &releaseState{err: failed(OpRelease, h.name, err, wrong)}
+		done = &releaseState{err: failed(OpRelease, h.name, h.locker.whoClosed(err), wrong)}
 	}
 	if others := h.released.Swap(done); others != releaseBegun {
 		others.err = done.err
@@ -98,6 +98,11 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
 	l.attempts++ // so that Close waits for this release before it closes the store
+	events := h.events
+	if events != nil {
+		ctx = h.announceRelease(ctx)
+	}
+	h.letGo = true
 	keep = max(keep, h.restOfAtLeast())
 	before := h.cause
 	usable := driver.Instant(h.usable.Load())
@@ -115,14 +120,9 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		next = h.nextInLine(ln, keep)
 	}
 	bond := h.bond
-	events := h.events
 	l.endHold(h, ErrReleased)
 	exported := h.exported
-	if events == nil {
-		l.unlock()
-	} else if values := l.unlockDelivered(events); l.addsValues() {
-		ctx = valuesOf{ctx, values}
-	}
+	l.unlock()
 	var p passed
 	if next != nil {
 		p = h.passOn(ctx, next)
@@ -144,7 +144,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 		err = verdict(before, out, unsure, err)
 	}
 	if events != nil {
-		h.announceRelease(err, p.by)
+		h.noteReleased(err, p.by)
 	}
 	l.mu.Lock()
 	if h.late != nil && l.clock.Now().Sub(h.grantedAt) < driver.MaxSilence {
@@ -177,8 +177,26 @@ func (h *hold) whyOver(usable driver.Instant, bond *bond) error {
 	return ErrLost // the lease or the connection may have ended
 }
 
-// announceRelease delivers EventReleased.
-func (h *hold) announceRelease(err error, by HandOver) {
+// announceRelease delivers EventReleasing, and returns the context for the requests of the release.
+// The lease is renewed until the observers have the event, so an observer that is late does not use
+// the lease up. The caller holds mu. announceRelease unlocks mu while it calls observers, and locks
+// mu again before it returns.
+func (h *hold) announceRelease(ctx context.Context) context.Context {
+	l := h.locker
+	if h.cause == nil {
+		h.noteEnd(ErrReleased)
+		h.told = true
+	}
+	values := l.unlockDelivered(h.events)
+	l.mu.Lock()
+	if l.addsValues() {
+		return valuesOf{ctx, values}
+	}
+	return ctx
+}
+
+// noteReleased delivers EventReleased.
+func (h *hold) noteReleased(err error, by HandOver) {
 	h.locker.mu.Lock()
 	h.noteHold(Event{Kind: EventReleased, Outcome: holdOutcome(err), Took: h.events.held, HandOver: by, Err: err})
 	h.locker.unlockDelivered(h.events)

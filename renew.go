@@ -43,7 +43,7 @@ func (k *renewer) init(l *Locker) {
 // recordGrant records in h that the store has granted the lock, and adds h to the heap. It returns
 // false if the lease is over already. The caller holds mu.
 func (k *renewer) recordGrant(h *hold, sent, now driver.Instant, g driver.Grant, maxHold time.Duration) bool {
-	usable := usableFor(sent, g)
+	usable := h.lastsUntil(sent, g, h.ttl)
 	h.maxHoldAt = farFuture
 	if maxHold > 0 {
 		h.maxHoldAt = endOf(now, maxHold)
@@ -101,16 +101,26 @@ func (k *renewer) watch(h *hold, boundCtx context.Context) {
 	})
 }
 
-// recordExtension moves the end of the lease to a later time. A late reply never moves it to an
-// earlier time, and never revives a lock that is over. The caller holds mu.
-func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
+// lastsUntil returns the instant until which h can be used. With NoRenewal, a hold without a lease
+// ends in this process ttl after the request, and the store keeps it until Release.
+func (h *hold) lastsUntil(sent driver.Instant, g driver.Grant, ttl time.Duration) driver.Instant {
+	if g.TTL == 0 && h.noRenewal {
+		return sent.Add(ttl)
+	}
+	return usableFor(sent, g)
+}
+
+// recordExtension moves the end of the lease to a later time. ttl is what an Extend asked for, and 0
+// for a renewal. A late reply never moves the end to an earlier time, and never revives a lock that
+// is over. The caller holds mu.
+func (h *hold) recordExtension(sent driver.Instant, g driver.Grant, ttl time.Duration) {
 	if h.cause != nil {
 		return
 	}
 	if h.noticeChange(sent, g); h.cause != nil {
 		return
 	}
-	usable := min(usableFor(sent, g), h.maxHoldAt)
+	usable := min(h.lastsUntil(sent, g, ttl), h.maxHoldAt)
 	if usable > driver.Instant(h.usable.Load()) {
 		h.usable.Store(int64(usable))
 	}
@@ -120,6 +130,10 @@ func (h *hold) recordExtension(sent driver.Instant, g driver.Grant) {
 
 // errTakenAnew is why a hold is over if its token has another hold now; see Token.
 var errTakenAnew = fmt.Errorf("%w: the lock ended, and its token took it again later", ErrLost)
+
+// errRanOut is why a hold is over if its lease ran out by the clock of this process. Only the store
+// knows whether another client has taken the name since.
+var errRanOut = fmt.Errorf("%w by the clock of this process; %w", ErrExpired, ErrLost)
 
 // noticeChange notices what other programs that know the token have done. If one has taken the name
 // again after this hold ended in the store, the token has a greater fence, and this hold is over.
@@ -189,11 +203,11 @@ func (k *renewer) lookAt(h *hold, now driver.Instant) {
 		k.l.endHold(h, ErrMaxHold)
 	case now >= driver.Instant(h.usable.Load()):
 		h.timedOut = true
-		k.l.endHold(h, ErrLost)
+		k.l.endHold(h, errRanOut)
 	default:
 		h.renewAt = farFuture
-		// A renewal under way plans the next one when it is done. During a Release none begins.
-		if h.renewing == nil && h.released.Load() == nil {
+		// A renewal under way plans the next one when it is done.
+		if h.renewing == nil && !h.letGo {
 			h.renewing = &renewal{}
 			k.renewSoon(h)
 		}
@@ -269,7 +283,7 @@ func (k *renewer) recordRenewal(h *hold, sent driver.Instant, g driver.Grant, er
 	switch lost := lossIn(err); {
 	case err == nil:
 		slack := h.slack()
-		if h.recordExtension(sent, g); leased && h.cause == nil {
+		if h.recordExtension(sent, g, 0); leased && h.cause == nil {
 			h.noteRenewal(sent, slack)
 		}
 	case lost != nil:

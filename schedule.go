@@ -106,8 +106,11 @@ func (e scheduled) goesAlong(now driver.Instant) bool {
 	return e.at == h.renewAt && h.renewAt.Sub(now) <= early
 }
 
-// withoutLease reports whether h has no lease, or HoldAtMost ends h before its lease ends.
-func (h *hold) withoutLease() bool { return driver.Instant(h.usable.Load()) == h.maxHoldAt }
+// withoutLease reports whether h has no lease, or HoldAtMost ends h before its lease ends. The caller
+// has found that h is renewed, and with NoRenewal only a hold without a lease is.
+func (h *hold) withoutLease() bool {
+	return h.noRenewal || driver.Instant(h.usable.Load()) == h.maxHoldAt
+}
 
 // scheduleRenewal chooses the time of the next renewal of h; see the table above. Without the
 // random part, processes that began at the same time would renew their locks at the same time.

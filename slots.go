@@ -105,7 +105,7 @@ func (p *permitCall) check() error {
 	if err := cmp.Or(p.set.wrong, p.checkToken()); err != nil {
 		return err
 	}
-	return cmp.Or(p.checkLocations(), p.l.invalid)
+	return p.checkLocations()
 }
 
 // checkLocations returns ErrInvalid if the gate and one of the permits are the same lock. In some

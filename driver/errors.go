@@ -3,9 +3,11 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -126,6 +128,9 @@ func (h Hold) String() string {
 		parts = append(parts, "an unknown holder")
 	default:
 		parts = append(parts, fmt.Sprintf("%s:%d", clean(h.Host), h.PID))
+		if h.PID == os.Getpid() && h.Host == hostname() {
+			parts = append(parts, "(this process, by host and number)")
+		}
 	}
 	if h.Label != "" {
 		parts = append(parts, fmt.Sprintf("(%q)", h.Label))
@@ -136,8 +141,17 @@ func (h Hold) String() string {
 	if !h.Since.IsZero() {
 		parts = append(parts, "since "+h.Since.Format(time.RFC3339))
 	}
-	return strings.Join(parts, " ") + until(h.Until)
+	if !h.Until.IsZero() {
+		parts = append(parts, "until "+h.Until.Format(time.RFC3339)+" unless it is renewed")
+	}
+	return strings.Join(parts, " ")
 }
+
+// hostname returns the name that a Locker writes as Holder.Host.
+var hostname = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return name[:min(len(name), MaxHost)]
+})
 
 // clean quotes a host that contains a space, a quote or a character that is not printable. The text
 // comes from the server, where any program may have written it. It must not forge a line of a log

@@ -31,7 +31,7 @@ const (
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
-	DefaultMaxTTL  = 58 * time.Second       // the default of redisstore and memstore
+	DefaultMaxTTL  = 58 * time.Second       // the default of redisstore
 	MaxSilence     = 5 * time.Second        // how long a call waits for a silent server
 	MaxReservation = 500 * time.Millisecond // how long a reservation lasts without a claim
 	MaxIntent      = 2 * time.Second        // how long an intent to be promoted lasts; see Converter

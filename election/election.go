@@ -53,7 +53,12 @@ type term struct {
 
 // New returns a candidate in the election for name. All candidates with the same store and the same
 // name elect one leader among them. New sends no request.
+//
+// New panics if l is nil.
 func New(l *padlock.Locker, name string, opts ...Option) *Election {
+	if l == nil {
+		panic("election: the Locker is nil")
+	}
 	e := &Election{locker: l, name: name}
 	e.set = settings{backOff: DefaultBackOff, maxBackOff: DefaultMaxBackOff, onError: func(error) {}}
 	for _, o := range opts {
@@ -98,6 +103,9 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 // padlock.ErrClosed, padlock.ErrAlreadyHeld and errors.ErrUnsupported. If another Run of this
 // Election is under way, Run returns ErrRunning.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	if lead == nil {
+		panic("election: the function is nil")
+	}
 	if !e.begin() {
 		return ErrRunning
 	}

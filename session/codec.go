@@ -1,7 +1,5 @@
 package session
 
-import "encoding/json"
-
 // A Codec encodes single values. It must encode an integer as decimal text, so that a store can add
 // to it. The text of an integer must decode into any integer type in which it fits. A Codec is safe
 // for concurrent use.
@@ -11,9 +9,3 @@ type Codec interface {
 	// Unmarshal decodes data into the variable that v points to.
 	Unmarshal(data []byte, v any) error
 }
-
-// jsonCodec is the default codec.
-type jsonCodec struct{}
-
-func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
-func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }

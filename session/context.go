@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"log/slog"
+
+	"github.com/padlock-go/padlock/internal/jsoncodec"
 )
 
 // carried is the value in a request's context: its sessions, the innermost first.
@@ -62,4 +64,4 @@ func noSession(ctx context.Context) *Session {
 }
 
 // noManager is the Manager of the Sessions that noSession returns.
-var noManager = &Manager{rules: ownRules{}, cfg: config{codec: jsonCodec{}, logger: slog.New(slog.DiscardHandler)}}
+var noManager = &Manager{rules: ownRules{}, cfg: config{codec: jsoncodec.Codec{}, logger: slog.New(slog.DiscardHandler)}}

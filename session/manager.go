@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/padlock-go/padlock/internal/jsoncodec"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -34,7 +35,7 @@ func New(store sessionstore.Store, opts ...Option) (*Manager, error) {
 	}
 	m := &Manager{store: store, traits: store.Traits(), waiting: make(map[string]int)}
 	m.cfg = config{
-		codec: jsonCodec{}, idle: DefaultIdleTimeout, lifetime: DefaultLifetime, set: settings{wait: DefaultMaxWait},
+		codec: jsoncodec.Codec{}, idle: DefaultIdleTimeout, lifetime: DefaultLifetime, set: settings{wait: DefaultMaxWait},
 		maxSize: DefaultMaxSize, logger: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range opts {

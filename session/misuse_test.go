@@ -232,3 +232,18 @@ func TestStream(t *testing.T) {
 		t.Errorf("the session has %q, %v", keys, err)
 	}
 }
+
+// TestPutOfHiddenFields: a value of which JSON would keep nothing is refused by Put, and the request
+// fails, as after every wrong write.
+func TestPutOfHiddenFields(t *testing.T) {
+	type cart struct{ items []string }
+	onStores(t, func(t *testing.T, b *browser) {
+		b.do(func(s *session.Session) {
+			for what, err := range map[string]error{"Put": s.Put("cart", cart{[]string{"milk"}}), "Flash": s.Flash("note", &cart{})} {
+				if err == nil || !strings.Contains(err.Error(), "none of its fields is exported") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	})
+}

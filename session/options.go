@@ -79,7 +79,8 @@ func Locker(l *padlock.Locker) Option {
 	return option(func(c *config) { c.locks = &locks{locker: l} })
 }
 
-// ValueCodec sets how values are encoded. The default is JSON, by encoding/json. If codec is nil,
+// ValueCodec sets how values are encoded. The default is JSON, by encoding/json. It refuses a struct
+// without an exported field, of which it would keep nothing. If codec is nil,
 // New returns an error.
 func ValueCodec(codec Codec) Option {
 	if codec == nil {

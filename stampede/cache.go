@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/jsoncodec"
 )
 
 var (
@@ -40,8 +42,9 @@ type Cache[T any] struct {
 // fn runs in a goroutine of its own. Its context has the same values as the context of one of the
 // callers, and also the fence of the key's lock (padlock.FenceFrom). The context ends when the
 // contexts of all waiting callers have ended, when the lock is lost, when TimeLimit is over, or
-// when the Cache is closed. Several callers may get the same value, so the data that it points to
-// must not be changed. With its context, fn can call FreshFor or DoNotKeep.
+// when the Cache is closed. All callers get what the bytes of the value decode to. Several may get
+// the same value, so the data that it points to must not be changed. With its context, fn can call
+// FreshFor or DoNotKeep.
 //
 // The Cache does not close the Locker; close it after the Cache. New returns an error if the
 // arguments or options are invalid. It calls no store.
@@ -67,6 +70,8 @@ func New[T any](locker *padlock.Locker, values Values, name string, fn func(ctx 
 		err = errors.New("the function is nil")
 	case name == "" || len(name) > 100 || strings.Contains(name, ":"):
 		err = fmt.Errorf("the name %.100q is empty, longer than 100 bytes, or has a colon", name)
+	case s.codec == Codec(jsoncodec.Codec{}) && jsoncodec.Check(reflect.TypeFor[T]()) != nil:
+		err = jsoncodec.Check(reflect.TypeFor[T]())
 	case s.ttl == missing:
 		err = errors.New("the option Fresh is missing; it says how long a value is fresh")
 	}
@@ -124,10 +129,10 @@ func (c *Cache[T]) GetMany(ctx context.Context, keys []string) (map[string]T, er
 // either may win. After an error, the old value may have been removed, and no other value takes its
 // place.
 func (c *Cache[T]) Set(ctx context.Context, key string, v T) error {
-	j := job{c: c.c, key: key, name: c.c.prefix + key, s: c.c.settings}
-	data, err := j.encode(v)
+	j := newJob[T](c.c, c.c.settings, key)
+	data, decoded, err := j.encode(v)
 	if err == nil {
-		err = j.set(ctx, v, data)
+		err = j.set(ctx, decoded, data)
 	}
 	return err
 }
@@ -149,11 +154,8 @@ func (c *Cache[T]) Close(ctx context.Context) error { return c.c.close(ctx) }
 
 // getTyped does the work of Get. fn makes the value, and s has the settings of this call.
 func getTyped[T any](ctx context.Context, c *core, s settings, key string, fn func(context.Context) (T, error)) (T, error) {
-	j := job{
-		c: c, key: key, name: c.prefix + key, s: s,
-		fn:     func(ctx context.Context) (any, error) { return fn(ctx) },
-		decode: func(codec Codec, data []byte) (any, error) { return decode[T](codec, data) },
-	}
+	j := newJob[T](c, s, key)
+	j.fn = func(ctx context.Context) (any, error) { return fn(ctx) }
 	v, err := j.getValue(ctx)
 	if err != nil {
 		var none T
@@ -161,4 +163,11 @@ func getTyped[T any](ctx context.Context, c *core, s settings, key string, fn fu
 	}
 	t, _ := v.(T) // v is nil if T is an interface and the function returned nil
 	return t, nil
+}
+
+func newJob[T any](c *core, s settings, key string) job {
+	return job{
+		c: c, key: key, name: c.prefix + key, s: s,
+		decode: func(codec Codec, data []byte) (any, error) { return decode[T](codec, data) },
+	}
 }

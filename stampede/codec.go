@@ -1,7 +1,6 @@
 package stampede
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -14,12 +13,6 @@ type Codec interface {
 	// Unmarshal decodes data into the variable that v points to.
 	Unmarshal(data []byte, v any) error
 }
-
-// jsonCodec is the default codec.
-type jsonCodec struct{}
-
-func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
-func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 // encode returns non-nil bytes or an error, because nil bytes mean that no value is kept.
 func encode(c Codec, v any) ([]byte, error) {

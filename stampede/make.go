@@ -149,7 +149,7 @@ func (j *job) makeWithoutLock(ctx context.Context) (any, error) {
 	took := time.Since(began)
 	var data []byte
 	if err == nil {
-		data, err = j.encode(v)
+		data, v, err = j.encode(v)
 	}
 	switch {
 	case err == nil:
@@ -193,7 +193,7 @@ func (j *job) makeValue(ctx context.Context, lock *padlock.Lock, e *found, maySt
 	took := time.Since(began)
 	if err == nil {
 		var data []byte
-		if data, err = j.encode(v); err == nil {
+		if data, v, err = j.encode(v); err == nil {
 			j.c.succeeded(j.name)
 			j.storeValue(ctx, v, Entry{Value: data, Fence: lock.Fence(), Version: e.Version, Took: took}, e.gen, mayStore)
 			return v, nil
@@ -217,14 +217,19 @@ func join(ctx, otherCtx context.Context) (context.Context, func()) {
 	return joined, func() { stop(); cancel(nil) }
 }
 
-func (j *job) encode(v any) (data []byte, err error) {
+// encode returns v in bytes, and the value that these bytes decode to. All callers get that value,
+// and not v, so all of them get the same, in this process and in others.
+func (j *job) encode(v any) (data []byte, decoded any, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("stampede: the value of %q cannot be encoded: %w", j.key, err)
 		}
 	}()
 	defer caught(&err)
-	return encode(j.s.codec, v)
+	if data, err = encode(j.s.codec, v); err == nil {
+		decoded, err = j.decode(j.s.codec, data)
+	}
+	return data, decoded, err
 }
 
 // storeTimeout bounds how long callers wait while a finished value is stored.

@@ -156,3 +156,35 @@ func TestLongNamesBehindAPrefix(t *testing.T) {
 		}
 	}
 }
+
+// Every caller gets the value that its bytes decode to, also the one that made it. A type of which
+// JSON would keep nothing is refused.
+func TestTheMakerGetsTheCopy(t *testing.T) {
+	type page struct {
+		Body  string
+		bytes int
+	}
+	type hidden struct{ body string }
+	l := padlock.New(memstore.New())
+	defer l.Close(context.Background())
+	c, err := stampede.New(l, stampede.NewMemory(), "pages", func(context.Context, string) (*page, error) { return &page{"hello", 5}, nil }, stampede.Fresh(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if p, err := c.Get(t.Context(), "k"); err != nil || *p != (page{"hello", 0}) {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+	_, err = stampede.New(l, stampede.NewMemory(), "hidden", func(context.Context, string) (hidden, error) { return hidden{"hello"}, nil }, stampede.Fresh(time.Hour))
+	if err == nil || !strings.Contains(err.Error(), "none of its fields is exported") {
+		t.Error(err)
+	}
+	wide, err := stampede.New(l, stampede.NewMemory(), "any", func(context.Context, string) (any, error) { return hidden{"hello"}, nil }, stampede.Fresh(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := wide.Get(t.Context(), "k"); err == nil {
+		t.Errorf("got %+v", v)
+	}
+}

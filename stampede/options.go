@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/jsoncodec"
 )
 
 // Option configures a Cache: see New.
@@ -33,7 +35,7 @@ const forever = time.Duration(math.MaxInt64)
 func defaults() settings {
 	return settings{
 		lease: defaultLease, errorTTL: time.Second, timeLimit: 5 * time.Minute, maxWait: forever,
-		codec: jsonCodec{},
+		codec: jsoncodec.Codec{},
 	}
 }
 
@@ -140,7 +142,8 @@ func Local(d time.Duration) Option { return func(s *settings) { s.localFor = d }
 // time. So the site stays up while the cache is down.
 func Strict() Option { return func(s *settings) { s.strict = true } }
 
-// ValueCodec sets how values are encoded; JSON is the default. If c is nil, New returns an error.
+// ValueCodec sets how values are encoded; JSON is the default. It refuses a struct without an exported
+// field, of which it would keep nothing. If c is nil, New returns an error.
 // Values of type []byte and string are kept as they are. A nil []byte becomes an empty one, for all
 // callers.
 func ValueCodec(c Codec) Option { return func(s *settings) { s.codec = c } }

@@ -115,10 +115,11 @@ type Idempotency struct {
 	Options []padlock.Option
 }
 
-// Wrap returns a handler that calls next once for each key. It panics if a field is missing.
+// Wrap returns a handler that calls next once for each key. It panics if a field is missing, or next
+// is nil.
 func (i Idempotency) Wrap(next http.Handler) http.Handler {
-	if i.Locker == nil || i.Results == nil || i.Scope == nil {
-		panic("padlockhttp: Idempotency needs a Locker, Results and a Scope")
+	if i.Locker == nil || i.Results == nil || i.Scope == nil || next == nil {
+		panic("padlockhttp: Idempotency needs a Locker, Results, a Scope and a handler")
 	}
 	if i.KeepFor == 0 {
 		i.KeepFor = DefaultKeepFor

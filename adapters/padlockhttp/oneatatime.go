@@ -54,10 +54,10 @@ type OneAtATime struct {
 }
 
 // Wrap returns a handler that calls next under the lock of each request. It panics if a field is
-// missing.
+// missing, or next is nil.
 func (o OneAtATime) Wrap(next http.Handler) http.Handler {
-	if o.Locker == nil || o.Key == nil {
-		panic("padlockhttp: OneAtATime needs a Locker and a Key")
+	if o.Locker == nil || o.Key == nil || next == nil {
+		panic("padlockhttp: OneAtATime needs a Locker, a Key and a handler")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := o.Key(r)

@@ -43,6 +43,34 @@ func TestErrorsTellOperationAndName(t *testing.T) {
 	})
 }
 
+// Errors that a store has joined stand in one line, too.
+func TestErrorsOfOneLine(t *testing.T) {
+	err := error(&padlock.Error{Op: padlock.OpClose, Err: errors.Join(errors.New("first"), errors.New("second"))})
+	if text := err.Error(); text != "padlock: close: first; second" {
+		t.Errorf("%q", text)
+	}
+}
+
+// If another Locker has closed the store, the error says so.
+func TestTheStoreWasClosed(t *testing.T) {
+	s := memstore.New()
+	first, second := padlock.New(s), padlock.New(s)
+	k := acquire(t, second, "job")
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := second.TryAcquire(t.Context(), "other")
+	for _, err := range []error{err, k.Release()} {
+		if !errors.Is(err, padlock.ErrClosed) || !strings.Contains(err.Error(), "KeepStoreOpen") {
+			t.Error(err)
+		}
+	}
+	second.Close(t.Context())
+	if _, err := second.TryAcquire(t.Context(), "job"); !errors.Is(err, padlock.ErrClosed) || strings.Contains(err.Error(), "KeepStoreOpen") {
+		t.Error(err)
+	}
+}
+
 func TestErrorsStayShort(t *testing.T) {
 	l := newLocker(t, memstore.New())
 	name := strings.Repeat("\x00", driver.MaxName)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // Context ends at the exact time whatever the renewal does, even if it hangs and does not notice
@@ -29,7 +30,7 @@ func TestCutOffDoesNotWaitForARenewal(t *testing.T) {
 					if d, want := time.Since(start), ttl-margins(ttl); d != want {
 						t.Errorf("TTL %v: the context ended after %v, want %v", ttl, d, want)
 					}
-					wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost)
+					wantOnly(t, context.Cause(h.Context()), "hold", padlock.ErrLost, padlock.ErrExpired)
 					if h.Remaining() != 0 {
 						t.Errorf("it is over, and %v remain", h.Remaining())
 					}
@@ -75,7 +76,7 @@ func TestALateReplyToExtendDoesNotRevive(t *testing.T) {
 		store.reply("extend", func(context.Context, int) error { <-time.After(4 * time.Second); return nil })
 		l := newLocker(t, store)
 		h := acquire(t, l, "job", padlock.TTL(3*time.Second), padlock.NoRenewal())
-		wantOnly(t, h.Extend(t.Context(), time.Minute), "extend", padlock.ErrLost)
+		wantOnly(t, h.Extend(t.Context(), time.Minute), "extend", padlock.ErrLost, padlock.ErrExpired)
 		if h.Remaining() > 0 || h.Context().Err() == nil {
 			t.Error("a late reply has revived the lock")
 		}
@@ -206,6 +207,33 @@ func TestTheEndOfTheConnectionEndsTheLock(t *testing.T) {
 			t.Errorf("%d locks lost, want 1", n)
 		}
 		a.Release()
+	})
+}
+
+// With NoRenewal, a lock of a store without leases ends in this process after its TTL. Looking at it
+// extends nothing, Extend does, and the store keeps the name until Release.
+func TestNoRenewalWithoutLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRemote()
+		store.guarantees.Lease = false
+		store.grant = func(g *driver.Grant) { g.TTL = 0 }
+		l := newLocker(t, store)
+		k := acquire(t, l, "job", padlock.TTL(10*time.Second), padlock.NoRenewal())
+		<-time.After(5 * time.Second)
+		if left := k.Remaining(); left != 5*time.Second {
+			t.Errorf("%v remain, want 5 s", left)
+		}
+		if err := k.Extend(t.Context(), 10*time.Second); err != nil {
+			t.Error(err)
+		}
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		wantOnly(t, context.Cause(k.Context()), padlock.OpHold, padlock.ErrExpired, padlock.ErrLost)
+		if _, err := newLocker(t, connect(store.Store)).TryAcquire(t.Context(), "job"); !errors.Is(err, padlock.ErrHeld) {
+			t.Errorf("before the Release, another program got %v", err)
+		}
+		wantOnly(t, k.Release(), padlock.OpRelease, padlock.ErrExpired)
+		release(t, acquire(t, l, "job", padlock.Wait(0)), nil)
 	})
 }
 
@@ -397,9 +425,33 @@ func TestLateExtendWithoutAnAnswer(t *testing.T) {
 		<-k.Context().Done()
 		for _, trouble := range []trouble{lost, fails(padlock.ErrUnavailable)} {
 			s.request("extend", trouble)
-			wantOnly(t, k.Extend(t.Context(), 0), padlock.OpExtend, padlock.ErrLost)
+			wantOnly(t, k.Extend(t.Context(), 0), padlock.OpExtend, padlock.ErrLost, padlock.ErrExpired)
 		}
 		s.heal()
 		k.Release()
 	})
+}
+
+// A lock whose lease ran out has one verdict. Its context ends before anybody can know whether
+// another client takes the name, so its cause matches both errors. Every call that asks the store
+// returns the one that is true.
+func TestOneVerdict(t *testing.T) {
+	for what, want := range map[string]error{"nobody since": padlock.ErrExpired, "taken since": padlock.ErrLost} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memstore.New()
+				l := newLocker(t, s)
+				k := acquire(t, l, "job", padlock.TTL(time.Second), padlock.NoRenewal())
+				<-k.Context().Done()
+				wantOnly(t, context.Cause(k.Context()), padlock.OpHold, padlock.ErrExpired, padlock.ErrLost)
+				<-time.After(time.Second)
+				if want == padlock.ErrLost {
+					release(t, acquire(t, newLocker(t, s.Open()), "job"), nil)
+				}
+				wantOnly(t, k.Check(t.Context()), padlock.OpCheck, want)
+				wantOnly(t, k.Extend(t.Context(), 0), padlock.OpExtend, want)
+				wantOnly(t, k.Release(), padlock.OpRelease, want)
+			})
+		})
+	}
 }

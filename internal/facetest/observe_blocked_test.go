@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
 )
 
 // An observer that never returns from one event costs no other lock its lease, and Close ends with
@@ -155,4 +156,43 @@ func TestEventsOfALateObserverDoNotPileUp(t *testing.T) {
 			t.Errorf("%d events", events)
 		}
 	})
+}
+
+// An observer that is late with an event of a lock does not use up its lease: the lock is renewed
+// until the release is sent, and nobody else gets it before.
+func TestLateObserverUsesNoLease(t *testing.T) {
+	for _, kind := range []padlock.EventKind{padlock.EventRenewed, padlock.EventReleasing} {
+		t.Run(kind.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memstore.New()
+				var kinds []padlock.EventKind
+				first := true
+				l := padlock.New(s, padlock.TTL(300*time.Millisecond), padlock.Observe(padlock.ObserverFunc(func(_ context.Context, e padlock.Event) {
+					if kinds = append(kinds, e.Kind); e.Kind == kind && first {
+						first = false
+						<-time.After(2 * time.Second)
+					}
+				})))
+				other := padlock.New(s, padlock.KeepStoreOpen())
+				err := l.Do(t.Context(), "job", func(ctx context.Context) error {
+					<-time.After(200 * time.Millisecond)
+					time.AfterFunc(900*time.Millisecond, func() {
+						if _, err := other.TryAcquire(t.Context(), "job"); !errors.Is(err, padlock.ErrHeld) {
+							t.Errorf("the release was not sent yet, and another program got %v", err)
+						}
+					})
+					return ctx.Err()
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				<-time.After(3 * time.Second)
+				last := len(kinds) - 2
+				if last < 0 || kinds[last] != padlock.EventReleasing || kinds[last+1] != padlock.EventReleased {
+					t.Errorf("the events were %v", kinds)
+				}
+				l.Close(t.Context())
+			})
+		})
+	}
 }

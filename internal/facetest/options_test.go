@@ -3,6 +3,7 @@ package facetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,14 +84,85 @@ func TestMessagesOfParameters(t *testing.T) {
 	}
 }
 
-// A negative number of waiters is an error of every call.
-func TestMaxWaitersBelowZero(t *testing.T) {
-	l := newLocker(t, memstore.New(), padlock.MaxWaiters(-1))
-	_, err := l.Acquire(t.Context(), "job")
-	wantOnly(t, err, "acquire", padlock.ErrInvalid)
-	if !strings.Contains(err.Error(), "MaxWaiters is -1") {
+// An option that is wrong for every call is found where the Locker is made.
+func TestNewRefusesWrongOptions(t *testing.T) {
+	store := memstore.New(memstore.MaxTTL(driver.DefaultMaxTTL))
+	for want, o := range map[string]padlock.LockerOption{
+		"MaxWaiters is -1, 0 or more is allowed":   padlock.MaxWaiters(-1),
+		"TTL is 1h0m0s, allowed are 100ms to 58s":  padlock.TTL(time.Hour),
+		"Wait is negative, 0 or more is allowed":   padlock.Wait(-1),
+		"HoldAtMost is -1ns, 0 or more is allowed": padlock.HoldAtMost(-1),
+		"CoolDown is -1ns":                         padlock.CoolDown(-1),
+		"holder label has 2000 bytes":              padlock.Label(strings.Repeat("x", 2000)),
+		"Slots is less than 1":                     padlock.Slots(-1),
+		"Token is given to New":                    padlock.Token(myToken),
+	} {
+		if text := panicOf(func() { padlock.New(store, o) }); !strings.HasPrefix(text, "padlock: New: ") || !strings.Contains(text, want) {
+			t.Errorf("%q, want %q in it", text, want)
+		}
+	}
+}
+
+func panicOf(f func()) (text string) {
+	defer func() { text = fmt.Sprint(recover()) }()
+	f()
+	return
+}
+
+// A mistake that only the program can have, and no setting, panics with a text, before anything is
+// changed.
+func TestProgrammingErrors(t *testing.T) {
+	l := newLocker(t, memstore.New())
+	k := acquire(t, l, "job")
+	none := context.Context(nil)
+	const made, context_, function = "padlock: New has not made this Locker", "padlock: the context is nil", "padlock: the function is nil"
+	calls := map[string]func(l *padlock.Locker, ctx context.Context){
+		"Acquire":    func(l *padlock.Locker, ctx context.Context) { l.Acquire(ctx, "x") },
+		"TryAcquire": func(l *padlock.Locker, ctx context.Context) { l.TryAcquire(ctx, "x") },
+		"Adopt":      func(l *padlock.Locker, ctx context.Context) { l.Adopt(ctx, padlock.Key{}) },
+		"AcquireAll": func(l *padlock.Locker, ctx context.Context) { l.AcquireAll(ctx, []string{"x"}) },
+		"Do": func(l *padlock.Locker, ctx context.Context) {
+			l.Do(ctx, "x", func(context.Context) error { return nil })
+		},
+		"ExtendKey":  func(l *padlock.Locker, ctx context.Context) { l.ExtendKey(ctx, padlock.Key{}, time.Second) },
+		"ReleaseKey": func(l *padlock.Locker, ctx context.Context) { l.ReleaseKey(ctx, padlock.Key{}) },
+		"Inspect":    func(l *padlock.Locker, ctx context.Context) { l.Inspect(ctx, "x") },
+		"List":       func(l *padlock.Locker, ctx context.Context) { l.List(ctx, "x") },
+		"Break":      func(l *padlock.Locker, ctx context.Context) { l.Break(ctx, "x", 0) },
+		"Status":     func(l *padlock.Locker, ctx context.Context) { l.Status(ctx) },
+		"Close":      func(l *padlock.Locker, ctx context.Context) { l.Close(ctx) },
+	}
+	for what, call := range calls {
+		if got := panicOf(func() { call(nil, t.Context()) }); got != made {
+			t.Errorf("%s of a nil Locker: %s", what, got)
+		}
+		if got := panicOf(func() { call(new(padlock.Locker), t.Context()) }); got != made {
+			t.Errorf("%s of a zero Locker: %s", what, got)
+		}
+		if got := panicOf(func() { call(l, none) }); got != context_ {
+			t.Errorf("%s without a context: %s", what, got)
+		}
+	}
+	for what, call := range map[string]func(){
+		"Check": func() { k.Check(none) }, "Extend": func() { k.Extend(none, 0) }, "Promote": func() { k.Promote(none) },
+		"Demote": func() { k.Demote(none) }, "Export": func() { k.Export(none) }, "Join": func() { k.Join(none) },
+	} {
+		if got := panicOf(call); got != context_ {
+			t.Errorf("%s without a context: %s", what, got)
+		}
+	}
+	for what, call := range map[string]func(){
+		"Do": func() { l.Do(t.Context(), "x", nil) }, "TryDo": func() { l.TryDo(t.Context(), "x", nil) },
+		"DoAll": func() { l.DoAll(t.Context(), []string{"x"}, nil) },
+	} {
+		if got := panicOf(call); got != function {
+			t.Errorf("%s without a function: %s", what, got)
+		}
+	}
+	if err := k.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
+	release(t, acquire(t, l, "x", padlock.Wait(0)), nil)
 }
 
 // A nil option does nothing: an option that an if chooses is easily nil.

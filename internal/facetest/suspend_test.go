@@ -56,7 +56,7 @@ func TestSuspendedTimeCounts(t *testing.T) {
 		}
 		<-time.After(clock.Nap())
 		synctest.Wait()
-		wantOnly(t, context.Cause(ctx), "hold", padlock.ErrLost)
+		wantOnly(t, context.Cause(ctx), "hold", padlock.ErrLost, padlock.ErrExpired)
 		wantOnly(t, asked.Release(), "release", padlock.ErrExpired)
 		wantOnly(t, watched.Release(), "release", padlock.ErrExpired)
 	})

@@ -118,16 +118,16 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/ordered"}, tests: sessionTests},
+		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
 		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
 		arrowRow{dir: "session/phpcodec"},
-		arrowRow{dir: "internal/ordered"}, // a map that keeps the order of its keys, for sessions
+		arrowRow{dir: "internal/jsoncodec"}, arrowRow{dir: "internal/ordered"}, // for sessions: the default codec, and a map that keeps the order of its keys
 		arrowRow{dir: "session/phpsession", code: []string{".", "session", "session/sessionstore", "session/phpcodec"}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore", "internal/sqlpool"}, tests: sessionTests},
 		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
-		arrowRow{dir: "stampede", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "stampede", code: []string{".", "internal/jsoncodec"}, tests: rootTests},
 		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "storekit/storeurl", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need; storeurl: its own parameter of the URL
 		arrowRow{dir: "open", code: []string{"driver", "storekit", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},

@@ -10,14 +10,24 @@ import (
 	"testing"
 )
 
-const systemsPage = "docs/internals/five-systems.md"
+const (
+	systemsPage  = "docs/five-systems.md"
+	findingsPage = "docs/internals/findings.md"
+)
 
-// TestSystemsPage checks that each row of docs/internals/five-systems.md names tests, and that
-// these tests exist.
+// TestSystemsPage checks that each row of docs/five-systems.md names tests, and that these tests
+// exist. It checks the latter for the page of findings, too.
 func TestSystemsPage(t *testing.T) {
-	files := readHouse(t)
-	report(t, checkSystems(readText(t, systemsPage), testsOf(files)))
+	tests := testsOf(readHouse(t))
+	report(t, checkSystems(readText(t, systemsPage), tests))
+	for _, name := range ofPackage.FindAllStringSubmatch(readText(t, findingsPage), -1) {
+		if !tests[name[1]] {
+			t.Errorf("%s names %s, and there is no such test", findingsPage, name[1])
+		}
+	}
 }
+
+var ofPackage = regexp.MustCompile("`([a-z0-9/]+:[A-Za-z0-9_]+)[/`]")
 
 // testsOf returns the names that the page uses for the tests of the tree: "session:TestLazy" for a
 // function, "drivertest:acquire/contend" for a case of the suite, and the paths of scripts.

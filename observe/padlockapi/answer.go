@@ -113,10 +113,10 @@ func failure(err error) reply {
 		return refuseWait(errClosing)
 	case errors.Is(err, padlock.ErrTooManyWaiters):
 		return refuseUntil(http.StatusTooManyRequests, "too_many", "too many callers wait", time.Second)
-	case errors.Is(err, padlock.ErrExpired):
-		return refuse(http.StatusGone, "expired", "the lease ran out; nobody has taken the lock since")
 	case errors.Is(err, padlock.ErrLost):
 		return refuse(http.StatusGone, "lost", "the token has no lock: it was released, broken or taken by another client; make a new token")
+	case errors.Is(err, padlock.ErrExpired):
+		return refuse(http.StatusGone, "expired", "the lease ran out; nobody has taken the lock since")
 	case errors.Is(err, padlock.ErrInvalid):
 		return refuse(http.StatusBadRequest, "invalid", invalidity(err))
 	case errors.Is(err, errors.ErrUnsupported):

@@ -31,7 +31,7 @@ func TestStrictBodies(t *testing.T) {
 		body(one, `"ttl_ms":1e3`):               "whole number",
 		body(one, `"ttl_ms":-1`):                "whole number",
 		body(one, `"ttl_ms":"1"`):               "whole number",
-		body(one, `"ttl_ms":99999999999999`):    "58s",
+		body(one, `"ttl_ms":99999999999999`):    "24h0m0s",
 		body(one, `"ttl_ms":1`):                 "100ms",
 		body(one, `"ttl_ms":0`):                 "TTL",
 		body(one, `"slots":0`):                  "slots must be",

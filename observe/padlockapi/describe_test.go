@@ -31,7 +31,7 @@ func TestPromises(t *testing.T) {
 				r.Header.Set("X-Read", "yes")
 			}
 		}).want(t, "store", 200)
-		if got.word("store") != "memory" || got.word("id") != id || got.word("fence") != "durable" || got.number("max_ttl_ms") != driver.DefaultMaxTTL.Milliseconds() {
+		if got.word("store") != "memory" || got.word("id") != id || got.word("fence") != "durable" || got.number("max_ttl_ms") != driver.MaxTTL.Milliseconds() {
 			t.Errorf("the promises are %s", got.text)
 		}
 		for _, key := range []string{"status", "list", "break"} {

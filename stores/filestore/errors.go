@@ -43,7 +43,7 @@ func advise(path string, err error) string {
 	case isAny(err, diskFull):
 		return "make room on the file system, or choose a directory on another"
 	case errors.Is(err, fs.ErrPermission):
-		return "run as the user who owns the directory and its files, or share them with group=yes"
+		return "run as the user who owns the directory and its files, or share them with AllowGroup (group=yes)"
 	case errors.Is(err, fs.ErrNotExist):
 		return "the directory is gone; make it again, for its owner only (mkdir -m 700), or choose another"
 	}

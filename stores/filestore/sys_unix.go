@@ -68,7 +68,7 @@ func checkFile(st *syscall.Stat_t, access access) error {
 	case st.Nlink > 1:
 		return errors.New("it has more than one name (hard links); remove it")
 	case access == private && st.Uid != euid && st.Uid != 0:
-		return fmt.Errorf("it belongs to user %d and this program runs as user %d; remove it, or share the directory with group=yes", st.Uid, euid)
+		return fmt.Errorf("it belongs to user %d and this program runs as user %d; remove it, or share the directory with AllowGroup (group=yes)", st.Uid, euid)
 	}
 	return nil
 }

@@ -313,7 +313,7 @@ func TestRights(t *testing.T) {
 // Others see the client's process in the label, and the time that is left is what was asked for.
 func TestHolderAndLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := padlockapi.Handler(memstore.New(), padlockapi.Authorize(all))
+		api := padlockapi.Handler(memstore.New(memstore.MaxTTL(driver.DefaultMaxTTL)), padlockapi.Authorize(all))
 		defer api.Close()
 		s := overhttptest.Start(api)
 		defer s.Stop()

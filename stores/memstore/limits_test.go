@@ -12,8 +12,8 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-// TestLimits: leases have the same limit as in Redis, unless MaxTTL sets another one. A cool-down
-// may last for a day.
+// TestLimits: a lease may last for a day, unless MaxTTL sets another limit. A cool-down may last for a
+// day in any case.
 func TestLimits(t *testing.T) {
 	s := memstore.New()
 	other, err := opened(t, "memory:?max-ttl=10m")
@@ -21,10 +21,10 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for longest, s := range map[time.Duration]driver.Store{
-		driver.DefaultMaxTTL: s,
+		driver.MaxTTL:        s,
 		time.Hour:            s.Open(memstore.MaxTTL(time.Hour)),
 		10 * time.Minute:     other,
-		driver.MaxTTL:        memstore.New(memstore.MaxTTL(1000 * time.Hour)),
+		driver.DefaultMaxTTL: memstore.New(memstore.MaxTTL(driver.DefaultMaxTTL)),
 	} {
 		for ttl, want := range map[time.Duration]error{longest: nil, longest + 1: driver.ErrInvalid} {
 			r := driver.Request{Name: ttl.String(), Token: "t", TTL: ttl}

@@ -49,8 +49,8 @@ func WithClock(c driver.Clock) Option {
 	return func(cfg *config) { cfg.clock = cmp.Or(c, driver.SystemClock()) }
 }
 
-// MaxTTL sets the longest lease, as redisstore.MaxTTL does for Redis. The default is
-// driver.DefaultMaxTTL, 58 s. So a test on a memstore finds a lease that Redis would refuse. The
+// MaxTTL sets the longest lease, as redisstore.MaxTTL does for Redis. With driver.DefaultMaxTTL, 58 s,
+// a test on a memstore finds a lease that Redis would refuse. The default is driver.MaxTTL, a day. The
 // limit is at least driver.MinTTL and at most driver.MaxTTL; any other value counts as the nearest
 // one of these, and there is no error. Cool-downs may last longer.
 func MaxTTL(d time.Duration) Option {
@@ -59,7 +59,7 @@ func MaxTTL(d time.Duration) Option {
 
 // New returns a store without any locks.
 func New(opts ...Option) *Store {
-	cfg := config{clock: driver.SystemClock(), maxTTL: driver.DefaultMaxTTL}
+	cfg := config{clock: driver.SystemClock(), maxTTL: driver.MaxTTL}
 	return cfg.handle(nil, opts)
 }
 
@@ -85,7 +85,7 @@ func (cfg *config) handle(locks *space, opts []Option) *Store {
 // usual has the guarantees of a store without options.
 var usual = driver.Guarantees{
 	Store:         "memory",
-	MaxTTL:        driver.DefaultMaxTTL,
+	MaxTTL:        driver.MaxTTL,
 	SafeClockJump: driver.PromiseYes,
 	SafeEviction:  driver.PromiseYes,
 	Fence:         driver.FenceDurable,

@@ -157,10 +157,14 @@ func oneName(c *cobra.Command, args []string) error {
 // onlyKey returns an error if there are arguments. The command takes its key from a flag or the
 // environment, so an argument is a mistake.
 func onlyKey(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
+	switch {
+	case len(args) == 0:
+		return nil
+	case strings.HasPrefix(args[0], "padlock1."):
+		return usage("%s reads the key from a file or from standard input: every user of this machine can see a command line; see %s --help", c.CommandPath(), c.CommandPath())
+	default:
 		return usage("%s takes a key and not a name; see %s --help", c.CommandPath(), c.CommandPath())
 	}
-	return nil
 }
 
 // oneURL accepts one argument or none. The argument is the URL of the store, like that of --store.
