@@ -14,7 +14,7 @@ import (
 func main() {
 	locker := padlock.New(memstore.New()) // locks: any store of padlock
 	sessions, err := session.New(sessionstore.NewMemory(), session.Locker(locker),
-		session.Exclusive, // requests of one visitor come one after the other, because addToCart reads and then writes
+		session.Exclusive,              // one request of a visitor at a time, because addToCart reads and then writes
 		session.Cookie{Insecure: true}) // for plain HTTP on your own machine; leave it out elsewhere
 	if err != nil {
 		log.Fatal(err)

@@ -9,22 +9,6 @@ import (
 // backIn is how soon after a fault a store grants again, unless Run.Back says otherwise.
 const backIn = 10 * time.Second
 
-// probeLate gives clients of etcd more time after their connections have vanished. gRPC probes a
-// connection 10 s after the last data at the earliest ("If set below 10s, a minimum value of 10s
-// will be used instead", the documentation of keepalive.ClientParameters.Time), and the store waits
-// 3 s for the answer.
-func (r *Run) probeLate() {
-	if r.Guarantees.Store != "etcd" {
-		return
-	}
-	r.Back = max(r.Back, 16*time.Second)
-	for i := range r.Faults {
-		if r.Faults[i].Kind == vanish {
-			r.Faults[i].Grace = r.Back
-		}
-	}
-}
-
 // backs returns for each kind of fault the longest time after which a worker got a lock that it
 // asked for after the end of the fault. Each worker has connections of its own, and one that keeps
 // a dead connection must not hide behind the others. A later fault begins a new count, because it

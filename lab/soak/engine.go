@@ -94,7 +94,6 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	if err := r.firstLook(ctx); err != nil {
 		return nil, fmt.Errorf("the first look: %w", err)
 	}
-	r.probeLate()
 	r.monitor, r.base = NewMonitor(), clockNow()
 	r.monitor.Log(Event{Op: Promised, Worker: engine, At: r.base, Promises: r.promises()})
 	watch, stopWatch := context.WithCancel(ctx)

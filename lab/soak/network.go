@@ -7,9 +7,6 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// vanish is the kind of the fault in which connections pass nothing any more and are not closed.
-const vanish = "vanish"
-
 // NetworkFaults returns the faults of connections. Each fault hits the connections of one proxy.
 func NetworkFaults(proxies []*server.Proxy) []Fault {
 	if len(proxies) == 0 {
@@ -29,12 +26,12 @@ func NetworkFaults(proxies []*server.Proxy) []Fault {
 		return func(*rand.Rand) (server.Trouble, server.Trouble) { return requests, replies }
 	}
 	lose, pass := server.Trouble{Lose: true}, server.Trouble{}
-	gone := Fault{Kind: vanish, On: on, Grace: 6 * time.Second, Weight: 2, Begin: func(_ *rand.Rand, i int) (func() error, error) {
+	vanish := Fault{Kind: "vanish", On: on, Grace: 6 * time.Second, Weight: 2, Begin: func(_ *rand.Rand, i int) (func() error, error) {
 		proxies[i].Strand()
 		return nil, nil
 	}}
 	return []Fault{
-		gone,
+		vanish,
 		hit("latency", time.Second, func(d *rand.Rand) (server.Trouble, server.Trouble) {
 			slow := server.Trouble{Delay: time.Duration(5+d.IntN(200)) * time.Millisecond, Jitter: time.Duration(d.IntN(50)) * time.Millisecond}
 			return slow, slow

@@ -189,21 +189,24 @@ const (
 	askEvery = 3 * time.Second
 )
 
-// lookForSilence asks all members in the background, and makes a new client if some of them are
-// silent. It does nothing if it was called a short time ago, or if there is only one member.
+// lookForSilence asks all members in the background, and makes a new client if some of them, or
+// connections to them, are silent. It does nothing if it was called a short time ago.
 func (c *connection) lookForSilence() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	client := c.client
-	if client == nil || len(client.Endpoints()) == 1 || c.ctx.Err() != nil || time.Since(c.askedAt) < askEvery {
+	if client == nil || c.ctx.Err() != nil || time.Since(c.askedAt) < askEvery {
 		return
 	}
 	c.askedAt = time.Now()
 	c.background.Go(func() {
+		old := make(chan bool)
+		go func() { old <- client.isStranded(c.ctx) }()
 		silent, answered := false, false
 		for _, a := range client.askMembers(c.ctx, silentAfter) {
 			silent, answered = silent || a.silent, answered || a.cluster != 0
 		}
+		silent = <-old || silent
 		if silent && answered {
 			c.drop(client)
 			c.limits.cancelSlow()

@@ -13,9 +13,11 @@ import (
 //
 // A member that was stopped or cut off keeps its connections open and answers nothing. gRPC itself
 // notices that only after probeAfter and probeFor. So if a call has lasted for slowAfter, the store
-// asks all members. If some of them answer within silentAfter and others do not, it makes a new
-// client. The new client uses the members that answer, and connects to the others when they answer
-// again. A slow cluster whose members all answer keeps its client.
+// asks all members over new connections, and over those that it has. If some of them answer within
+// silentAfter and others do not, it makes a new client. The new client uses the members that answer,
+// and connects to the others when they answer again. A slow cluster whose members all answer keeps
+// its client. A network that forgets connections is noticed, too: the members answer over the new
+// ones only.
 //
 // # Members of different clusters
 //
@@ -75,6 +77,26 @@ func (client *etcdClient) askMembers(ctx context.Context, patience time.Duration
 		all = append(all, <-answers)
 	}
 	return all
+}
+
+// isStranded reports whether a connection of the client is silent: it asks as many times as there are
+// members, and gRPC sends one request after the other to another member.
+func (client *etcdClient) isStranded(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, silentAfter)
+	defer cancel()
+	members := client.Endpoints()
+	answers := make(chan error, len(members))
+	for range members {
+		go func() {
+			_, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+			answers <- err
+		}()
+	}
+	stranded := false
+	for range members {
+		stranded = <-answers != nil && ctx.Err() != nil || stranded
+	}
+	return stranded
 }
 
 func (client *etcdClient) askMember(ctx context.Context, member string) (*pb.StatusResponse, error) {

@@ -2,7 +2,10 @@ package etcdstore
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
@@ -105,5 +108,30 @@ func TestTimeLeftInAnotherCluster(t *testing.T) {
 	}
 	if s.presentClient() == client {
 		t.Error("the store still uses the client")
+	}
+}
+
+// TestStrandedConnections: the network forgets the connections of a client, and the members answer
+// new ones. The store notices that long before gRPC does, also with one member.
+func TestStrandedConnections(t *testing.T) {
+	server.Thorough(t)
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	for _, members := range []int{1, 3} {
+		proxy := server.NewProxy(t, srv.Addr())
+		addresses := slices.Repeat([]string{proxy.Addr()}, members)
+		s := openedWith(t, Config{Endpoints: addresses})
+		name := fmt.Sprint("job ", members)
+		server.Eventually(t, func() error { _, err := s.Acquire(t.Context(), requestFor(name, "one")); return err })
+		old := s.presentClient()
+		proxy.Strand()
+		began := time.Now()
+		server.Eventually(t, func() error { _, err := s.Extend(t.Context(), name, "one", 0); return err })
+		if s.presentClient() == old {
+			t.Errorf("%d members: the store has kept its client", members)
+		}
+		if took := time.Since(began); took > probeAfter {
+			t.Errorf("%d members: the first call succeeded after %v", members, took)
+		}
 	}
 }

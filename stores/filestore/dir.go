@@ -67,6 +67,6 @@ func refuseNetwork(dir, kind string, allow bool) error {
 	if kind == "" || allow {
 		return nil
 	}
-	return storekit.Invalidf("%s is on a network file system (%s), where file locks may not hold: use a directory on a local disk, "+
-		"or a server (redis://), or add AllowNetwork (nfs=force) to use it all the same", dir, kind)
+	return fmt.Errorf("%w: %s is on a network file system (%s), where file locks may not hold: use a directory on a local disk, "+
+		"or a server (redis://), or add AllowNetwork (nfs=force) to use it all the same", driver.ErrUnavailable, dir, kind)
 }

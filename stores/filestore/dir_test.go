@@ -98,11 +98,11 @@ func TestUnsafeDirectories(t *testing.T) {
 		{"empty", "", nil, driver.ErrInvalid, "absolute"},
 		{"file", file, nil, driver.ErrInvalid, "not a directory"},
 		{"below a file", file + "/x", nil, driver.ErrUnavailable, "choose"},
-		{"group", mode(0o770), nil, driver.ErrInvalid, "group=yes"},
-		{"world", mode(0o707 | os.ModeSticky), nil, driver.ErrInvalid, "world=yes"},
-		{"like /tmp", mode(0o777 | os.ModeSticky), nil, driver.ErrInvalid, "directory of your own"},
-		{"world, group allowed", mode(0o777 | os.ModeSticky), []Option{AllowGroup()}, driver.ErrInvalid, "world=yes"},
-		{"not sticky", mode(0o777), []Option{AllowWorld()}, driver.ErrInvalid, "chmod +t"},
+		{"group", mode(0o770), nil, driver.ErrUnavailable, "AllowGroup (group=yes)"},
+		{"world", mode(0o707 | os.ModeSticky), nil, driver.ErrUnavailable, "AllowWorld (world=yes)"},
+		{"like /tmp", mode(0o777 | os.ModeSticky), nil, driver.ErrUnavailable, "directory of your own"},
+		{"world, group allowed", mode(0o777 | os.ModeSticky), []Option{AllowGroup()}, driver.ErrUnavailable, "AllowWorld (world=yes)"},
+		{"not sticky", mode(0o777), []Option{AllowWorld()}, driver.ErrUnavailable, "chmod +t"},
 		{"group, asked for", mode(0o770), []Option{AllowGroup()}, nil, ""},
 		{"world, asked for", mode(0o777 | os.ModeSticky), []Option{AllowWorld()}, nil, ""},
 		{"readable", mode(0o755), nil, nil, ""},
@@ -140,7 +140,7 @@ func TestWhatOthersOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(s.Dir())
-	wantErr(t, err, driver.ErrInvalid, "belongs to user 65534")
+	wantErr(t, err, driver.ErrUnavailable, "belongs to user 65534")
 }
 
 func init() {
@@ -159,7 +159,7 @@ func init() {
 	}
 	scripts["not mine"] = func(string) error {
 		_, err := Open("/usr/lib") // a directory of root, which this user may only read
-		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "belongs to user 0") {
+		if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "belongs to user 0") {
 			return err
 		}
 		return nil
@@ -192,7 +192,7 @@ func TestNetworkFileSystems(t *testing.T) {
 		}
 	}
 	err := refuseNetwork("/srv/locks", "nfs", false)
-	wantErr(t, err, driver.ErrInvalid, "/srv/locks", "AllowNetwork (nfs=force)", "local disk")
+	wantErr(t, err, driver.ErrUnavailable, "/srv/locks", "AllowNetwork (nfs=force)", "local disk")
 	if err := refuseNetwork("/srv/locks", "nfs", true); err != nil {
 		t.Error(err)
 	}
@@ -211,7 +211,7 @@ func TestFromURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := FromURL(t.Context(), u)
-		if ok != (err == nil) || !ok && !errors.Is(err, driver.ErrInvalid) {
+		if ok != (err == nil) || !ok && !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("%s: %v", query, err)
 		}
 		if ok {
@@ -225,7 +225,7 @@ func TestFromURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := FromURL(t.Context(), u); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
