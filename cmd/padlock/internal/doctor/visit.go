@@ -98,7 +98,7 @@ func (v *visit) openStore(ctx context.Context) (*padlock.Locker, error) {
 		return padlock.New(store), nil
 	}
 	v.problem("reach", plain(err), "padlock cannot use the store, so jobs that need a lock there do not run",
-		"see the other findings; check that the server runs, can be reached from here and accepts the user")
+		"see the other findings; "+doAboutOpening(err))
 	if store, err = v.Open(ctx, v.raw, open.Lenient()); err != nil {
 		return nil, nil
 	}

@@ -123,7 +123,15 @@ func doAbout(err error) string {
 			return "give the user the rights that its page in docs/stores lists; on Redis, ACL LOG names the refused command"
 		}
 	}
-	return "check that the server runs and can be reached from here"
+	return doAboutOpening(err)
+}
+
+// doAboutOpening returns what to do about a server that could not be used.
+func doAboutOpening(err error) string {
+	if strings.Contains(plain(err), "-announce-ip") { // the servers have named it, not the user
+		return "check that the named server runs; if it does, let it announce an address that can be reached from here"
+	}
+	return "check that the server runs, can be reached from here and accepts the user"
 }
 
 // roundTrip compares the round trip with the time that is available for a renewal.
