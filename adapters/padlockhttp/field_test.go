@@ -97,6 +97,30 @@ func TestARefusedRequestRunsAgain(t *testing.T) {
 	}
 }
 
+// A browser chooses a new boundary when it sends a form again. The repeat gets the first answer.
+func TestAFormWithAnotherBoundary(t *testing.T) {
+	s, _ := newShop(t)
+	send := func(key, boundary, amount string) *httptest.ResponseRecorder {
+		body := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n" + amount + "\r\n--" + boundary + "--\r\n"
+		return s.pay(key, body, func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary) })
+	}
+	first := send("k", "one", "5")
+	for _, boundary := range []string{"one", "two"} {
+		if w := send("k", boundary, "5"); w.Code != first.Code || w.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("boundary %s: %d %s", boundary, w.Code, w.Body)
+		}
+	}
+	if w := send("k", "two", "6"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("another amount: %d %s", w.Code, w.Body)
+	}
+	if w := s.pay("k", "--two\r\n"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("no form: %d %s", w.Code, w.Body)
+	}
+	if n := s.runs.Load(); n != 1 {
+		t.Errorf("the handler ran %d times", n)
+	}
+}
+
 // Memory is for one server: it keeps whatever clients send, and another server does not see it.
 func TestMemoryHasNoBound(t *testing.T) {
 	s, _ := newShop(t)

@@ -114,8 +114,8 @@ func (r *recorder) drop() {
 }
 
 // kept returns the answer with the headers that the handler has set, but without trailers.
-func (r *recorder) kept(print string) *kept {
-	k := &kept{Version: keptVersion, Print: print, Status: r.status, Header: http.Header{}}
+func (r *recorder) kept(print prints) *kept {
+	k := &kept{Version: keptVersion, Print: print.body, Form: print.form, Status: r.status, Header: http.Header{}}
 	if r.tooLarge || r.cut {
 		k.Gone = true
 		return k

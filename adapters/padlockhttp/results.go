@@ -79,7 +79,8 @@ const keptVersion = 1
 // A kept is an answer as Results has it.
 type kept struct {
 	Version int         `json:"v"`
-	Print   string      `json:"print"` // the fingerprint of the request
+	Print   string      `json:"print"`          // the fingerprint of the request
+	Form    string      `json:"form,omitempty"` // that of a form in parts, see prints
 	Status  int         `json:"status"`
 	Header  http.Header `json:"header,omitempty"`
 	Body    []byte      `json:"body,omitempty"`
