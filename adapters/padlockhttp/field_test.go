@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,6 +119,25 @@ func TestAFormWithAnotherBoundary(t *testing.T) {
 	}
 	if n := s.runs.Load(); n != 1 {
 		t.Errorf("the handler ran %d times", n)
+	}
+}
+
+// A layer outside sets a cookie for each answer. A repeat gets the one of its own request, next to the
+// cookie of the handler. The cookie of a session inside is the handler's: a repeat gets it again.
+func TestCookiesOfLayers(t *testing.T) {
+	s, _ := newShop(t)
+	s.serve = func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+	}
+	for _, csrf := range []string{"csrf=1", "csrf=2"} {
+		w := httptest.NewRecorder()
+		w.Header().Set("Set-Cookie", csrf)
+		r := httptest.NewRequest(http.MethodPost, "/charges", nil)
+		r.Header.Set("Idempotency-Key", "k")
+		s.ServeHTTP(w, r)
+		if got, want := w.Header()["Set-Cookie"], []string{csrf, "session=1"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -27,6 +27,8 @@ type recorder struct {
 	hijacked bool
 }
 
+const cookies = "Set-Cookie"
+
 func newRecorder(w http.ResponseWriter, max int) *recorder {
 	return &recorder{ResponseWriter: w, max: max, before: w.Header().Clone()}
 }
@@ -124,6 +126,10 @@ func (r *recorder) kept(print prints) *kept {
 		if !slices.Equal(values, r.before[name]) && name != "Trailer" && !strings.HasPrefix(name, http.TrailerPrefix) {
 			k.Header[name] = values
 		}
+	}
+	// Cookies are added, as a rule. Those of the layers outside belong to the first request alone.
+	if set, outer := r.header[cookies], r.before[cookies]; len(set) > len(outer) && slices.Equal(set[:len(outer)], outer) {
+		k.Header[cookies] = set[len(outer):]
 	}
 	k.Body = r.body.Bytes()
 	return k

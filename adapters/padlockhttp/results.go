@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,7 +121,11 @@ func (k *kept) replay(w http.ResponseWriter) {
 		return
 	}
 	h := w.Header()
+	outer := h[cookies]
 	maps.Copy(h, k.Header)
+	if len(k.Header[cookies]) > 0 {
+		h[cookies] = slices.Concat(outer, k.Header[cookies])
+	}
 	h.Set("Idempotent-Replayed", "true")
 	w.WriteHeader(k.Status)
 	_, _ = w.Write(k.Body)

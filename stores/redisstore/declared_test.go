@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
@@ -89,4 +90,24 @@ func undeclared(t *testing.T, lines *bufio.Scanner) (commands int) {
 	}
 	t.Error("MONITOR ended", lines.Err())
 	return commands
+}
+
+// TestAWaiterIsQuiet: while the name is held, a waiter sends at most one script a second.
+func TestAWaiterIsQuiet(t *testing.T) {
+	server.Thorough(t)
+	t.Parallel()
+	const seconds = 5
+	for name, opts := range map[string][]redisstore.Option{"set": nil, "string": {redisstore.PlainStrings()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := server.Redis(t, server.RedisOptions{})
+			take(t, opened(t, srv.Addr(), opts...), request("job"))
+			waits(t, opened(t, srv.Addr(), opts...), "job")
+			before := callsOf(t, srv, "evalsha")
+			<-time.After(seconds * time.Second)
+			if n := callsOf(t, srv, "evalsha") - before; n > seconds {
+				t.Errorf("a waiter sent %d scripts in %d s", n, seconds)
+			}
+		})
+	}
 }
