@@ -111,3 +111,21 @@ func TestAWaiterIsQuiet(t *testing.T) {
 		})
 	}
 }
+
+// TestIdleConnectionsEnd: the server ends connections that are idle for 2 s. The hold stays, and a
+// waiter gets the lock without an error.
+func TestIdleConnectionsEnd(t *testing.T) {
+	server.Thorough(t)
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{Args: []string{"--timeout", "2"}})
+	s := opened(t, srv.Addr())
+	r := request("job")
+	take(t, s, r)
+	w := waits(t, opened(t, srv.Addr()), "job")
+	<-time.After(8 * time.Second)
+	if _, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+		t.Errorf("the renewal: %v", err)
+	}
+	free(t, s, r)
+	w.got()
+}
