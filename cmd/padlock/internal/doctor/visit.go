@@ -105,6 +105,14 @@ func (v *visit) openStore(ctx context.Context) (*padlock.Locker, error) {
 	return padlock.New(store), nil
 }
 
+// doAboutOpening returns what to do about a server that could not be used.
+func doAboutOpening(err error) string {
+	if strings.Contains(plain(err), "-announce-ip") { // the servers have named it, not the user
+		return "check that the named server runs; if it does, let it announce an address that can be reached from here"
+	}
+	return "check that the server runs, can be reached from here and accepts the user"
+}
+
 // patience is the time limit of one check of a store.
 const patience = 20 * time.Second
 

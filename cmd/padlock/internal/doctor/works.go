@@ -126,14 +126,6 @@ func doAbout(err error) string {
 	return doAboutOpening(err)
 }
 
-// doAboutOpening returns what to do about a server that could not be used.
-func doAboutOpening(err error) string {
-	if strings.Contains(plain(err), "-announce-ip") { // the servers have named it, not the user
-		return "check that the named server runs; if it does, let it announce an address that can be reached from here"
-	}
-	return "check that the server runs, can be reached from here and accepts the user"
-}
-
 // roundTrip compares the round trip with the time that is available for a renewal.
 func (v *visit) roundTrip(trips []time.Duration) {
 	slices.Sort(trips)
