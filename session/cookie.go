@@ -105,11 +105,15 @@ func (m *Manager) idsFrom(r *http.Request) (ids []string) {
 
 // setCookie sends the session's id if the client does not have it, or with the new age that Remember
 // gives it. If the session was destroyed, it deletes the cookie. If another request has given the
-// session a new id, the client has that id or will get it, so setCookie sends nothing. The caller
-// holds s.mu.
+// session a new id, the client has that id or will get it, so setCookie sends nothing. Shared caches
+// keep no answer that sends a cookie, and by default none of a handler that has used the session. The
+// caller holds s.mu.
 func (s *state) setCookie(h http.Header) {
 	if s.touched {
 		h.Add("Vary", "Cookie")
+		if h.Get("Cache-Control") == "" {
+			h.Set("Cache-Control", "private")
+		}
 	}
 	var cookie *http.Cookie
 	switch {
@@ -123,7 +127,9 @@ func (s *state) setCookie(h http.Header) {
 	s.newCookie = false
 	s.m.dropOwnCookie(h) // removes a cookie that an earlier run of the handler set
 	h.Add("Set-Cookie", cookie.String())
-	h.Add("Cache-Control", `no-cache="Set-Cookie"`)
+	if !strings.Contains(h.Get("Cache-Control"), "private") {
+		h.Add("Cache-Control", "private") // content networks often ignore Vary: Cookie, and no-cache="Set-Cookie" too
+	}
 }
 
 // cookieAge returns how long the browser keeps the cookie. 0 means until the browser is closed.

@@ -101,8 +101,12 @@ func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 		return "", false, err
 	}
 	alive, err := s.m.alive(ctx, rec.Moved.To)
-	if err != nil || !alive {
+	if err != nil || alive == "" {
 		return s.key, false, err // the tombstone leads to no session
 	}
-	return rec.Moved.To, !s.started.Before(rec.Moved.At), nil
+	old := !s.started.Before(rec.Moved.At)
+	if old && s.hasIDOf(alive) {
+		return s.key, false, nil
+	}
+	return rec.Moved.To, old, nil
 }

@@ -68,18 +68,18 @@ func (m *Manager) tooOld(rec sessionstore.Record) bool {
 	return !deadline.IsZero() && !time.Now().Before(deadline)
 }
 
-// alive reports whether a session lives at key. If the session at key has moved, alive looks at its
-// new key.
-func (m *Manager) alive(ctx context.Context, key string) (bool, error) {
+// alive returns the key of the session that lives at key, or "". If the session at key has moved,
+// that is its new key.
+func (m *Manager) alive(ctx context.Context, key string) (string, error) {
 	for range maxHops {
 		rec, err := m.store.Load(ctx, key)
-		if errors.Is(err, sessionstore.ErrNotFound) {
-			return false, nil
+		if errors.Is(err, sessionstore.ErrNotFound) || err == nil && rec.Moved.To == "" && m.tooOld(rec) {
+			return "", nil
 		}
 		if err != nil || rec.Moved.To == "" {
-			return err == nil && !m.tooOld(rec), err
+			return key, err
 		}
 		key = rec.Moved.To
 	}
-	return false, errLongChain
+	return "", errLongChain
 }

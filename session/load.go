@@ -128,15 +128,19 @@ func (s *state) loadMoved(ctx context.Context, rec sessionstore.Record) error {
 	if err != nil {
 		return err
 	}
-	if !alive {
+	old := !s.started.Before(rec.Moved.At)
+	switch {
+	case alive == "":
 		s.adopt("")
 		return nil
+	case old && s.hasIDOf(alive):
+		return s.loadLocked(ctx)
 	}
 	s.keepRecord(rec)
 	// A request that began before the id was changed may still write. The result is the same as if
 	// the request had written just before the change: Regenerate would have copied the data.
 	s.standing = followed
-	if !s.started.Before(rec.Moved.At) {
+	if old {
 		s.standing = frozen
 	}
 	s.key = rec.Moved.To

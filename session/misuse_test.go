@@ -161,6 +161,50 @@ func TestCookieTwice(t *testing.T) {
 	}
 }
 
+// After a login, the new id counts although the old one comes first and can still be read, for
+// reading, writing and the logout.
+func TestCookieTwiceAfterALogin(t *testing.T) {
+	for name, destroy := range map[string]func(*session.Session) error{
+		"unread": func(s *session.Session) error { return s.Destroy(bg) },
+		"read":   func(s *session.Session) error { get1[int](t, s, "user"); return s.Destroy(bg) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager(t, sessionstore.NewMemory())
+			b := newBrowser(t, m)
+			b.putValue("user", 0)
+			first := b.cookie.Value
+			for range 2 { // the second new id moves the first one
+				b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+			}
+			b.putValue("user", 1)
+			cookies := b.cookie.Name + "=" + first + "; " + b.cookie.Name + "=" + b.cookie.Value
+			send := func(f func(*session.Session)) int {
+				r := httptest.NewRequestWithContext(bg, "GET", "/", nil)
+				r.Header.Set("Cookie", cookies)
+				w := httptest.NewRecorder()
+				m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { f(session.From(r.Context())) })).ServeHTTP(w, r)
+				return w.Code
+			}
+			if code := send(func(s *session.Session) {
+				if got := get1[int](t, s, "user"); got != 1 {
+					t.Errorf("the user is %d", got)
+				}
+				noError(t, s.Put("user", 2))
+			}); code != 200 {
+				t.Errorf("a write is answered with %d", code)
+			}
+			if code := send(func(s *session.Session) { noError(t, destroy(s)) }); code != 200 {
+				t.Errorf("the logout is answered with %d", code)
+			}
+			send(func(s *session.Session) {
+				if found, err := s.Has("user"); found || err != nil {
+					t.Errorf("after the logout the session is there: %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestEndedContext: a call with a context that has ended changes nothing, says so, and keeps no
 // lock. The answer is 503.
 func TestEndedContext(t *testing.T) {

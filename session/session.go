@@ -166,6 +166,19 @@ func (s *state) nextID() bool {
 	return true
 }
 
+// hasIDOf makes s the session at key, if the client has sent its id too. After a login the browser
+// sends the old id next to the new one if they are cookies of different paths, domains or partitions.
+func (s *state) hasIDOf(key string) bool {
+	for _, id := range s.otherIDs {
+		if s.m.rules.Key(id) == key {
+			s.sent, s.otherIDs = id, nil
+			s.adopt(id)
+			return true
+		}
+	}
+	return false
+}
+
 // continueFrom makes s the session of the second run of a handler. prev is the session of the first
 // run. If the first run got a new id, s has to send that id to the client.
 func (s *state) continueFrom(prev *state) {

@@ -78,6 +78,9 @@ func (j *job) awaitPending(ctx context.Context, began time.Time) (any, error) {
 		return f.v, f.err
 	case <-ctx.Done():
 		j.c.leavePending(j.name, f, false)
+		if insideOf(ctx) != nil { // the two functions may wait for each other
+			return nil, fmt.Errorf("stampede: waiting for the value of %q: %w", j.key, ctx.Err())
+		}
 		return nil, ctx.Err()
 	case <-late:
 	}

@@ -105,12 +105,12 @@ func (j *job) call(ctx context.Context) (any, error) {
 			j.c.tally.errors.Add(1)
 		}
 		if o.err != nil && errors.Is(context.Cause(ctx), ErrTimeLimit) {
-			o.err = fmt.Errorf("%w (%v): %w", ErrTimeLimit, j.s.timeLimit, o.err)
+			o.err = fmt.Errorf("%w (%v) for the value of %q: %w", ErrTimeLimit, j.s.timeLimit, j.key, o.err)
 		}
 		return o.v, o.err
 	case <-late:
 		j.c.tally.errors.Add(1)
-		return nil, fmt.Errorf("%w (%v), and ignores the end of its context", ErrTimeLimit, j.s.timeLimit)
+		return nil, fmt.Errorf("%w (%v) for the value of %q, and ignores the end of its context", ErrTimeLimit, j.s.timeLimit, j.key)
 	}
 }
 

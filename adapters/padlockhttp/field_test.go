@@ -2,14 +2,18 @@ package padlockhttp_test
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/padlock-go/padlock/adapters/padlockhttp"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // A repeat may come by another way, whose client reads other encodings than the first one. So the
@@ -94,6 +98,71 @@ func TestARefusedRequestRunsAgain(t *testing.T) {
 				t.Errorf("the repeat gets %d", w.Code)
 			}
 		})
+	}
+}
+
+// A browser chooses a new boundary when it sends a form again. The repeat gets the first answer.
+func TestAFormWithAnotherBoundary(t *testing.T) {
+	s, _ := newShop(t)
+	send := func(key, boundary, amount string) *httptest.ResponseRecorder {
+		body := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n" + amount + "\r\n--" + boundary + "--\r\n"
+		return s.pay(key, body, func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary) })
+	}
+	first := send("k", "one", "5")
+	for _, boundary := range []string{"one", "two"} {
+		if w := send("k", boundary, "5"); w.Code != first.Code || w.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("boundary %s: %d %s", boundary, w.Code, w.Body)
+		}
+	}
+	if w := send("k", "two", "6"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("another amount: %d %s", w.Code, w.Body)
+	}
+	if w := s.pay("k", "--two\r\n"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("no form: %d %s", w.Code, w.Body)
+	}
+	if n := s.runs.Load(); n != 1 {
+		t.Errorf("the handler ran %d times", n)
+	}
+}
+
+// An answer that an older padlock has kept, without the print of the form, is for the same bytes.
+func TestAFormOfAnOlderVersion(t *testing.T) {
+	s, _ := newShop(t)
+	s.Results = olderResults{s.Results}
+	for i, boundary := range []string{"one", "one", "two"} {
+		body := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n5\r\n--" + boundary + "--\r\n"
+		w := s.pay("k", body, func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary) })
+		if want := []int{201, 201, 422}[i]; w.Code != want {
+			t.Errorf("request %d: %d, want %d", i, w.Code, want)
+		}
+	}
+}
+
+// olderResults gives answers without the print of the form.
+type olderResults struct{ padlockhttp.Results }
+
+func (o olderResults) Get(ctx context.Context, key string) (sessionstore.Blob, error) {
+	b, err := o.Results.Get(ctx, key)
+	b.Data = regexp.MustCompile(`"form":"[^"]*",`).ReplaceAll(b.Data, nil)
+	return b, err
+}
+
+// A layer outside sets a cookie for each answer. A repeat gets the one of its own request, next to the
+// cookie of the handler. The cookie of a session inside is the handler's: a repeat gets it again.
+func TestCookiesOfLayers(t *testing.T) {
+	s, _ := newShop(t)
+	s.serve = func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+	}
+	for _, csrf := range []string{"csrf=1", "csrf=2"} {
+		w := httptest.NewRecorder()
+		w.Header().Set("Set-Cookie", csrf)
+		r := httptest.NewRequest(http.MethodPost, "/charges", nil)
+		r.Header.Set("Idempotency-Key", "k")
+		s.ServeHTTP(w, r)
+		if got, want := w.Header()["Set-Cookie"], []string{csrf, "session=1"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -164,7 +166,7 @@ func keepByDefault(status int) bool {
 }
 
 // serve replies with the answer that is kept at key, or runs the handler under the lock of the key.
-func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, key, print string) {
+func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Handler, key string, print prints) {
 	r = withWaitEnd(r)
 	lock, err := acquire(r, i.Locker, lockPrefix+key, i.Options)
 	if err != nil {
@@ -209,7 +211,7 @@ func (i Idempotency) serve(w http.ResponseWriter, r *http.Request, next http.Han
 // keep keeps the answer. It tries again while Results fails: a Redis that restarts must not make a
 // repeat run the handler. If another request has kept an answer meanwhile, because this one has
 // lost its lock, the client gets that answer, as all other clients do.
-func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, rec *recorder, print string) {
+func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, rec *recorder, print prints) {
 	// The work is done, so its answer is kept even if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keepWithin)
 	defer cancel()
@@ -227,7 +229,7 @@ func (i Idempotency) keep(w http.ResponseWriter, r *http.Request, key string, re
 		i.report(r, fmt.Errorf("padlockhttp: the answer is not kept, a repeat may run again: %w", err))
 	case present != nil && bytes.Equal(present.Data, data): // an earlier try kept it, and its reply was lost
 	case !done && !rec.sent && present != nil:
-		if first, err := decode(present.Data); err == nil && first.Print == print {
+		if first, err := decode(present.Data); err == nil && print.of(first) {
 			rec.drop()
 			first.replay(w)
 		}
@@ -244,7 +246,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // replay replies with the kept answer, if there is one. It also replies if it cannot find out.
-func (i Idempotency) replay(w http.ResponseWriter, r *http.Request, key, print string) bool {
+func (i Idempotency) replay(w http.ResponseWriter, r *http.Request, key string, print prints) bool {
 	kept, err := load(r.Context(), i.Results, answerPrefix+key)
 	switch {
 	case err != nil:
@@ -253,7 +255,7 @@ func (i Idempotency) replay(w http.ResponseWriter, r *http.Request, key, print s
 			Detail: "The server cannot look for the answer to an earlier request with this Idempotency-Key. Nothing was done. Repeat this request later."}.write(w)
 	case kept == nil:
 		return false
-	case kept.Print != print:
+	case !print.of(kept):
 		problem{Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
 			Detail: "The Idempotency-Key was used for another request before. Make a new key for each piece of work."}.write(w)
 	default:
@@ -286,27 +288,61 @@ func (i Idempotency) hash(r *http.Request, key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// fingerprint tells two requests apart: it is a hash of method, URL and body. The handler can read
-// the body again.
-func (i Idempotency) fingerprint(r *http.Request) (string, *problem) {
+// prints tell two requests apart.
+type prints struct {
+	body string // a hash of method, URL and body
+	form string // of a form in parts: a hash of the same without the boundary, which browsers choose anew for each request
+}
+
+// of reports whether the answer belongs to the request. Older versions keep no print of the form.
+func (p prints) of(k *kept) bool { return k.Print == p.body || p.form != "" && k.Form == p.form }
+
+// formPrint returns the print of a form in parts. For other bodies it returns "".
+func formPrint(r *http.Request, body []byte) string {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" {
+		return ""
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
+	for parts := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
+		part, err := parts.NextRawPart()
+		if err == io.EOF {
+			return hex.EncodeToString(h.Sum(nil))
+		}
+		if err != nil {
+			return ""
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			return ""
+		}
+		fmt.Fprintf(h, "%q %d %s", part.Header, len(content), content)
+	}
+}
+
+// fingerprint hashes the request. The handler can read the body again.
+func (i Idempotency) fingerprint(r *http.Request) (p prints, refused *problem) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s\n", r.Method, r.URL.RequestURI())
 	if r.Body != nil {
 		limit := min(int64(i.MaxBytes), math.MaxInt64-1)
 		body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 		if err != nil {
-			return "", &problem{Status: http.StatusBadRequest, Detail: "The body of the request cannot be read."}
+			return p, &problem{Status: http.StatusBadRequest, Detail: "The body of the request cannot be read."}
 		}
 		if len(body) > i.MaxBytes {
-			return "", &problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("The body of a request with an Idempotency-Key has at most %d bytes.", i.MaxBytes)}
+			return p, &problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("The body of a request with an Idempotency-Key has at most %d bytes.", i.MaxBytes)}
 		}
 		r.Body = struct {
 			io.Reader
 			io.Closer
 		}{bytes.NewReader(body), r.Body}
 		h.Write(body)
+		p.form = formPrint(r, body)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	p.body = hex.EncodeToString(h.Sum(nil))
+	return p, nil
 }
 
 // KeyOf returns the Idempotency-Key of a request, without quotes, as Idempotency compares it within

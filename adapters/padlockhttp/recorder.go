@@ -27,6 +27,8 @@ type recorder struct {
 	hijacked bool
 }
 
+const cookies = "Set-Cookie"
+
 func newRecorder(w http.ResponseWriter, max int) *recorder {
 	return &recorder{ResponseWriter: w, max: max, before: w.Header().Clone()}
 }
@@ -114,8 +116,8 @@ func (r *recorder) drop() {
 }
 
 // kept returns the answer with the headers that the handler has set, but without trailers.
-func (r *recorder) kept(print string) *kept {
-	k := &kept{Version: keptVersion, Print: print, Status: r.status, Header: http.Header{}}
+func (r *recorder) kept(print prints) *kept {
+	k := &kept{Version: keptVersion, Print: print.body, Form: print.form, Status: r.status, Header: http.Header{}}
 	if r.tooLarge || r.cut {
 		k.Gone = true
 		return k
@@ -124,6 +126,10 @@ func (r *recorder) kept(print string) *kept {
 		if !slices.Equal(values, r.before[name]) && name != "Trailer" && !strings.HasPrefix(name, http.TrailerPrefix) {
 			k.Header[name] = values
 		}
+	}
+	// Cookies are added, as a rule. Those of the layers outside belong to the first request alone.
+	if set, outer := r.header[cookies], r.before[cookies]; len(set) > len(outer) && slices.Equal(set[:len(outer)], outer) {
+		k.Header[cookies] = set[len(outer):]
 	}
 	k.Body = r.body.Bytes()
 	return k

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,7 +80,8 @@ const keptVersion = 1
 // A kept is an answer as Results has it.
 type kept struct {
 	Version int         `json:"v"`
-	Print   string      `json:"print"` // the fingerprint of the request
+	Print   string      `json:"print"`          // the fingerprint of the request
+	Form    string      `json:"form,omitempty"` // that of a form in parts, see prints
 	Status  int         `json:"status"`
 	Header  http.Header `json:"header,omitempty"`
 	Body    []byte      `json:"body,omitempty"`
@@ -119,7 +121,11 @@ func (k *kept) replay(w http.ResponseWriter) {
 		return
 	}
 	h := w.Header()
+	outer := h[cookies]
 	maps.Copy(h, k.Header)
+	if len(k.Header[cookies]) > 0 {
+		h[cookies] = slices.Concat(outer, k.Header[cookies])
+	}
 	h.Set("Idempotent-Replayed", "true")
 	w.WriteHeader(k.Status)
 	_, _ = w.Write(k.Body)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -41,9 +43,22 @@ func (s *Server) Dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Con
 	}
 	c, err := s.connect(ctx, dst, d, t)
 	if err != nil {
-		return nil, &DialError{err}
+		return nil, &DialError{s.nameSource(dst, d.Resolver == sentinelMark, err)}
 	}
 	return s.keep(c, dst, &login{c.RemoteAddr(), func() (string, string) { return user, password }}), nil
+}
+
+// nameSource adds to err who has named the address dst, unless the user has. Servers in containers
+// often name addresses that only their own network reaches.
+func (s *Server) nameSource(dst string, toSentinel bool, err error) error {
+	source, setting := "the cluster names", "cluster-announce-ip"
+	switch {
+	case s.Sentinel.MasterName != "" && !toSentinel:
+		source, setting = "the sentinels name", "replica-announce-ip"
+	case !s.Cluster || slices.Contains(s.Addrs, dst):
+		return err
+	}
+	return fmt.Errorf("%w (%s the address %s; if that server runs, set its %s to an address that this machine can reach)", err, source, dst, setting)
 }
 
 // connect dials, and makes the TLS handshake if t is not nil.

@@ -221,6 +221,25 @@ func TestClientDisconnects(t *testing.T) {
 	}
 }
 
+// A client is cut off in its wait, and the lock is released within its grace. The client that is gone
+// gets the lock for its whole lease, and the next one waits for the end of that.
+func TestDeadClientGetsItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := newAPI(t)
+		send(t, a, "/v1/acquire", body(one)).want(t, "the holder", 200)
+		with, cancel := cancellable()
+		got := inBackground(t, a, "/v1/acquire", body(two, `"wait_ms":25000`, `"ttl_ms":20000`), with)
+		synctest.Wait()
+		cancel()
+		<-got
+		send(t, a, "/v1/release", body(one)).want(t, "the release", 200)
+		<-time.After(15 * time.Second)
+		send(t, a, "/v1/acquire", body(three)).want(t, "before the end of the lease", 409)
+		<-time.After(6 * time.Second)
+		send(t, a, "/v1/acquire", body(three)).want(t, "after the end of the lease", 200)
+	})
+}
+
 // Release gives up a wait, and so does an acquire that does not wait.
 func TestGiveUp(t *testing.T) {
 	for path, last := range map[string]int{"/v1/release": 200, "/v1/acquire": 409} {

@@ -52,6 +52,23 @@ func TestLostRecord(t *testing.T) {
 	}
 }
 
+// A key, which no process keeps open, is lost with the record of its file: a second holder gets in.
+// file.md says so.
+func TestLostRecordOfAKey(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	r := request("job", "us")
+	r.Detached = true
+	first := take(t, s, r)
+	refused(t, s, request("job", "them"))
+	if err := os.Truncate(pathOf(s, "job"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if next := take(t, s, request("job", "them")); next.Fence <= first.Fence {
+		t.Errorf("SAFETY: fences went from %d to %d", first.Fence, next.Fence)
+	}
+}
+
 // overwrite writes into the file as a shell does with 1<>.
 func overwrite(path string, b []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)

@@ -25,6 +25,9 @@ func TestOpeningSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch := server.Sentinel(t, server.Redis(t, server.RedisOptions{})).Addr()
+	dead := server.Redis(t, server.RedisOptions{})
+	deadWatch := server.Sentinel(t, dead).Addr()
+	dead.Kill()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
 	for address, says := range map[string]string{
@@ -40,6 +43,7 @@ func TestOpeningSaysWhatToDo(t *testing.T) {
 		"redis://" + watch:                         "it is a sentinel; write redis+sentinel://",
 		"redis+sentinel://" + plain + "/main":      "it is no sentinel; write redis:// for a server",
 		"redis://127.0.0.1:1":                      "connection refused",
+		"redis+sentinel://" + deadWatch + "/main":  "the sentinels name the address " + dead.Addr() + "; if that server runs, set its replica-announce-ip",
 	} {
 		t.Run(strings.ReplaceAll(address, "/", "|"), func(t *testing.T) {
 			_, err := redisstore.FromURL(t.Context(), mustParse(t, address))

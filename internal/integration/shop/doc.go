@@ -1,2 +1,3 @@
-// Package shop tests examples/shop in a real browser, Chromium, through the DevTools protocol.
+// Package shop tests examples/shop, and sessions of a site in a frame, in a real browser, Chromium,
+// through the DevTools protocol.
 package shop

@@ -84,6 +84,10 @@ func (f *front) started() {
 		}
 	}
 	f.verbose(0, "running %s", show(f.args[0]))
+	if f.process.Blind() && !f.set.quiet {
+		f.say(note{Event: "system", named: newNamed(f.name), Message: fmt.Sprintf(
+			"a filter for system calls refuses prctl(PR_SET_CHILD_SUBREAPER), so processes of %s that call setsid may outlive the lock; allow it in the filter", show(f.args[0]))})
+	}
 }
 
 // notStarted returns the failure of a command that does not run.

@@ -40,6 +40,7 @@ var buildPrograms = sync.OnceValue(func() error {
 	return errors.Join(
 		os.Link(filepath.Join(dir, smallName), filepath.Join(dir, "padlock-lease")),
 		os.Link(filepath.Join(dir, "sleeper"), filepath.Join(dir, "catcher")),
+		os.Link(filepath.Join(dir, "sleeper"), filepath.Join(dir, "refuse")),
 	)
 })
 

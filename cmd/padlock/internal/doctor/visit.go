@@ -98,11 +98,19 @@ func (v *visit) openStore(ctx context.Context) (*padlock.Locker, error) {
 		return padlock.New(store), nil
 	}
 	v.problem("reach", plain(err), "padlock cannot use the store, so jobs that need a lock there do not run",
-		"see the other findings; check that the server runs, can be reached from here and accepts the user")
+		"see the other findings; "+doAboutOpening(err))
 	if store, err = v.Open(ctx, v.raw, open.Lenient()); err != nil {
 		return nil, nil
 	}
 	return padlock.New(store), nil
+}
+
+// doAboutOpening returns what to do about a server that could not be used.
+func doAboutOpening(err error) string {
+	if strings.Contains(plain(err), "-announce-ip") { // the servers have named it, not the user
+		return "check that the named server runs; if it does, let it announce an address that can be reached from here"
+	}
+	return "check that the server runs, can be reached from here and accepts the user"
 }
 
 // patience is the time limit of one check of a store.

@@ -123,7 +123,7 @@ func doAbout(err error) string {
 			return "give the user the rights that its page in docs/stores lists; on Redis, ACL LOG names the refused command"
 		}
 	}
-	return "check that the server runs and can be reached from here"
+	return doAboutOpening(err)
 }
 
 // roundTrip compares the round trip with the time that is available for a renewal.

@@ -24,6 +24,9 @@ func NewReaper(leave bool) *Reaper {
 // Rest lists the living descendants of this process, including the starter.
 func (r *Reaper) Rest() []int { return r.job.Rest() }
 
+// Refused reports whether the system has refused to let this process adopt orphans.
+func (r *Reaper) Refused() bool { return r.job.refused }
+
 // Group sets the command's process group. If Group is not called, TakeOver does not end processes
 // that can be found only through the group.
 func (r *Reaper) Group(group int) { r.job.pid.Store(int64(group)) }

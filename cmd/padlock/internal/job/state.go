@@ -27,6 +27,7 @@ type Job struct {
 	pid     atomic.Int64 // 0 until the command runs
 	leave   bool
 	adopts  bool         // this process becomes the parent of the job's orphans
+	refused bool         // this process may not adopt orphans, although Linux has a call for it
 	before  map[int]bool // children of this process that do not belong to the job
 	err     error        // why the command could not be started; see Started
 	started chan struct{}

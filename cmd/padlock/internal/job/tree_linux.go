@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // adopt makes this process the parent of processes that the command leaves behind. It also records
@@ -16,7 +17,7 @@ func (j *Job) adopt() {
 		return
 	}
 	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
-	j.adopts = errno == 0
+	j.adopts, j.refused = errno == 0, errno != 0
 	j.before = map[int]bool{}
 	if childless() {
 		return
@@ -35,8 +36,12 @@ func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 // other goroutine sends a signal to the command, because another process may get the command's
 // number as soon as the command is reaped.
 func (j *Job) reap(whom int) (pid int, status syscall.WaitStatus, err error) {
-	if err := awaitChild(whom); err != nil {
+	switch err := awaitChild(whom); err {
+	case nil:
+	case syscall.EINTR, syscall.ECHILD:
 		return 0, 0, err
+	default: // a filter for system calls refuses waitid
+		time.Sleep(10 * time.Millisecond)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -122,6 +122,8 @@ func (p *process) takeOver(group int, ended bool) {
 	p.reaper.TakeOver(ended)
 }
 
+func (p *process) blind() bool { return p.reaper.Refused() }
+
 func (p *process) rest() []int { return job.Without(p.reaper.Rest(), p.pid) }
 
 // Called reports whether this process was started as a supervisor.

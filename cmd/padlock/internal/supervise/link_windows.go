@@ -31,6 +31,7 @@ func (w *localSupervisor) join() syscall.Signal {
 func (*localSupervisor) kill() error        { return nil }
 func (*localSupervisor) takeOver(int, bool) {}
 func (*localSupervisor) rest() []int        { return nil }
+func (*localSupervisor) blind() bool        { return false }
 
 // Called reports whether this process was started as a supervisor.
 func Called() bool { return false }

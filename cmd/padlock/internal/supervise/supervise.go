@@ -88,6 +88,7 @@ type link interface {
 	// join. The parameter ended says whether the command has already ended.
 	takeOver(group int, ended bool)
 	rest() []int // the living processes of the job that can be found
+	blind() bool // a filter for system calls hides processes that leave the command's group
 	startSupervisor() (io.ReadWriteCloser, error)
 }
 
@@ -152,6 +153,10 @@ func (p *Process) Heard() <-chan syscall.Signal { return p.heard }
 
 // Rest lists the living processes of the job.
 func (p *Process) Rest() []int { return p.link.rest() }
+
+// Blind reports whether processes that leave the command's process group cannot be found, because a
+// filter for system calls refuses what padlock needs for that.
+func (p *Process) Blind() bool { return p.link.blind() }
 
 // Left reports the processes that the command left running, before padlock ends them.
 func (p *Process) Left() <-chan []Leftover { return p.left }

@@ -1,4 +1,4 @@
-// Command sleeper is the programs sleeper and catcher, which padlock runs in scripts.
+// Command sleeper is the programs sleeper, catcher and refuse, which scripts run.
 package main
 
 import (
@@ -12,9 +12,12 @@ import (
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == "catcher" {
+	switch filepath.Base(os.Args[0]) {
+	case "catcher":
 		catcher()
-	} else {
+	case "refuse":
+		refuse()
+	default:
 		sleeper()
 	}
 }
