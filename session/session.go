@@ -27,13 +27,21 @@ import (
 // status of 400 or more. Abandon prevents that. If a write is refused (ErrTooLarge, ErrKey, a value
 // that cannot be encoded), the Manager also sends an error answer, and saves none of the request's
 // writes. IgnoreRefused prevents that.
+//
+// Nothing that prints or encodes a Session shows its id or its values. Session.Token returns the id.
 type Session struct {
-	*state
-	ctx context.Context
+	open func() (*state, context.Context) // a func, because no printer can look inside
+}
+
+func newSession(s *state, ctx context.Context) *Session {
+	return &Session{func() (*state, context.Context) { return s, ctx }}
 }
 
 // WithContext returns the same session with another context: see Session.
-func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.state, ctx} }
+func (h *Session) WithContext(ctx context.Context) *Session {
+	s, _ := h.open()
+	return newSession(s, ctx)
+}
 
 // standing says what this request knows of the session:
 //
@@ -237,7 +245,8 @@ func (s *state) failure() error {
 // far. They were refused because of ErrTooLarge, ErrKey or ErrMoved, because a value could not be
 // encoded, or because an Update failed. The other writes of the request are saved, and the answer
 // stays as it is. Without IgnoreRefused the answer is replaced and nothing is saved.
-func (s *Session) IgnoreRefused() {
+func (h *Session) IgnoreRefused() {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil
