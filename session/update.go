@@ -17,7 +17,7 @@ import (
 // If fn returns an error, Update returns that error and nothing is saved, in any mode. Calls that
 // take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
 // request's own unsaved writes. fn and the request may write the same key. That is a conflict only
-// if another request has changed the key. fn must use tx and not the Session whose method is called.
+// if another request has changed the key. fn must use tx only.
 func (h *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
 	s, _ := h.open()
 	s.mu.Lock()
