@@ -116,7 +116,7 @@ func (s *State) Trim(now Now) {
 	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Reserved && h.Until <= now.At })
 	for i := range s.Holds {
 		if h := &s.Holds[i]; h.Reserved {
-			h.Until = min(h.Until, now.end(driver.MaxReservation))
+			h.Until = min(h.Until, now.end(MaxReservation))
 		}
 	}
 	s.Intent.Until = min(s.Intent.Until, now.end(driver.MaxIntent))
@@ -236,8 +236,11 @@ func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, err
 	return h, err
 }
 
-// Reserve hands the name over to the waiter of r, for at most driver.MaxReservation. The name must
-// not be excluded for r.
+// MaxReservation is the longest reservation, for a waiter whose claim takes long.
+const MaxReservation = 8 * driver.MaxReservation
+
+// Reserve hands the name over to the waiter of r, for driver.MaxReservation. The caller may set a
+// later end, up to MaxReservation. The name must not be excluded for r.
 func (s *State) Reserve(r *driver.Request, now Now) (*Hold, error) {
 	h, err := s.add(r, now)
 	if err == nil {

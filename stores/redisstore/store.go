@@ -20,7 +20,7 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	trips      roundTrips
+	trips      storekit.RoundTrips // of looks
 	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 
