@@ -14,7 +14,7 @@ import (
 // A Session is one request's view of a session. It is loaded at its first use; later changes by
 // other requests are not seen. Get one from From or Manager.From; the zero Session is not usable.
 // If From or WithContext is called several times in one request, the Sessions share everything
-// except their context. The methods are safe for concurrent use by the goroutines of the request.
+// except their context. The methods are safe for concurrent use.
 //
 // Incr, Take, Flashes, Regenerate, Destroy, Update and Commit always call the store, so they take a
 // context. All other methods use the values that the request has loaded. The first call loads them,
@@ -28,7 +28,7 @@ import (
 // that cannot be encoded), the Manager also sends an error answer, and saves none of the request's
 // writes. IgnoreRefused prevents that.
 //
-// Nothing that prints or encodes a Session shows its id or its values. Session.Token returns the id.
+// No printer and no encoder shows its id or its values.
 type Session struct {
 	open func() (*state, context.Context) // a func, because no printer can look inside
 }

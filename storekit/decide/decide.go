@@ -236,11 +236,11 @@ func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, err
 	return h, err
 }
 
-// MaxReservation is the longest reservation, for a waiter whose claim takes long.
+// MaxReservation is the longest reservation.
 const MaxReservation = 8 * driver.MaxReservation
 
-// Reserve hands the name over to the waiter of r, for driver.MaxReservation. The caller may set a
-// later end, up to MaxReservation. The name must not be excluded for r.
+// Reserve hands the name over to the waiter of r, for driver.MaxReservation; the caller may set an
+// end up to MaxReservation. The name must not be excluded for r.
 func (s *State) Reserve(r *driver.Request, now Now) (*Hold, error) {
 	h, err := s.add(r, now)
 	if err == nil {

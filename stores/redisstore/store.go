@@ -21,7 +21,7 @@ type Store struct {
 	checks     serverChecks
 	subscriber subscriber
 	trips      storekit.RoundTrips // of looks
-	calls      storekit.Calls // its Work counts waits and clean-ups
+	calls      storekit.Calls      // its Work counts waits and clean-ups
 }
 
 var _ interface {

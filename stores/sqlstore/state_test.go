@@ -208,6 +208,32 @@ func TestReaders(t *testing.T) {
 	}
 }
 
+// A waiter, or a process that releases, with slow statements gets a longer reservation, up to 4 s. The
+// waiter behind one that polls gets its turn later.
+func TestSlowWaiters(t *testing.T) {
+	for trip, want := range map[time.Duration]time.Duration{
+		0: claim, claim / 4: claim, claim/4 + 1: 2 * claim, 600 * time.Millisecond: 5 * claim, 900 * time.Millisecond: 8 * claim, time.Hour: decide.MaxReservation,
+	} {
+		if got := claimTime(trip); got != want {
+			t.Errorf("with statements of %v: %v, want %v", trip, got, want)
+		}
+	}
+	slow := 600 * time.Millisecond
+	waiter := newScript(t).acquire("a", nil)
+	waiter.st.join(asks("b"), "channel", claimTime(slow), waiter.now)
+	waiter.release("a", driver.OutcomeReleased).passTime(5*claim - 1000).mustBe("b! |").passTime(2000).mustBe("|")
+
+	holder := newScript(t).acquire("a", nil).joinPushed("b")
+	holder.st.release("a", 0, holder.now)
+	holder.st.handOver(slow, holder.now)
+	holder.passTime(5*claim - 1000).mustBe("b! |").passTime(2000).mustBe("|")
+
+	polls := newScript(t).acquire("a", nil)
+	polls.st.join(asks("b"), "", claimTime(slow), polls.now)
+	polls.join("c").release("a", driver.OutcomeReleased)
+	polls.passTime(5*claim-1000).acquire("c", driver.ErrHeld).passTime(2000).acquire("c", nil)
+}
+
 // takeNow changes the state in the same way as the statement for a free name.
 func (s *script) takeNow(token string) *script {
 	s.t.Helper()

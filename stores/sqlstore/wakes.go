@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -79,7 +78,7 @@ func (s *Store) askToLook(ctx context.Context, messages []reservation) {
 		messages[i].fence = 0
 	}
 	s.calls.Work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime(s.rows.trips.Shorter()))
 		defer cancel()
 		s.wakeReserved(ctx, messages)
 	})
@@ -97,7 +96,7 @@ func (s *Store) notify(ctx context.Context, args []any) {
 		return
 	}
 	s.calls.Work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime(s.rows.trips.Shorter()))
 		defer cancel()
 		_, _ = s.rows.db.ExecContext(ctx, text, args...)
 	})
