@@ -28,7 +28,7 @@ import (
 // that cannot be encoded), the Manager also sends an error answer, and saves none of the request's
 // writes. IgnoreRefused prevents that.
 //
-// No printer and no encoder shows its id or its values.
+// No printer or encoder shows its id.
 type Session struct {
 	open func() (*state, context.Context) // a func, because no printer can look inside
 }
