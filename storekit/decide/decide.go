@@ -116,7 +116,7 @@ func (s *State) Trim(now Now) {
 	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Reserved && h.Until <= now.At })
 	for i := range s.Holds {
 		if h := &s.Holds[i]; h.Reserved {
-			h.Until = min(h.Until, now.end(MaxReservation))
+			h.Until = min(h.Until, now.end(driver.MaxReservation))
 		}
 	}
 	s.Intent.Until = min(s.Intent.Until, now.end(driver.MaxIntent))
@@ -236,11 +236,8 @@ func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, err
 	return h, err
 }
 
-// MaxReservation is the longest reservation.
-const MaxReservation = 8 * driver.MaxReservation
-
-// Reserve hands the name over to the waiter of r, for driver.MaxReservation; the caller may set an
-// end up to MaxReservation. The name must not be excluded for r.
+// Reserve hands the name over to the waiter of r, for at most driver.MaxReservation. The name must
+// not be excluded for r.
 func (s *State) Reserve(r *driver.Request, now Now) (*Hold, error) {
 	h, err := s.add(r, now)
 	if err == nil {

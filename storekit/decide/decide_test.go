@@ -139,7 +139,7 @@ func TestReservations(t *testing.T) {
 	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "b", Replaces: "a", TTL: lease}, at(1)); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("a reservation is replaced: %v", err)
 	}
-	if s.Trim(at(-3600)); s.Holds[0].Until.Sub(at(-3600).At) > decide.MaxReservation {
+	if s.Trim(at(-3600)); s.Holds[0].Until.Sub(at(-3600).At) > driver.MaxReservation {
 		t.Error("after the clock was set back, a reservation lasts for an hour")
 	}
 }

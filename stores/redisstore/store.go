@@ -20,8 +20,8 @@ type Store struct {
 	clock      driver.Clock
 	checks     serverChecks
 	subscriber subscriber
-	trips      storekit.RoundTrips // of looks
-	calls      storekit.Calls      // its Work counts waits and clean-ups
+	trips      roundTrips
+	calls      storekit.Calls // its Work counts waits and clean-ups
 }
 
 var _ interface {

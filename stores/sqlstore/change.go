@@ -55,7 +55,7 @@ func (s *Store) changeRowFrom(ctx context.Context, name string, read *loadedStat
 		}
 		var messages []reservation
 		if handOver {
-			messages = st.handOver(s.rows.trips.Shorter(), now)
+			messages = st.handOver(now)
 			res.grant = res.grant || len(messages) > 0
 			handOver = len(messages) > 0
 		} else {

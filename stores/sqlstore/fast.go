@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
@@ -114,9 +113,7 @@ func (t *table) prolong(ctx context.Context, name, token string, micros int64) (
 // dropHold releases a live exclusive hold, or a reservation, in one statement. ok is false if there
 // is no such hold or if somebody waits for the name.
 func (t *table) dropHold(ctx context.Context, name, token string) (ok bool, err error) {
-	sent := time.Now()
 	ok, err = dbms.Changed(t.exec(ctx, t.sql.release, []byte{}, []byte(name), []byte(token)))
-	t.trips.Note(time.Since(sent))
 	if changedNothing(err) {
 		return false, nil
 	}

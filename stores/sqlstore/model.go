@@ -38,32 +38,13 @@ type place struct {
 	Above   uint64        `json:"a,omitempty"` // Request.FenceAbove
 	Push    bool          `json:"p,omitempty"` // if true, the database wakes the waiter, and the name may be reserved for it; if false, the waiter polls
 	Channel string        `json:"c,omitempty"` // the channel on which the database wakes the waiter
-	Slow    int64         `json:"w,omitempty"` // the waiter's claimTime in ms, if that is longer than driver.MaxReservation
 	Until   decide.Time   `json:"u"`
 	Holder  driver.Holder `json:"h"`
 }
 
 // newPlace makes a place for r. push is the channel on which the database wakes the waiter, or "".
-func newPlace(r *driver.Request, push string, needs time.Duration, until decide.Time) place {
-	p := place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, 0, until, r.Holder}
-	if needs > driver.MaxReservation {
-		p.Slow = needs.Milliseconds()
-	}
-	return p
-}
-
-// claimTime returns how long a process whose statements take as long as trip may need to take a name
-// that was handed over. The notification and the claim take two statements; a waiter that polls
-// needs a look and, on MySQL, two statements. The time is at least driver.MaxReservation. A longer
-// one grows in steps, so that a place is seldom renewed because of it.
-func claimTime(trip time.Duration) time.Duration {
-	steps := (4*trip + driver.MaxReservation - 1) / driver.MaxReservation
-	return min(max(steps, 1)*driver.MaxReservation, decide.MaxReservation)
-}
-
-// patience is how long the waiter at a place may take until the next one gets its turn.
-func (p *place) patience() time.Duration {
-	return min(max(driver.MaxReservation, time.Duration(p.Slow)*time.Millisecond), decide.MaxReservation)
+func newPlace(r *driver.Request, push string, until decide.Time) place {
+	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
 // A reservation is a message to a waiter. It says that the name is now reserved for that waiter,

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/sqlpool"
-	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -187,7 +185,6 @@ type table struct {
 	tables  tables
 	sql     statements
 	kept    stmtCache
-	trips   storekit.RoundTrips             // of statements that hardly ever wait for others
 	mariaDB atomic.Bool                     // the server is MariaDB, not MySQL; see saveInOne
 	make    func(ctx context.Context) error // makes the tables again after they were removed or lost
 }
@@ -195,9 +192,7 @@ type table struct {
 // loadState reads the state of a name. If the name has no rows, loadState makes them.
 func (t *table) loadState(ctx context.Context, name string) (*state, decide.Time, error) {
 	for range 3 {
-		sent := time.Now()
 		_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
-		t.trips.Note(time.Since(sent))
 		switch {
 		case err == nil:
 			return st, now, nil
@@ -217,9 +212,7 @@ var errRemoved = errors.New("the row of the name is removed again and again")
 
 // peekState reads the state of a name. It creates neither a row nor a table.
 func (t *table) peekState(ctx context.Context, name string) (*state, decide.Time, error) {
-	sent := time.Now()
 	_, st, now, err := scan(t.queryRow(ctx, t.sql.load, []byte(name)))
-	t.trips.Note(time.Since(sent))
 	if errors.Is(err, sql.ErrNoRows) || dbms.Judge(err) == dbms.NoTable {
 		return &state{}, 0, nil
 	}

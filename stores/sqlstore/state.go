@@ -85,8 +85,8 @@ func (s *state) aheadOf(token opaque) int {
 // isTurn reports whether the waiter at a position in the queue may take the name. Position 0 is the
 // first. The first waiter may take the name, and so may a reader that has only readers before it.
 // If the first waiter does not take the free name, its process may be dead or stopped. The second
-// waiter may therefore take the name after the patience with the first one, the third after the
-// patience with both, and so on.
+// waiter may therefore take the name after driver.MaxReservation, the third after twice that time,
+// and so on.
 func (s *state) isTurn(position int, now decide.Time) bool {
 	return s.readsNow(position) || s.mayOvertake(position, now)
 }
@@ -102,15 +102,7 @@ func (s *state) readsNow(position int) bool {
 // mayOvertake reports whether the waiter at a position may take the name before the waiters ahead
 // of it. It may do so if the name has been free for so long that these waiters are probably dead.
 func (s *state) mayOvertake(position int, now decide.Time) bool {
-	return s.free > 0 && s.free.Add(s.patience(position)) <= now
-}
-
-// patience returns the sum of the patience with the waiters before a position.
-func (s *state) patience(position int) (sum time.Duration) {
-	for i := range s.queue[:position] {
-		sum += s.queue[i].patience()
-	}
-	return sum
+	return s.free > 0 && s.free.Add(time.Duration(position)*driver.MaxReservation) <= now
 }
 
 // acquire tries once to grant r. The caller must have trimmed the state.
@@ -164,9 +156,8 @@ func (s *state) convert(r *driver.Request, now decide.Time) (h *decide.Hold, mus
 }
 
 // handOver reserves the free name for the waiters whose turn it is. It stops at the first waiter
-// that polls, and sets s.free, so that this waiter may take the name itself. trip is how long the
-// statements of the caller take, which still has to notify the waiter.
-func (s *state) handOver(trip time.Duration, now decide.Time) (reserved []reservation) {
+// that polls, and sets s.free, so that this waiter may take the name itself.
+func (s *state) handOver(now decide.Time) (reserved []reservation) {
 	for len(s.queue) > 0 && !s.isExcluded(&s.queue[0], now) {
 		p := s.queue[0]
 		if !p.Push {
@@ -177,7 +168,6 @@ func (s *state) handOver(trip time.Duration, now decide.Time) (reserved []reserv
 		if err != nil {
 			break // the fences are used up: the waiter gets this error when it tries to take the name itself
 		}
-		h.Until = now.Add(max(p.patience(), claimTime(trip)))
 		s.leaveQueue(p.Token)
 		reserved = append(reserved, reservation{to: p.address(), fence: h.Fence})
 	}
@@ -216,8 +206,8 @@ func (s *state) wakeForCoolDown(oldCool, now decide.Time) (toLook []reservation)
 }
 
 // join gives r a place in the queue, or renews the place that it has.
-func (s *state) join(r *driver.Request, push string, needs time.Duration, now decide.Time) {
-	p := newPlace(r, push, needs, now.Add(placeFor))
+func (s *state) join(r *driver.Request, push string, now decide.Time) {
+	p := newPlace(r, push, now.Add(placeFor))
 	if i := s.aheadOf(opaque(r.Token)); i < len(s.queue) {
 		s.queue[i] = p
 		return

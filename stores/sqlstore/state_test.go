@@ -35,7 +35,7 @@ func (s *script) acquire(token string, wantErr error) *script {
 		s.t.Errorf("acquire %s: %v, want %v", token, err, wantErr)
 	}
 	if err == nil { // a try that failed writes nothing
-		s.st.handOver(0, s.now)
+		s.st.handOver(s.now)
 	}
 	return s
 }
@@ -46,7 +46,7 @@ func (s *script) release(token string, want driver.Outcome) *script {
 	if out := s.st.release(token, 0, s.now); out != want {
 		s.t.Errorf("release %s: outcome %d, want %d", token, out, want)
 	}
-	s.st.handOver(0, s.now)
+	s.st.handOver(s.now)
 	return s
 }
 
@@ -59,8 +59,8 @@ func (s *script) joinPushed(tokens ...string) *script { return s.line("channel",
 func (s *script) line(push string, tokens []string) *script {
 	for _, token := range tokens {
 		s.st.trim(s.now)
-		s.st.join(asks(token), push, 0, s.now)
-		s.st.handOver(0, s.now)
+		s.st.join(asks(token), push, s.now)
+		s.st.handOver(s.now)
 	}
 	return s
 }
@@ -195,7 +195,7 @@ func TestReaders(t *testing.T) {
 		},
 		"the server's clock is set back": func(s *script) {
 			s.acquire("a", nil).joinPushed("b").join("c", "d").release("a", driver.OutcomeReleased).mustBe("b! | c d").passTime(-time.Hour)
-			s.acquire("c", driver.ErrHeld).passTime(decide.MaxReservation).mustBe("| c d").acquire("c", nil).passTime(placeFor).mustBe("c~ |")
+			s.acquire("c", driver.ErrHeld).passTime(claim).mustBe("| c d").acquire("c", nil).passTime(placeFor).mustBe("c~ |")
 		},
 		"a token is refused no longer after the clock was set back": func(s *script) {
 			s.release("a", driver.OutcomeGone).passTime(-time.Hour).acquire("b", nil).release("b", driver.OutcomeReleased).passTime(decide.SpentFor)
@@ -206,32 +206,6 @@ func TestReaders(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { run(newScript(t)) })
 	}
-}
-
-// A waiter, or a process that releases, with slow statements gets a longer reservation, up to 4 s. The
-// waiter behind one that polls gets its turn later.
-func TestSlowWaiters(t *testing.T) {
-	for trip, want := range map[time.Duration]time.Duration{
-		0: claim, claim / 4: claim, claim/4 + 1: 2 * claim, 600 * time.Millisecond: 5 * claim, 900 * time.Millisecond: 8 * claim, time.Hour: decide.MaxReservation,
-	} {
-		if got := claimTime(trip); got != want {
-			t.Errorf("with statements of %v: %v, want %v", trip, got, want)
-		}
-	}
-	slow := 600 * time.Millisecond
-	waiter := newScript(t).acquire("a", nil)
-	waiter.st.join(asks("b"), "channel", claimTime(slow), waiter.now)
-	waiter.release("a", driver.OutcomeReleased).passTime(5*claim - 1000).mustBe("b! |").passTime(2000).mustBe("|")
-
-	holder := newScript(t).acquire("a", nil).joinPushed("b")
-	holder.st.release("a", 0, holder.now)
-	holder.st.handOver(slow, holder.now)
-	holder.passTime(5*claim - 1000).mustBe("b! |").passTime(2000).mustBe("|")
-
-	polls := newScript(t).acquire("a", nil)
-	polls.st.join(asks("b"), "", claimTime(slow), polls.now)
-	polls.join("c").release("a", driver.OutcomeReleased)
-	polls.passTime(5*claim-1000).acquire("c", driver.ErrHeld).passTime(2000).acquire("c", nil)
 }
 
 // takeNow changes the state in the same way as the statement for a free name.
@@ -267,7 +241,7 @@ func TestCooling(t *testing.T) {
 	release := func(keep time.Duration) []reservation {
 		before := s.st.Cool
 		s.st.release("a", keep, s.now)
-		s.st.handOver(0, s.now)
+		s.st.handOver(s.now)
 		return s.st.wakeForCoolDown(before, s.now)
 	}
 	if look := release(time.Second); look != nil {

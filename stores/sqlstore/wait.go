@@ -45,7 +45,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 //	placed    the waiter looks, and it is its turn              held
 //	placed    the waiter has not renewed its place in time      gone
 //	reserved  the waiter claims the name                        held
-//	reserved  the reservation ends before the waiter looks      gone
+//	reserved  MaxReservation passes before the waiter looks     gone
 //
 // A placed waiter has a place in the queue, which it renews from time to time. In the state "held",
 // Wait returns the hold. If a reserved waiter cannot claim the name in one statement, Wait returns
@@ -68,10 +68,9 @@ type waitCall struct {
 	reserve bool
 	*localWaiter
 
-	joined bool          // this wait has a place in the queue
-	needs  time.Duration // the claimTime in the place
-	push   string        // the channel on which the database wakes this waiter; "" if this waiter polls
-	renew  time.Time     // when the place has to be renewed
+	joined bool      // this wait has a place in the queue
+	push   string    // the channel on which the database wakes this waiter; "" if this waiter polls
+	renew  time.Time // when the place has to be renewed
 
 	lastPos int           // how many waiters were ahead of this one at the last look
 	moved   time.Time     // when lastPos last changed
@@ -163,7 +162,7 @@ func (w *waitCall) lookOnce(ctx context.Context) (g driver.Grant, finished bool,
 	if st.version > 0 {
 		read = &loadedState{st, now}
 	}
-	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.local.pushChannel() || w.needs < claimTime(w.s.rows.trips.Shorter())) {
+	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.local.pushChannel()) {
 		return w.joinQueue(ctx, read)
 	}
 	free := !st.Excludes(w.r.Token, w.r.Shared, at(now))
@@ -198,8 +197,7 @@ func (w *waitCall) joinQueue(ctx context.Context, known *loadedState) (g driver.
 			h, err := st.acquire(w.r, now)
 			return result{hold: h, write: err == nil, grant: st.Fence != before, err: err}
 		}
-		w.needs = claimTime(w.s.rows.trips.Shorter())
-		st.join(w.r, push, w.needs, now)
+		st.join(w.r, push, now)
 		return result{write: true, quiet: true}
 	})
 	switch {
@@ -274,15 +272,15 @@ func (w *waitCall) pauseAt(st *state, position int, now decide.Time) time.Durati
 // notification or a change of the file can wake.
 //
 // The first waiter may take the name when the lease ends, so it does not sleep longer. Each waiter
-// ahead may be dead, and then keeps the name reserved for as long as its place says. So the sleep is
-// longer by that time for each waiter ahead. The sleep also has a limit, because a
+// ahead may be dead, and then keeps the name reserved for driver.MaxReservation. So the sleep is
+// longer by driver.MaxReservation for each waiter ahead. The sleep also has a limit, because a
 // holder may have died or a notification may have been lost.
 func (w *waitCall) wokenPause(st *state, position int, now decide.Time) time.Duration {
 	d := lastPause
 	if position == 0 {
 		d = pushPause
 	}
-	missed := st.patience(position)
+	missed := time.Duration(position) * driver.MaxReservation
 	if end := st.NextEnd(at(now)); end != 0 {
 		d = min(d, end.Sub(now)+missed+time.Millisecond)
 	}

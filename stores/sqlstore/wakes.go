@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -78,7 +79,7 @@ func (s *Store) askToLook(ctx context.Context, messages []reservation) {
 		messages[i].fence = 0
 	}
 	s.calls.Work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime(s.rows.trips.Shorter()))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
 		defer cancel()
 		s.wakeReserved(ctx, messages)
 	})
@@ -96,7 +97,7 @@ func (s *Store) notify(ctx context.Context, args []any) {
 		return
 	}
 	s.calls.Work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime(s.rows.trips.Shorter()))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driver.MaxReservation)
 		defer cancel()
 		_, _ = s.rows.db.ExecContext(ctx, text, args...)
 	})
