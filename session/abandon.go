@@ -14,11 +14,12 @@ import (
 // Abandon gives up the session for this request. Writes that are not saved yet are dropped,
 // failures of the session no longer replace the answer, and the lock is released. The stored
 // session stays as it is.
-func (s *Session) Abandon() {
+func (h *Session) Abandon() {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending, s.abandoned = ordered.Map[sessionstore.Op]{}, true
-	s.release(s.ctx)
+	s.release(ctx)
 }
 
 // drop ends the request's use of the session without saving anything.

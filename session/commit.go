@@ -15,7 +15,8 @@ import (
 //
 // If a write of the request was refused, Commit saves nothing and returns the error of that write.
 // The handler can then call IgnoreRefused and Commit again.
-func (s *Session) Commit(ctx context.Context) error {
+func (h *Session) Commit(ctx context.Context) error {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.abandoned {

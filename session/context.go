@@ -7,7 +7,8 @@ import (
 	"github.com/padlock-go/padlock/internal/jsoncodec"
 )
 
-// carried is the value in a request's context: its sessions, the innermost first.
+// carried is what a request's context knows: its sessions, the innermost first. The context has a
+// func that returns it, because no printer can look into a func.
 type carried struct {
 	s     *state
 	outer *carried
@@ -16,17 +17,20 @@ type carried struct {
 type contextKey struct{}
 
 func sessionsIn(ctx context.Context) *carried {
-	c, _ := ctx.Value(contextKey{}).(*carried)
-	return c
+	if c, ok := ctx.Value(contextKey{}).(func() *carried); ok {
+		return c()
+	}
+	return nil
 }
 
 // carry returns ctx with s as its innermost session.
 func carry(ctx context.Context, s *state) context.Context {
-	c := sessionsIn(ctx)
-	if c != nil && c.s == s {
+	outer := sessionsIn(ctx)
+	if outer != nil && outer.s == s {
 		return ctx
 	}
-	return context.WithValue(ctx, contextKey{}, &carried{s, c})
+	c := &carried{s, outer}
+	return context.WithValue(ctx, contextKey{}, func() *carried { return c })
 }
 
 // find returns m's session in ctx, or nil.
@@ -45,7 +49,7 @@ func (m *Manager) find(ctx context.Context) *state {
 // nearest to the handler. Manager.From returns the session of a given Manager.
 func From(ctx context.Context) *Session {
 	if c := sessionsIn(ctx); c != nil {
-		return &Session{c.s, ctx}
+		return newSession(c.s, ctx)
 	}
 	return noSession(ctx)
 }
@@ -53,14 +57,14 @@ func From(ctx context.Context) *Session {
 // From returns the session of m. It is for programs with several Managers; see the function From.
 func (m *Manager) From(ctx context.Context) *Session {
 	if s := m.find(ctx); s != nil {
-		return &Session{s, ctx}
+		return newSession(s, ctx)
 	}
 	return noSession(ctx)
 }
 
 // noSession returns a Session whose methods all return ErrNoSession.
 func noSession(ctx context.Context) *Session {
-	return &Session{&state{failed: ErrNoSession, m: noManager}, ctx}
+	return newSession(&state{failed: ErrNoSession, m: noManager}, ctx)
 }
 
 // noManager is the Manager of the Sessions that noSession returns.

@@ -17,7 +17,8 @@ import (
 //
 // After Regenerate, a client with the old id cannot end the session with the new id. For such a
 // client, Destroy ends the old id, and deletes the client's cookie.
-func (s *Session) Destroy(ctx context.Context) error {
+func (h *Session) Destroy(ctx context.Context) error {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

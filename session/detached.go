@@ -19,7 +19,7 @@ func (m *Manager) Load(ctx context.Context, token string) *Session {
 		s.adopt(token)
 		s.sent = token
 	}
-	return &Session{s, ctx}
+	return newSession(s, ctx)
 }
 
 // detached returns the state of a session that belongs to no request.
@@ -32,7 +32,8 @@ func (m *Manager) detached(ctx context.Context) *state {
 // Token returns the session's id, which is a secret of the client. It is "" if there is no session:
 // before the first Commit, after Destroy, or if UserSessions returned the session. Regenerate
 // changes it.
-func (s *Session) Token() string {
+func (h *Session) Token() string {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.standing == destroyed {
@@ -50,4 +51,7 @@ func (s *Session) Token() string {
 //	// s has what the handler wrote; s.Commit saves it
 //
 // If the handler is inside of Middleware, the Middleware uses s, too, and does not save it.
-func NewContext(ctx context.Context, s *Session) context.Context { return carry(ctx, s.state) }
+func NewContext(ctx context.Context, s *Session) context.Context {
+	of, _ := s.open()
+	return carry(ctx, of)
+}

@@ -8,9 +8,10 @@ import (
 
 // Interfere puts a value into the store, as another request would, in any state of the session.
 func Interfere(s *Session, key string, v any) error {
-	raw, err := s.m.cfg.codec.Marshal(v)
+	of, _ := s.open()
+	raw, err := of.m.cfg.codec.Marshal(v)
 	if err == nil {
-		_, err = s.m.store.Commit(context.Background(), s.key, sessionstore.Change{TTL: s.m.cfg.idle, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: key, Value: raw}}})
+		_, err = of.m.store.Commit(context.Background(), of.key, sessionstore.Change{TTL: of.m.cfg.idle, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: key, Value: raw}}})
 	}
 	return err
 }
@@ -22,7 +23,8 @@ const MaxWaiters = maxWaiters
 func StoreOf(m *Manager) sessionstore.Store { return m.store }
 
 // StandingOf names the state of s in standing's table, the flags that are set, and the stage.
-func StandingOf(s *Session) string {
+func StandingOf(h *Session) string {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := [...]string{"unread", "reload", "loaded", "followed", "frozen", "destroyed"}[s.standing]

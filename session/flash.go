@@ -19,8 +19,9 @@ const flashPrefix = "flash:"
 
 // Flash leaves a message for a later request, which gets it with Flashes. There can be any number
 // of messages under one key.
-func (s *Session) Flash(key string, message any) error {
-	return s.Put(flashPrefix+key+":"+s.flashSuffix(), message)
+func (h *Session) Flash(key string, message any) error {
+	s, _ := h.open()
+	return h.Put(flashPrefix+key+":"+s.flashSuffix(), message)
 }
 
 // flashSuffix returns the end of the key of a message. It has no colon.
@@ -36,19 +37,20 @@ func (s *state) flashSuffix() string {
 // request fails later, nobody gets the message. A request by which a browser loads a page before its
 // user has asked for it (Sec-Purpose: prefetch) gets no messages: they stay for the next request.
 func Flashes[T any](ctx context.Context, s *Session, key string) ([]T, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, true); err != nil {
+	of, _ := s.open()
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if err := of.beginUse(ctx, true); err != nil {
 		return nil, err
 	}
-	if s.prefetch {
+	if of.prefetch {
 		return nil, nil
 	}
 	var messages []T
-	values, err := s.takeNow(ctx, s.flashKeys(key))
+	values, err := of.takeNow(ctx, of.flashKeys(key))
 	for _, raw := range values {
 		var m T
-		if err := s.m.cfg.codec.Unmarshal(raw, &m); err != nil {
+		if err := of.m.cfg.codec.Unmarshal(raw, &m); err != nil {
 			return messages, fmt.Errorf("session: a message of %q: %w", key, err)
 		}
 		messages = append(messages, m)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -288,19 +289,21 @@ func (s *state) checkHeld(ctx context.Context, key string) error {
 
 // enterLine counts the caller as a waiter, unless there are too many for this session.
 func (m *Manager) enterLine(key string) bool {
+	of := digest(sha256.Sum256([]byte(key)))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.waiting[key] >= maxWaiters {
+	if m.waiting[of] >= maxWaiters {
 		return false
 	}
-	m.waiting[key]++
+	m.waiting[of]++
 	return true
 }
 
 func (m *Manager) leaveLine(key string) {
+	of := digest(sha256.Sum256([]byte(key)))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.waiting[key]--; m.waiting[key] == 0 {
-		delete(m.waiting, key)
+	if m.waiting[of]--; m.waiting[of] == 0 {
+		delete(m.waiting, of)
 	}
 }

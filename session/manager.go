@@ -1,6 +1,7 @@
 package session
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,8 +22,12 @@ type Manager struct {
 	cfg    config
 
 	mu      sync.Mutex
-	waiting map[string]int // number of requests that wait for a session's lock, by key
+	waiting map[digest]int // number of requests that wait for a session's lock
 }
+
+// digest stands for a session's key in a map, because printers show the keys of a map, and a key of
+// PHP has the id.
+type digest [sha256.Size]byte
 
 // New returns a Manager of the sessions in store. It does not call the store. It returns an error
 // if an option is invalid or if options do not go together.
@@ -33,7 +38,7 @@ func New(store sessionstore.Store, opts ...Option) (*Manager, error) {
 	if slices.Contains(opts, nil) {
 		return nil, errors.New("session: New: an Option is nil")
 	}
-	m := &Manager{store: store, traits: store.Traits(), waiting: make(map[string]int)}
+	m := &Manager{store: store, traits: store.Traits(), waiting: make(map[digest]int)}
 	m.cfg = config{
 		codec: jsoncodec.Codec{}, idle: DefaultIdleTimeout, lifetime: DefaultLifetime, set: settings{wait: DefaultMaxWait},
 		maxSize: DefaultMaxSize, logger: slog.New(slog.DiscardHandler),

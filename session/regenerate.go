@@ -33,7 +33,8 @@ type GracePeriod time.Duration
 // client gets that id with the answer to the first request. The clocks of the servers decide
 // whether a request began before Regenerate. GracePeriod(0) refuses all requests with the old id,
 // even those that began before Regenerate.
-func (s *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
+func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
+	s, _ := h.open()
 	period := DefaultGrace
 	for _, g := range grace {
 		period = time.Duration(g)
@@ -64,10 +65,12 @@ func (s *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	err := s.regenerate(ctx, period)
 	var moved *sessionstore.MovedError
 	switch {
-	case s.parent == nil && errors.As(err, &moved): // another request was faster
+	case errors.As(err, &moved) && s.parent == nil: // another request was faster
 		s.release(ctx)
 		s.key, s.standing = moved.Moved.To, followed
 		return nil
+	case moved != nil:
+		return s.fail(ErrMoved) // a MovedError has the new key
 	case err != nil:
 		return s.fail(err)
 	}

@@ -14,7 +14,7 @@ import (
 // A Session is one request's view of a session. It is loaded at its first use; later changes by
 // other requests are not seen. Get one from From or Manager.From; the zero Session is not usable.
 // If From or WithContext is called several times in one request, the Sessions share everything
-// except their context. The methods are safe for concurrent use by the goroutines of the request.
+// except their context. The methods are safe for concurrent use.
 //
 // Incr, Take, Flashes, Regenerate, Destroy, Update and Commit always call the store, so they take a
 // context. All other methods use the values that the request has loaded. The first call loads them,
@@ -27,13 +27,21 @@ import (
 // status of 400 or more. Abandon prevents that. If a write is refused (ErrTooLarge, ErrKey, a value
 // that cannot be encoded), the Manager also sends an error answer, and saves none of the request's
 // writes. IgnoreRefused prevents that.
+//
+// No printer or encoder shows its id.
 type Session struct {
-	*state
-	ctx context.Context
+	open func() (*state, context.Context) // a func, because no printer can look inside
+}
+
+func newSession(s *state, ctx context.Context) *Session {
+	return &Session{func() (*state, context.Context) { return s, ctx }}
 }
 
 // WithContext returns the same session with another context: see Session.
-func (s *Session) WithContext(ctx context.Context) *Session { return &Session{s.state, ctx} }
+func (h *Session) WithContext(ctx context.Context) *Session {
+	s, _ := h.open()
+	return newSession(s, ctx)
+}
 
 // standing says what this request knows of the session:
 //
@@ -250,7 +258,8 @@ func (s *state) failure() error {
 // far. They were refused because of ErrTooLarge, ErrKey or ErrMoved, because a value could not be
 // encoded, or because an Update failed. The other writes of the request are saved, and the answer
 // stays as it is. Without IgnoreRefused the answer is replaced and nothing is saved.
-func (s *Session) IgnoreRefused() {
+func (h *Session) IgnoreRefused() {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = nil

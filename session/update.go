@@ -17,8 +17,9 @@ import (
 // If fn returns an error, Update returns that error and nothing is saved, in any mode. Calls that
 // take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
 // request's own unsaved writes. fn and the request may write the same key. That is a conflict only
-// if another request has changed the key. fn must use tx and not s.
-func (s *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
+// if another request has changed the key. fn must use tx only.
+func (h *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.m == noManager {
@@ -83,7 +84,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 	if err := s.beginUse(ctx, false); err != nil {
 		return err, false
 	}
-	s.unlocked(func() { err = fn(&Session{s, ctx}) })
+	s.unlocked(func() { err = fn(newSession(s, ctx)) })
 	switch {
 	case s.standing == destroyed:
 		return err, true

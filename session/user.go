@@ -13,14 +13,15 @@ import (
 // it. Call it at the login. user is any text in UTF-8 that names one user, for example the number
 // of an account; "" takes the name back. The change is saved with the other writes of the request.
 // If the store cannot find the sessions of a user, the error is errors.ErrUnsupported.
-func (s *Session) SetUser(user string) error {
+func (h *Session) SetUser(user string) error {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(s.ctx, true); err != nil {
+	if err := s.beginUse(ctx, true); err != nil {
 		return err
 	}
 	if user == "" {
-		return s.plan(s.ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: userKey})
+		return s.plan(ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: userKey})
 	}
 	if !utf8.ValidString(user) { // JSON would replace some bytes, and nobody would find the session
 		return s.refuse(fmt.Errorf("session: SetUser: %.40q is not UTF-8", user))
@@ -28,11 +29,11 @@ func (s *Session) SetUser(user string) error {
 	if _, err := s.m.index(); err != nil {
 		return s.refuse(err)
 	}
-	return s.putOwn(s.ctx, userKey, user)
+	return s.putOwn(ctx, userKey, user)
 }
 
 // User returns the name that SetUser gave to the session, or "".
-func (s *Session) User() (string, error) { return Get[string](s, userKey) }
+func (h *Session) User() (string, error) { return Get[string](h, userKey) }
 
 // UserSessions returns the sessions of a user, for example for a page that lists his devices. They
 // are loaded. Each can be read, changed and saved with Commit, and ended with Destroy; changes that
@@ -60,7 +61,7 @@ func (m *Manager) UserSessions(ctx context.Context, user string) ([]*Session, er
 			s := m.detached(ctx)
 			s.key = key
 			s.keepRecord(rec)
-			sessions = append(sessions, &Session{s, ctx})
+			sessions = append(sessions, newSession(s, ctx))
 		}
 	}
 	m.forget(ctx, x, user, gone)
@@ -140,17 +141,18 @@ func (m *Manager) endAt(ctx context.Context, user, key string, kept map[string]b
 }
 
 // loadedKey loads the session and returns its key in the store.
-func (s *Session) loadedKey() (string, error) {
+func (h *Session) loadedKey() (string, error) {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.beginUse(s.ctx, false)
+	err := s.beginUse(ctx, false)
 	return s.key, err
 }
 
 // Same reports whether both are the same session of the store. It is false if one of them cannot be
 // loaded, or if there is no session yet.
-func (s *Session) Same(other *Session) bool {
-	a, err := s.loadedKey()
+func (h *Session) Same(other *Session) bool {
+	a, err := h.loadedKey()
 	if err != nil || a == "" {
 		return false
 	}

@@ -16,21 +16,22 @@ func Get[T any](s *Session, key string) (T, error) {
 
 // Lookup is like Get, and also reports whether there is a value.
 func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.beginUse(s.ctx, false); err != nil {
+	of, ctx := s.open()
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if err := of.beginUse(ctx, false); err != nil {
 		return v, false, err
 	}
-	raw, found := s.readValue(key)
+	raw, found := of.readValue(key)
 	if !found {
 		return v, false, nil
 	}
-	if err := s.m.cfg.codec.Unmarshal(raw, &v); err != nil {
+	if err := of.m.cfg.codec.Unmarshal(raw, &v); err != nil {
 		var zero T
 		return zero, true, fmt.Errorf("session: value of %q: %w", key, err)
 	}
-	if s.m.cfg.dev {
-		s.handOut(key, v)
+	if of.m.cfg.dev {
+		of.handOut(key, v)
 	}
 	return v, true, nil
 }
@@ -48,23 +49,25 @@ func GetOr[T any](s *Session, key string, def T) T {
 // Take removes a key in the store at once and returns its value. If several requests take a key at
 // the same time, exactly one gets the value. If that request fails later, the value is gone.
 func Take[T any](ctx context.Context, s *Session, key string) (v T, found bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	raw, err := s.applyNow(ctx, sessionstore.Op{Kind: sessionstore.OpTake, Key: key})
+	of, _ := s.open()
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	raw, err := of.applyNow(ctx, sessionstore.Op{Kind: sessionstore.OpTake, Key: key})
 	if err != nil || raw == nil {
 		return v, false, err
 	}
-	if err := s.m.cfg.codec.Unmarshal(raw, &v); err != nil {
+	if err := of.m.cfg.codec.Unmarshal(raw, &v); err != nil {
 		return v, true, fmt.Errorf("session: value of %q: %w", key, err)
 	}
 	return v, true, nil
 }
 
 // Has reports whether key has a value.
-func (s *Session) Has(key string) (bool, error) {
+func (h *Session) Has(key string) (bool, error) {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(s.ctx, false); err != nil {
+	if err := s.beginUse(ctx, false); err != nil {
 		return false, err
 	}
 	_, found := s.readValue(key)
@@ -81,7 +84,8 @@ func (s *Session) Has(key string) (bool, error) {
 // is ErrTooLarge if the session would exceed MaxSize. A Put that makes the session smaller
 // succeeds. The error is ErrRefused if the format of the stored session does not allow the change:
 // in a session of PHP, a value that is bound by references.
-func (s *Session) Put(key string, v any) error {
+func (h *Session) Put(key string, v any) error {
+	s, ctx := h.open()
 	raw, err := s.m.cfg.codec.Marshal(v)
 	if err != nil {
 		err = fmt.Errorf("session: value of %q: %w", key, err)
@@ -89,25 +93,27 @@ func (s *Session) Put(key string, v any) error {
 	if raw == nil {
 		raw = []byte{} // nil would be no value for Take
 	}
-	return s.write(s.ctx, sessionstore.Op{Kind: sessionstore.OpPut, Key: key, Value: raw}, err)
+	return s.write(ctx, sessionstore.Op{Kind: sessionstore.OpPut, Key: key, Value: raw}, err)
 }
 
 // Delete removes key when the session is saved. If there is no session, Delete does not make one.
-func (s *Session) Delete(key string) error {
-	return s.write(s.ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key}, nil)
+func (h *Session) Delete(key string) error {
+	s, ctx := h.open()
+	return s.write(ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key}, nil)
 }
 
 // Clear removes all keys when the session is saved: those that the session had when the request
 // loaded it, and those that the request has put. A key that another request adds meanwhile stays.
 // The session itself goes on; Destroy ends it.
-func (s *Session) Clear() error {
+func (h *Session) Clear() error {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(s.ctx, true); err != nil {
+	if err := s.beginUse(ctx, true); err != nil {
 		return err
 	}
 	for _, key := range s.keys() {
-		if err := s.plan(s.ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key}); err != nil {
+		if err := s.plan(ctx, sessionstore.Op{Kind: sessionstore.OpDelete, Key: key}); err != nil {
 			return err
 		}
 	}
@@ -118,7 +124,8 @@ func (s *Session) Clear() error {
 // the store at once, so no count is lost, even if the request fails later. If the value is not an
 // integer, the error is ErrNotNumber. After any other error, the Manager sends an error answer in
 // place of the handler's answer.
-func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
+func (h *Session) Incr(ctx context.Context, key string, delta int64) (int64, error) {
+	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	raw, err := s.applyNow(ctx, sessionstore.Op{Kind: sessionstore.OpIncr, Key: key, Delta: delta})
@@ -134,10 +141,11 @@ func (s *Session) Incr(ctx context.Context, key string, delta int64) (int64, err
 // has changed, the commit fails with ErrConflict. It is not needed for keys that the request also
 // writes, nor in the mode Exclusive. A request that writes nothing commits nothing, so it cannot
 // conflict.
-func (s *Session) Watch(keys ...string) error {
+func (h *Session) Watch(keys ...string) error {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(s.ctx, false); err != nil {
+	if err := s.beginUse(ctx, false); err != nil {
 		return err
 	}
 	s.watch(keys)
@@ -147,10 +155,11 @@ func (s *Session) Watch(keys ...string) error {
 // Keys lists the keys. If the store keeps their order, they come in the order in which they were
 // first set. After a call of Keys, every key counts as read. So if this request and another request
 // both write the same key, the later commit fails with ErrConflict.
-func (s *Session) Keys() ([]string, error) {
+func (h *Session) Keys() ([]string, error) {
+	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(s.ctx, false); err != nil {
+	if err := s.beginUse(ctx, false); err != nil {
 		return nil, err
 	}
 	return s.readAllKeys(), nil

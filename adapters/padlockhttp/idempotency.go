@@ -104,9 +104,9 @@ type Idempotency struct {
 
 	// Keep reports whether an answer with this status is kept. If it returns false, a repeat runs
 	// the handler again. If Keep is nil, answers below 500 are kept, except 401, 403, 408, 425 and
-	// 429: they refuse a request before its work. An answer of 400 and above
-	// with the header Retry-After is never kept, because the client shall come again: such as the
-	// 409 of a OneAtATime inside.
+	// 429, which refuse a request before its work. An answer of 400 and above with the header
+	// Retry-After is never kept, because the client shall come again. One is the 409 of a
+	// OneAtATime inside.
 	Keep func(status int) bool
 
 	// OnError gets the errors of Results, if it is not nil.

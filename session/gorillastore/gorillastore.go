@@ -61,7 +61,7 @@ type Store struct {
 	store sessionstore.Store
 
 	mu     sync.Mutex
-	loaded map[weak.Pointer[sessions.Session]]*base
+	loaded map[weak.Pointer[sessions.Session]]func() *base // funcs, so that no printer finds the ids
 }
 
 var _ sessions.Store = (*Store)(nil)
@@ -83,7 +83,7 @@ func New(s sessionstore.Store) *Store {
 	return &Store{
 		Options: &sessions.Options{Path: "/", MaxAge: DefaultMaxAge, HttpOnly: true, SameSite: http.SameSiteLaxMode},
 		store:   s,
-		loaded:  make(map[weak.Pointer[sessions.Session]]*base),
+		loaded:  make(map[weak.Pointer[sessions.Session]]func() *base),
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *Store) track(out *sessions.Session, b *base) {
 	key := weak.Make(out)
 	s.mu.Lock()
 	_, known := s.loaded[key]
-	s.loaded[key] = b
+	s.loaded[key] = func() *base { return b }
 	s.mu.Unlock()
 	if !known {
 		runtime.AddCleanup(out, s.forget, key)
@@ -167,7 +167,10 @@ func (s *Store) forget(key weak.Pointer[sessions.Session]) {
 func (s *Store) tracked(out *sessions.Session) *base {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loaded[weak.Make(out)]
+	if b := s.loaded[weak.Make(out)]; b != nil {
+		return b()
+	}
+	return nil
 }
 
 // Save stores the keys of Values that the request has changed, and sets the cookie. If MaxAge is

@@ -79,7 +79,8 @@ func Middleware(next http.Handler) http.Handler {
 // Track does what Middleware does, for a context that is passed to SessionManager.Load directly.
 // Each request or job needs such a context of its own.
 func Track(ctx context.Context) context.Context {
-	return context.WithValue(ctx, trackerKey{}, &tracker{loaded: make(map[string]*base)})
+	t := &tracker{loaded: make(map[string]*base)}
+	return context.WithValue(ctx, trackerKey{}, func() *tracker { return t })
 }
 
 // ErrorFunc is for SessionManager.ErrorFunc. If another request has changed the session first, the
@@ -94,7 +95,8 @@ func ErrorFunc(w http.ResponseWriter, _ *http.Request, err error) {
 
 type trackerKey struct{}
 
-// tracker remembers the sessions that a request loaded, by token.
+// tracker remembers the sessions that a request loaded, by token. The request's context has a func
+// that returns it, because no printer can look into a func.
 type tracker struct {
 	mu     sync.Mutex
 	loaded map[string]*base
@@ -133,7 +135,8 @@ func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error)
 	if err != nil {
 		return nil, false, err
 	}
-	if t, ok := ctx.Value(trackerKey{}).(*tracker); ok {
+	if tracked, ok := ctx.Value(trackerKey{}).(func() *tracker); ok {
+		t := tracked()
 		t.mu.Lock()
 		t.loaded[token] = b
 		t.mu.Unlock()
@@ -164,10 +167,11 @@ func (s *Store) decode(rec sessionstore.Record) (*base, error) {
 // has changed one of them, errors.Is finds session.ErrConflict in the error. If the session was
 // destroyed, errors.Is finds session.ErrDestroyed.
 func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
-	t, ok := ctx.Value(trackerKey{}).(*tracker)
+	tracked, ok := ctx.Value(trackerKey{}).(func() *tracker)
 	if !ok {
 		return ErrNoTracking
 	}
+	t := tracked()
 	deadline, values, err := s.codec.Decode(data)
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/session/sessionstore"
+	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -49,7 +51,9 @@ func (s *spy) note(r driver.Request) {
 }
 
 func isMemory(t reflect.Type) bool {
-	return t == reflect.TypeFor[*spy]() || t == reflect.TypeFor[*memstore.Store]()
+	return slices.Contains([]reflect.Type{
+		reflect.TypeFor[*spy](), reflect.TypeFor[*memstore.Store](), reflect.TypeFor[*sessionstore.Memory](), reflect.TypeFor[*sessiontest.Blobs](),
+	}, t)
 }
 
 // rootValues returns values of the types of package padlock, each of which knows a secret, and the

@@ -29,30 +29,6 @@ func refusedOnce(t *testing.T, s *sqlsession.Store) {
 	}
 }
 
-// openSessions makes a pool have n idle connections.
-func openSessions(t *testing.T, db *sql.DB, n int) {
-	t.Helper()
-	db.SetMaxIdleConns(n)
-	var all []*sql.Conn
-	for range n {
-		c, err := db.Conn(t.Context())
-		noError(t, err)
-		all = append(all, c)
-	}
-	for _, c := range all {
-		c.Close()
-	}
-}
-
-func execute(t *testing.T, db *sql.DB, statements ...string) {
-	t.Helper()
-	for _, q := range statements {
-		if _, err := db.ExecContext(t.Context(), q); err != nil {
-			t.Fatalf("%s: %v", q, err)
-		}
-	}
-}
-
 // TestReadOnlyPeriod: sessions of PostgreSQL that began while default_transaction_read_only was on
 // stay read-only.
 func TestReadOnlyPeriod(t *testing.T) {
@@ -60,10 +36,10 @@ func TestReadOnlyPeriod(t *testing.T) {
 	d := database{"pgx", server.Postgres(t, server.PostgresOptions{}).URL(), sqlsession.Postgres, "public"}
 	admin, db := d.open(t), d.open(t)
 	s := d.store(t, db)
-	execute(t, admin, "ALTER DATABASE postgres SET default_transaction_read_only = on")
+	server.Execute(t, admin, "ALTER DATABASE postgres SET default_transaction_read_only = on")
 	db.SetMaxIdleConns(-1)
-	openSessions(t, db, 5)
-	execute(t, admin, "ALTER DATABASE postgres RESET default_transaction_read_only")
+	server.OpenSessions(t, db, 5)
+	server.Execute(t, admin, "ALTER DATABASE postgres RESET default_transaction_read_only")
 	refusedOnce(t, s)
 }
 
@@ -75,7 +51,7 @@ func TestSwapBehindOneAddress(t *testing.T) {
 	admin := map[*server.Server]*sql.DB{}
 	for _, srv := range []*server.Server{a, b} {
 		admin[srv] = database{driver: "mysql", dsn: srv.URL()}.open(t)
-		execute(t, admin[srv], "CREATE DATABASE d", "CREATE USER app IDENTIFIED BY 'pw'", "GRANT ALL ON d.* TO app")
+		server.Execute(t, admin[srv], "CREATE DATABASE d", "CREATE USER app IDENTIFIED BY 'pw'", "GRANT ALL ON d.* TO app")
 	}
 	front := server.NewProxy(t, b.Addr())
 	d := database{"mysql", "app:pw@tcp(" + front.Addr() + ")/d", sqlsession.MySQL, "d"}
@@ -83,8 +59,8 @@ func TestSwapBehindOneAddress(t *testing.T) {
 	front.Lead(a.Addr())
 	db := d.open(t)
 	s := d.store(t, db)
-	openSessions(t, db, 5)
-	execute(t, admin[a], "SET GLOBAL read_only = 1")
+	server.OpenSessions(t, db, 5)
+	server.Execute(t, admin[a], "SET GLOBAL read_only = 1")
 	front.Lead(b.Addr())
 	refusedOnce(t, s)
 }

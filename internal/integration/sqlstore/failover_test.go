@@ -38,8 +38,8 @@ func newCluster(t *testing.T, synchronous bool) *cluster {
 		return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == "1"
 	})
 	if synchronous {
-		execute(t, c.one, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-		execute(t, c.one, "SELECT pg_reload_conf()")
+		server.Execute(t, c.one, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+		server.Execute(t, c.one, "SELECT pg_reload_conf()")
 		within(t, "the standby is synchronous", func() bool {
 			return value(t, c.one, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
 		})
@@ -56,14 +56,7 @@ func (c *cluster) url(scheme, wanted string) string {
 func (c *cluster) failOver(t *testing.T) {
 	t.Helper()
 	c.primary.Kill()
-	execute(t, c.two, "SELECT pg_promote()")
-}
-
-func execute(t *testing.T, db *sql.DB, text string) {
-	t.Helper()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	server.Execute(t, c.two, "SELECT pg_promote()")
 }
 
 func value(t *testing.T, db *sql.DB, query string) (text string) {
@@ -198,8 +191,8 @@ func TestAsynchronousFailover(t *testing.T) {
 	noError(t, err)
 	at := value(t, c.one, "SELECT pg_current_wal_lsn()")
 	within(t, "the standby knows the tables", func() bool { return value(t, c.two, "SELECT pg_last_wal_replay_lsn() >= '"+at+"'") == "true" })
-	execute(t, c.two, "ALTER SYSTEM SET primary_conninfo = ''") // from now on, the standby receives no changes
-	execute(t, c.two, "SELECT pg_reload_conf()")
+	server.Execute(t, c.two, "ALTER SYSTEM SET primary_conninfo = ''") // from now on, the standby receives no changes
+	server.Execute(t, c.two, "SELECT pg_reload_conf()")
 	within(t, "the standby does not follow any more", func() bool { return value(t, c.one, "SELECT count(*) FROM pg_stat_replication") == "0" })
 	first, err := get(t, a, "new", "first")
 	noError(t, err)

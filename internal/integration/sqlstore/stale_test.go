@@ -33,21 +33,6 @@ func refusedOnce(t *testing.T, s driver.Store) {
 	}
 }
 
-// openSessions makes a pool have n idle sessions.
-func openSessions(t *testing.T, db *sql.DB, n int) {
-	t.Helper()
-	db.SetMaxIdleConns(n)
-	var all []*sql.Conn
-	for range n {
-		c, err := db.Conn(t.Context())
-		noError(t, err)
-		all = append(all, c)
-	}
-	for _, c := range all {
-		c.Close()
-	}
-}
-
 // TestReadOnlyPeriod: a provider sets default_transaction_read_only, as for a full disk, and takes
 // the setting back. PostgreSQL's sessions that began meanwhile stay read-only.
 func TestReadOnlyPeriod(t *testing.T) {
@@ -56,12 +41,12 @@ func TestReadOnlyPeriod(t *testing.T) {
 		"padlock's driver": func(t *testing.T, rawURL string) (*sql.DB, func()) {
 			db, _, err := postgres.Open(rawURL)
 			noError(t, err)
-			return db, func() { db.SetMaxIdleConns(-1); openSessions(t, db, 5) }
+			return db, func() { db.SetMaxIdleConns(-1); server.OpenSessions(t, db, 5) }
 		},
 		"the caller's pool": func(t *testing.T, rawURL string) (*sql.DB, func()) {
 			db, err := sql.Open("pgx", rawURL)
 			noError(t, err)
-			return db, func() { db.SetMaxIdleConns(-1); openSessions(t, db, 5) }
+			return db, func() { db.SetMaxIdleConns(-1); server.OpenSessions(t, db, 5) }
 		},
 		"pgxpool": func(t *testing.T, rawURL string) (*sql.DB, func()) { // each of its sessions ends at its own refusal
 			pool, err := pgxpool.New(t.Context(), rawURL)
@@ -91,9 +76,9 @@ func TestReadOnlyPeriod(t *testing.T) {
 			defer symfonyStore.Close()
 			readOnlyPeriod := func() {
 				alter := "ALTER DATABASE " + strings.TrimPrefix(u.Path, "/")
-				execute(t, admin, alter+" SET default_transaction_read_only = on")
+				server.Execute(t, admin, alter+" SET default_transaction_read_only = on")
 				begin()
-				execute(t, admin, alter+" RESET default_transaction_read_only")
+				server.Execute(t, admin, alter+" RESET default_transaction_read_only")
 			}
 			readOnlyPeriod()
 			refusedOnce(t, s)
@@ -125,7 +110,7 @@ func TestSwapBehindOneAddress(t *testing.T) {
 		s, err := sqlstore.Open(t.Context(), db, sqlstore.MySQL)
 		noError(t, err)
 		defer s.Close()
-		openSessions(t, db, 5)
+		server.OpenSessions(t, db, 5)
 		stores[name] = s
 	}
 	run(t, "mysql", a.URL(), "SET GLOBAL read_only = 1")
@@ -145,6 +130,6 @@ func TestReadOnlySQLite(t *testing.T) {
 	s, err := sqlstore.Open(t.Context(), db, sqlstore.SQLite)
 	noError(t, err)
 	defer s.Close()
-	execute(t, db, "PRAGMA query_only = 1")
+	server.Execute(t, db, "PRAGMA query_only = 1")
 	refusedOnce(t, s)
 }

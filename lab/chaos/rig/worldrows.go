@@ -58,7 +58,7 @@ func mariaPair(s *Site) *setup {
 	return set
 }
 
-// sayMaria runs statements as an administrator, who may write to a replica.
+// sayMaria runs statements as root. A replica with read_only lets root write, and no other user.
 func sayMaria(srv *server.Server, statements ...string) {
 	must(mariaDB.administer(mariaURL(srv.Addr()), func(ctx context.Context, conn *sql.Conn) error { return execute(ctx, conn, statements) }))
 }
