@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -80,12 +81,14 @@ func TestFlockThatNeverReturns(t *testing.T) {
 // within ends the test if a call does not end.
 func within(t *testing.T, what string, call func() error) error {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-ctx.Done():
 		t.Fatal(what + " hangs")
 		return nil
 	}
@@ -202,9 +205,10 @@ func (f *fuse) do(op uint32, node uint64, in []byte) ([]byte, syscall.Errno) {
 		noReply = 1
 		root    = 1
 	)
-	var file *fuseFile
 	if node > root {
-		file = f.files[node-2]
+		if out, errno := f.files[node-2].do(op, in); errno != syscall.ENOSYS {
+			return out, errno
+		}
 	}
 	switch op {
 	case 26: // INIT: version 7.31, flock to the server, writes of 128 KiB
@@ -223,16 +227,7 @@ func (f *fuse) do(op uint32, node uint64, in []byte) ([]byte, syscall.Errno) {
 		return f.entry(id), 0
 	case 2, 42, 36: // FORGET, BATCH_FORGET, INTERRUPT
 		return nil, noReply
-	case 3: // GETATTR
-		return append(make([]byte, 16), f.attr(node)...), 0
-	case 4: // SETATTR: mode or size
-		valid := native.Uint32(in)
-		if file != nil && valid&1 != 0 {
-			file.mode = native.Uint32(in[68:])
-		}
-		if size := native.Uint64(in[16:]); file != nil && valid&8 != 0 {
-			file.data = append(file.data, make([]byte, size)...)[:size]
-		}
+	case 3, 4: // GETATTR, and after SETATTR
 		return append(make([]byte, 16), f.attr(node)...), 0
 	case 8: // MKNOD
 		f.files = append(f.files, &fuseFile{mode: native.Uint32(in), locks: map[uint64]uint32{}})
@@ -248,25 +243,8 @@ func (f *fuse) do(op uint32, node uint64, in []byte) ([]byte, syscall.Errno) {
 		native.PutUint64(out, f.handles)
 		native.PutUint32(out[8:], 1) // FOPEN_DIRECT_IO
 		return out, 0
-	case 15: // READ
-		from := min(native.Uint64(in[8:]), uint64(len(file.data)))
-		return file.data[from:min(from+uint64(native.Uint32(in[16:])), uint64(len(file.data)))], 0
-	case 16: // WRITE
-		at, n := native.Uint64(in[8:]), uint64(native.Uint32(in[16:]))
-		if end := at + n; end > uint64(len(file.data)) {
-			file.data = append(file.data, make([]byte, end-uint64(len(file.data)))...)
-		}
-		copy(file.data[at:], in[40:40+n])
-		out := make([]byte, 8)
-		native.PutUint32(out, uint32(n))
-		return out, 0
 	case 17: // STATFS
 		return make([]byte, 80), 0
-	case 18: // RELEASE
-		if native.Uint32(in[12:])&2 != 0 { // FUSE_RELEASE_FLOCK_UNLOCK
-			delete(file.locks, native.Uint64(in[16:]))
-		}
-		return nil, 0
 	case 29, 25: // RELEASEDIR, FLUSH
 		return nil, 0
 	case 28: // READDIR: all names in the first reply
@@ -280,6 +258,38 @@ func (f *fuse) do(op uint32, node uint64, in []byte) ([]byte, syscall.Errno) {
 			out = append(append(out, name...), make([]byte, -len(name)&7)...)
 		}
 		return out, 0
+	}
+	return nil, syscall.ENOSYS
+}
+
+// do carries out a request for a file. ENOSYS means that do has no answer.
+func (file *fuseFile) do(op uint32, in []byte) ([]byte, syscall.Errno) {
+	switch op {
+	case 4: // SETATTR: mode or size; the caller answers with the attributes
+		valid := native.Uint32(in)
+		if valid&1 != 0 {
+			file.mode = native.Uint32(in[68:])
+		}
+		if size := native.Uint64(in[16:]); valid&8 != 0 {
+			file.data = append(file.data, make([]byte, size)...)[:size]
+		}
+	case 15: // READ
+		from := min(native.Uint64(in[8:]), uint64(len(file.data)))
+		return file.data[from:min(from+uint64(native.Uint32(in[16:])), uint64(len(file.data)))], 0
+	case 16: // WRITE
+		at, n := native.Uint64(in[8:]), uint64(native.Uint32(in[16:]))
+		if end := at + n; end > uint64(len(file.data)) {
+			file.data = append(file.data, make([]byte, end-uint64(len(file.data)))...)
+		}
+		copy(file.data[at:], in[40:40+n])
+		out := make([]byte, 8)
+		native.PutUint32(out, uint32(n))
+		return out, 0
+	case 18: // RELEASE
+		if native.Uint32(in[12:])&2 != 0 { // FUSE_RELEASE_FLOCK_UNLOCK
+			delete(file.locks, native.Uint64(in[16:]))
+		}
+		return nil, 0
 	case 32, 33: // SETLK, SETLKW
 		return nil, file.lock(native.Uint64(in[8:]), native.Uint32(in[32:]))
 	}

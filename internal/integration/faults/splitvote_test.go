@@ -6,9 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
@@ -37,7 +35,7 @@ func TestSplitVotes(t *testing.T) {
 	const rounds = 200
 	nobody, others := 0, map[string]int{}
 	for round := range rounds {
-		var winners atomic.Int64
+		var winners []*padlock.Lock
 		var mu sync.Mutex
 		var processes sync.WaitGroup
 		start := make(chan struct{})
@@ -45,22 +43,25 @@ func TestSplitVotes(t *testing.T) {
 			processes.Go(func() {
 				<-start
 				lock, err := l.TryAcquire(t.Context(), "job"+strconv.Itoa(round))
+				mu.Lock()
+				defer mu.Unlock()
 				switch {
 				case err == nil:
-					winners.Add(1)
-					defer lock.Release()
-					<-time.After(5 * time.Millisecond)
+					winners = append(winners, lock)
 				case !errors.Is(err, padlock.ErrHeld):
-					mu.Lock()
 					others[err.Error()]++
-					mu.Unlock()
 				}
 			})
 		}
 		close(start)
 		processes.Wait()
-		if winners.Load() == 0 {
+		if len(winners) == 0 {
 			nobody++
+		}
+		for _, lock := range winners {
+			if err := lock.Release(); err != nil {
+				t.Errorf("Release: %v", err)
+			}
 		}
 	}
 	if nobody > 0 || len(others) > 0 {
