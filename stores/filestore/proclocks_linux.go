@@ -246,9 +246,13 @@ func (k *calibration) calibrate(dir string) (string, error) {
 		}
 		return "", fmt.Errorf("%w: a file for trying it out cannot be made in the directory: %w", errCannotKnow, err)
 	}
-	defer probe.Close()
+	c := &conn{fd: int(probe.Fd()), patience: k.patience}
+	defer func() {
+		if c.hung == nil { // otherwise the file is closed when nothing refers to it
+			probe.Close()
+		}
+	}()
 	var st syscall.Stat_t
-	c := &conn{fd: int(probe.Fd()), patience: k.patience, path: probe.Name()}
 	if err := errors.Join(syscall.Fstat(c.fd, &st), c.tryLock(false)); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}

@@ -19,6 +19,7 @@ type conn struct {
 	dev, ino uint64
 	stuck    bool          // unlock failed, so only close frees the lock
 	patience time.Duration // how long flock(2) may take; 0 if it never hangs here
+	hung     chan error    // nil unless flock(2) hangs; has its result when it has ended
 	unusable error         // why a file that is open for reading cannot be locked
 	path     string        // ends with a zero byte
 }
@@ -132,25 +133,20 @@ func (c *conn) tryLock(shared bool) error {
 }
 
 // flock calls flock(2). On a network file system the call may hang, even with LOCK_NB, and no signal
-// ends it. So another thread makes the call there, on a descriptor of its own. If flock returns
-// errNoAnswer, the caller closes c. Then that descriptor is the last one, and if the kernel grants
-// the lock in the end, closing the descriptor frees the lock.
+// ends it. So another thread makes the call there. If flock returns errNoAnswer, the caller closes
+// c, and the descriptor is closed when that thread has ended. So if the kernel grants the lock in
+// the end, it frees the lock at once.
 func (c *conn) flock(how int) error {
 	if c.patience == 0 {
 		return flock(c.fd, how)
 	}
-	if c.stuck || hanging.Load() >= maxHanging {
+	if c.hung != nil || hanging.Load() >= maxHanging {
 		return errNoAnswer
-	}
-	file, err := c.dup(c.path)
-	if err != nil {
-		return err
 	}
 	hanging.Add(1)
 	done := make(chan error, 1)
 	go func() {
-		err := flock(int(file.Fd()), how)
-		file.Close()
+		err := flock(c.fd, how)
 		hanging.Add(-1)
 		done <- err
 	}()
@@ -158,7 +154,7 @@ func (c *conn) flock(how int) error {
 	case err := <-done:
 		return err
 	case <-time.After(c.patience):
-		c.stuck = true
+		c.hung = done
 		return errNoAnswer
 	}
 }
@@ -221,7 +217,14 @@ func descriptorLimit() int {
 }
 
 func (c *conn) close() {
-	_ = syscall.Close(c.fd)
+	if c.hung == nil {
+		_ = syscall.Close(c.fd)
+		return
+	}
+	go func() {
+		<-c.hung
+		_ = syscall.Close(c.fd)
+	}()
 }
 
 // dup returns another descriptor for the same lock.
