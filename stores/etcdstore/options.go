@@ -84,7 +84,7 @@ func (c *config) check() error {
 var guarantees = driver.Guarantees{
 	Store:            "etcd",
 	SurvivesRestart:  driver.PromiseYes,
-	SurvivesFailover: driver.PromiseYes,
+	SurvivesFailover: driver.PromisePartly,
 	SafeClockJump:    driver.PromiseYes,
 	SafeEviction:     driver.PromiseYes,
 	Fence:            driver.FenceDurable,
@@ -98,6 +98,7 @@ var guarantees = driver.Guarantees{
 	CoolDown:         true,
 	Notes: []string{
 		"A new leader gives every lease its whole time again, so a dead holder may keep the name longer.",
+		"A leader that stood still for longer than a lease may end leases that were renewed at the next leader when it goes on (etcd issue 15247), so a second holder is possible, with a greater fence.",
 		"A restored snapshot brings back the holds that it contains; fences still grow.",
 		"Fences follow the clocks of the clients; a fence that was not used for 7 days is forgotten.",
 		"While the server is out of space (alarm NOSPACE), nothing new is granted, a promotion or a demotion fails, and a release ends the lock without its cool-down.",

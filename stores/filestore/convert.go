@@ -70,7 +70,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	if no := coolingFor(rec, wall); no != nil {
 		return keptFrom(no, wall)
 	}
-	if m.gaveBack < maxGaveBack && h.conn.readersQueue() {
+	if s.guarantees.FIFO && m.gaveBack < maxGaveBack && h.conn.readersQueue() {
 		m.gaveBack++
 		return &refusal{queued: true}
 	}

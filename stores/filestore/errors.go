@@ -15,6 +15,9 @@ import (
 // errBusy means that another descriptor has the lock.
 var errBusy = errors.New("busy")
 
+// errNoAnswer means that flock(2) hangs.
+var errNoAnswer = errors.New("the file system does not answer flock(2)")
+
 // unavailable wraps an error of the system about a file, and says what to do.
 func unavailable(path string, err error) error {
 	if advice := advise(path, err); advice != "" {
@@ -34,6 +37,8 @@ func advise(path string, err error) string {
 		return "it is " + kind + ", where a lock file belongs; padlock leaves it alone: move it away, or rename the lock"
 	}
 	switch {
+	case errors.Is(err, errNoAnswer):
+		return "start the lock manager of the network file system, or use a directory on a local disk, or a server (redis://)"
 	case errors.Is(err, errors.ErrUnsupported):
 		return "this system or file system has no file locks; use another directory or another store"
 	case isAny(err, tooManyFiles):

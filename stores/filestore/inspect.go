@@ -125,7 +125,9 @@ func keepClearer(state *driver.State, next driver.State) {
 // is false.
 func (s *Store) locksOn(c *conn, path string, readers map[int]readerRecord) (locks []kernelLock, complete bool, err error) {
 	if s.config.probes {
-		locks, err = s.locksByTrying(path, readers)
+		if locks, err = s.locksByTrying(path, readers); err != nil {
+			err = unavailable(path, err)
+		}
 		return locks, true, err
 	}
 	all, complete, err := s.seen.list(s.dir, c.ino)

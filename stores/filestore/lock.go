@@ -69,6 +69,9 @@ func (s *Store) openPath(path string) (*conn, error) {
 		s.evictAll()
 		c, err = openConn(path, s.config.access)
 	}
+	if err == nil {
+		c.patience = s.config.flockPatience
+	}
 	return c, err
 }
 

@@ -19,7 +19,8 @@ type config struct {
 	maxOpen            int
 	wall               func() time.Time
 	recordLockPatience time.Duration
-	probes             bool // try a lock to find out whether it is held
+	flockPatience      time.Duration // how long flock(2) may take; 0 if it never hangs
+	probes             bool          // try a lock to find out whether it is held
 }
 
 // access says which other users may use the directory.
@@ -52,8 +53,15 @@ func AllowWorld() Option { return func(c *config) { c.access = world } }
 // AllowNetwork lets the store use a directory on a network file system (NFS, CIFS, FUSE and the
 // like). On such a file system, the servers decide whether one machine sees the locks of another. A
 // broken connection may lose locks without notice. Without it, Open returns driver.ErrUnavailable
-// for such a directory.
-func AllowNetwork() Option { return func(c *config) { c.network = true } }
+// for such a directory. If the file system does not answer flock(2), which on NFS without a lock
+// manager is so for ever, a call returns driver.ErrUnavailable after 2 seconds.
+func AllowNetwork() Option {
+	return func(c *config) { c.network, c.flockPatience = true, flockPatience }
+}
+
+// flockPatience is how long a call waits for flock(2) on a network file system. Twice that is less
+// than driver.MaxSilence.
+const flockPatience = 2 * time.Second
 
 // NoCreate makes Open fail with driver.ErrUnavailable if the directory does not exist. Without it,
 // Open makes the directory.

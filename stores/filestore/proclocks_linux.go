@@ -23,6 +23,8 @@ const hasList = true
 // the kernel prints the device that stat returns. On btrfs and overlays it prints another device.
 // So the store locks a probe file once, and looks for it in the list.
 type calibration struct {
+	patience time.Duration // see conn
+
 	mu     sync.Mutex
 	device string        // the device of the directory, as /proc/locks prints it
 	size   int           // how many bytes the list had when it was last read
@@ -244,9 +246,14 @@ func (k *calibration) calibrate(dir string) (string, error) {
 		}
 		return "", fmt.Errorf("%w: a file for trying it out cannot be made in the directory: %w", errCannotKnow, err)
 	}
-	defer probe.Close()
+	c := &conn{fd: int(probe.Fd()), patience: k.patience}
+	defer func() {
+		if c.hung == nil { // otherwise the file is closed when nothing refers to it
+			probe.Close()
+		}
+	}()
 	var st syscall.Stat_t
-	if err := errors.Join(syscall.Fstat(int(probe.Fd()), &st), syscall.Flock(int(probe.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)); err != nil {
+	if err := errors.Join(syscall.Fstat(c.fd, &st), c.tryLock(false)); err != nil {
 		return "", errors.Join(errCannotKnow, err)
 	}
 	for i := range maxReadings { // as in calibration.list

@@ -2,11 +2,13 @@
 
 package filestore
 
+import "time"
+
 // hasList is false because this system has no list of its locks.
 const hasList = false
 
-// calibration is empty, because this system has no list of locks.
-type calibration struct{}
+// calibration has no use here, because this system has no list of locks.
+type calibration struct{ patience time.Duration }
 
 func (*calibration) locksOf(string, *conn) ([]kernelLock, bool, error) { return nil, false, errNoList }
 

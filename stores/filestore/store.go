@@ -60,7 +60,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		dir: dir, config: c, guarantees: promise(&c),
+		dir: dir, config: c, guarantees: promise(&c), seen: calibration{patience: c.flockPatience},
 		done: make(chan struct{}), files: map[string]*file{}, idle: map[*file]struct{}{},
 	}
 	return s, nil

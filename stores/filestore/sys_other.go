@@ -6,12 +6,14 @@ import (
 	"errors"
 	"math"
 	"os"
+	"time"
 )
 
 // conn has no use here, because this system has no lock files.
 type conn struct {
 	dev, ino uint64
 	stuck    bool
+	patience time.Duration
 	unusable error
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // conn is an open lock file. The kernel's lock belongs to this descriptor, even if the process has
@@ -15,9 +17,11 @@ import (
 type conn struct {
 	fd       int
 	dev, ino uint64
-	stuck    bool   // unlock failed, so only close frees the lock
-	unusable error  // why a file that is open for reading cannot be locked
-	path     string // ends with a zero byte
+	stuck    bool          // unlock failed, so only close frees the lock
+	patience time.Duration // how long flock(2) may take; 0 if it never hangs here
+	hung     chan error    // nil unless flock(2) hangs; has its result when it has ended
+	unusable error         // why a file that is open for reading cannot be locked
+	path     string        // ends with a zero byte
 }
 
 // openConn opens a lock file, and makes it if it does not exist. It tries without O_CREAT first,
@@ -121,15 +125,52 @@ func openForReading(path string, access access) (*conn, error) {
 
 // tryLock takes or converts the lock, or returns errBusy. If a conversion fails, the lock is lost.
 func (c *conn) tryLock(shared bool) error {
-	for {
-		switch err := syscall.Flock(c.fd, howToLock(shared)|syscall.LOCK_NB); err {
-		case syscall.EINTR:
-		case syscall.EWOULDBLOCK:
-			return errBusy
-		default:
-			return err
-		}
+	err := c.flock(howToLock(shared) | syscall.LOCK_NB)
+	if err == syscall.EWOULDBLOCK {
+		return errBusy
 	}
+	return err
+}
+
+// flock calls flock(2). On a network file system the call may hang, even with LOCK_NB, and no signal
+// ends it. So another thread makes the call there. If flock returns errNoAnswer, the caller closes
+// c, and the descriptor is closed when that thread has ended. So if the kernel grants the lock in
+// the end, it frees the lock at once.
+func (c *conn) flock(how int) error {
+	if c.patience == 0 {
+		return flock(c.fd, how)
+	}
+	if c.hung != nil || hanging.Load() >= maxHanging {
+		return errNoAnswer
+	}
+	hanging.Add(1)
+	done := make(chan error, 1)
+	go func() {
+		err := flock(c.fd, how)
+		hanging.Add(-1)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(c.patience):
+		c.hung = done
+		return errNoAnswer
+	}
+}
+
+// hanging is how many threads of this process are in flock(2) on network file systems. They cannot
+// be ended, so they have a limit.
+var hanging atomic.Int32
+
+const maxHanging = 16
+
+func flock(fd, how int) error {
+	err := syscall.Flock(fd, how)
+	for err == syscall.EINTR {
+		err = syscall.Flock(fd, how)
+	}
+	return err
 }
 
 func howToLock(shared bool) int {
@@ -142,13 +183,7 @@ func howToLock(shared bool) int {
 // unlock frees the lock. On a network file system that may fail. The lock is then freed by close;
 // see keepSpare.
 func (c *conn) unlock() {
-	for {
-		err := syscall.Flock(c.fd, syscall.LOCK_UN)
-		if err != syscall.EINTR {
-			c.stuck = err != nil
-			return
-		}
-	}
+	c.stuck = c.flock(syscall.LOCK_UN) != nil
 }
 
 // current reports whether the path still leads to this file.
@@ -182,7 +217,14 @@ func descriptorLimit() int {
 }
 
 func (c *conn) close() {
-	_ = syscall.Close(c.fd)
+	if c.hung == nil {
+		_ = syscall.Close(c.fd)
+		return
+	}
+	go func() {
+		<-c.hung
+		_ = syscall.Close(c.fd)
+	}()
 }
 
 // dup returns another descriptor for the same lock.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -23,8 +24,9 @@ func descriptorLimit() int { return math.MaxInt32 }
 type conn struct {
 	h        syscall.Handle
 	dev, ino uint64
-	unusable error // always nil
-	stuck    bool  // always false: unlock does not fail
+	unusable error         // always nil
+	stuck    bool          // always false: unlock does not fail
+	patience time.Duration // has no effect: no report says that LockFileEx hangs
 }
 
 func openConn(path string, _ access) (*conn, error) {

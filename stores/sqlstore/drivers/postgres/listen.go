@@ -7,14 +7,21 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/padlock-go/padlock/internal/login"
 )
 
 // A listener listens on a connection of its own.
-type listener struct{ c *connector }
+type listener struct {
+	c *connector
+
+	// After quiet without a notification, Listen asks the server, which has to answer within reply.
+	quiet, reply time.Duration
+}
 
 const (
-	probeTime = 2 * time.Second // how long a notification may take to come back
+	quietTime = 5 * time.Second
+	probeTime = 2 * time.Second // how long the server has to answer, and a notification to come back
 	// If the pooler loses notifications, Listen tests it again after retryTest.
 	retryTest = 10 * time.Minute
 )
@@ -42,12 +49,29 @@ func (l *listener) Listen(ctx context.Context, channel string, ready func(), not
 	}
 	ready()
 	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
+		n, err := l.next(ctx, conn)
+		switch {
+		case err != nil:
 			return err
+		case n != nil:
+			notify(n.Payload)
 		}
-		notify(n.Payload)
 	}
+}
+
+// next waits for a notification. If none arrives for some time, next asks the server: the session
+// may have ended without a word to this process, as behind a firewall or a proxy that forgot the
+// connection. If the server answers, next returns nil.
+func (l *listener) next(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	wait, cancel := context.WithTimeout(ctx, l.quiet)
+	defer cancel()
+	n, err := conn.WaitForNotification(wait)
+	if err == nil || ctx.Err() != nil || conn.IsClosed() {
+		return n, err
+	}
+	ask, cancel := context.WithTimeout(ctx, l.reply)
+	defer cancel()
+	return nil, conn.Ping(ask)
 }
 
 var errDeaf = errors.New("the pooler lets no notifications pass")

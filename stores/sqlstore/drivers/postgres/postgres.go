@@ -73,7 +73,7 @@ func open(u *url.URL, password func() (string, error)) (*sql.DB, sqlstore.Listen
 		return nil, nil, err
 	}
 	c := &connector{cfg: cfg, password: password, fixed: u.Query().Has("default_query_exec_mode")}
-	return sql.OpenDB(login.Connector{Inner: c, Secrets: c.secrets}), &listener{c: c}, nil
+	return sql.OpenDB(login.Connector{Inner: c, Secrets: c.secrets}), &listener{c: c, quiet: quietTime, reply: probeTime}, nil
 }
 
 func configure(u *url.URL) (*pgx.ConnConfig, error) {

@@ -1,0 +1,54 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
+)
+
+// A synchronous standby that is gone keeps each commit waiting. A holder keeps its lease, and a try
+// that failed meanwhile is undone when commits work again.
+func TestSynchronousStandbyGone(t *testing.T) {
+	server.Thorough(t)
+	t.Parallel()
+	srv := server.Postgres(t, server.PostgresOptions{})
+	db, _, err := postgres.Open(srv.URL())
+	noError(t, err)
+	defer db.Close()
+	open := func() *padlock.Locker {
+		s, err := fromURL(t.Context(), srv.URL(), postgres.Opener())
+		noError(t, err)
+		l := padlock.New(s)
+		t.Cleanup(func() { l.Close(context.Background()) })
+		return l
+	}
+	a, b, c := open(), open(), open()
+	held, err := a.TryAcquire(t.Context(), "held", padlock.TTL(30*time.Second))
+	noError(t, err)
+	set := func(names string) {
+		execute(t, db, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
+		execute(t, db, "SELECT pg_reload_conf()")
+		within(t, "the setting is there", func() bool { return value(t, db, "SHOW synchronous_standby_names") == names })
+	}
+	set("gone")
+	if _, err := b.TryAcquire(t.Context(), "new", padlock.TTL(time.Minute)); err == nil || errors.Is(err, padlock.ErrHeld) {
+		t.Errorf("a try while commits hang: %v", err)
+	}
+	set("")
+	begun := time.Now()
+	within(t, "the next grant", func() bool {
+		_, err := c.TryAcquire(t.Context(), "new")
+		return err == nil
+	})
+	if d := time.Since(begun); d > 30*time.Second { // the lease of the try is a minute
+		t.Errorf("the next grant came after %v", d)
+	}
+	if err := held.Check(t.Context()); err != nil {
+		t.Errorf("the holder of before: %v", err)
+	}
+}
