@@ -67,8 +67,11 @@ func (f *forgetful) Record(_ context.Context, _ string, records []driver.Record)
 	return nil
 }
 
-func (f *forgetful) RecordedNames(context.Context, string) ([]string, error) {
-	return []string{"nightly"}, nil
+func (f *forgetful) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
+	if f.fail {
+		return nil, errors.New("the store does not answer")
+	}
+	return map[string][]driver.Record{"nightly": f.records}, nil
 }
 
 func (f *forgetful) Records(context.Context, string) ([]driver.Record, error) {

@@ -118,6 +118,11 @@ func (o Opener) form(t *target) *storeurl.Form[Option] {
 			return nil
 		},
 	}
+	if o.Engine == PostgreSQL {
+		params["search_path"] = func(*storeurl.Reading[Option], string, string) error {
+			return storekit.Invalidf("search_path does not move padlock's tables: write schema=NAME")
+		}
+	}
 	if o.Engine != SQLite {
 		params["password-file"] = storeurl.PasswordFile[Option]
 		params["notify"] = storeurl.Yes[Option]
