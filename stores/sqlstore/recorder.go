@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 
@@ -75,6 +74,7 @@ func (s *Store) Records(ctx context.Context, name string) (records []driver.Reco
 // Recorded implements driver.Recorder.
 func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
 	all := map[string][]driver.Record{}
+	from, to := rangeOf(prefix)
 	err := s.readRecords(ctx, s.rows.sql.records.newest, func(scan func(...any) error) error {
 		var name, id []byte
 		var r driver.Record
@@ -82,18 +82,8 @@ func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[stri
 		r.ID = string(id)
 		all[string(name)] = append(all[string(name)], r)
 		return err
-	}, []byte(prefix), after(prefix), most)
+	}, from, to, most)
 	return all, err
-}
-
-// after returns a text that is greater than every name that begins with prefix, and than no other.
-func after(prefix string) []byte {
-	next := bytes.TrimRight([]byte(prefix), "\xff")
-	if len(next) == 0 {
-		return bytes.Repeat([]byte{0xff}, driver.MaxName+1)
-	}
-	next[len(next)-1]++
-	return next
 }
 
 // readRecords runs a query, and calls the function row for each row of the

@@ -86,7 +86,7 @@ func newStatements(d *dialect, t tables) statements {
 	b := d.bind
 	st := statements{
 		load: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = ?"),
-		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND name < ? AND (token <> ? OR busy > (SELECT " + d.now + ")) ORDER BY name"),
+		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND name < ? AND (token <> ? OR busy > (SELECT " + d.now + ")) ORDER BY name LIMIT " + strconv.Itoa(listMost)),
 		save: b("UPDATE " + t.locks + " SET " + setClause + " WHERE name = ? AND version = ?"),
 	}
 	insert := func(table, cols, values string) string {
