@@ -27,7 +27,7 @@ type list []list
 // TestCheck: a type of which JSON keeps nothing is refused, also as an element. Every other type is
 // left to encoding/json.
 func TestCheck(t *testing.T) {
-	for _, v := range []any{hidden{}, &hidden{}, []hidden{}, [1]hidden{}, map[string]*hidden{}, dashed{}, around{}, struct{ err error }{}} {
+	for _, v := range []any{hidden{body: "x"}, &hidden{}, []hidden{}, [1]hidden{}, map[string]*hidden{}, dashed{}, around{hidden: hidden{}}, struct{ err error }{}} {
 		if err := Check(reflect.TypeOf(v)); err == nil || !strings.Contains(err.Error(), "none of its fields is exported") {
 			t.Errorf("%T: %v", v, err)
 		}

@@ -211,7 +211,7 @@ func TestFromURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := FromURL(t.Context(), u)
-		if ok != (err == nil) || !ok && !errors.Is(err, driver.ErrUnavailable) {
+		if ok != (err == nil) || !ok && !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", query, err)
 		}
 		if ok {
@@ -225,7 +225,7 @@ func TestFromURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := FromURL(t.Context(), u); !errors.Is(err, driver.ErrUnavailable) {
+		if _, err := FromURL(t.Context(), u); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

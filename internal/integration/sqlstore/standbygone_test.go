@@ -31,8 +31,8 @@ func TestSynchronousStandbyGone(t *testing.T) {
 	held, err := a.TryAcquire(t.Context(), "held", padlock.TTL(30*time.Second))
 	noError(t, err)
 	set := func(names string) {
-		execute(t, db, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
-		execute(t, db, "SELECT pg_reload_conf()")
+		server.Execute(t, db, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
+		server.Execute(t, db, "SELECT pg_reload_conf()")
 		within(t, "the setting is there", func() bool { return value(t, db, "SHOW synchronous_standby_names") == names })
 	}
 	set("gone")
