@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +91,8 @@ func (j *Job) IsSlow(now time.Time) bool {
 func (l *Log) Jobs(ctx context.Context, prefix string, f Filter, mark func(name string, runs []Run) error) ([]Job, error) {
 	all, err := l.readAll(ctx, prefix)
 	var jobs []Job
-	for name, runs := range all {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		runs := all[name]
 		if ctx.Err() != nil {
 			err = cmp.Or(err, ctx.Err()) // the directory and mark may have used up the time without an error
 			break

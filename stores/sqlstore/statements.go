@@ -148,7 +148,7 @@ func lockBoth(t tables, name string) string {
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, holder = ?"
-	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
+	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.FormatInt(driver.MaxFence-2, 10)
 	live := " AND l.reserved = 0 AND l.until > " + d.now
 	switch d {
 	case dialects[PostgreSQL]:

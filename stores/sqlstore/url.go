@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -133,7 +134,8 @@ func (o Opener) form(t *target) *storeurl.Form[Option] {
 			return err
 		}
 	}
-	return &storeurl.Form[Option]{Schemes: o.Names, Example: example[o.Engine], Params: params, Others: o.Parameters,
+	others := slices.DeleteFunc(slices.Clone(o.Parameters), func(name string) bool { return params[name] != nil })
+	return &storeurl.Form[Option]{Schemes: o.Names, Example: example[o.Engine], Params: params, Others: others,
 		Repeat: o.Engine == SQLite} // a URL may have several pragmas
 }
 
