@@ -31,7 +31,7 @@ words: ## A report of words, wide lines and long pages; it is never red in CI
 	@PADLOCK_WORDS=yes go test -count=1 -run 'TestWords$$|TestTerms$$|TestPageSizes$$' ./internal/house
 
 .PHONY: lint
-lint: ## gofmt, every module alone with go vet, the types for windows, darwin and freebsd, staticcheck
+lint: ## gofmt, every module alone with go vet, the types for windows, darwin, freebsd and 32 bits, staticcheck
 	@.ci/steps alone lint
 
 .PHONY: vet-systems

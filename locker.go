@@ -19,10 +19,12 @@ type Store = driver.Store
 // State is the state of a name, as Inspect and List return it.
 type State = driver.State
 
-// Hold is one hold on a name, as it appears in State and HeldError. It has the holder's Host, PID,
-// Label and Plan, the times Since, Until (the present end of the lease) and PlannedEnd, and the
+// Hold is one hold on a name, as it appears in State and HeldError. It has the Holder, the times Since, Until (the present end of the lease) and PlannedEnd, and the
 // flags Shared, Foreign (not taken by padlock) and Cooling (nobody holds the name, it cools down).
 type Hold = driver.Hold
+
+// Holder is the part of a Hold that says who has it: Host, PID, Label, Plan and Trace.
+type Holder = driver.Holder
 
 // Guarantees are the promises of a store.
 type Guarantees = driver.Guarantees

@@ -175,8 +175,10 @@ type Recorder interface {
 	// Records returns the records of name, sorted by ID, or none.
 	Records(ctx context.Context, name string) ([]Record, error)
 
-	// RecordedNames returns the names that begin with prefix and have records, as List does.
-	RecordedNames(ctx context.Context, prefix string) ([]string, error)
+	// Recorded returns the records of the names that begin with prefix, as Records does. If more
+	// than most names have records, it returns those of most names for which something was
+	// recorded last. It sends a few requests, however many names there are.
+	Recorded(ctx context.Context, prefix string, most int) (map[string][]Record, error)
 }
 
 // Reporter asks the server how it is. It fails only if the server cannot be asked at all.

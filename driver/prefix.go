@@ -223,16 +223,16 @@ func (p *prefixed) Records(ctx context.Context, name string) ([]Record, error) {
 	return with(p, &name, func(s Recorder) ([]Record, error) { return s.Records(ctx, name) })
 }
 
-func (p *prefixed) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+func (p *prefixed) Recorded(ctx context.Context, prefix string, most int) (map[string][]Record, error) {
 	s, ok := As[Recorder](p.inner)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	names, err := s.RecordedNames(ctx, p.prefix+prefix)
-	var out []string
-	for _, name := range names {
+	all, err := s.Recorded(ctx, p.prefix+prefix, most)
+	out := make(map[string][]Record, len(all))
+	for name, records := range all {
 		if name, ok := p.shorten(name); ok {
-			out = append(out, name)
+			out[name] = records
 		}
 	}
 	return out, err

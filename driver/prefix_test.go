@@ -129,7 +129,7 @@ func TestPrefixHidesOtherNames(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"", strings.Repeat("n", MaxName-1), strings.Repeat("n", MaxName)} {
-			if !takesName(method) || method == "List" || method == "RecordedNames" {
+			if !takesName(method) || method == "List" || method == "Recorded" {
 				continue
 			}
 			inner.names = nil
@@ -280,10 +280,10 @@ func (s *recorder) Records(_ context.Context, name string) ([]Record, error) {
 	return nil, nil
 }
 
-// RecordedNames also returns names that nobody asked for.
-func (s *recorder) RecordedNames(_ context.Context, prefix string) ([]string, error) {
+// Recorded also returns names that nobody asked for.
+func (s *recorder) Recorded(_ context.Context, prefix string, _ int) (map[string][]Record, error) {
 	s.note(prefix)
-	return []string{prefix + "x", "p:", "q:x", ""}, nil
+	return map[string][]Record{prefix + "x": {{ID: "r", Text: "x"}}, "p:": nil, "q:x": nil, "": nil}, nil
 }
 
 func (s *recorder) SamePlace(Store) bool { return false }
@@ -319,8 +319,8 @@ func TestPrefixIsNotShown(t *testing.T) {
 
 func TestPrefixIsNotShownInRecords(t *testing.T) {
 	r, _ := As[Recorder](WithPrefix(&recorder{}, "p:"))
-	if names, err := r.RecordedNames(t.Context(), ""); err != nil || !slices.Equal(names, []string{"x"}) {
-		t.Errorf("RecordedNames returns %q, %v", names, err)
+	if all, err := r.Recorded(t.Context(), "", 10); err != nil || len(all) != 1 || all["x"] == nil {
+		t.Errorf("Recorded returns %q, %v", all, err)
 	}
 }
 

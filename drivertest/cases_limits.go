@@ -182,7 +182,7 @@ func (c *check) methods(cl *client, r driver.Request) (all []methodCall) {
 	add("StoreID", driver.AbilityStoreID, false, false, func(ctx context.Context) error { _, err := cl.StoreID(ctx); return err })
 	add("Record", driver.AbilityRecorder, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []driver.Record{{ID: "r", Text: "x"}}) })
 	add("Records", driver.AbilityRecorder, true, false, func(ctx context.Context) error { _, err := cl.Records(ctx, name); return err })
-	add("RecordedNames", driver.AbilityRecorder, false, false, func(ctx context.Context) error { _, err := cl.RecordedNames(ctx, name); return err })
+	add("Recorded", driver.AbilityRecorder, false, false, func(ctx context.Context) error { _, err := cl.Recorded(ctx, name, 10); return err })
 	add("Status", driver.AbilityReporter, false, false, func(ctx context.Context) error { _, err := cl.Status(ctx); return err })
 	add("Wait", driver.AbilityWaiter, true, true, func(ctx context.Context) error { _, err := cl.Wait(ctx, r, true); return err })
 	return all

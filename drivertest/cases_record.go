@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -72,7 +73,7 @@ var recordCases = []testCase{
 	},
 	{
 		name:   "record/names",
-		clause: "RecordedNames returns the names that have records and begin with prefix, byte for byte, whatever bytes they have.",
+		clause: "Recorded returns the records of the names that begin with prefix, byte for byte, whatever bytes they have.",
 		f: func(c *check) {
 			stem := c.newName() + "/"
 			c.mustRecord(c.a, c.newName(), driver.Record{ID: "r", Text: "x"})
@@ -81,9 +82,23 @@ var recordCases = []testCase{
 				names = append(names, stem+odd)
 				c.mustRecord(c.a, stem+odd, driver.Record{ID: "r", Text: "x"}, driver.Record{ID: "s", Text: "x"})
 			}
-			c.recordedNames(stem, names)
-			c.recordedNames(stem+"*", []string{stem + "*"})
-			c.recordedNames(stem+"nobody", nil)
+			c.recorded(stem, names)
+			c.recorded(stem+"*", []string{stem + "*"})
+			c.recorded(stem+"nobody", nil)
+		},
+	},
+	{
+		name:   "record/newest",
+		clause: "If more names have records, Recorded returns those for which something was recorded last.",
+		f: func(c *check) {
+			stem, start := c.newName()+"/", time.Now()
+			for i, name := range []string{"b", "c", "a", "b"} { // ids begin with a series and then grow with time, as in a history
+				c.mustRecord(c.a, stem+name, driver.Record{ID: fmt.Sprintf("%c%d", "rs"[i%2], start.Add(time.Duration(i)*time.Second).UnixNano()), Text: "x"})
+			}
+			got, err := c.b.Recorded(c.ctx, stem, 2)
+			if err != nil || len(got) != 2 || len(got[stem+"a"]) != 1 || len(got[stem+"b"]) != 2 {
+				c.failf("Recorded(2 names) returns %q, %v; want those of a and b", got, err)
+			}
 		},
 	},
 }
@@ -105,11 +120,15 @@ func (c *check) hasRecords(name string, want []driver.Record) {
 	}
 }
 
-func (c *check) recordedNames(prefix string, want []string) {
-	got, err := c.b.RecordedNames(c.ctx, prefix)
-	slices.Sort(got)
-	slices.Sort(want)
-	if got = slices.Compact(got); err != nil || !slices.Equal(got, want) {
-		c.failf("RecordedNames(%q) returns %q, %v; want %q", prefix, got, err, want)
+// recorded checks for which names Recorded finds the records that Records returns.
+func (c *check) recorded(prefix string, want []string) {
+	got, err := c.b.Recorded(c.ctx, prefix, 1000)
+	if err != nil || len(got) != len(want) {
+		c.failf("Recorded(%q) returns %q, %v; want the records of %q", prefix, got, err, want)
+	}
+	for _, name := range want {
+		if records, err := c.b.Records(c.ctx, name); err != nil || len(records) == 0 || !slices.Equal(got[name], records) {
+			c.failf("Recorded(%q) returns %q for %q, and Records %q, %v", prefix, got[name], name, records, err)
+		}
 	}
 }

@@ -228,9 +228,9 @@ func (cl *client) Records(ctx context.Context, name string) (r []driver.Record, 
 	return ability[driver.Recorder](cl.store).Records(ctx, name)
 }
 
-func (cl *client) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
-	defer cl.ask("RecordedNames", &err)()
-	return ability[driver.Recorder](cl.store).RecordedNames(ctx, prefix)
+func (cl *client) Recorded(ctx context.Context, prefix string, most int) (all map[string][]driver.Record, err error) {
+	defer cl.ask("Recorded", &err)()
+	return ability[driver.Recorder](cl.store).Recorded(ctx, prefix, most)
 }
 
 func (cl *client) Status(ctx context.Context) (f []driver.Finding, err error) {

@@ -85,15 +85,29 @@ func (s *ref) Records(ctx context.Context, name string) (rs []driver.Record, err
 	return rs, err
 }
 
-// RecordedNames implements driver.Recorder.
-func (s *ref) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
+// Recorded implements driver.Recorder.
+func (s *ref) Recorded(ctx context.Context, prefix string, most int) (all map[string][]driver.Record, err error) {
 	err = s.ask(ctx, func() error {
+		all = map[string][]driver.Record{}
+		newest := map[string]string{}
 		for name, of := range s.w.recs {
-			if len(of) > 0 && (strings.HasPrefix(name, prefix) || s.is(recordedNamesAll)) {
-				names = append(names, name)
+			if len(of) == 0 || !strings.HasPrefix(name, prefix) && !s.is(recordedAll) {
+				continue
 			}
+			for _, id := range slices.Sorted(maps.Keys(of)) {
+				all[name] = append(all[name], driver.Record{ID: id, Text: of[id]})
+				newest[name] = max(newest[name], id[1:])
+			}
+		}
+		names := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(newest[b], newest[a]) })
+		if s.is(recordedOldest) {
+			slices.Reverse(names)
+		}
+		for len(names) > most {
+			delete(all, names[len(names)-1])
+			names = names[:len(names)-1]
 		}
 		return nil
 	})
-	return names, err
+	return all, err
 }

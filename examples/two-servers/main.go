@@ -19,7 +19,10 @@ func main() {
 	// Without NotifyContext, SIGTERM ends the process before its deferred calls (docs/shutdown.md).
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	if ctx.Err() != nil { // somebody asked for the end, which is no failure
+		log.Print("stopped: ", err)
+	} else if err != nil {
 		log.Fatal(err)
 	}
 }

@@ -455,3 +455,36 @@ func TestOneVerdict(t *testing.T) {
 		})
 	}
 }
+
+// watchedContext counts the functions that wait for its end.
+type watchedContext struct {
+	context.Context
+	done     chan struct{}
+	watching *int
+}
+
+func (c watchedContext) Done() <-chan struct{} { return c.done }
+
+func (c watchedContext) AfterFunc(f func()) (stop func() bool) {
+	*c.watching++
+	return func() bool { *c.watching--; return true }
+}
+
+// A lock that is over no longer watches the connection to which it was bound.
+func TestAReleasedLockWatchesNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, watching := newRemote(), 0
+		bound := watchedContext{context.Background(), make(chan struct{}), &watching}
+		store.guarantees.Lease = false
+		store.grant = func(g *driver.Grant) { g.Bound, g.TTL = bound, 0 }
+		l := newLocker(t, store)
+		k := acquire(t, l, "job")
+		if watching != 1 {
+			t.Errorf("%d functions wait for the end of the connection, want 1", watching)
+		}
+		release(t, k, nil)
+		if watching != 0 {
+			t.Errorf("after the release, %d functions wait for the end of the connection", watching)
+		}
+	})
+}

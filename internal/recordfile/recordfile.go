@@ -170,22 +170,26 @@ func trim(dir string) error {
 // limitNames removes names if there are more than MaxNames. It removes the names that have not been
 // used for the longest time.
 func (d Dir) limitNames() {
-	dirs, _ := d.dirs() // those that can be read; a later writer removes the others
+	dirs, _ := d.newestFirst() // those that can be read; a later writer removes the others
+	for _, dir := range dirs[min(len(dirs), MaxNames):] {
+		removeName(dir)
+	}
+}
+
+// newestFirst returns the directories of all names, beginning with the one that was used last. After
+// an error, it returns those that it could read. It leaves out those whose time is unknown.
+func (d Dir) newestFirst() ([]string, error) {
+	dirs, err := d.dirs()
 	used := map[string]time.Time{}
 	dirs = slices.DeleteFunc(dirs, func(dir string) bool {
 		info, err := os.Stat(dir)
 		if err == nil {
 			used[dir] = info.ModTime() // each record changes it
 		}
-		return err != nil // its time is unknown, so it stays
+		return err != nil
 	})
-	if len(dirs) <= MaxNames {
-		return
-	}
-	slices.SortFunc(dirs, func(a, b string) int { return used[a].Compare(used[b]) })
-	for _, dir := range dirs[:len(dirs)-MaxNames] {
-		removeName(dir)
-	}
+	slices.SortFunc(dirs, func(a, b string) int { return used[b].Compare(used[a]) })
+	return dirs, err
 }
 
 // removeName removes the records of a name, and the directory, unless it has other files.
@@ -253,19 +257,22 @@ func (d Dir) Read(name string) ([]driver.Record, error) {
 	return records, err
 }
 
-// Names returns the names that begin with prefix and have records. After an error, it returns those
-// that it could read.
-func (d Dir) Names(prefix string) ([]string, error) {
-	var names []string
-	dirs, err := d.dirs()
+// Newest returns the records of the names that begin with prefix, those of at most so many names for
+// which something was recorded last. After an error, it returns those that it could read.
+func (d Dir) Newest(prefix string, most int) (map[string][]driver.Record, error) {
+	all := map[string][]driver.Record{}
+	dirs, err := d.newestFirst()
 	for _, dir := range dirs {
-		name, unread := d.nameIn(dir)
-		err = cmp.Or(err, unread)
-		if name != "" && strings.HasPrefix(name, prefix) {
-			names = append(names, name)
+		if len(all) == most {
+			break
 		}
+		name, unread := d.nameIn(dir)
+		if name != "" && strings.HasPrefix(name, prefix) {
+			all[name], unread = d.Read(name)
+		}
+		err = cmp.Or(err, unread)
 	}
-	return names, err
+	return all, err
 }
 
 // nameIn returns the name to which dir belongs, or "" if it belongs to another place. It finds the

@@ -70,7 +70,7 @@ func TestNamesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	names, err := d.Names("")
+	names, err := d.Newest("", 2*MaxNames)
 	if err != nil || len(names) != MaxNames {
 		t.Errorf("there are %d names, %v", len(names), err)
 	}

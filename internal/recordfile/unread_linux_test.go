@@ -58,10 +58,10 @@ func TestUnreadRecords(t *testing.T) {
 		if records, err := d.Read("good"); err != nil || len(records) != 1 {
 			t.Errorf("the records of good: %v, %v", records, err)
 		}
-		if names, err := d.Names(""); err == nil || len(names) != 1 {
+		if names, err := d.Newest("", 10); err == nil || len(names) != 1 {
 			t.Errorf("names: %q, %v, want good and an error", names, err)
 		}
-		if names, err := d.Names("w"); err == nil {
+		if names, err := d.Newest("w", 10); err == nil {
 			t.Errorf("names: %q, %v, want an error", names, err)
 		}
 	})

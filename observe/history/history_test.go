@@ -253,7 +253,9 @@ func (f failing) Record(context.Context, string, []driver.Record) error {
 
 func (f failing) Records(context.Context, string) ([]driver.Record, error) { return nil, f.err }
 
-func (f failing) RecordedNames(context.Context, string) ([]string, error) { return nil, f.err }
+func (f failing) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
+	return nil, f.err
+}
 
 // If the store is down or silent, the runs in the directory are still read, and Put never waits.
 func TestStoreIsDown(t *testing.T) {

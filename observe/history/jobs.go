@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -84,19 +85,17 @@ func (j *Job) IsSlow(now time.Time) bool {
 // Jobs calls mark for the runs of each name. mark calls AskRunning, or MarkRunning if the state of
 // the lock is known. Without it, a job that is running looks like one that was killed. If mark
 // fails, or the directory or the store cannot be read, Jobs returns an error and the jobs that it
-// could read. It reads the histories of all these names, so a web page that is requested often
+// could read. It knows the 1,000 names for which something was recorded last, in the directory and in
+// the store each, and reads the histories of all of them, so a web page that is requested often
 // should keep the result for some seconds.
 func (l *Log) Jobs(ctx context.Context, prefix string, f Filter, mark func(name string, runs []Run) error) ([]Job, error) {
-	names, err := l.Names(ctx, prefix)
+	all, err := l.readAll(ctx, prefix)
 	var jobs []Job
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		runs := all[name]
 		if ctx.Err() != nil {
 			err = cmp.Or(err, ctx.Err()) // the directory and mark may have used up the time without an error
 			break
-		}
-		runs, problem := l.readRecords(ctx, name)
-		if problem != nil {
-			err = problem
 		}
 		if mark != nil {
 			if problem := mark(name, runs); problem != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,28 +83,58 @@ func latest(records []Run) []Run {
 	return runs
 }
 
-// readRecords returns all records of name, the newest first. If the directory and the store have
-// different records of a run, it returns the one that contains the end of the run.
+// readRecords returns all records of name, the newest first.
 func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
-	byID := map[string]Run{}
-	collect := func(records []driver.Record) {
-		for _, record := range records {
-			r, ok := decode(name, record)
-			if before, known := byID[r.ID]; ok && (!known || r.End.After(before.End)) {
-				byID[r.ID] = r
-			}
-		}
-	}
+	var both [][]driver.Record
 	var errs []error
 	if l.dir != nil {
 		records, err := l.dir.Read(name)
-		collect(records)
-		errs = append(errs, inDir(err))
+		both, errs = append(both, records), append(errs, inDir(err))
 	}
 	if l.store != nil {
 		records, err := l.store.Records(ctx, name)
-		collect(records)
-		errs = append(errs, inStore(err))
+		both, errs = append(both, records), append(errs, inStore(err))
+	}
+	return merge(name, both...), join(errs)
+}
+
+// maxNames is of how many names Jobs reads the records: those for which something was recorded last.
+const maxNames = recordfile.MaxNames
+
+// readAll returns the records of the names that begin with prefix, the newest first. If the directory
+// or the store cannot be read, readAll returns an error and the records that it could read.
+func (l *Log) readAll(ctx context.Context, prefix string) (map[string][]Run, error) {
+	var dir, store map[string][]driver.Record
+	var errs []error
+	if l.dir != nil {
+		found, err := l.dir.Newest(prefix, maxNames)
+		dir, errs = found, append(errs, inDir(err))
+	}
+	if l.store != nil {
+		found, err := l.store.Recorded(ctx, prefix, maxNames)
+		store, errs = found, append(errs, inStore(err))
+	}
+	all := map[string][]Run{}
+	for name := range dir {
+		all[name] = merge(name, dir[name], store[name])
+	}
+	for name := range store {
+		if all[name] == nil {
+			all[name] = merge(name, store[name])
+		}
+	}
+	return all, join(errs)
+}
+
+// merge returns the runs of name, the newest first. If there are different records of a run, it
+// returns the one that contains the end of the run.
+func merge(name string, all ...[]driver.Record) []Run {
+	byID := map[string]Run{}
+	for _, record := range slices.Concat(all...) {
+		r, ok := decode(name, record)
+		if before, known := byID[r.ID]; ok && (!known || r.End.After(before.End)) {
+			byID[r.ID] = r
+		}
 	}
 	var runs []Run
 	for _, r := range byID {
@@ -113,7 +144,7 @@ func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
 		a, b := &runs[i], &runs[j]
 		return cmp.Or(b.Start.Compare(a.Start), strings.Compare(b.ID, a.ID)) < 0
 	})
-	return runs, join(errs)
+	return runs
 }
 
 // inDir returns an error that also says where err happened: in the history on this machine.
@@ -146,23 +177,11 @@ func join(errs []error) error {
 	return fmt.Errorf("%w; %w", errs[0], join(errs[1:]))
 }
 
-// Names returns the names that begin with prefix and have a history, sorted. If the directory or
-// the store cannot be read, Names returns an error and the names that it could read.
+// Names returns the names that begin with prefix and have a history, sorted, as Jobs knows them. If
+// the directory or the store cannot be read, Names returns an error and the names that it could read.
 func (l *Log) Names(ctx context.Context, prefix string) ([]string, error) {
-	var names []string
-	var errs []error
-	if l.dir != nil {
-		found, err := l.dir.Names(prefix)
-		names = append(names, found...)
-		errs = append(errs, inDir(err))
-	}
-	if l.store != nil {
-		found, err := l.store.RecordedNames(ctx, prefix)
-		names = append(names, found...)
-		errs = append(errs, inStore(err))
-	}
-	slices.Sort(names)
-	return slices.Compact(names), join(errs)
+	all, err := l.readAll(ctx, prefix)
+	return slices.Sorted(maps.Keys(all)), err
 }
 
 // Summary is the latest news of a name. A field is nil if the history has no such run.

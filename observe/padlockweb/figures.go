@@ -28,9 +28,13 @@ func (w *Web) showFigures(rw http.ResponseWriter, r *http.Request, v *visitor) {
 	}
 	if w.history != nil {
 		jobs, err := w.jobs(r.Context(), s, v, query{})
+		complete := 1.0
 		if err != nil {
+			complete = 0
 			w.logger.Warn("the history could not be read", "error", err.Error())
 		}
+		f.head("padlock_history_complete", "gauge", "1 if all recorded runs could be read.")
+		f.line("padlock_history_complete", "", complete)
 		_ = history.WriteMetrics(&out, jobs) // a buffer takes everything
 	}
 	rw.Header().Set("Content-Type", promtext.ContentType)

@@ -68,7 +68,7 @@ const firstPatience = 2 * time.Second
 // snapshot returns the newest snapshot. It waits for the first one, and for one that is overdue.
 func (w *Web) snapshot(ctx context.Context) *sampler.Snapshot {
 	s := w.sampler.Snapshot()
-	if s.Number > 0 && !(s.Cost.OnDemand && time.Since(s.Tried) > s.Cost.Interval) {
+	if s.Number > 0 && time.Since(s.Tried) <= s.Cost.Interval {
 		return s
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstPatience)

@@ -67,8 +67,11 @@ func (f *forgetful) Record(_ context.Context, _ string, records []driver.Record)
 	return nil
 }
 
-func (f *forgetful) RecordedNames(context.Context, string) ([]string, error) {
-	return []string{"nightly"}, nil
+func (f *forgetful) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
+	if f.fail {
+		return nil, errors.New("the store does not answer")
+	}
+	return map[string][]driver.Record{"nightly": f.records}, nil
 }
 
 func (f *forgetful) Records(context.Context, string) ([]driver.Record, error) {
@@ -98,12 +101,12 @@ func TestFiguresAfterAnError(t *testing.T) {
 			return w.Body.String()
 		}
 		store.fail = true
-		if strings.Contains(figures(), `timestamp_seconds{name="nightly"}`) {
-			t.Fatal("the history was read all the same")
+		if text := figures(); strings.Contains(text, `timestamp_seconds{name="nightly"}`) || !strings.Contains(text, `padlock_history_complete{store="memory"} 0`) {
+			t.Fatalf("the history was read all the same, or nothing says that it was not:\n%s", text)
 		}
 		store.fail = false
 		<-time.After(2 * time.Second)
-		if text := figures(); !strings.Contains(text, `timestamp_seconds{name="nightly"}`) {
+		if text := figures(); !strings.Contains(text, `timestamp_seconds{name="nightly"}`) || !strings.Contains(text, `padlock_history_complete{store="memory"} 1`) {
 			t.Errorf("2 s after the error, the figures lack a run:\n%s", text)
 		}
 	})

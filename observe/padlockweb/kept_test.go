@@ -45,7 +45,7 @@ func (s *slowHistory) Record(context.Context, string, []driver.Record) error { r
 
 func (s *slowHistory) Records(context.Context, string) ([]driver.Record, error) { return nil, nil }
 
-func (s *slowHistory) RecordedNames(context.Context, string) ([]string, error) {
+func (s *slowHistory) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
 	s.calls, s.now = s.calls+1, s.now+1
 	s.most = max(s.most, s.now)
 	<-time.After(time.Second)

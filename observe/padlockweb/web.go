@@ -156,12 +156,8 @@ func (w *Web) serveReady(rw http.ResponseWriter, r *http.Request) {
 	plain(rw, http.StatusOK, "ok")
 }
 
-// isReady reports whether the last sample has succeeded, or else whether one name can be read: with
-// many names, a sample may take too long, or be old. It reads once a second at most.
+// isReady reports whether one name can be read. It reads once a second at most.
 func (w *Web) isReady(ctx context.Context) bool {
-	if s := w.sampler.Snapshot(); !s.Taken.IsZero() && s.Err == nil && !s.Cost.OnDemand {
-		return true
-	}
 	w.look.Lock()
 	defer w.look.Unlock()
 	if time.Since(w.looked) >= time.Second {

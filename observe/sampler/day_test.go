@@ -36,6 +36,7 @@ func TestDay(t *testing.T) {
 			t.Errorf("before the first sample: %+v", sums(d))
 		}
 		go s.Run(ctx)
+		go look(ctx, s)
 		later(3 * time.Hour)
 		k := take(t, l, "nightly")
 		waiting, giveUp := context.WithCancel(t.Context())
@@ -76,6 +77,7 @@ func TestDayOfForgottenNames(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go s.Run(ctx)
+		go look(ctx, s)
 		for _, name := range []string{"a", "b"} {
 			k := take(t, l, name)
 			later(time.Hour)
@@ -129,6 +131,7 @@ func TestDayOfWatchedNames(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				go s.Run(ctx)
+				go look(ctx, s)
 				later(3 * time.Hour)
 				k := take(t, l, "nightly")
 				later(20 * time.Minute)

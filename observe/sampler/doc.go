@@ -35,8 +35,9 @@
 // # Bounds
 //
 // A Sampler remembers the names that are held and at most MaxNames others, with a fixed number of
-// bytes for each: hold times are kept in histograms of fixed size. It spends at most a tenth of the
-// time in the store, and reads at most 1,000 names a second on average: with more names, it samples
-// less often. A store that reads each name by a request gets two of them a second, or a sample a
-// minute if the names are more, and none while nobody waits in Next. [Cost] shows the result.
+// bytes for each: hold times are kept in histograms of fixed size. It sends nothing while nobody waits
+// in Next. Then it spends at most a fiftieth of the time in the store, and reads at most 1,000 names a
+// second on average: with more names, it samples less often, down to once a minute. A store that reads
+// each name by a request gets two of them a second, or a sample a minute if the names are more. [Cost]
+// shows the result.
 package sampler

@@ -78,10 +78,16 @@ func (s *Sampler) Day(name string) Day {
 	return s.book.dayOf(name, time.Now())
 }
 
-// Run takes samples until ctx ends, and returns the error of ctx. A store that cannot be reached
-// does not end Run.
+// Run takes samples while somebody waits in Next, until ctx ends, and returns the error of ctx. A
+// store that cannot be reached does not end Run. While nobody looks, Run sends no request: a store
+// that others use too pays for each look.
 func (s *Sampler) Run(ctx context.Context) error {
 	for {
+		select {
+		case <-s.looks:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		snap, _ := s.Sample(ctx)
 		pause := time.NewTimer(max(0, snap.Cost.Interval-snap.Cost.Took))
 		select {
@@ -89,12 +95,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			pause.Stop()
 			return ctx.Err()
-		}
-		if snap.Cost.OnDemand {
-			select {
-			case <-s.looks:
-			case <-ctx.Done(): // the next pause ends at once
-			}
 		}
 	}
 }
@@ -141,12 +141,13 @@ const maxInterval = time.Minute
 const perGet = time.Second / 2
 
 // cost computes the interval until the next sample, and what samples cost the store. Samples may
-// take at most a tenth of the time, and may read at most maxRate names in a second. A failure does
+// take at most a fiftieth of the time, so that twenty Samplers of one store leave it to others, and
+// may read at most maxRate names in a second. A failure does
 // not make the interval longer, and a single slow sample does not either, so that a recovery is
 // seen soon. But requests for single names always do.
 func (s *Sampler) cost(r *reading, took time.Duration) Cost {
-	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls, OnDemand: r.gets > 0}
-	slow := max(10*min(took, s.took), time.Duration(c.Names)*time.Second/maxRate)
+	c := Cost{Took: took, Names: len(r.states) + len(r.unknown), Calls: r.calls}
+	slow := max(50*min(took, s.took), time.Duration(c.Names)*time.Second/maxRate)
 	if c.Interval = max(s.set.interval, s.set.interval+took); r.err == nil { // the sum may overflow
 		c.Interval = max(c.Interval, min(slow, maxInterval))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,13 @@ func row(t *testing.T, snap *sampler.Snapshot, name string) *sampler.Name {
 		t.Fatalf("there is no row of %q among %d", name, len(snap.Names))
 	}
 	return &snap.Names[i]
+}
+
+// look looks at each snapshot, as a page does that somebody has open.
+func look(ctx context.Context, s *sampler.Sampler) {
+	for snap, err := s.Next(ctx, 0); err == nil; {
+		snap, err = s.Next(ctx, snap.Number)
+	}
 }
 
 // later waits until the time d has passed in the bubble.
@@ -264,21 +272,48 @@ func TestRequestsForSingleNames(t *testing.T) {
 	}
 }
 
-// Run reads names one by one only after a call of Next.
+// counting counts the looks at a store.
+type counting struct {
+	driver.Store
+	looks atomic.Int32
+}
+
+func (c *counting) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	c.looks.Add(1)
+	return c.Store.(driver.Admin).List(ctx, prefix)
+}
+
+func (c *counting) Inspect(ctx context.Context, name string) (driver.State, error) {
+	return c.Store.(driver.Admin).Inspect(ctx, name)
+}
+
+func (c *counting) Break(ctx context.Context, name string, seen uint64) (uint64, error) {
+	return c.Store.(driver.Admin).Break(ctx, name, seen)
+}
+
+// Run sends nothing before somebody looks, and nothing after that.
 func TestNoSampleUnlessSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := padlock.New(priced{memstore.New(), 1, nil})
+		store := &counting{Store: memstore.New()}
+		l := padlock.New(store)
 		defer l.Close(t.Context())
 		s := sampler.New(l)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go s.Run(ctx)
+		later(time.Hour)
+		if n := store.looks.Load(); n != 0 {
+			t.Errorf("nobody looked, and %d samples were taken", n)
+		}
 		for hour := range uint64(3) {
 			snap, err := s.Next(ctx, s.Snapshot().Number)
 			if err != nil || snap.Number > 2*hour+2 || time.Since(snap.Taken) > time.Second {
 				t.Errorf("sample %d was taken %v ago: %v", snap.Number, time.Since(snap.Taken), err)
 			}
 			later(time.Hour)
+		}
+		if n := store.looks.Load(); n > 6 {
+			t.Errorf("three looks took %d samples", n)
 		}
 	})
 }

@@ -178,10 +178,10 @@ type Cost struct {
 	Took     time.Duration // how long the last sample took
 	Names    int           // names that the last sample read
 	Calls    int           // calls of List and Inspect in the last sample
-	OnDemand bool          // the store reads name by name: Run samples only after a call of Next
 
 	// Requests estimates how many requests the sampler sends in a second. It counts one request for
 	// each call of List or Inspect, and one for each name. A store in a database needs fewer. Redis
-	// needs one more for each thousand keys that it has. If OnDemand, names that are free count too.
+	// needs one more for each thousand keys that it has, those of other programs too. If a store reads
+	// name by name, names that are free count too.
 	Requests float64
 }

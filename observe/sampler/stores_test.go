@@ -310,7 +310,7 @@ func TestSlowStore(t *testing.T) {
 		defer l.Close(t.Context())
 		s := sampler.New(l)
 		for _, c := range []struct{ takes, interval time.Duration }{
-			{0, time.Second}, {time.Second, 2 * time.Second}, {time.Second, 10 * time.Second}, {2 * time.Second, 10 * time.Second}, {0, time.Second},
+			{0, time.Second}, {time.Second, 2 * time.Second}, {time.Second, 50 * time.Second}, {2 * time.Second, 50 * time.Second}, {0, time.Second},
 		} {
 			store.takes = c.takes
 			if cost := sample(t, s).Cost; cost.Interval != c.interval || cost.Took != c.takes {

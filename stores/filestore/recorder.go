@@ -57,14 +57,14 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 	return records, s.recordFailure(err)
 }
 
-// RecordedNames implements driver.Recorder.
-func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+// Recorded implements driver.Recorder.
+func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
 	dir, err := s.records(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, err := dir.Names(prefix)
-	return names, s.recordFailure(err)
+	all, err := dir.Newest(prefix, most)
+	return all, s.recordFailure(err)
 }
 
 func (s *Store) recordFailure(err error) error {

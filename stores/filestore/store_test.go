@@ -119,6 +119,7 @@ func TestWhatIsNotALockFileIsRefused(t *testing.T) {
 		"hard link":        func(path string) error { return os.Link(elsewhere, path) },
 		"directory":        func(path string) error { return os.Mkdir(path, 0o700) },
 		"fifo":             func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"socket":           func(path string) error { return syscall.Mknod(path, syscall.S_IFSOCK|0o600, 0) },
 		"broken link":      func(path string) error { return os.Symlink(s.Dir()+"/nothing", path) },
 		"link to a device": func(path string) error { return os.Symlink("/dev/null", path) },
 	} {
@@ -144,6 +145,9 @@ func TestWhatIsNotALockFileIsRefused(t *testing.T) {
 		}
 		if got, _ := os.ReadFile(elsewhere); !bytes.Equal(got, text) {
 			t.Errorf("%s: what it leads to was changed to %q", name, got)
+		}
+		if list, err := s.List(patience(t), name); len(list) > 0 || err != nil { // the look is complete
+			t.Errorf("%s: List: %+v, %v", name, list, err)
 		}
 	}
 	if _, err := os.Lstat(s.Dir() + "/nothing"); err == nil {

@@ -102,6 +102,9 @@ func refusal(text string) error {
 	if strings.Contains(text, "unknown command") || strings.Contains(text, "max number of clients") {
 		return unavailable("%s", text)
 	}
+	if strings.Contains(text, "NOPERM") || strings.Contains(text, "can't run this command") {
+		return fmt.Errorf("%w: redis: the user lacks a right that the script needs; the documentation of the store lists the rights, and ACL LOG names the missing one: %s", driver.ErrUncertain, text)
+	}
 	return fmt.Errorf("%w: redis: %s", driver.ErrUncertain, text)
 }
 

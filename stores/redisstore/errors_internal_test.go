@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
@@ -20,9 +21,12 @@ func TestErrorsOfScripts(t *testing.T) {
 		before + "@user_script: 41: Unknown Redis command called from Lua script":                                         driver.ErrUncertain,
 		"OOM command not allowed when used memory > 'maxmemory'. script: 8f55ae4a3be429c6d38c5d5, on @user_script:41.":    driver.ErrUnavailable,
 		"NOPERM User u has no permissions to run the 'zadd' command script: 8f55ae4a3be429c6d38c5d5, on @user_script:41.": driver.ErrUncertain,
+		"The user executing the script can't run this command or subcommand script: 274f, on @user_script:42.":            driver.ErrUncertain,
 	} {
 		if err := refusal(text); !errors.Is(err, want) {
 			t.Errorf("%s\nis %v, want %v", text, err, want)
+		} else if denied := strings.Contains(text, "NOPERM") || strings.Contains(text, "can't run"); denied != strings.Contains(err.Error(), "ACL LOG") {
+			t.Errorf("%s\nis %v, which does not say that a right is missing", text, err)
 		}
 	}
 }

@@ -48,11 +48,15 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 	if err != nil {
 		return nil, err
 	}
-	flat, err := s.scripts.records.do(ctx, c, []string{s.keys.records(name)}, nil).AsStrSlice()
+	return s.recordsOf(ctx, s.scripts.records.do(ctx, c, []string{s.keys.records(name)}, nil))
+}
+
+// recordsOf returns the records in a reply, sorted by ID.
+func (s *Store) recordsOf(ctx context.Context, reply rueidis.RedisResult) (records []driver.Record, err error) {
+	flat, err := reply.AsStrSlice()
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	var records []driver.Record
 	for i := 0; i+1 < len(flat); i += 2 {
 		records = append(records, driver.Record{ID: flat[i], Text: flat[i+1]})
 	}
@@ -60,8 +64,9 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 	return records, nil
 }
 
-// RecordedNames implements driver.Recorder. It scans all keys of the records, in portions.
-func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, error) {
+// Recorded implements driver.Recorder. It scans all keys of the records, and reads them, in portions.
+// The newest record of a name has the greatest ID after its first letter, which is its series.
+func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
 	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
@@ -73,7 +78,31 @@ func (s *Store) RecordedNames(ctx context.Context, prefix string) ([]string, err
 			return nil, err
 		}
 	}
-	return slices.Collect(maps.Keys(seen)), nil
+	all, newest := map[string][]driver.Record{}, map[string]string{}
+	for names := range slices.Chunk(slices.Collect(maps.Keys(seen)), 500) {
+		calls := make([]scriptCall, len(names))
+		for i, name := range names {
+			calls[i].keys = []string{s.keys.records(name)}
+		}
+		for i, reply := range s.scripts.records.doAll(ctx, c, calls) {
+			records, err := s.recordsOf(ctx, reply)
+			if err != nil {
+				return nil, err
+			}
+			all[names[i]] = records
+			for _, r := range records {
+				newest[names[i]] = max(newest[names[i]], r.ID[1:])
+			}
+		}
+		if len(all) > most {
+			byTime := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return strings.Compare(newest[b], newest[a]) })
+			for _, name := range byTime[most:] {
+				delete(all, name)
+			}
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, records []driver.Record) bool { return len(records) == 0 })
+	return all, nil
 }
 
 func (s *Store) scanRecords(ctx context.Context, node rueidis.Client, pattern string, seen map[string]bool) error {

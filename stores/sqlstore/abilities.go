@@ -179,37 +179,57 @@ func (s *Store) Inspect(ctx context.Context, name string) (driver.State, error) 
 
 // List implements driver.Admin.
 func (s *Store) List(ctx context.Context, prefix string) (out []driver.State, err error) {
-	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
+	for from, to := rangeOf(prefix); from != nil && err == nil; {
+		var part []driver.State
+		part, from, err = s.listPart(ctx, from, to)
+		out = append(out, part...)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	from, to := rangeOf(prefix)
-	err = s.reread(ctx, func() error {
-		out, err = s.list(ctx, from, to)
-		return err
-	})
-	return out, dbms.Failure(ctx, err, false)
+	return out, nil
 }
 
-// list reads the rows of the names from one to another, without the name "to".
-func (s *Store) list(ctx context.Context, from, to []byte) (out []driver.State, err error) {
+// listPart reads the rows of the names from one to another, without the name "to", in the time of one
+// call. If there are more than one call may read, it returns where to go on.
+func (s *Store) listPart(ctx context.Context, from, to []byte) (out []driver.State, next []byte, err error) {
+	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	err = s.reread(ctx, func() error {
+		out, next, err = s.list(ctx, from, to)
+		return err
+	})
+	return out, next, dbms.Failure(ctx, err, false)
+}
+
+func (s *Store) list(ctx context.Context, from, to []byte) (out []driver.State, next []byte, err error) {
 	rows, err := s.rows.query(ctx, s.rows.sql.list, from, to, []byte{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
+	read, last := 0, ""
 	for rows.Next() {
 		name, st, now, err := scan(rows)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		read, last = read+1, name
 		if state := st.report(name, now); !st.idle(now) {
 			out = append(out, state)
 		}
 	}
-	return out, rows.Err()
+	if read == listMost {
+		next = []byte(last + "\x00") // the next name of all
+	}
+	return out, next, rows.Err()
 }
+
+// listMost is how many rows one statement of List reads.
+const listMost = 10_000
 
 // StoreID implements driver.Places. The id is kept in the table of padlock's own settings.
 func (s *Store) StoreID(ctx context.Context) (string, error) {

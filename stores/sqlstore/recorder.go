@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
@@ -61,39 +60,41 @@ func (s *Store) Records(ctx context.Context, name string) (records []driver.Reco
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return nil, err
 	}
-	err = s.readRecords(ctx, s.rows.sql.records.read, name, func(scan func(...any) error) error {
+	err = s.readRecords(ctx, s.rows.sql.records.read, func(scan func(...any) error) error {
 		var id []byte
 		var r driver.Record
 		err := scan(&id, &r.Text)
 		r.ID = string(id)
 		records = append(records, r)
 		return err
-	})
+	}, []byte(name))
 	return records, err
 }
 
-// RecordedNames implements driver.Recorder.
-func (s *Store) RecordedNames(ctx context.Context, prefix string) (names []string, err error) {
-	err = s.readRecords(ctx, s.rows.sql.records.names, prefix, func(scan func(...any) error) error {
-		var name []byte
-		err := scan(&name)
-		if strings.HasPrefix(string(name), prefix) {
-			names = append(names, string(name))
-		}
+// Recorded implements driver.Recorder.
+func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
+	all := map[string][]driver.Record{}
+	from, to := rangeOf(prefix)
+	err := s.readRecords(ctx, s.rows.sql.records.newest, func(scan func(...any) error) error {
+		var name, id []byte
+		var r driver.Record
+		err := scan(&name, &id, &r.Text)
+		r.ID = string(id)
+		all[string(name)] = append(all[string(name)], r)
 		return err
-	})
-	return names, err
+	}, from, to, most)
+	return all, err
 }
 
-// readRecords runs a query that has one argument, and calls the function row for each row of the
+// readRecords runs a query, and calls the function row for each row of the
 // result. If the table of records is missing, the result has no rows.
-func (s *Store) readRecords(ctx context.Context, text, arg string, row func(scan func(...any) error) error) error {
+func (s *Store) readRecords(ctx context.Context, text string, row func(scan func(...any) error) error, args ...any) error {
 	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
 	if err != nil {
 		return err
 	}
 	defer done()
-	rows, err := s.rows.db.QueryContext(ctx, text, []byte(arg))
+	rows, err := s.rows.db.QueryContext(ctx, text, args...)
 	if dbms.Judge(err) == dbms.NoTable {
 		return nil
 	}

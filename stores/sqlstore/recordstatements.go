@@ -18,7 +18,7 @@ import (
 
 // recordStatements are the statements on the table of records.
 type recordStatements struct {
-	create, write, trim, read, names, prune string
+	create, write, trim, read, newest, prune string
 }
 
 func newRecordStatements(d *dialect, t tables) recordStatements {
@@ -35,8 +35,9 @@ func newRecordStatements(d *dialect, t tables) recordStatements {
 		// table.
 		trim: d.bind("DELETE FROM " + t.runs + series + " AND id < (SELECT id FROM (SELECT id FROM " + t.runs + series +
 			" ORDER BY id DESC LIMIT 1 OFFSET " + strconv.Itoa(driver.MaxRecords-1) + ") AS least)"),
-		read:  d.bind("SELECT id, body FROM " + t.runs + " WHERE name = ? ORDER BY id"),
-		names: d.bind("SELECT DISTINCT name FROM " + t.runs + " WHERE name >= ? ORDER BY name"),
+		read: d.bind("SELECT id, body FROM " + t.runs + " WHERE name = ? ORDER BY id"),
+		newest: d.bind("SELECT r.name, r.id, r.body FROM " + t.runs + " AS r JOIN (SELECT name, MAX(written) AS newest FROM " + t.runs +
+			" WHERE name >= ? AND name < ? GROUP BY name ORDER BY newest DESC LIMIT ?) AS n ON n.name = r.name ORDER BY r.name, r.id"),
 		prune: d.bind("DELETE FROM " + t.runs + " WHERE written < " + d.now + " - ?"),
 	}
 }

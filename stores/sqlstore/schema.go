@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -106,7 +107,7 @@ func (s *Store) version(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, dbms.Failure(ctx, err, false)
+		return 0, s.tableFailure(ctx, s.rows.tables.meta, err)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -125,6 +126,9 @@ func (s *Store) makeTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.findForeign(ctx); err != nil {
+		return err
+	}
 	for _, text := range list {
 		if _, err := s.rows.db.ExecContext(ctx, text); err != nil {
 			if madeMeanwhile(err) {
@@ -134,6 +138,44 @@ func (s *Store) makeTables(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// findForeign returns an error if a table of another program has the name of one of padlock's. It is
+// called before anything is made.
+func (s *Store) findForeign(ctx context.Context) error {
+	t := s.rows.tables
+	for _, own := range [][2]string{
+		{t.meta, "setting, value"}, {t.grants, "name, fence, locked"}, {t.runs, "name, id, body, written"},
+		{t.locks, "name, version, fence, token, reserved, since, until, least, holder, busy, more"},
+	} {
+		rows, err := s.rows.db.QueryContext(ctx, "SELECT "+own[1]+" FROM "+own[0]+" WHERE 1 = 0")
+		switch {
+		case err == nil:
+			rows.Close()
+		case dbms.Judge(err) != dbms.NoTable:
+			return s.tableFailure(ctx, own[0], err)
+		}
+	}
+	var settings int
+	err := s.rows.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.meta+" WHERE setting <> 'schema'").Scan(&settings)
+	if err == nil && settings > 0 { // padlock writes its version first
+		if n, err := s.version(ctx); err != nil || n == 0 {
+			return cmp.Or(err, s.foreignError(t.meta))
+		}
+	}
+	return nil
+}
+
+// tableFailure is the error of a statement that reads a table.
+func (s *Store) tableFailure(ctx context.Context, table string, err error) error {
+	if dbms.NoColumn(err) {
+		return s.foreignError(table)
+	}
+	return dbms.Failure(ctx, err, false)
+}
+
+func (s *Store) foreignError(table string) error {
+	return fmt.Errorf("%w: the table %s belongs to another program, and padlock has made nothing: keep padlock's tables in another schema or database (InSchema, or schema=NAME in the URL)", driver.ErrUnavailable, table)
 }
 
 // madeMeanwhile reports whether err means that another process was creating the same table at the

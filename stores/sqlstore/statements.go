@@ -86,7 +86,7 @@ func newStatements(d *dialect, t tables) statements {
 	b := d.bind
 	st := statements{
 		load: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name = ?"),
-		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND name < ? AND (token <> ? OR busy > (SELECT " + d.now + ")) ORDER BY name"),
+		list: b("SELECT " + columns + ", " + d.now + " FROM " + t.locks + " WHERE name >= ? AND name < ? AND (token <> ? OR busy > (SELECT " + d.now + ")) ORDER BY name LIMIT " + strconv.Itoa(listMost)),
 		save: b("UPDATE " + t.locks + " SET " + setClause + " WHERE name = ? AND version = ?"),
 	}
 	insert := func(table, cols, values string) string {
@@ -148,7 +148,7 @@ func lockBoth(t tables, name string) string {
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, holder = ?"
-	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.Itoa(driver.MaxFence-2)
+	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.FormatInt(driver.MaxFence-2, 10)
 	live := " AND l.reserved = 0 AND l.until > " + d.now
 	switch d {
 	case dialects[PostgreSQL]:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -118,6 +119,11 @@ func (o Opener) form(t *target) *storeurl.Form[Option] {
 			return nil
 		},
 	}
+	if o.Engine == PostgreSQL {
+		params["search_path"] = func(*storeurl.Reading[Option], string, string) error {
+			return storekit.Invalidf("search_path does not move padlock's tables: write schema=NAME")
+		}
+	}
 	if o.Engine != SQLite {
 		params["password-file"] = storeurl.PasswordFile[Option]
 		params["notify"] = storeurl.Yes[Option]
@@ -128,7 +134,8 @@ func (o Opener) form(t *target) *storeurl.Form[Option] {
 			return err
 		}
 	}
-	return &storeurl.Form[Option]{Schemes: o.Names, Example: example[o.Engine], Params: params, Others: o.Parameters,
+	others := slices.DeleteFunc(slices.Clone(o.Parameters), func(name string) bool { return params[name] != nil })
+	return &storeurl.Form[Option]{Schemes: o.Names, Example: example[o.Engine], Params: params, Others: others,
 		Repeat: o.Engine == SQLite} // a URL may have several pragmas
 }
 

@@ -3,11 +3,12 @@
 // compiler does. go vet would compile the standard library, SQLite and the clients of all servers
 // for each system, which takes minutes.
 //
-//	go run ./internal/house/portable -for windows,darwin,freebsd ./... ./cmd/padlock/...
+//	go run ./internal/house/portable -for windows,darwin,freebsd,linux/386 ./... ./cmd/padlock/...
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -26,7 +27,7 @@ import (
 )
 
 func main() {
-	systems := flag.String("for", "windows,darwin,freebsd", "the systems, as GOOS names them")
+	systems := flag.String("for", "windows,darwin,freebsd,linux/386", "the systems, as GOOS or GOOS/GOARCH names them")
 	flag.Parse()
 	var all sync.WaitGroup
 	failed := make([]error, len(strings.Split(*systems, ",")))
@@ -56,7 +57,9 @@ type listed struct {
 // check checks the packages of the patterns, seen from a directory, for a system. The error has a
 // line for each thing that is wrong.
 func check(dir, system string, patterns []string) error {
-	packages, err := list(dir, system, patterns)
+	system, arch, _ := strings.Cut(system, "/")
+	arch = cmp.Or(arch, runtime.GOARCH)
+	packages, err := list(dir, system, arch, patterns)
 	if err != nil {
 		return fmt.Errorf("%s: %w", system, err)
 	}
@@ -71,7 +74,7 @@ func check(dir, system string, patterns []string) error {
 		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") {
 			continue
 		}
-		checked, errs := p.check(files, done)
+		checked, errs := p.check(arch, files, done)
 		done[p.ImportPath] = checked
 		for _, err := range errs {
 			wrong = append(wrong, fmt.Errorf("%s: %w", system, err))
@@ -80,10 +83,10 @@ func check(dir, system string, patterns []string) error {
 	return errors.Join(wrong...)
 }
 
-func list(dir, system string, patterns []string) (packages []*listed, err error) {
+func list(dir, system, arch string, patterns []string) (packages []*listed, err error) {
 	cmd := exec.Command("go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error"}, patterns...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
@@ -101,7 +104,7 @@ func list(dir, system string, patterns []string) (packages []*listed, err error)
 }
 
 // check checks one package. The functions of other modules are not looked into.
-func (p *listed) check(files *token.FileSet, done map[string]*types.Package) (checked *types.Package, wrong []error) {
+func (p *listed) check(arch string, files *token.FileSet, done map[string]*types.Package) (checked *types.Package, wrong []error) {
 	c := types.Config{
 		Importer: importer(func(path string) (*types.Package, error) {
 			if other, ok := p.ImportMap[path]; ok {
@@ -112,7 +115,7 @@ func (p *listed) check(files *token.FileSet, done map[string]*types.Package) (ch
 			}
 			return done[path], nil
 		}),
-		Sizes:            types.SizesFor("gc", runtime.GOARCH),
+		Sizes:            types.SizesFor("gc", arch),
 		IgnoreFuncBodies: p.Module == nil || !p.Module.Main,
 		Error:            func(err error) { wrong = append(wrong, err) },
 	}

@@ -177,6 +177,24 @@ func TestListReadsTheRange(t *testing.T) {
 	})
 }
 
+// TestListInPortions: List reads more names than one statement returns, each once.
+func TestListInPortions(t *testing.T) {
+	t.Parallel()
+	p := databases["postgres"](t).party(t)
+	p.hold(t, "n", "token")
+	_, err := p.db.Exec("INSERT INTO padlock_locks SELECT convert_to('n' || i, 'UTF8'), version, fence, token, reserved, since, until, least, holder, busy, more FROM padlock_locks, generate_series(1, 20001) AS i")
+	noError(t, err)
+	list, err := p.store.List(t.Context(), "n")
+	noError(t, err)
+	names := map[string]bool{}
+	for _, s := range list {
+		names[s.Name] = true
+	}
+	if len(list) != 20002 || len(names) != len(list) {
+		t.Errorf("%d states of %d names", len(list), len(names))
+	}
+}
+
 // TestListAmongIdleRows: PostgreSQL reads the clock once for a list, and only rows with the prefix.
 func TestListAmongIdleRows(t *testing.T) {
 	server.Thorough(t)
@@ -229,7 +247,7 @@ type notedConn struct {
 }
 
 func (c notedConn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	if strings.HasSuffix(query, "ORDER BY name") {
+	if strings.Contains(query, "ORDER BY name LIMIT") {
 		c.n.text, c.n.args = query, nil
 		for _, a := range args {
 			c.n.args = append(c.n.args, a.Value)

@@ -39,7 +39,7 @@ func TestRecords(t *testing.T) {
 func hasRecords(t *testing.T, r driver.Recorder, want int) {
 	t.Helper()
 	records, err := r.Records(t.Context(), "job")
-	names, err2 := r.RecordedNames(t.Context(), "")
+	names, err2 := r.Recorded(t.Context(), "", 10)
 	if err != nil || err2 != nil || len(records) != want || len(names) != want {
 		t.Errorf("there are %v of %q, %v, %v; want %d", records, names, err, err2, want)
 	}

@@ -232,6 +232,7 @@ func TestWrongURLs(t *testing.T) {
 		"postgres://localhost/shop?pool=none":                 "pool",
 		"postgres://localhost/shop?pool=1":                    "pool",
 		"postgres://localhost/shop?schema=a.b":                "schema",
+		"postgres://localhost/shop?search_path=a":             "write schema=NAME",
 		"postgres://localhost/shop?lazy=perhaps":              "lazy",
 		"postgres://localhost/shop?notify=perhaps":            "notify",
 		"postgres://db.example/shop":                          "sslmode=verify-full",

@@ -17,7 +17,7 @@ func (systemFiles) On(path string) (string, space) {
 	if err := syscall.Statfs(path, &st); err != nil {
 		return "", space{bytes: -1, files: -1}
 	}
-	left := space{bytes: int64(st.Bavail) * st.Bsize, files: int64(st.Ffree), readOnly: st.Flags&syscall.MS_RDONLY != 0}
+	left := space{bytes: int64(st.Bavail) * int64(st.Bsize), files: int64(st.Ffree), readOnly: st.Flags&syscall.MS_RDONLY != 0}
 	if st.Files == 0 {
 		left.files = -1 // the file system does not count files
 	}

@@ -101,6 +101,11 @@ func judgeSQLite(code int, text string) Verdict {
 	return Refused
 }
 
+// NoColumn reports whether the server refused a statement because a table lacks a column.
+func NoColumn(err error) bool {
+	return err != nil && (SQLState(err) == "42703" || sqlpool.MySQLNumber(err) == 1054 || strings.Contains(err.Error(), "no such column"))
+}
+
 // Denied reports whether the server refused a statement because the user lacks a right.
 func Denied(err error) bool {
 	n := sqlpool.MySQLNumber(err)
