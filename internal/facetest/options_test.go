@@ -264,7 +264,7 @@ func TestSharedThatAStoreDoesNotHave(t *testing.T) {
 
 func TestFenceAbove(t *testing.T) {
 	l := newLocker(t, memstore.New())
-	const seen = 1 << 52
+	const seen uint64 = 1 << 52
 	h := acquire(t, l, "job", padlock.FenceAbove(seen))
 	if h.Fence() <= seen {
 		t.Errorf("fence %d, want more than %d", h.Fence(), seen)

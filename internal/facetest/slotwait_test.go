@@ -157,3 +157,19 @@ func TestStatsLeaveOutTheGate(t *testing.T) {
 		other.Close(t.Context())
 	})
 }
+
+// A caller that has waited for a permit is no longer counted as a waiter.
+func TestWaitersForPermitsAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, newRemote(), padlock.MaxWaiters(1))
+		k := acquire(t, l, "job", padlock.Slots(1))
+		for range 3 {
+			_, err := l.Acquire(t.Context(), "job", padlock.Slots(1), padlock.Wait(time.Second))
+			wantOnly(t, err, padlock.OpAcquire, padlock.ErrHeld)
+		}
+		if n := l.Stats().Waiting; n != 0 {
+			t.Errorf("%d callers wait", n)
+		}
+		release(t, k, nil)
+	})
+}

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !android && (amd64 || arm64 || riscv64 || loong64)
 
 package semstore
 
