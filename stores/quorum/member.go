@@ -23,6 +23,7 @@ type member struct {
 	failing   atomic.Bool            // the last request for a lock, or to wait for one, got no answer
 	avoided   atomic.Int64           // no Wait stands in its queue before this instant, because one has failed there
 	took      atomic.Int64           // how long the last request for a lock took, in nanoseconds
+	heard     atomic.Bool            // it has answered a request for a lock
 	unsettled atomic.Int64           // how many releases have been sent to this member and have no known outcome
 }
 

@@ -170,6 +170,7 @@ func (t *try) acquireMember(ctx context.Context, i int, m *member, report func(a
 	a.verdict = judge(a.err)
 	took := time.Since(began)
 	m.took.Store(int64(took))
+	m.heard.Store(true)
 	a.fast = took < t.round.timeout/2
 	m.failing.Store(a.verdict == never || a.verdict == unsure)
 	s.mu.Lock()
@@ -289,7 +290,7 @@ func (t *try) hearQueue(ctx context.Context, took time.Duration) {
 	if i < 0 {
 		return
 	}
-	if took := time.Duration(t.s.members[i].took.Load()); took > 0 && took <= limit {
+	if m := t.s.members[i]; m.heard.Load() && time.Duration(m.took.Load()) <= limit {
 		t.round.collect(ctx, t.answers, limit, func() bool { return t.answers[i].verdict != pending })
 	}
 }

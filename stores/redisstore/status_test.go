@@ -74,6 +74,9 @@ func TestLooker(t *testing.T) {
 			t.Fatal(err)
 		}
 		take(t, holder, r)
+		if err := holder.(driver.Recorder).Record(t.Context(), r.Name, []driver.Record{{ID: "r1", Text: "x"}}); err != nil {
+			t.Fatal(err)
+		}
 		if layout == layouts[0] {
 			take(t, holder, reading(request("read")))
 		}
@@ -122,6 +125,9 @@ func looks(t *testing.T, address string) *redisstore.Store {
 	}
 	if states, err := s.List(t.Context(), ""); err != nil || len(states) == 0 {
 		t.Errorf("%s: List: %v, %v", address, states, err)
+	}
+	if all, err := s.Recorded(t.Context(), "", 10); err != nil || len(all) == 0 {
+		t.Errorf("%s: Recorded: %v, %v", address, all, err)
 	}
 	found, err := s.Status(t.Context())
 	if err != nil {
