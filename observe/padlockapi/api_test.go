@@ -140,12 +140,16 @@ func TestValidAfterAWait(t *testing.T) {
 // the first lease in the memory of the server does not end an extended lock.
 func TestServerNeverRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := newAPI(t)
+		a, store := newAPI(t)
 		send(t, a, "/v1/acquire", body(one, `"ttl_ms":3000`)).want(t, "the first", 200)
 		<-time.After(2 * time.Second)
 		send(t, a, "/v1/extend", body(one, `"ttl_ms":3000`)).want(t, "extend", 200)
 		<-time.After(2 * time.Second)
 		send(t, a, "/v1/acquire", body(two)).want(t, "another one, while it is extended", 409)
+		// The first lease is no plan: otherwise each client that renews would look stuck.
+		if state, err := padlock.New(store, padlock.KeepStoreOpen()).Inspect(t.Context(), "a"); err != nil || len(state.Holds) != 1 || !state.Holds[0].PlannedEnd.IsZero() {
+			t.Errorf("while it is extended: %+v, %v", state, err)
+		}
 		<-time.After(2 * time.Second)
 		send(t, a, "/v1/acquire", body(two)).want(t, "another one, after the lease", 200)
 		gone := send(t, a, "/v1/extend", body(one, `"ttl_ms":3000`)).want(t, "extend after the lease", 410)
