@@ -83,7 +83,8 @@ type sight struct {
 	states     map[string]padlock.State // by the name that the store uses
 	unknown    map[string]string        // why the state of a lock is unknown, by the same name
 	complete   bool                     // a lock in neither of these two maps is free
-	continuous bool                     // the previous sample succeeded
+	continuous bool                     // the previous sample succeeded, and was not long ago: nobody may have looked meanwhile
+	interval   time.Duration            // from that sample to this one, if somebody looks
 	first      bool                     // no sample before could have shown the name
 	counts     bool                     // the store counts the callers that wait for a lock
 	asked, now time.Time                // when the sample began and ended

@@ -282,3 +282,42 @@ func TestNoSampleUnlessSomebodyLooks(t *testing.T) {
 		}
 	})
 }
+
+// Nobody looks for a while. How long a hold lasted is known only if that is short compared with the
+// hold, and nobody watches a name meanwhile.
+func TestNobodyLooksForAWhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		held, gap, want time.Duration // the hold is released in the middle of the gap
+	}{
+		"a short hold": {3 * time.Second, 45 * time.Second, -1},
+		"a long hold":  {10 * time.Minute, 45 * time.Second, 10 * time.Minute},
+		"a night":      {time.Minute, 9 * time.Hour, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := padlock.New(memstore.New())
+				defer l.Close(t.Context())
+				s := sampler.New(l, sampler.Watch("watched"))
+				sample(t, s)
+				later(time.Second)
+				k := take(t, l, "job")
+				for end := time.Now().Add(test.held - test.gap/2); time.Now().Before(end); later(time.Second) {
+					sample(t, s)
+				}
+				sample(t, s)
+				before := sums(s.Day("watched"))
+				later(test.gap / 2)
+				k.Release()
+				later(test.gap / 2)
+				sample(t, s)
+				n, _ := s.Lookup("job")
+				if len(n.Ended) != 1 || (n.Ended[0].Held-test.want).Abs() > 2*time.Second || n.Usual.Count != uint64(min(1, test.want+1)) {
+					t.Errorf("ended: %+v, usually %+v, want %v", n.Ended, n.Usual, test.want)
+				}
+				if day := sums(s.Day("watched")); test.gap > time.Hour && (day != before || sums(s.Day("never-seen")) != before) {
+					t.Errorf("watched: %+v, %+v before", day, before)
+				}
+			})
+		})
+	}
+}
