@@ -159,6 +159,27 @@ func TestServerNeverRenews(t *testing.T) {
 	})
 }
 
+// Waiting has the names as the store has them.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := newAPI(t, Authorize(func(*http.Request) Visitor {
+			return Visitor{Name: "ann", Acquire: true, Tenant: true, Prefix: "shop:"}
+		}))
+		send(t, a, "/v1/acquire", body(one)).want(t, "the holder", 200)
+		first, second := inBackground(t, a, "/v1/acquire", body(two, `"wait_ms":2000`)), inBackground(t, a, "/v1/acquire", body(three, `"wait_ms":2000`))
+		synctest.Wait()
+		if got := a.Waiting(); len(got) != 1 || got["shop:a"] != 2 {
+			t.Errorf("waiting: %v", got)
+		}
+		send(t, a, "/v1/release", body(two)).want(t, "the first gives up", 200)
+		if got := a.Waiting(); got["shop:a"] != 1 {
+			t.Errorf("waiting after a release: %v", got)
+		}
+		<-first
+		<-second
+	})
+}
+
 // A request waits for at most MaxPoll. The client keeps its place when it comes again within Grace,
 // and loses it afterwards.
 func TestPlaceIsKept(t *testing.T) {

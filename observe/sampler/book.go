@@ -86,11 +86,15 @@ func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snaps
 // add compares a reading with the last one.
 func (b *book) add(r *reading, asked, now time.Time, last *Snapshot, continuous bool) {
 	first := last.Taken.IsZero()
+	var local map[string]int
+	if b.set.local != nil {
+		local = b.set.local()
+	}
 	sights := map[string]*sight{}
 	at := func(stored string) *sight {
 		key := base(stored)
 		if sights[key] == nil {
-			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, interval: last.Cost.Interval, first: first, counts: b.counts, asked: asked, now: now}
+			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, interval: last.Cost.Interval, first: first, counts: b.counts, local: local[key], asked: asked, now: now}
 		}
 		return sights[key]
 	}

@@ -283,6 +283,31 @@ func TestNoSampleUnlessSomebodyLooks(t *testing.T) {
 	})
 }
 
+// A store counts the callers of a process as one. Those of this process are known better.
+func TestLocalWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l, other := padlock.New(store), padlock.New(store, padlock.KeepStoreOpen())
+		defer l.Close(t.Context())
+		defer take(t, l, "job").Release()
+		ctx, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		for range 7 {
+			go other.Do(ctx, "job", func(context.Context) error { return nil })
+		}
+		synctest.Wait()
+		here := map[string]int{"job": 7, "not waited for in the store": 3}
+		s := sampler.New(l, sampler.LocalWaiters(func() map[string]int { return here }))
+		if n := row(t, sample(t, s), "job"); n.Waiters != 7 || n.Level() != "hot" || len(s.Snapshot().Names) != 1 {
+			t.Errorf("%d waiters, %s: %+v", n.Waiters, n.Level(), s.Snapshot().Names)
+		}
+		here = nil
+		if n := row(t, sample(t, s), "job"); n.Waiters != 1 {
+			t.Errorf("%d waiters", n.Waiters)
+		}
+	})
+}
+
 // Nobody looks for a while. How long a hold lasted is known only if that is short compared with the
 // hold, and nobody watches a name meanwhile.
 func TestNobodyLooksForAWhile(t *testing.T) {
