@@ -109,8 +109,8 @@ func Shared() Option { return option(func(s *settings) { s.shared = true }) }
 
 // SkipIfOutlived makes Acquire return ErrHeld at once if the holder plans to keep the lock beyond
 // the end of this caller's wait. Acquire also returns ErrHeld at once if the holder has no planned
-// end, because it renews its lease and has no HoldAtMost. If the wait has no end, SkipIfOutlived
-// has no effect. Without SkipIfOutlived, the caller waits.
+// end, because it has no HoldAtMost. If the wait has no end, SkipIfOutlived has no effect. Without
+// SkipIfOutlived, the caller waits.
 func SkipIfOutlived() Option { return option(func(s *settings) { s.skip = true }) }
 
 // NoRenewal lets the lease run out after its TTL, unless Extend is called. Without it, the Locker
@@ -280,15 +280,12 @@ func (s *settings) firstLease(g *driver.Guarantees) time.Duration {
 }
 
 // plannedHold is the planned length of the hold, which other clients can see. 0 means that there is
-// no plan.
+// no plan. Without renewal, too, a lease is no plan: the caller may extend it.
 func (s *settings) plannedHold() time.Duration {
-	switch {
-	case s.noRenewal && (s.maxHold == 0 || s.ttl < s.maxHold):
-		return max(s.ttl, s.holdAtLeast)
-	case s.maxHold > 0:
-		return max(s.maxHold, s.holdAtLeast)
+	if s.maxHold == 0 {
+		return 0
 	}
-	return 0
+	return max(s.maxHold, s.holdAtLeast)
 }
 
 // check returns the first error that it finds in s, or nil.

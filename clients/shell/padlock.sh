@@ -18,13 +18,14 @@ fi
 unset PADLOCK_SCRIPT
 wait=0 ttl=30 mode="" slot="" open="" asked="" until=0 unknown="" job="" born="" told="" lost="" curl=""
 mode=",\"label\":\"$(uname -n)/$$\"" # as host and pid, others see those of the server
+usage() { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
 while getopts w:t:sn: option; do
+  n=${OPTARG-}; case $n in *[!0-9]* | ?????????*) usage ;; esac; n=${n#"${n%%[!0]*}"} n=${n:-0} # 010 is ten
   case $option in
-    w) wait=$OPTARG ;; t) ttl=$OPTARG ;; s) mode="$mode,\"shared\":true" ;; n) mode="$mode,\"slots\":$OPTARG" ;; *) exit 64 ;;
+    w) wait=$n ;; t) ttl=$n ;; s) mode="$mode,\"shared\":true" ;; n) mode="$mode,\"slots\":$n" ;; *) usage ;;
   esac
 done
-shift $((OPTIND - 1))
-[ $# -ge 2 ] && [ "$ttl" -ge 10 ] && [ "$wait" -ge 0 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
+shift $((OPTIND - 1)); [ $# -ge 2 ] && [ "$ttl" -ge 10 ] || usage
 name=$(printf %s "$1" | sed 's/[\\"]/\\&/g') urls=${PADLOCK_URL:-http://127.0.0.1:7925}; shift
 dir=$(mktemp -d) && answer=$dir/answer || exit 69
 now() { if read -r up _ </proc/uptime; then echo "${up%.*}"; else date +%s; fi 2>/dev/null; }
@@ -33,7 +34,7 @@ turn() { first=$1; shift; urls="$*${*:+ }$first"; } # the next server comes firs
 ask() { # ask PATH FIELDS SECONDS sets code, which is 000 if nothing is known
   # All users see the arguments of curl, so the token is in its input. A signal ends only the wait.
   printf %s "{\"name\":\"$name\",\"token\":\"$token\"$2}" |
-    curl -sS -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
+    curl -sS --noproxy '*' -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
       -o "$answer" -w '%{http_code}' --max-filesize 1048576 -d @- "${urls%% *}/v1/$1" >"$answer.code" 2>"$dir/error" &
   curl=$!; wait "$curl" && code=$(cat "$answer.code") || code=000; curl=''
   case $code in 202) case $(field retry_ms) in [0-9]*) ;; *) nothing ;; esac ;; # otherwise a proxy's

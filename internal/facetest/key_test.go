@@ -57,6 +57,38 @@ func TestKeyOfWhatIsAdopted(t *testing.T) {
 	})
 }
 
+// A lock that the caller extends has no planned end, as a lock that the Locker renews has none. The
+// end of its first lease is no plan: after an Extend the lock would look stuck.
+func TestNoPlanWithoutHoldAtMost(t *testing.T) {
+	for name, extend := range map[string]func(*padlock.Locker, *padlock.Lock) error{
+		"Extend": func(_ *padlock.Locker, h *padlock.Lock) error { return h.Extend(t.Context(), 10*time.Second) },
+		"ExtendKey": func(l *padlock.Locker, h *padlock.Lock) error {
+			_, err := l.ExtendKey(t.Context(), travel(t, h), 10*time.Second)
+			return err
+		},
+		"Adopt": func(l *padlock.Locker, h *padlock.Lock) error {
+			_, err := l.Adopt(t.Context(), travel(t, h), padlock.TTL(10*time.Second), padlock.NoRenewal())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLocker(t, newRemote())
+				h := acquire(t, l, "job", padlock.NoRenewal(), padlock.TTL(10*time.Second))
+				<-time.After(8 * time.Second)
+				if err := extend(l, h); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(5 * time.Second)
+				state, err := l.Inspect(t.Context(), "job")
+				if err != nil || len(state.Holds) != 1 || !state.Holds[0].PlannedEnd.IsZero() || time.Until(state.Holds[0].Until) != 5*time.Second {
+					t.Errorf("after the first lease: %+v, %v", state, err)
+				}
+			})
+		})
+	}
+}
+
 // A request whose reply was lost is repeated; if its outcome stays unknown, the error says so.
 func TestKeyWithoutAReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,6 +37,10 @@ func testsOf(files []*houseFile) map[string]bool {
 		switch {
 		case path.Ext(f.path) == ".txtar":
 			all[f.path] = true
+		case path.Ext(f.path) == ".py":
+			for _, name := range pythonTest.FindAllSubmatch(f.src, -1) {
+				all["clients/python:"+string(name[1])] = true
+			}
 		case f.ast == nil:
 		case f.test():
 			for _, d := range f.ast.Decls {
@@ -54,8 +58,9 @@ func testsOf(files []*houseFile) map[string]bool {
 }
 
 var (
-	caseName = regexp.MustCompile(`"([a-z-]+/[a-z0-9-]+)"`)
-	named    = regexp.MustCompile("`([^`]*)`")
+	pythonTest = regexp.MustCompile(`def (test_[a-z0-9_]+)\(self`)
+	caseName   = regexp.MustCompile(`"([a-z-]+/[a-z0-9-]+)"`)
+	named      = regexp.MustCompile("`([^`]*)`")
 )
 
 // checkSystems reports rows without a test and tests that do not exist.

@@ -81,6 +81,19 @@ func (a *API) Close() error {
 	return err
 }
 
+// Waiting returns how many clients wait for each name. The store counts them as one.
+func (a *API) Waiting() map[string]int {
+	a.waits.mu.Lock()
+	defer a.waits.mu.Unlock()
+	all := map[string]int{}
+	for id, one := range a.waits.table {
+		if !one.ended {
+			all[id.tenant+id.name]++
+		}
+	}
+	return all
+}
+
 // tenantOf returns the store as the visitor sees it.
 func (a *API) tenantOf(v *Visitor) *tenant {
 	prefix := ""

@@ -140,18 +140,43 @@ func TestValidAfterAWait(t *testing.T) {
 // the first lease in the memory of the server does not end an extended lock.
 func TestServerNeverRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := newAPI(t)
+		a, store := newAPI(t)
 		send(t, a, "/v1/acquire", body(one, `"ttl_ms":3000`)).want(t, "the first", 200)
 		<-time.After(2 * time.Second)
 		send(t, a, "/v1/extend", body(one, `"ttl_ms":3000`)).want(t, "extend", 200)
 		<-time.After(2 * time.Second)
 		send(t, a, "/v1/acquire", body(two)).want(t, "another one, while it is extended", 409)
+		// The first lease is no plan: otherwise each client that renews would look stuck.
+		if state, err := padlock.New(store, padlock.KeepStoreOpen()).Inspect(t.Context(), "a"); err != nil || len(state.Holds) != 1 || !state.Holds[0].PlannedEnd.IsZero() {
+			t.Errorf("while it is extended: %+v, %v", state, err)
+		}
 		<-time.After(2 * time.Second)
 		send(t, a, "/v1/acquire", body(two)).want(t, "another one, after the lease", 200)
 		gone := send(t, a, "/v1/extend", body(one, `"ttl_ms":3000`)).want(t, "extend after the lease", 410)
 		if word := gone.word("error"); word != "lost" && word != "expired" {
 			t.Errorf("the error is %s", gone.text)
 		}
+	})
+}
+
+// Waiting has the names as the store has them.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := newAPI(t, Authorize(func(*http.Request) Visitor {
+			return Visitor{Name: "ann", Acquire: true, Tenant: true, Prefix: "shop:"}
+		}))
+		send(t, a, "/v1/acquire", body(one)).want(t, "the holder", 200)
+		first, second := inBackground(t, a, "/v1/acquire", body(two, `"wait_ms":2000`)), inBackground(t, a, "/v1/acquire", body(three, `"wait_ms":2000`))
+		synctest.Wait()
+		if got := a.Waiting(); len(got) != 1 || got["shop:a"] != 2 {
+			t.Errorf("waiting: %v", got)
+		}
+		send(t, a, "/v1/release", body(two)).want(t, "the first gives up", 200)
+		if got := a.Waiting(); got["shop:a"] != 1 {
+			t.Errorf("waiting after a release: %v", got)
+		}
+		<-first
+		<-second
 	})
 }
 

@@ -71,22 +71,30 @@ func (b *book) snapshot(last *Snapshot, r *reading, asked, now time.Time) *Snaps
 		b.begun = now
 	}
 	snap.Begun, snap.Taken, snap.Incomplete = b.begun, now, r.incomplete
-	b.add(r, asked, now, last)
-	b.noteWatched(now, last)
+	// Between two looks on demand nothing is known. A minute is short enough for sums, and Prometheus
+	// looks as often as that.
+	continuous := !last.Taken.IsZero() && last.Err == nil && asked.Sub(last.Taken) <= max(2*last.Cost.Interval, time.Minute)
+	b.add(r, asked, now, last, continuous)
+	if continuous && b.gap == "" {
+		b.noteWatched(now, last)
+	}
 	snap.Names, snap.Groups = b.rows(now)
 	snap.Ended = b.ended
 	return &snap
 }
 
 // add compares a reading with the last one.
-func (b *book) add(r *reading, asked, now time.Time, last *Snapshot) {
-	continuous := !last.Taken.IsZero() && last.Err == nil
+func (b *book) add(r *reading, asked, now time.Time, last *Snapshot, continuous bool) {
 	first := last.Taken.IsZero()
+	var local map[string]int
+	if b.set.local != nil {
+		local = b.set.local()
+	}
 	sights := map[string]*sight{}
 	at := func(stored string) *sight {
 		key := base(stored)
 		if sights[key] == nil {
-			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, first: first, counts: b.counts, asked: asked, now: now}
+			sights[key] = &sight{states: map[string]padlock.State{}, unknown: map[string]string{}, complete: r.incomplete == nil, continuous: continuous, interval: last.Cost.Interval, first: first, counts: b.counts, local: local[key], asked: asked, now: now}
 		}
 		return sights[key]
 	}

@@ -88,11 +88,8 @@ func (t *tracked) noteDay(s *sight, known time.Time, wasHeld bool, over []Ended)
 	}
 }
 
-// noteWatched adds a sample to the times for which the Sampler knows which names were in use.
+// noteWatched adds a sample, before which nothing was missed, to the times for which the Sampler knows which names were in use.
 func (b *book) noteWatched(now time.Time, last *Snapshot) {
-	if last.Taken.IsZero() || last.Err != nil || b.gap != "" {
-		return
-	}
 	var r *record
 	b.watched, r = latestRecord(b.watched, now)
 	r.held += now.Sub(last.Taken)

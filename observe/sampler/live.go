@@ -138,8 +138,11 @@ func (n *live) endOf(next *padlock.Hold, s *sight) Ended {
 	if began.IsZero() && n.witnessed {
 		began = n.first
 	}
-	if !began.IsZero() && s.continuous {
-		e.Held = max(0, e.End.Sub(began))
+	held := max(0, e.End.Sub(began))
+	// The end is wrong by half the time between the samples. If nobody looked for a while, that may be
+	// more than the hold.
+	if between := s.now.Sub(n.now); !began.IsZero() && s.continuous && (between <= max(2*s.interval, held/5) || e.How == Expired) {
+		e.Held = held
 	}
 	return e
 }

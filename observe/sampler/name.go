@@ -83,9 +83,11 @@ type sight struct {
 	states     map[string]padlock.State // by the name that the store uses
 	unknown    map[string]string        // why the state of a lock is unknown, by the same name
 	complete   bool                     // a lock in neither of these two maps is free
-	continuous bool                     // the previous sample succeeded
+	continuous bool                     // the previous sample succeeded, and was not long ago: nobody may have looked meanwhile
+	interval   time.Duration            // from that sample to this one, if somebody looks
 	first      bool                     // no sample before could have shown the name
 	counts     bool                     // the store counts the callers that wait for a lock
+	local      int                      // how many callers of this process wait; the store counts one
 	asked, now time.Time                // when the sample began and ended
 }
 
@@ -241,7 +243,9 @@ func (t *tracked) updateWaiters(s *sight) {
 		return
 	}
 	was := t.waiters
-	t.waiters, t.slotWaiters = t.waitersIn(s)
+	if t.waiters, t.slotWaiters = t.waitersIn(s); s.local > 0 {
+		t.waiters = max(t.waiters, s.local)
+	}
 	waiters := t.waiters
 	if waiters <= 0 {
 		t.waitSince, t.waiting = time.Time{}, 0

@@ -24,6 +24,7 @@ type settings struct {
 	prefix, place string
 	watched       []string
 	maxNames      int
+	local         func() map[string]int
 }
 
 func newSettings(opts []Option) settings {
@@ -72,4 +73,11 @@ func MaxNames(n int) Option {
 			s.maxNames = n
 		}
 	}
+}
+
+// LocalWaiters sets a function that counts the callers of this process that wait for each name. A row
+// shows at least their number. Without it, and with nil, a row shows what the store counts: all
+// callers of a process are one, because they take turns in its queue.
+func LocalWaiters(count func() map[string]int) Option {
+	return func(s *settings) { s.local = count }
 }

@@ -317,3 +317,67 @@ func TestNoSampleUnlessSomebodyLooks(t *testing.T) {
 		}
 	})
 }
+
+// A store counts the callers of a process as one. Those of this process are known better.
+func TestLocalWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l, other := padlock.New(store), padlock.New(store, padlock.KeepStoreOpen())
+		defer l.Close(t.Context())
+		defer take(t, l, "job").Release()
+		ctx, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		for range 7 {
+			go other.Do(ctx, "job", func(context.Context) error { return nil })
+		}
+		synctest.Wait()
+		here := map[string]int{"job": 7, "not waited for in the store": 3}
+		s := sampler.New(l, sampler.LocalWaiters(func() map[string]int { return here }))
+		if n := row(t, sample(t, s), "job"); n.Waiters != 7 || n.Level() != "hot" || len(s.Snapshot().Names) != 1 {
+			t.Errorf("%d waiters, %s: %+v", n.Waiters, n.Level(), s.Snapshot().Names)
+		}
+		here = nil
+		if n := row(t, sample(t, s), "job"); n.Waiters != 1 {
+			t.Errorf("%d waiters", n.Waiters)
+		}
+	})
+}
+
+// Nobody looks for a while. How long a hold lasted is known only if that is short compared with the
+// hold, and nobody watches a name meanwhile.
+func TestNobodyLooksForAWhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		held, gap, want time.Duration // the hold is released in the middle of the gap
+	}{
+		"a short hold": {3 * time.Second, 45 * time.Second, -1},
+		"a long hold":  {10 * time.Minute, 45 * time.Second, 10 * time.Minute},
+		"a night":      {time.Minute, 9 * time.Hour, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := padlock.New(memstore.New())
+				defer l.Close(t.Context())
+				s := sampler.New(l, sampler.Watch("watched"))
+				sample(t, s)
+				later(time.Second)
+				k := take(t, l, "job")
+				for end := time.Now().Add(test.held - test.gap/2); time.Now().Before(end); later(time.Second) {
+					sample(t, s)
+				}
+				sample(t, s)
+				before := sums(s.Day("watched"))
+				later(test.gap / 2)
+				k.Release()
+				later(test.gap / 2)
+				sample(t, s)
+				n, _ := s.Lookup("job")
+				if len(n.Ended) != 1 || (n.Ended[0].Held-test.want).Abs() > 2*time.Second || n.Usual.Count != uint64(min(1, test.want+1)) {
+					t.Errorf("ended: %+v, usually %+v, want %v", n.Ended, n.Usual, test.want)
+				}
+				if day := sums(s.Day("watched")); test.gap > time.Hour && (day != before || sums(s.Day("never-seen")) != before) {
+					t.Errorf("watched: %+v, %+v before", day, before)
+				}
+			})
+		})
+	}
+}

@@ -167,8 +167,8 @@ type Ended struct {
 	Shared, Foreign bool
 
 	Since time.Time     // zero if unknown
-	End   time.Time     // wrong by half an interval at most
-	Held  time.Duration // -1 if unknown
+	End   time.Time     // wrong by half the time between two samples at most
+	Held  time.Duration // -1 if unknown, as if nobody looked for longer than a fifth of it
 	How   How
 }
 

@@ -101,7 +101,7 @@ func (s *Store) Status(ctx context.Context) ([]driver.Finding, error) {
 		return nil, driver.ErrClosed
 	}
 	const rounds, each = 12, 8
-	conditions := driver.Finding{Name: "conditional writes"}
+	conditions := driver.Finding{Name: "conditional-writes"}
 	switch passed, err := s.checkService(ctx, storekit.Patience/2, rounds, each); {
 	case errors.Is(err, errCareless):
 		conditions.Value, conditions.Advice = "carried out although the condition is not met", "two processes can hold one lock: keep the locks in another service"

@@ -236,7 +236,7 @@ func TestServiceWithoutConditions(t *testing.T) {
 			}
 			lazy, _ := s.open(t, register.Lazy())
 			defer lazy.Close()
-			if f := finding(t, lazy, "conditional writes"); f.Advice == "" {
+			if f := finding(t, lazy, "conditional-writes"); f.Advice == "" {
 				t.Errorf("without %s: %+v", header, f)
 			}
 		})
@@ -278,7 +278,7 @@ func TestServiceThatChecksFirst(t *testing.T) {
 		}
 		lazy, _ := s.open(t, register.Lazy())
 		defer lazy.Close()
-		if f := finding(t, lazy, "conditional writes"); f.Advice == "" {
+		if f := finding(t, lazy, "conditional-writes"); f.Advice == "" {
 			t.Errorf("%+v", f)
 		}
 	})

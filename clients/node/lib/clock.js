@@ -38,10 +38,27 @@ export function sleep(ms, signal) {
     if (signal?.aborted) return resolve();
     const end = () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
+      forget();
       resolve();
     };
     const timer = setTimeout(end, Math.min(ms, LONGEST));
-    signal?.addEventListener("abort", end);
+    const forget = onAbort(signal, end);
   });
+}
+
+const followers = new WeakMap();
+
+/**
+ * Calls `call` when the signal aborts, and returns a function that forgets that. All locks and waits
+ * of a signal have one listener together, because Node warns of more than ten.
+ */
+export function onAbort(signal, call) {
+  if (!signal) return () => {};
+  let calls = followers.get(signal);
+  if (!calls) {
+    followers.set(signal, (calls = new Set()));
+    signal.addEventListener("abort", () => [...calls].forEach((each) => each()), { once: true });
+  }
+  calls.add(call);
+  return () => calls.delete(call);
 }

@@ -1,4 +1,4 @@
-import { now, sleep } from "./clock.js";
+import { now, onAbort, sleep } from "./clock.js";
 import { LostError } from "./errors.js";
 
 // How often the clock is read at least: after a suspension of the machine, timers are late.
@@ -100,10 +100,7 @@ export class Lock {
         if (signal.aborted) throw signal.reason;
       },
     });
-    if (!outer) return;
-    const pass = () => this.#controller.abort(outer.reason);
-    outer.addEventListener("abort", pass);
-    this.#forget = () => outer.removeEventListener("abort", pass);
+    this.#forget = onAbort(outer, () => this.#controller.abort(outer.reason));
   }
 
   #isOver() {

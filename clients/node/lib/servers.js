@@ -1,7 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 
-import { LONGEST } from "./clock.js";
+import { LONGEST, onAbort } from "./clock.js";
 
 // The largest answer has 100 holders, each with a label.
 const MAX_ANSWER = 1 << 20;
@@ -52,9 +52,10 @@ export class Servers {
     };
     return new Promise((resolve) => {
       let sent;
+      let forget;
       const end = (status, answer) => {
         clearTimeout(timer);
-        signal?.removeEventListener("abort", stop);
+        forget?.();
         resolve({ status, answer });
       };
       const stop = () => {
@@ -63,7 +64,7 @@ export class Servers {
       };
       const timer = setTimeout(stop, Math.min(timeout, LONGEST));
       if (signal?.aborted) return stop();
-      signal?.addEventListener("abort", stop);
+      forget = onAbort(signal, stop);
       try {
         sent = request(url, options, (reply) => {
           read(reply).then((answer) => end(statusOf(reply, answer), answer ?? {}), stop);

@@ -46,6 +46,29 @@ test("a lock that is held is refused, with its holder, and fences grow", async (
   await second.release();
 });
 
+test("many locks and waits may have one signal", async () => {
+  const warnings = [];
+  const note = (warning) => warnings.push(warning.message);
+  process.on("warning", note);
+  const client = new Client(url);
+  const name = newName();
+  const many = new AbortController();
+  const { signal } = many;
+  const locks = await Promise.all(Array.from({ length: 12 }, () => client.lock(newName(), { signal })));
+  const held = await client.lock(name);
+  const waits = Promise.allSettled(Array.from({ length: 12 }, () => client.lock(name, { signal, waitMs: 60_000 })));
+  await until(async () => (await waiters(name)) > 0, "waiters");
+  many.abort(new Error("enough"));
+  for (const { status, reason } of await waits) assert.deepEqual([status, reason?.message], ["rejected", "enough"]);
+  for (const lock of locks) {
+    assert.equal(lock.signal.reason?.message, "enough");
+    await lock.release();
+  }
+  await held.release();
+  process.off("warning", note);
+  assert.deepEqual(warnings, []);
+});
+
 test("a lock is renewed for longer than its lease", async (t) => {
   const way = await proxy(t, () => url, () => "pass");
   const lock = await new Client(way.url).lock(newName(), { ttlMs: 9000 });

@@ -1,16 +1,18 @@
 """Tests that need no server."""
 
+import asyncio
 import contextlib
 import os
 import socket
 import sys
+import threading
 import time
 import types
 import unittest
 from unittest import mock
 
 import padlock_client
-from padlock_client import Client, Lock, LostError, RefusedError, UnavailableError
+from padlock_client import Client, HeldError, Lock, LostError, RefusedError, UnavailableError
 
 
 class Scripted(Client):
@@ -79,6 +81,101 @@ class InterruptedTest(unittest.TestCase):
         self.assertEqual(client.tokens("acquire"), client.tokens("release"))
         self.assertTrue(lock._stop.is_set(), "SAFETY: it would be renewed until the process ends")
         self.assertEqual(0.0, lock.remaining())
+
+
+    def test_while_releasing(self) -> None:
+        client, changed = Scripted((200, {"slot": 3})), threading.Condition()
+        post, releases = client.post, []
+
+        def interrupted(path, body, timeout, at=None):
+            if path == "release":
+                with changed:
+                    releases.append({key: body.get(key) for key in ("token", "slot")})
+                    self.assertGreater(body["keep_ms"], 50_000)
+                    changed.notify_all()
+                    if len(releases) == 1:
+                        raise KeyboardInterrupt
+            return post(path, body, timeout, at)
+
+        with mock.patch.object(client, "post", interrupted), self.assertRaises(KeyboardInterrupt):
+            with client.lock("a", slots=4, keep=60):
+                pass
+        with changed:
+            self.assertTrue(changed.wait_for(lambda: len(releases) > 1, 10), "the lock stays until its lease ends")
+        self.assertEqual(releases[0], releases[1])
+
+
+class OneHoldTest(unittest.TestCase):
+    """A Lock has one hold, which one process has, and which is released once."""
+
+    def test_second_acquire(self) -> None:
+        client = Scripted((200, {}), (409, {}))
+        lock = client.lock("a")
+        with lock:
+            for again in (lock.acquire, lock.__enter__, lambda: asyncio.run(lock.__aenter__())):
+                self.assertRaises(RuntimeError, again)
+            self.assertTrue(lock.locked())
+            self.assertFalse(lock._stop.is_set(), "the first hold is renewed no more")
+        self.assertRaises(HeldError, lock.acquire)  # after the release it may ask again
+        self.assertRaises(LostError, lock.release)
+
+    def test_second_acquire_while_the_first_waits(self) -> None:
+        client, asked, over = Scripted(), threading.Event(), threading.Event()
+
+        def post(path, body, timeout, at=None):
+            asked.set()
+            over.wait(60)
+            return 409, {}
+
+        with mock.patch.object(client, "post", post):
+            lock = client.lock("a")
+            first = threading.Thread(target=lambda: self.assertRaises(HeldError, lock.acquire))
+            first.start()
+            self.assertTrue(asked.wait(60))
+            threading.Timer(5, over.set).start()  # for a second acquire that asks, too
+            self.assertRaises(RuntimeError, lock.acquire)
+            over.set()
+            first.join()
+
+    def test_acquired_after_a_loss(self) -> None:
+        client = Scripted((200, {}), (200, {}))
+        lock = client.lock("a").acquire()
+        stop, lock._until = lock._stop, 0.0
+        lock.acquire()
+        lock._lose(stop)  # as the thread of the first hold does when it runs again
+        lock.check()
+        lock.release()
+
+    def test_fork(self) -> None:
+        client = Scripted((200, {}))
+        with client.lock("a") as lock:
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    lock.__exit__(SystemExit, SystemExit(), None)  # as sys.exit() does
+                    for use in (lock.release, lock.check, lock.extend, lambda: lock.__exit__(None, None, None)):
+                        self.assertRaises(LostError, use)
+                    self.assertFalse(lock.locked())
+                    self.assertEqual(["acquire"], [path for path, _ in client.seen])
+                    status = 0
+                finally:
+                    os._exit(status)
+            self.assertEqual(0, os.waitpid(child, 0)[1], "the child has used the lock of its parent")
+            self.assertTrue(lock.locked())
+
+    def test_released_inside(self) -> None:
+        client = Scripted((200, {}), (200, {}))
+        with client.lock("a") as lock:
+            lock.release()
+            self.assertFalse(lock.locked())
+        lock.release()
+        with self.assertRaises(LostError):
+            with client.lock("a") as lock:
+                lock._until = 0.0
+                self.assertRaises(LostError, lock.release)
+        self.assertRaises(LostError, lock.release)
+        self.assertEqual(["acquire", "release"] * 2, [path for path, _ in client.seen])
 
 
 class MethodsTest(unittest.TestCase):

@@ -6,7 +6,7 @@ import gc
 import threading
 import unittest
 
-from padlock_client import Client, HeldError
+from padlock_client import Client, HeldError, LostError
 
 
 class Memory(Client):
@@ -96,6 +96,48 @@ class AsyncTest(unittest.TestCase):
 
         asyncio.run(main())
         self.assertEqual([], said)
+
+    def test_cancelled_wait_is_released_at_once(self) -> None:
+        self.client.holder = "another"
+        post, daemons = self.client.post, []
+
+        def noted(path, *arguments):
+            if path == "release":
+                daemons.append(threading.current_thread().daemon)
+            return post(path, *arguments)
+
+        self.client.post = noted
+        lock = self.client.lock("a", wait=20)
+
+        async def main() -> None:
+            task = asyncio.create_task(lock.__aenter__())
+            while "acquire" not in self.client.seen:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.wait([task])
+
+        asyncio.run(main())
+        with self.client.changed:
+            self.assertTrue(self.client.changed.wait_for(lambda: "release" in self.client.seen, 10), "the place is kept until the request ends")
+            self.client.holder = ""
+        self.assertEqual([False], daemons, "the end of the process may come before the release")
+        with lock:  # which has no part of the wait that was cancelled
+            self.assertTrue(lock.locked())
+
+    def test_caught_cancellation(self) -> None:
+        async def main() -> None:
+            with self.assertRaises(LostError):
+                async with self.client.lock("a") as lock:
+                    lock._lose(lock._stop)
+                    try:
+                        await asyncio.sleep(60)
+                        self.fail("the task was not cancelled")
+                    except asyncio.CancelledError:
+                        pass
+            if hasattr(asyncio.Task, "cancelling"):  # from Python 3.11 on
+                self.assertEqual(0, asyncio.current_task().cancelling())
+
+        asyncio.run(main())
 
     def test_result(self) -> None:
         async def main() -> None:

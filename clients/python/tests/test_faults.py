@@ -55,11 +55,10 @@ class Way:
                 self.end_headers()
                 self.wfile.write(text)
 
-            def drip(self) -> None:
+            def drip(self, begin: bytes = b"HTTP/1.1 200 OK\r\n\r\n") -> None:
                 """Send an answer that never ends, a byte at a time."""
-                self.send_response(200)
-                self.end_headers()
                 try:
+                    self.wfile.write(begin)
                     while not way.over.wait(0.02):
                         self.wfile.write(b" ")
                         self.wfile.flush()
@@ -134,6 +133,30 @@ class FaultTest(unittest.TestCase):
                     with Client(self.way(answer).url, token="secret").lock(self.name):
                         self.fail("no server of padlock said that")
                 self.assertEqual([], target.seen)
+
+    def test_slow_head(self) -> None:
+        def answer(handler, path, text) -> bool:
+            handler.drip(b"HTTP/1.1 200 OK\r\nX: ")
+            return True
+
+        client, answers = Client(self.way(answer).url), []
+        asking = threading.Thread(target=lambda: answers.append(client.post("acquire", {}, 0.5)), daemon=True)
+        asking.start()
+        asking.join(10)
+        self.assertEqual([(0, {})], answers, "the limit is one for each byte")
+
+    def test_no_proxy(self) -> None:
+        proxy = self.way()
+        with mock.patch.dict(os.environ, {"http_proxy": proxy.url, "no_proxy": ""}):
+            with Client(URL).lock(self.name):
+                pass
+        self.assertEqual([], proxy.connections, "the proxy could read the token")
+
+    def test_addresses(self) -> None:
+        for url in ("localhost:7925", "ftp://a", "http://", "http://u:secret@a", "http://a:b", []):
+            with self.subTest(url=url), self.assertRaises(ValueError) as caught:
+                Client(url)
+            self.assertNotIn("secret", str(caught.exception))
 
     def until(self, ok, what: str) -> None:
         for _ in range(600):

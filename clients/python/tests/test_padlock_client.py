@@ -6,7 +6,9 @@ import json
 import multiprocessing
 import os
 import pathlib
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -169,6 +171,20 @@ class LockTest(unittest.TestCase):
         with self.assertRaises(HeldError):
             with self.client.lock(self.name):
                 self.fail("the name is not kept")
+
+    def test_ctrl_c_leaves_no_place(self) -> None:
+        program = """if True:
+            import asyncio, sys, padlock_client
+            async def main():
+                async with padlock_client.Client(sys.argv[1]).lock(sys.argv[2], wait=60):
+                    pass
+            asyncio.run(main())"""
+        with self.client.lock(self.name):
+            with subprocess.Popen([sys.executable, "-c", program, URL, self.name], stderr=subprocess.DEVNULL) as waiter:
+                while not self.client.status(self.name)["waiters"]:
+                    self.assertIsNone(waiter.poll())
+                waiter.send_signal(signal.SIGINT)
+            self.assertEqual(0, self.client.status(self.name)["waiters"])
 
     def test_refused(self) -> None:
         with self.assertRaises(RefusedError):

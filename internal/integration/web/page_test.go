@@ -31,7 +31,7 @@ func TestNewcomer(t *testing.T) {
 	tab.Until(isLive + " && " + hides(name))
 	job := p.run(name)
 	tab.Until(shows(name))
-	tab.Until(`/^cat/m.test(document.querySelector('tr[data-name="` + name + `"]').innerText)`)
+	tab.Until(`/:\d+ cat\b/.test(document.querySelector('tr[data-name="` + name + `"]').innerText)`)
 	job.end(t)
 	tab.Until(hides(name))
 	if log := s.end(); log != "" {

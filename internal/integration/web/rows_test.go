@@ -46,6 +46,30 @@ func TestRowsStay(t *testing.T) {
 	}
 }
 
+// TestOneLine: on a usual screen a row with a short label has one line. The label is as large as the
+// holder: for a client of the HTTP API, it says who has the lock.
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := p.serve()
+	p.run("--at-most", "290", "planned")
+	p.run("--at-most", "290", "--label", "report.sh", "labelled")
+	tab := browser.Start(t).Open(s.url)
+	tab.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1440, "height": 900, "deviceScaleFactor": 1, "mobile": false})
+	tab.Until(isLive + " && " + shows("planned") + " && " + shows("labelled"))
+	const lines = `(e => { r = document.createRange(); r.selectNodeContents(e); return r.getClientRects().length })(document.querySelector("tr[data-name=planned] td.until"))`
+	if n, text := tab.Eval(lines), tab.Eval(`document.querySelector("tr[data-name=planned] td.until").textContent`); n != 1. {
+		t.Errorf("%q has %v lines", text, n)
+	}
+	if height := tab.Eval(`document.querySelector("tr[data-name=planned]").getBoundingClientRect().height`).(float64); height > 45 {
+		t.Errorf("a row is %v high", height)
+	}
+	const sizes = `["a", ".why"].map(e => getComputedStyle(document.querySelector("tr[data-name=labelled] td.holder " + e)).fontSize)`
+	if same := tab.Eval(sizes + `.every((size, _, all) => size === all[0])`); same != true {
+		t.Errorf("the sizes of holder and label: %v", tab.Eval(sizes+".join()"))
+	}
+}
+
 // TestColoursAndTimes: two waiters are no reason to look, so they give a row no colour. Times are
 // those of the visitor, with UTC in the title, and a phone has two lines for a lock.
 func TestColoursAndTimes(t *testing.T) {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import io
 import json
 import math
 import os
@@ -23,8 +24,7 @@ import ssl
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
+import urllib.parse
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence, Type, Union
 
@@ -75,11 +75,32 @@ def _now() -> float:
     return time.monotonic()
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The server never redirects, and the token is for no other host."""
+class _Timed(io.RawIOBase):
+    """The bytes of a reply until the request is over. The time limit of a socket is one for each byte."""
 
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        return None
+    def __init__(self, sock: socket.socket, raw: Any, end: float) -> None:
+        self._sock, self._raw, self._end = sock, raw, end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Any:
+        left = self._end - _now()
+        if left <= 0:
+            raise TimeoutError("the reply is too slow")
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _address(url: str) -> urllib.parse.SplitResult:
+    parts = urllib.parse.urlsplit(url.rstrip("/"))
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0:
+        raise ValueError("a URL begins with http:// or https://, and has a host but no user; use token")
+    return parts
 
 
 def _labelled(label: str) -> str:
@@ -96,12 +117,14 @@ class Client:
 
         With several URLs, the next one is asked when one does not answer.
         """
-        self._urls = [one.rstrip("/") for one in ([url] if isinstance(url, str) else url)]
+        self._urls = [_address(one) for one in ([url] if isinstance(url, str) else url)]
         if not self._urls:
             raise ValueError("give the URL of at least one server")
         self._current = 0
-        self._token = token
-        self._opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
+        self._context = context
+        self._headers = {"Content-Type": "application/json", "Connection": "close"}
+        if token:
+            self._headers["Authorization"] = "Bearer " + token
 
     def lock(self, name: str, *, ttl: float = 30.0, wait: float = 0.0, shared: bool = False, slots: int = 0,
              label: str = "", keep: float = 0.0, fence_above: int = 0) -> Lock:
@@ -150,36 +173,37 @@ class Client:
             self._current = (at + 1) % len(self._urls)
         return status, answer
 
-    def _post(self, url: str, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
-        end = _now() + timeout
-        request = urllib.request.Request(f"{url}/v1/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
-        if self._token:
-            request.add_header("Authorization", "Bearer " + self._token)
+    def _post(self, url: urllib.parse.SplitResult, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
+        """Ask one server itself: neither a proxy nor a redirect may get the token."""
+        end, status = _now() + timeout, 0
+        if url.scheme == "https":
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(url.netloc, timeout=timeout, context=self._context)
+        else:
+            connection = http.client.HTTPConnection(url.netloc, timeout=timeout)
+
+        def timed(sock: socket.socket, *arguments: Any, **more: Any) -> http.client.HTTPResponse:
+            reply = http.client.HTTPResponse(sock, *arguments, **more)
+            reply.fp = io.BufferedReader(_Timed(sock, reply.fp.detach(), end))  # type: ignore[attr-defined]
+            return reply
+
+        connection.response_class = timed  # type: ignore[assignment]
         try:
-            with self._opener.open(request, timeout=timeout) as reply:
-                return reply.status, _read(reply, end)
-        except urllib.error.HTTPError as error:
-            with error:
-                try:
-                    return error.code, _read(error, end)
-                except (OSError, ValueError, http.client.HTTPException):
-                    return error.code if error.code < 500 else 0, {}
+            connection.request("POST", f"{url.path}/v1/{path}", json.dumps(body).encode(), self._headers)
+            with connection.getresponse() as reply:
+                status = reply.status
+                return status, _object(reply.read(MAX_ANSWER + 1))
         except (OSError, ValueError, http.client.HTTPException):
-            return 0, {}
+            return (status if 300 <= status < 500 else 0), {}
+        finally:
+            connection.close()
 
 
-def _read(reply: Any, end: float) -> dict[str, Any]:
+def _object(text: bytes) -> dict[str, Any]:
     """Return the JSON object of a reply. ValueError means that no server of padlock has sent it."""
-    text = b""
-    while len(text) <= MAX_ANSWER and _now() < end:
-        part = reply.read1(MAX_ANSWER)
-        text += part
-        if not part:
-            answer = json.loads(text)
-            if isinstance(answer, dict):
-                return answer
-            break
-    raise ValueError("the answer is no JSON object, or is too long or too slow")
+    answer = json.loads(text) if len(text) <= MAX_ANSWER else None
+    if isinstance(answer, dict):
+        return answer
+    raise ValueError("the answer is no JSON object, or is too long")
 
 
 def _is_open(status: int) -> bool:
@@ -265,23 +289,32 @@ class Lock:
     def __init__(self, client: Client, body: dict[str, Any], ttl: float, wait: float) -> None:
         self._client, self._body, self._ttl, self._wait = client, body, ttl, wait
         self._hold: dict[str, Any] = {}
+        self._held = _Wish()  # that of the hold
+        self._asking: Optional[_Wish] = None  # that of an acquire under way
+        self._lasted: Optional[bool] = None  # the result of the release, which is sent once
+        self._pid = os.getpid()  # a child has a copy of the lock, and does not hold it
         self._stop = threading.Event()
         self._guard = threading.Lock()
         self._when_lost: Any = None
         self._cancelled = False
         self._until = self._kept_until = 0.0
-        self._spread: Optional[_Wish] = None
         self.fence = 0
         self.slot: Optional[int] = None
         self.lost = threading.Event()
 
     def acquire(self) -> Lock:
-        """Take the lock for as long as release() does not come. "with" does both."""
-        self._acquire()
+        """Take the lock for as long as release() does not come. "with" does both.
+
+        A Lock has one hold at a time; RuntimeError means that it has one already.
+        """
+        self._acquire(self._claim())
         return self
 
     def release(self) -> None:
-        """Release the lock. It raises LostError if the lock did not last until now."""
+        """Release the lock. It raises LostError if the lock did not last until now.
+
+        A second release of the same hold has the result of the first, as has the end of "with".
+        """
         if not self._hold:
             raise LostError(f"the lock {self._body['name']!r} was never acquired")
         self._release()
@@ -301,24 +334,37 @@ class Lock:
 
     def remaining(self) -> float:
         """The seconds for which the lock is valid if it is not renewed; 0 if it is lost."""
-        return 0.0 if self.lost.is_set() else max(0.0, self._until - _now())
+        return 0.0 if self.lost.is_set() or self._pid != os.getpid() else max(0.0, self._until - _now())
 
     def check(self) -> None:
         """Raise LostError if the lock is lost. It sends no request."""
         if self.remaining() <= 0:
             raise LostError(f"the lock {self._body['name']!r} is lost")
 
-    def _acquire(self, wish: Optional[_Wish] = None) -> None:
-        wish = wish or _Wish()
+    def _claim(self) -> _Wish:
+        """Prepare for the next hold."""
+        with self._guard:
+            if self._asking is not None or self.remaining() > 0:
+                raise RuntimeError(f"this Lock has {self._body['name']!r}, or asks for it; make another one with Client.lock()")
+            wish = self._asking = _Wish()
+        self._end()  # no thread of a hold that was lost goes on
+        self._hold, self._lasted, self._when_lost, self._cancelled = {}, None, None, False
         self.lost.clear()
+        return wish
+
+    def _acquire(self, wish: _Wish) -> None:
         try:
             self._ask(wish)
         except BaseException as error:
             # Also after an exception from elsewhere, as that of a signal, nobody wants the lock.
             if wish.known or wish.asked and not isinstance(error, PadlockError):
-                self._end()
+                if not wish.abandoned:
+                    self._end()
                 self._give_up(wish)
             raise
+        finally:
+            if self._asking is wish:
+                self._asking = None
 
     # The same token goes out again only after no answer, 202, 429, 503 or 504.
     def _ask(self, wish: _Wish) -> None:
@@ -327,6 +373,8 @@ class Lock:
             sent = _now()
             poll = max(0.0, min(began + self._wait - sent, SHORTER_POLL if servers > 1 else LONGEST_POLL))
             at = self._client.current
+            if wish.abandoned:
+                raise UnavailableError(f"the lock {self._body['name']!r} was given up")
             wish.asked.add(at)
             request = {**self._body, "token": wish.token, "wait_ms": round(poll * 1000)}
             status, answer = self._client.post("acquire", request, poll + 20 / (servers + 1), at)
@@ -359,20 +407,21 @@ class Lock:
             else:
                 raise _error(self._body["name"], status, answer, self._wait > 0 and left <= 0)
 
-    def _give_up(self, wish: _Wish, patience: float = 5.0) -> None:
+    def _give_up(self, wish: _Wish, patience: float = 5.0, **keep: int) -> None:
         """Release a token at each server that may have granted it.
 
         A request that got no answer may arrive after the release, so the release goes out a second
-        time. It is not waited for.
+        time. It is not waited for. Without patience, the first one is not waited for here, but by
+        the end of the process.
         """
         slot = {"slot": wish.answer["slot"]} if "slot" in wish.answer else {}
-        body = {"name": self._body["name"], "token": wish.token, **slot}
+        body = {"name": self._body["name"], "token": wish.token, **slot, **keep}
 
         def release(at: int) -> None:
             self._client.post("release", body, 5, at)
 
         def once() -> list[threading.Thread]:
-            threads = [threading.Thread(target=release, args=(at,), name="padlock release", daemon=True) for at in sorted(places)]
+            threads = [threading.Thread(target=release, args=(at,), name="padlock release", daemon=patience > 0) for at in sorted(places)]
             for thread in threads:
                 thread.start()
             return threads
@@ -388,7 +437,7 @@ class Lock:
     def _begin(self, wish: _Wish, sent: float) -> None:
         answer = wish.answer
         self._hold = {"name": self._body["name"], "token": wish.token}
-        self._spread = wish if wish.silent and self._client.servers > 1 else None
+        self._held, self._pid = wish, os.getpid()
         self.fence, self.slot = answer.get("fence", 0), answer.get("slot")
         if self.slot is not None:
             self._hold["slot"] = self.slot
@@ -439,11 +488,29 @@ class Lock:
         return until
 
     def _release(self) -> None:
-        """Stop the renewal, release the lock, and raise LostError if it did not last until now."""
+        """Release the lock, unless that has been done, and raise LostError if it did not last."""
+        if self._pid != os.getpid():
+            raise LostError(f"process {self._pid} has the lock {self._body['name']!r}, not this child")
+        if self._lasted is None:
+            self._lasted = False
+            try:
+                self._lasted = self._send_release()
+            except BaseException:  # that of a signal, at any place
+                self._end()
+                self._give_up(self._held, 0.0, **self._keep())
+                raise
+        if not self._lasted:
+            raise LostError(f"the lock {self._body['name']!r} was lost before the end of the work")
+
+    def _keep(self) -> dict[str, int]:
+        rest = math.ceil((self._kept_until - _now()) * 1000)
+        return {"keep_ms": rest} if rest > 0 else {}
+
+    def _send_release(self) -> bool:
+        """Stop the renewal, release the lock, and return whether it lasted until now."""
         until, unknown = self._end(), False
         lasted = until > _now()
-        rest = math.ceil((self._kept_until - _now()) * 1000)
-        body = {**self._hold, "keep_ms": rest} if rest > 0 else self._hold
+        body = {**self._hold, **self._keep()}
         for pause in (0.1, 0.5, 0.0):
             status, answer = self._client.post("release", body, 5)
             if status == 200:
@@ -455,16 +522,16 @@ class Lock:
                 break
             unknown = unknown or status != 503
             time.sleep(pause)
-        if self._spread is not None:  # a server whose answer was lost may keep a place
-            self._give_up(self._spread, 1.0)
-        if not lasted:
-            raise LostError(f"the lock {self._body['name']!r} was lost before the end of the work")
+        if self._held.silent and self._client.servers > 1:  # a server whose answer was lost may keep a place
+            self._give_up(self._held, 1.0)
+        return lasted
 
     def __enter__(self) -> Lock:
-        self._acquire()
-        return self
+        return self.acquire()
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        if error is not None and self._pid != os.getpid():
+            return  # as after sys.exit() in a child
         try:
             self._release()
         except LostError as lost:
@@ -473,8 +540,7 @@ class Lock:
             raise lost from error
 
     async def __aenter__(self) -> Lock:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        self._cancelled = False
+        wish, task, loop = self._claim(), asyncio.current_task(), asyncio.get_running_loop()
 
         def cancel() -> None:
             if self._when_lost is not None and task is not None:  # otherwise the work has ended meanwhile
@@ -482,28 +548,22 @@ class Lock:
                 task.cancel()
 
         self._when_lost = lambda: loop.call_soon_threadsafe(cancel)
-        wish = _Wish()
         try:
             await _in_thread(lambda: self._acquire(wish), daemon=True)
         except asyncio.CancelledError:
-            # The thread goes on until its request ends, and gives up a lock that it gets then.
-            self._when_lost = None
+            # The thread goes on until its request ends, which may be after the end of the process.
+            self._when_lost = self._asking = None
             with wish.guard:
                 wish.abandoned = True
             if wish.granted:
-                _in_thread(self._drop, daemon=False)
+                self._end()
+            self._give_up(wish, 0.0)
             raise
         return self
 
-    def _drop(self) -> None:
-        try:
-            self._release()
-        except LostError:
-            pass
-
     async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         self._when_lost = None
-        if self._cancelled and isinstance(error, asyncio.CancelledError):
+        if self._cancelled:  # even if the work has caught the CancelledError
             task = asyncio.current_task()
             if task is not None and hasattr(task, "uncancel"):
                 task.uncancel()

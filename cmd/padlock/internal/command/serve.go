@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/padlockapi"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -194,7 +195,13 @@ func (a *app) serve(ctx context.Context, set *serving) error {
 // webServer makes the server and its handler.
 func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, acc *access) (io.Closer, *http.Server) {
 	log := slog.New(slog.NewJSONHandler(a.stderr, nil))
-	watcher := sampler.New(l, sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames))
+	watched := []sampler.Option{sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames)}
+	var api *padlockapi.API
+	if set.api {
+		api = a.apiHandler(log, set, acc)
+		watched = append(watched, sampler.LocalWaiters(api.Waiting))
+	}
+	watcher := sampler.New(l, watched...)
 	go watcher.Run(ctx)
 	if acc.pairs != nil && acc.pairs.exposed() {
 		log.Warn("every user of this machine can read the TLS key; chmod 600 the file", "file", acc.pairs.key)
@@ -215,7 +222,7 @@ func (a *app) webServer(ctx context.Context, l *padlock.Locker, set *serving, ac
 	web := padlockweb.Handler(l, opts...)
 	handler, closer := http.Handler(web), io.Closer(web)
 	if set.api {
-		both := &pageAndAPI{web, a.apiHandler(log, set, acc)}
+		both := &pageAndAPI{web, api}
 		handler, closer = both, both
 	}
 	server := &http.Server{

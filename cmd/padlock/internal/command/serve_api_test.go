@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +101,33 @@ func TestServeIdleConnections(t *testing.T) {
 	if took := time.Since(began); took > patience/2 { // an idle connection would end after a minute
 		t.Errorf("/healthz took %v", took)
 	}
+}
+
+// The page counts each client that waits at its server. The store counts them as one.
+func TestServeCountsWaits(t *testing.T) {
+	url := serveHere(t, &serving{api: true, maxNames: 1, watch: []string{"a"}}, &access{open: true}, 16)
+	ask := func(token string, waitMS int) (int, string) {
+		body := fmt.Sprintf(`{"name":"a","token":"token-%s-0123456789","wait_ms":%d}`, token, waitMS)
+		return fetch(t, patientClient(nil), http.MethodPost, url+"/v1/acquire", body)
+	}
+	if status, text := ask("one", 0); status != http.StatusOK {
+		t.Fatalf("acquire: %d %s", status, text)
+	}
+	var waits sync.WaitGroup
+	for _, token := range []string{"two", "three", "four"} {
+		waits.Go(func() { ask(token, 20_000) })
+	}
+	server.Eventually(t, func() error {
+		_, text := fetch(t, patientClient(nil), http.MethodGet, url+"/api/locks", "")
+		if !strings.Contains(text, `"waiters":3`) {
+			return errors.New("the page has not three waiters: " + text)
+		}
+		return nil
+	})
+	for _, token := range []string{"one", "two", "three", "four"} {
+		fetch(t, patientClient(nil), http.MethodPost, url+"/v1/release", fmt.Sprintf(`{"name":"a","token":"token-%s-0123456789"}`, token))
+	}
+	waits.Wait()
 }
 
 // A request that waits outlives the time limits of the server for requests.

@@ -51,6 +51,9 @@ var settings = []setting{
 	{"alarms", "a server with an alarm grants no locks"},
 	{"leader", "servers without a leader grant no locks"},
 	{"db-size", "a server without room grants no locks"},
+	{"conditional-writes", "a service that does not check the condition of a write grants one lock to two programs"},
+	{"versioning", "old versions of the records fill the bucket"},
+	{"lifecycle", "a name whose record is removed too early has two holders"},
 	{"table-rights", "LockTx or the history of jobs fails, or the rows of names that nobody uses any more stay"},
 	{"idle_in_transaction_session_timeout", "a machine that vanishes after CheckTx or LockTx keeps its names until the server ends the transaction"},
 }
@@ -60,8 +63,8 @@ var elsewhere = []string{
 	"mode", "server", "run-id", "role", "uptime", "maxmemory", "maxmemory-policy", "persistence", "restart-guard", "known-before", "connected-replicas",
 }
 
-// database checks the settings of a database. No advice of a store is left out: a finding that no
-// check knows is a problem if it has advice.
+// database checks the settings of a database. No advice of a store is left out, and nothing that it
+// could not read: a finding that no check knows is a problem, or unknown, then.
 func (v *visit) database(n node) {
 	known := slices.Clone(elsewhere)
 	for _, s := range settings {
@@ -78,7 +81,11 @@ func (v *visit) database(n node) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n)) {
-		if f := n[name]; f.Advice != "" && !slices.Contains(known, name) {
+		switch f := n[name]; {
+		case slices.Contains(known, name):
+		case f.Value == unknownValue:
+			v.unknown(name, "unknown", "the store reports it, because locks may depend on it", cmp.Or(f.Advice, "allow the user to read the setting"))
+		case f.Advice != "":
 			v.problem(name, f.Value, "the store warns of it", f.Advice)
 		}
 	}

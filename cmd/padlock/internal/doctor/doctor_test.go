@@ -303,26 +303,31 @@ func TestFailover(t *testing.T) {
 }
 
 // A wrong URL is an error and not a finding.
-// Advice of a store is a problem, even if no check knows the finding.
+// Advice of a store is a problem, and what it cannot read is unknown, even if no check knows the
+// finding.
 func TestAdviceOfStores(t *testing.T) {
 	v := &visit{}
 	v.node(node{
-		"standbys":  {Name: "standbys", Value: "1, asynchronous", Advice: "set synchronous_standby_names"},
-		"pooler":    {Name: "pooler", Value: "in session mode", Advice: "make sure of it"},
-		"alarms":    {Name: "alarms", Value: "NOSPACE", Advice: "compact it"},
-		"leader":    {Name: "leader", Value: "none", Advice: "start more members"},
-		"locks":     {Name: "locks", Value: "10 of about 6400"},
-		"brand-new": {Name: "brand-new", Value: "7", Advice: "make it 8"},
-		"harmless":  {Name: "harmless", Value: "7"},
-		"role":      {Name: "role", Value: "standby", Advice: "connect to the primary"},
+		"standbys":           {Name: "standbys", Value: "1, asynchronous", Advice: "set synchronous_standby_names"},
+		"pooler":             {Name: "pooler", Value: "in session mode", Advice: "make sure of it"},
+		"alarms":             {Name: "alarms", Value: "NOSPACE", Advice: "compact it"},
+		"leader":             {Name: "leader", Value: "none", Advice: "start more members"},
+		"locks":              {Name: "locks", Value: "10 of about 6400"},
+		"brand-new":          {Name: "brand-new", Value: "7", Advice: "make it 8"},
+		"harmless":           {Name: "harmless", Value: "7"},
+		"unread":             {Name: "unread", Value: driver.Unknown},
+		"versioning":         {Name: "versioning", Value: "off"},
+		"lifecycle":          {Name: "lifecycle", Value: driver.Unknown},
+		"conditional-writes": {Name: "conditional-writes", Value: "refused"},
+		"role":               {Name: "role", Value: "standby", Advice: "connect to the primary"},
 	}, padlock.Guarantees{})
-	for check, want := range map[string]State{"standbys": Problem, "pooler": Problem, "alarms": Problem, "leader": Problem, "locks": Good, "brand-new": Problem, "role": Problem} {
+	for check, want := range map[string]State{"standbys": Problem, "pooler": Problem, "alarms": Problem, "leader": Problem, "locks": Good, "brand-new": Problem, "role": Problem, "unread": Unknown, "versioning": Good, "lifecycle": Unknown, "conditional-writes": Good} {
 		if f := resultOf(t, v.found, check); f.State != want {
 			t.Errorf("%s is %v, want %v", check, f, want)
 		}
 	}
-	if n := len(v.found); n != 7 {
-		t.Errorf("%d findings, want 7: %v", n, v.found)
+	if n := len(v.found); n != 11 {
+		t.Errorf("%d findings, want 11: %v", n, v.found)
 	}
 }
 
