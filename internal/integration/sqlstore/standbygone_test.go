@@ -31,16 +31,20 @@ func TestSynchronousStandbyGone(t *testing.T) {
 	held, err := a.TryAcquire(t.Context(), "held", padlock.TTL(30*time.Second))
 	noError(t, err)
 	set := func(names string) {
-		execute(t, db, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
-		execute(t, db, "SELECT pg_reload_conf()")
+		server.Execute(t, db, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
+		server.Execute(t, db, "SELECT pg_reload_conf()")
 		within(t, "the setting is there", func() bool { return value(t, db, "SHOW synchronous_standby_names") == names })
 	}
 	set("gone")
+	begun := time.Now()
 	if _, err := b.TryAcquire(t.Context(), "new", padlock.TTL(time.Minute)); err == nil || errors.Is(err, padlock.ErrHeld) {
 		t.Errorf("a try while commits hang: %v", err)
 	}
+	if d := time.Since(begun); d > 30*time.Second { // the call ends after 4.5 s
+		t.Errorf("the try took %v", d)
+	}
 	set("")
-	begun := time.Now()
+	begun = time.Now()
 	within(t, "the next grant", func() bool {
 		_, err := c.TryAcquire(t.Context(), "new")
 		return err == nil
