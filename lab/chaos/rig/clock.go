@@ -12,8 +12,9 @@ import (
 const clockSetBack = "clock set back"
 
 // clockFaults returns the faults that set the clocks of all servers: forward by up to 10 s, or back
-// by up to a second. A clock that is set back makes leases longer by as much, so it is set back by
-// less than the grace. There are no such faults without a C compiler for the clock shim.
+// by up to a quarter of a second. A clock that is set back makes leases and cool-downs longer by as
+// much, and several such faults together must add less than the grace. There are no such faults
+// without a C compiler for the clock shim.
 func (s *Site) clockFaults() []soak.Fault {
 	if s.shim == "" {
 		return nil
@@ -39,6 +40,6 @@ func setClock(add func(by time.Duration)) []soak.Fault {
 	}
 	return []soak.Fault{
 		fault("clock jump", func(d *rand.Rand) time.Duration { return time.Second * time.Duration(1+d.IntN(10)) }),
-		fault(clockSetBack, func(d *rand.Rand) time.Duration { return -time.Duration(1 + d.Int64N(int64(time.Second))) }),
+		fault(clockSetBack, func(d *rand.Rand) time.Duration { return -time.Duration(1 + d.Int64N(int64(time.Second/4))) }),
 	}
 }

@@ -118,7 +118,13 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 		srv := d.start(s, dir)
 		set := s.through([]*server.Server{srv}, func(at []string) string { return d.url(at[0]) })
 		alive := func() error { return d.revive(d.admin(srv.Addr()), srv) }
-		set.faults = append(set.faults, supervised(alive, append(d.serverFaults(srv, dir), s.clockFaults()...))...)
+		faults := append(d.serverFaults(srv, dir), s.clockFaults()...)
+		if d.kill == killMaria {
+			// If its clock is set back during a flush, MariaDB 10.11 aborts: "[FATAL] InnoDB: Long wait
+			// (601 seconds) for double-write buffer flush". It may abort again while it recovers.
+			faults = slices.DeleteFunc(faults, func(f soak.Fault) bool { return f.Kind == clockSetBack })
+		}
+		set.faults = append(set.faults, supervised(alive, faults)...)
 		set.open = func(ctx context.Context, config string) (driver.Store, error) {
 			if err := alive(); err != nil {
 				return nil, err
