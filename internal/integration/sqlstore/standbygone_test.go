@@ -30,6 +30,9 @@ func TestSynchronousStandbyGone(t *testing.T) {
 	a, b, c := open(), open(), open()
 	held, err := a.TryAcquire(t.Context(), "held", padlock.TTL(30*time.Second))
 	noError(t, err)
+	before, err := c.TryAcquire(t.Context(), "new") // otherwise the try hangs before it takes the name
+	noError(t, err)
+	noError(t, before.Release())
 	set := func(names string) {
 		server.Execute(t, db, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
 		server.Execute(t, db, "SELECT pg_reload_conf()")
