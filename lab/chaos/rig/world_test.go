@@ -114,7 +114,7 @@ func TestSQLiteBackup(t *testing.T) {
 			}
 			next := take(open(), "next")
 			if next.Fence <= first.Fence {
-				t.Errorf("fence %d after %d", next.Fence, first.Fence)
+				t.Errorf("SAFETY: fence %d after %d", next.Fence, first.Fence)
 			}
 			st, err := old.(driver.Admin).Inspect(t.Context(), "since")
 			if want := map[string]uint64{backupKind: next.Fence, fileReplaced: first.Fence}[kind]; err != nil || st.Fence != want {
