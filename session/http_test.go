@@ -177,6 +177,7 @@ func TestInterimAnswersDoNotSave(t *testing.T) {
 	}
 }
 
+// A handler can hijack the connection or flush, and an answer sets one cookie.
 func TestHijack(t *testing.T) {
 	t.Parallel()
 	c := serve(t, routes{
@@ -200,10 +201,25 @@ func TestHijack(t *testing.T) {
 			fmt.Fprint(rw, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nown protocol")
 			rw.Flush()
 		},
+		"/flush": func(w http.ResponseWriter, r *http.Request) {
+			s := session.From(r.Context())
+			if err := errors.Join(s.Put("k", 1), s.Regenerate(r.Context())); err != nil {
+				t.Error(err)
+			}
+			w.(http.Flusher).Flush()
+		},
 	}.behind(newManager(t, sessionstore.NewMemory())))
 	wantPage(t, c, "/put", 200, "")
 	wantPage(t, c, "/hijack", 200, "own protocol")
 	wantPage(t, c, "/get", 200, "12 <nil>")
+	res, err := http.Get(c.Base(0) + "/flush")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if set := res.Header["Set-Cookie"]; len(set) != 1 {
+		t.Errorf("the answer sets %q", set)
+	}
 }
 
 // TestEvents streams events on an Exclusive route. The stream calls Update to see the writes of

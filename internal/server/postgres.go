@@ -18,6 +18,7 @@ import (
 // needs no password, and nothing is synced to disk. Data that are not synced survive a crash of the
 // server, but not of the machine.
 type PostgresOptions struct {
+	Env    []string // added to the server's environment
 	Args   []string // further arguments of postgres ("-c", "max_connections=20"); they override the arguments of this package
 	Within string   // the data directory is made in this directory; the user postgres must be able to reach it
 }
@@ -36,6 +37,7 @@ func postgresSpec(o PostgresOptions) Spec {
 		Binary:  []string{"/usr/lib/postgresql/*/bin/postgres", "postgres"},
 		RunAs:   "postgres",
 		Within:  o.Within,
+		Env:     o.Env,
 		Timeout: 3 * time.Minute, // initdb takes some seconds, and much longer on a busy machine
 		Prepare: initdb,
 		Remains: removeSegment,

@@ -56,7 +56,8 @@ func TestPartitioned(t *testing.T) {
 	shows(direct, url+"/", "ann")
 	use(true)
 	for _, step := range []struct{ path, user string }{
-		{"/", "ann"}, {"/login", "ann"}, {"/", "ann"}, {"/logout", "nobody"}, {"/", "nobody"}, {"/login", "ann"}, {"/", "ann"},
+		{"/", "ann"}, {"/login", "ann"}, {"/", "ann"}, {"/logout", "nobody"}, {"/", "nobody, with a cookie"}, // the one of before
+		{"/login", "ann"}, {"/", "ann"},
 	} {
 		shows(direct, url+step.path, step.user)
 	}
@@ -79,6 +80,9 @@ func visit(w http.ResponseWriter, r *http.Request) {
 	user := "nobody"
 	if err == nil && r.URL.Path != "/logout" {
 		user = session.GetOr(s, "user", "nobody")
+	}
+	if user == "nobody" && r.URL.Path == "/" && r.Header["Cookie"] != nil {
+		user = "nobody, with a cookie"
 	}
 	if err != nil {
 		user = err.Error()

@@ -76,16 +76,15 @@ func (c *cloud) faults() []soak.Fault {
 			return func() { change(where, false) }
 		})
 	}
-	return []soak.Fault{
+	faults := []soak.Fault{
 		{Kind: "throttled", On: on, Last: time.Second, Grace: 4 * time.Second, Weight: 4, Begin: set(&c.busy)},
 		{Kind: "repeated requests", On: on, Last: time.Second, Grace: 4 * time.Second, Weight: 4, Begin: set(&c.twice)},
-		{Kind: "clock jump", On: on, Grace: 4 * time.Second, Weight: 2, Begin: begin(func(d *rand.Rand, _ int) func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.ahead += time.Second * time.Duration(1+d.IntN(10))
-			return nil
-		})},
 	}
+	return append(faults, setClock(func(by time.Duration) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ahead += by
+	})...)
 }
 
 // ServeHTTP answers a request.

@@ -84,7 +84,7 @@ const killMaria = "KILL USER root"
 // mariaServer starts a server whose tables are all in one file of at most 24 MB, so that a fault
 // can fill it.
 func mariaServer(s *Site, _ string) *server.Server {
-	return server.MariaDBWith(&s.host, server.MariaDBOptions{Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
+	return server.MariaDBWith(&s.host, server.MariaDBOptions{Env: s.clockEnv(), Args: []string{"--innodb-data-file-path=ibdata1:12M:autoextend:max:24M", "--innodb-file-per-table=OFF"}})
 }
 
 const killPostgres = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -97,7 +97,7 @@ func lockPostgres(table string) []string {
 var postgresArgs = []string{"-c", "max_connections=300", "-c", "max_wal_size=48MB", "-c", "min_wal_size=32MB"}
 
 func postgresServer(s *Site, dir string) *server.Server {
-	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Args: postgresArgs})
+	return server.Postgres(&s.host, server.PostgresOptions{Within: dir, Env: s.clockEnv(), Args: postgresArgs})
 }
 
 func postgresURL(at string) string { return "postgres://postgres@" + at + "/postgres?sslmode=disable" }
@@ -118,7 +118,13 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 		srv := d.start(s, dir)
 		set := s.through([]*server.Server{srv}, func(at []string) string { return d.url(at[0]) })
 		alive := func() error { return d.revive(d.admin(srv.Addr()), srv) }
-		set.faults = append(set.faults, supervised(alive, d.serverFaults(srv, dir))...)
+		faults := append(d.serverFaults(srv, dir), s.clockFaults()...)
+		if d.kill == killMaria {
+			// If its clock is set back during a flush, MariaDB 10.11 aborts: "[FATAL] InnoDB: Long wait
+			// (601 seconds) for double-write buffer flush". It may abort again while it recovers.
+			faults = slices.DeleteFunc(faults, func(f soak.Fault) bool { return f.Kind == clockSetBack })
+		}
+		set.faults = append(set.faults, supervised(alive, faults)...)
 		set.open = func(ctx context.Context, config string) (driver.Store, error) {
 			if err := alive(); err != nil {
 				return nil, err
@@ -151,12 +157,12 @@ func (d *database) inFile(s *Site, dir string) *setup {
 		dir = s.dir
 	}
 	url := d.url(dir)
-	faults := []soak.Fault{d.lockTable(url), d.deleteRows(url)}
+	faults := append([]soak.Fault{d.lockTable(url), d.deleteRows(url)}, d.backupFaults(url, dir)...)
 	if disk {
 		faults = append(faults, d.fill(url, dir, nil))
-		for i := 1; i < len(faults); i++ {
-			faults[i].On = soak.Targets("disk", 1) // no row can be deleted while the disk is full
-		}
+	}
+	for i := 1; i < len(faults); i++ {
+		faults[i].On = soak.Targets("disk", 1) // no row can be deleted while the disk is full
 	}
 	prepare(url)
 	return &setup{stages: [][]string{slices.Repeat([]string{url}, s.Workers)}, open: Open, faults: faults}

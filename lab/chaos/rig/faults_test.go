@@ -2,6 +2,8 @@ package rig
 
 import (
 	"bufio"
+	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -72,6 +74,7 @@ func once(t *testing.T, f soak.Fault) {
 	}
 }
 
+// Faults set the clock of a server, forward and back.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -80,29 +83,68 @@ func TestClockJump(t *testing.T) {
 		}
 		t.Skip("there is no C compiler for the clock shim")
 	}
-	site := place(t)
-	servers := start(t, site, 1, server.RedisOptions{})
-	off := func() (least, most int64) { // the server replies between two looks at the clock
-		before := time.Now().Unix()
-		s, err := strconv.ParseInt(ask(t, servers[0].Addr(), "TIME", 3), 10, 64)
-		if err != nil {
+	ofRedis := func(t *testing.T, site *Site) (clock func() float64) {
+		addr := start(t, site, 1, server.RedisOptions{})[0].Addr()
+		return func() float64 { return number(t, ask(t, addr, "TIME", 3)) }
+	}
+	for name, start := range map[string]func(*testing.T, *Site) (clock func() float64){
+		"redis":      ofRedis,
+		"PostgreSQL": ofDatabase(&postgreSQL, "SELECT extract(epoch FROM clock_timestamp())"),
+		"MariaDB":    ofDatabase(&mariaDB, "SELECT unix_timestamp(sysdate(6))"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			site := place(t)
+			clock := start(t, site)
+			off := func() (least, most float64) { // the server replies between two looks at the clock
+				before := float64(time.Now().UnixMicro()) / 1e6
+				now := clock()
+				return now - float64(time.Now().UnixMicro())/1e6, now - before
+			}
+			if least, most := off(); most < -1 || least > 1 {
+				t.Fatalf("the server's clock is %v to %v s off before anything was done", least, most)
+			}
+			for _, f := range site.clockFaults() {
+				least, most := off()
+				for range 10 {
+					once(t, f)
+				}
+				atLeast, atMost := off()
+				if ok := map[string]bool{"clock jump": atLeast > most, clockSetBack: atMost < least}[f.Kind]; !ok {
+					t.Errorf("%s: the server's clock is %v to %v s off, before %v to %v", f.Kind, atLeast, atMost, least, most)
+				}
+			}
+		})
+	}
+}
+
+// ofDatabase returns a function that starts a server, and returns one that asks it for its time.
+func ofDatabase(d *database, query string) func(*testing.T, *Site) func() float64 {
+	return func(t *testing.T, site *Site) func() float64 {
+		var srv *server.Server
+		if err := try(func() { srv = d.start(site, "") }); err != nil && os.Getenv("CI") != "true" {
+			t.Skip(err)
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		return s - time.Now().Unix(), s - before
-	}
-	if least, most := off(); most < -1 || least > 1 {
-		t.Fatalf("the server's clock is %d to %d s off before anything was done", least, most)
-	}
-	f := jump(site.shim)
-	last := int64(0)
-	for range 3 {
-		once(t, f)
-		least, most := off()
-		if most <= last {
-			t.Errorf("the server's clock is %d s off, after %d before the jump", most, last)
+		return func() (now float64) {
+			if err := d.administer(d.admin(srv.Addr()), func(ctx context.Context, conn *sql.Conn) error {
+				return conn.QueryRowContext(ctx, query).Scan(&now)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return now
 		}
-		last = least
 	}
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestFailover(t *testing.T) {

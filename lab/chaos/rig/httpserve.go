@@ -35,7 +35,7 @@ func servePostgres(s *Site) *serving {
 	srv := postgresServer(s, "")
 	prepare(postgresURL(srv.Addr()))
 	alive := func() error { return postgreSQL.revive(postgresURL(srv.Addr()), srv) }
-	return s.serveTwo(srv, postgresURL, supervised(alive, postgreSQL.serverFaults(srv, "")))
+	return s.serveTwo(srv, postgresURL, supervised(alive, append(postgreSQL.serverFaults(srv, ""), s.clockFaults()...)))
 }
 
 // serveTwo starts two servers of padlock, each with its own way to the store. The faults are those

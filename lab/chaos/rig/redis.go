@@ -2,10 +2,8 @@ package rig
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -60,24 +58,7 @@ func (s *Site) redisFaults(servers []*server.Server, o server.RedisOptions) []so
 	}
 	restarts = append(restarts, backup)
 	faults = append(faults, faultsOf(servers, guardTTL+4*time.Second, restarts...)...)
-	if s.shim != "" {
-		faults = append(faults, jump(s.shim))
-	}
-	return faults
-}
-
-// jump returns a fault that sets the clocks of all servers forward. It writes the offset of the
-// clocks to file, which the clock shim in the servers reads. The clocks are not set back
-// afterwards. If they were, leases would last longer than the run.
-func jump(file string) soak.Fault {
-	offset := int64(0)
-	return soak.Fault{Kind: "clock jump", Grace: 4 * time.Second, Weight: 2, Begin: begin(func(d *rand.Rand, _ int) func() {
-		offset += int64(time.Second) * (1 + d.Int64N(10))
-		f := got(os.OpenFile(file, os.O_WRONLY, 0))
-		defer f.Close()
-		got(f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(offset)), 0))
-		return nil
-	})}
+	return append(faults, s.clockFaults()...)
 }
 
 // failover has a primary and its replica. Its fault cuts the link between the two, kills the

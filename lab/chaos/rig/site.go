@@ -43,8 +43,14 @@ func (s *Site) End() error { return try(s.host.End) }
 
 // Open opens the store of a configuration, which is a URL.
 func Open(ctx context.Context, config string) (driver.Store, error) {
-	if words := strings.Fields(config); words[0] == bankWord {
+	switch words := strings.Fields(config); words[0] {
+	case bankWord:
 		return openBank(ctx, words[1:], nil)
+	case unreadWord:
+		if err := failReads(words[1]); err != nil {
+			return nil, err
+		}
+		config = words[2]
 	}
 	return all.Store(ctx, config)
 }
@@ -52,10 +58,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 // redis starts n servers. If there is a C compiler for the clock shim, the shim is loaded into the
 // servers, so that faults can set their clocks.
 func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server) {
-	s.useShim()
-	if s.shim != "" {
-		o.Env = append(o.Env, "LD_PRELOAD="+filepath.Join(s.dir, "clockshim.so"), "PADLOCK_CLOCK="+s.shim)
-	}
+	o.Env = append(o.Env, s.clockEnv()...)
 	for range n {
 		servers = append(servers, server.Redis(&s.host, o))
 	}
@@ -95,16 +98,27 @@ func (s *Site) Fast(share float64) (fast *server.Server, err error) {
 	return fast, err
 }
 
-// useShim builds the clock shim if there is a C compiler and the shim does not exist yet.
-func (s *Site) useShim() {
+// clockEnv returns what the environment of a server needs, so that faults can set its clock. Without
+// a C compiler it returns nothing.
+func (s *Site) clockEnv() []string {
+	if s.buildShim(); s.shim == "" {
+		return nil
+	}
+	return []string{"LD_PRELOAD=" + filepath.Join(s.dir, "clockshim.so"), "PADLOCK_CLOCK=" + s.shim}
+}
+
+// buildShim builds the clock shim if there is a C compiler and the shim does not exist yet. Some
+// servers run as a user of their own, who must be able to read it.
+func (s *Site) buildShim() {
 	cc, err := exec.LookPath("gcc")
 	if err != nil || s.shim != "" {
 		return
 	}
+	must(os.Chmod(s.dir, 0o711))
 	source, file := filepath.Join(s.dir, "clockshim.c"), filepath.Join(s.dir, "clock")
 	must(os.WriteFile(source, clockShim, 0o600))
 	got(output(exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", filepath.Join(s.dir, "clockshim.so"), source)))
-	must(os.WriteFile(file, make([]byte, 4096), 0o600))
+	must(os.WriteFile(file, make([]byte, 4096), 0o644))
 	s.shim = file
 }
 

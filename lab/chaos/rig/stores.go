@@ -3,9 +3,13 @@ package rig
 import (
 	"context"
 	_ "embed"
+	"math/rand/v2"
 	"net/url"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -57,7 +61,7 @@ func Rows() []Row {
 	always := server.RedisOptions{Persist: true}
 	lossy := []string{"flushall", "clock jump"}
 	dies := append(slices.Clone(lossy), "restart without data", backupKind)
-	edited := []string{"rows deleted", backupKind}
+	edited := []string{"rows deleted", "clock jump", backupKind, fileReplaced}
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, built(memory)},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, built(files)},
@@ -113,8 +117,26 @@ func memory(*Site) *setup {
 
 func files(s *Site) *setup {
 	dir := filepath.Join(s.dir, "locks")
-	config := slices.Repeat([]string{"file://" + dir}, s.Workers)
-	return &setup{stages: [][]string{config}, open: Open, faults: []soak.Fault{removeFile(dir)}}
+	url, bad := "file://"+dir, filepath.Join(s.dir, "reads-fail")
+	set := &setup{open: func(ctx context.Context, _ string) (driver.Store, error) { return Open(ctx, url) }, faults: []soak.Fault{removeFile(dir)}}
+	config := url
+	if runtime.GOOS == "linux" {
+		config = strings.Join([]string{unreadWord, bad, url}, " ")
+		set.faults = append(set.faults, readsFail(bad))
+	}
+	set.stages = [][]string{slices.Repeat([]string{config}, s.Workers)}
+	return set
+}
+
+// unreadWord begins the configuration of a worker whose reads of files may fail.
+const unreadWord = "unread"
+
+// readsFail is a disk whose files cannot be read for a while (EIO).
+func readsFail(bad string) soak.Fault {
+	return soak.Fault{Kind: "reads fail", Last: time.Second, Grace: 4 * time.Second, Weight: 3, Begin: begin(func(*rand.Rand, int) func() {
+		must(os.WriteFile(bad, nil, 0o600))
+		return func() { must(os.Remove(bad)) }
+	})}
 }
 
 // semaphores returns the setup for semstore. It has no faults: a fault that damages the semaphores

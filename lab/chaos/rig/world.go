@@ -89,6 +89,6 @@ const backupKind = "backup restored"
 // withoutWorld leaves out the faults after which an older padlock may need a restart.
 func withoutWorld(faults []soak.Fault) []soak.Fault {
 	return slices.DeleteFunc(faults, func(f soak.Fault) bool {
-		return slices.Contains([]string{"vanish", "no space", "read-only period", "led to the replica", backupKind}, f.Kind)
+		return slices.Contains([]string{"vanish", "no space", "read-only period", "led to the replica", backupKind, fileReplaced}, f.Kind)
 	})
 }

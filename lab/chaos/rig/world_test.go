@@ -1,9 +1,17 @@
 package rig
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -64,5 +72,88 @@ func TestBackupRestored(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A copy of an SQLite file that is put back undoes the grants since. If the copy takes the place of
+// the file, a store that is open goes on with the old file.
+func TestSQLiteBackup(t *testing.T) {
+	t.Parallel()
+	for i, kind := range []string{backupKind, fileReplaced} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			url := sqliteURL(dir)
+			open := func() driver.Store {
+				s, err := Open(t.Context(), url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { s.Close() })
+				return s
+			}
+			take := func(s driver.Store, token string) driver.Grant {
+				g, err := s.Acquire(t.Context(), driver.Request{Name: "since", Token: token, TTL: time.Minute})
+				if err != nil {
+					t.Fatalf("%s: %v", token, err)
+				}
+				return g
+			}
+			old := open()
+			f := sqliteFile.backupFaults(url, dir)[i]
+			if f.Kind != kind {
+				t.Fatalf("got %s, want %s", f.Kind, kind)
+			}
+			undo, err := f.Begin(nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := take(old, "first")
+			if err := undo(); err != nil {
+				t.Fatal(err)
+			}
+			next := take(open(), "next")
+			if next.Fence <= first.Fence {
+				t.Errorf("SAFETY: fence %d after %d", next.Fence, first.Fence)
+			}
+			st, err := old.(driver.Admin).Inspect(t.Context(), "since")
+			if want := map[string]uint64{backupKind: next.Fence, fileReplaced: first.Fence}[kind]; err != nil || st.Fence != want {
+				t.Errorf("the store that was open sees %+v, %v; want the fence %d", st, err, want)
+			}
+		})
+	}
+}
+
+// While a file exists, each read of a process fails.
+func TestReadsFail(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("PADLOCK_READS_FAIL") == "" {
+		if runtime.GOOS != "linux" {
+			t.Skip("reads fail on Linux only")
+		}
+		cmd := exec.Command(os.Args[0], "-test.run=^TestReadsFail$", "-test.timeout=30s") // the filter lasts as long as the process
+		cmd.Env = append(os.Environ(), "PADLOCK_READS_FAIL=yes")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, text)
+		}
+		return
+	}
+	bad := filepath.Join(t.TempDir(), "bad")
+	s, err := Open(t.Context(), strings.Join([]string{unreadWord, bad, "file://" + t.TempDir()}, " "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, want := range []error{nil, driver.ErrUnavailable, nil} {
+		undo := func() error { return nil }
+		if want != nil {
+			undo, _ = readsFail(bad).Begin(nil, 0)
+		}
+		if err := grantAt(t.Context(), s, "name"); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		if err := undo(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
