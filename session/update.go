@@ -34,7 +34,7 @@ func (h *Session) Update(ctx context.Context, fn func(ctx context.Context, tx *S
 	}
 	end := time.Now().Add(s.waitBound() + saveTime)
 	for {
-		if err := s.beginUse(ctx, false); err != nil {
+		if err := s.beginUse(ctx, false, ""); err != nil {
 			return err
 		}
 		if s.standing == frozen {
@@ -88,7 +88,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(context.Context, *Sessio
 		s.pending, s.stage = ordered.Map[sessionstore.Op]{}, begun
 		s.release(ctx)
 	}()
-	if err := s.beginUse(ctx, false); err != nil {
+	if err := s.beginUse(ctx, false, ""); err != nil {
 		return err, false
 	}
 	inside, leave := s.updateContext(ctx)
