@@ -71,7 +71,7 @@ func (s *state) event(ctx context.Context, e Event) {
 	}
 	if level, ok := loud[e.Kind]; ok {
 		var attrs []slog.Attr
-		if r := s.root().request; r != nil {
+		if r := s.request; r != nil {
 			attrs = append(attrs, slog.String("route", cmp.Or(r.Pattern, r.Method+" "+r.URL.Path)))
 		}
 		if e.Key != "" {

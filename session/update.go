@@ -64,7 +64,7 @@ func (s *state) updateOnce(ctx context.Context, fn func(context.Context, *Sessio
 // newTx returns the state for fn. It has the same id as the state of the request. If that is an old
 // id from before a Regenerate, fn sees only what a client with the old id may see.
 func (s *state) newTx() *state {
-	tx := &state{m: s.m, started: s.started, deadline: s.deadline, prefetch: s.prefetch, parent: s, sent: s.sent}
+	tx := &state{m: s.m, started: s.started, deadline: s.deadline, request: s.request, prefetch: s.prefetch, parent: s, sent: s.sent}
 	tx.adopt(s.id)
 	if s.id == "" {
 		tx.key = s.key // a session of UserSessions
