@@ -2,6 +2,8 @@ package padlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -60,7 +62,7 @@ func (c *cleaner) add(what cleanUp, lease time.Duration) {
 	c.l.stats.uncertain++
 	what.events.noteCall(Event{Kind: EventUncertain, Outcome: OutcomeUncertain})
 	if c.open-c.late >= maxCleanUps || c.stopped {
-		c.dropped(what)
+		c.dropped(what, errNoRoom)
 		return
 	}
 	c.open++
@@ -89,9 +91,14 @@ func (c *cleaner) startJob(j job) {
 	}
 }
 
-func (c *cleaner) dropped(what cleanUp) {
+var (
+	errNoRoom    = fmt.Errorf("%d clean-ups are under way, or Close has given up", maxCleanUps)
+	errLateStart = errors.New("the lease ended before the clean-up could begin")
+)
+
+func (c *cleaner) dropped(what cleanUp, err error) {
 	c.l.stats.dropped++
-	what.events.noteCall(Event{Kind: EventDropped})
+	what.events.noteCall(Event{Kind: EventDropped, Err: err})
 }
 
 // work does jobs until none are left.
@@ -101,7 +108,7 @@ func (c *cleaner) work() {
 		j := c.jobs[0]
 		c.jobs = c.jobs[1:]
 		if c.l.clock.Now() >= j.until { // the lease ended while the job waited for a worker
-			c.dropped(j.cleanUp)
+			c.dropped(j.cleanUp, errLateStart)
 			c.ended()
 			continue
 		}
@@ -110,7 +117,7 @@ func (c *cleaner) work() {
 		c.l.mu.Lock()
 		switch {
 		case err != nil:
-			c.dropped(j.cleanUp)
+			c.dropped(j.cleanUp, err)
 			c.ended()
 		case (j.acquire || foundNothing(out)) && !j.again && c.late < maxCleanUps:
 			c.askAgain(j)

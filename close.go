@@ -58,6 +58,7 @@ func (l *Locker) awaitClose(ctx context.Context) error {
 
 func (l *Locker) close(ctx context.Context) error {
 	l.beginClose(ErrClosed)
+	l.unclosed.Stop()
 	ctx, cancel := withGrace(ctx)
 	defer cancel(nil)
 	l.renewer.stopWork()

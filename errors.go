@@ -38,8 +38,8 @@ var (
 	// ErrInvalid: a parameter is out of range. No request was sent, except for a Release with a
 	// cool-down that is out of range: Release always releases.
 	ErrInvalid = driver.ErrInvalid
-	// ErrAlreadyHeld: the caller's context comes from a lock of this Locker on the same name, so
-	// the caller would wait for itself.
+	// ErrAlreadyHeld: the caller's context comes from a lock on the same name, of this Locker or of
+	// another one with the same Store, so the caller would wait for itself.
 	ErrAlreadyHeld = driver.ErrAlreadyHeld
 	// ErrClosed: the Locker was closed, or its store was: by another Locker with this store, unless
 	// that one has KeepStoreOpen.

@@ -21,8 +21,8 @@ const (
 	EventAcquiring EventKind = iota
 	// EventContended: another holder has the name, and this caller waits or gives up. Each acquire
 	// has at most one EventContended. Err is the *HeldError. It is nil if the caller joins a queue
-	// without asking the store. That happens if its Locker holds the lock, if other callers of its
-	// Locker already wait, or if its Locker has just handed the lock to another process.
+	// without asking the store. That happens if its Locker holds the lock, or if other callers of
+	// its Locker already wait.
 	EventContended
 	// EventAcquired: the lock was granted. Event.Took is the time since the acquire began.
 	EventAcquired
@@ -72,7 +72,7 @@ const (
 	// time since EventUncertain.
 	EventCleaned
 	// EventDropped: the Locker gave up a release in the background (see EventUncertain). The lock
-	// may still be in the store. If so, the lock stays there until its lease ends.
+	// may still be in the store. If so, the lock stays there until its lease ends. Err says why.
 	EventDropped
 )
 

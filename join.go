@@ -1,6 +1,9 @@
 package padlock
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // joinContexts returns a context with the values of ctx, which ends when ctx or over ends.
 func joinContexts(ctx, over context.Context) (context.Context, context.CancelFunc) {
@@ -69,10 +72,15 @@ func locksIn(ctx context.Context, inner *hold, f func(*hold) bool) bool {
 	}
 }
 
-// heldIn reports whether ctx comes from a lock of l on name that is not over. inner is the
-// innermost lock of ctx.
+// heldIn reports whether ctx comes from a lock on name in the store of l that is not over. inner is
+// the innermost lock of ctx.
 func (l *Locker) heldIn(ctx context.Context, inner *hold, name string) bool {
-	return locksIn(ctx, inner, func(h *hold) bool { return h.locker == l && h.name == name && h.endCause() == nil })
+	return locksIn(ctx, inner, func(h *hold) bool { return h.name == name && h.endCause() == nil && l.sharesStore(h.locker) })
+}
+
+// sharesStore reports whether the locks of l and other are in the same store of this program.
+func (l *Locker) sharesStore(other *Locker) bool {
+	return l == other || l.store != nil && reflect.ValueOf(l.store).Comparable() && l.store == other.store
 }
 
 // Err looks at the clock itself. After a pause of the process or of the machine, the goroutine that

@@ -23,6 +23,7 @@ import (
 //
 // If a Lock is garbage-collected without Release or Export, it stays held and renewed until its
 // HoldAtMost or Locker.Close, because its work may still be running. Observers get EventForgotten.
+// Without an observer, some of these locks are named in slog.Default.
 type Lock struct {
 	_ noCopy
 	h *hold // nil in the zero Lock
@@ -35,14 +36,15 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// lockOf returns the Lock of a hold, or err. Without an observer, the Lock is a part of the hold.
-// With an observer, the Lock is a separate allocation. Then the garbage collector can find that the
-// caller dropped the Lock, although the Locker keeps the hold alive for renewal; see forgotten.go.
+// lockOf returns the Lock of a hold, or err. As a rule, the Lock is a part of the hold. With an
+// observer, and for one lock in sampleEvery, it is a separate allocation. Then the garbage collector
+// can find that the caller dropped the Lock, although the Locker keeps the hold alive for renewal;
+// see forgotten.go.
 func lockOf(h *hold, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.events != nil {
+	if h.events != nil || h.locker.sample.Add(1)%sampleEvery == 1 {
 		h.locker.mu.Lock()
 		defer h.locker.mu.Unlock()
 		return h.watchedLock(), nil

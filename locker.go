@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +50,8 @@ type Locker struct {
 	closeErr   error           // what Close returns; set before closeDone is closed
 	beginClose context.CancelCauseFunc
 	stats      counters
+	unclosed   runtime.Cleanup                     // warns if the Locker is garbage-collected without Close
+	sample     atomic.Uint32                       // counts locks; see sampleEvery
 	shown      atomic.Pointer[func(string) string] // set by ShowNames; nil if names are shown unchanged
 
 	mu            sync.Mutex  // guards the fields below, and the state of every Lock
@@ -62,10 +65,13 @@ type Locker struct {
 	handover      handoverState
 	renewer       renewer
 	cleaner       cleaner
+	forgotten     map[string]bool // the names that the log of forgotten locks has; nil if there are none
 }
 
 // New returns a Locker. It owns store: Close closes the store too, unless KeepStoreOpen is given.
 // An Option among opts becomes the default for all locks of this Locker. A nil option does nothing.
+//
+// If a Locker that owns its store is garbage-collected without Close, slog.Default gets one warning.
 //
 // New sends no request, so it returns no error. It panics if store is nil, and if an option is wrong
 // for this store, such as a TTL above Guarantees().MaxTTL: that is found when the program starts, and
@@ -100,6 +106,9 @@ func New(store Store, opts ...LockerOption) *Locker {
 	l.initHandover()
 	l.renewer.init(l)
 	l.cleaner.init(l)
+	if !l.cfg.keepStore && !l.guarantees.InProcess {
+		l.unclosed = runtime.AddCleanup(l, logUnclosed, l.guarantees.Store)
+	}
 	return l
 }
 

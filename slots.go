@@ -98,7 +98,7 @@ func (p *permitCall) check() error {
 	p.outer = lockFrom(p.ctx)
 	if locksIn(p.ctx, p.outer, func(h *hold) bool {
 		base, _, ok := driver.SplitSlot(h.name)
-		return ok && base == p.name && h.locker == p.l && h.endCause() == nil
+		return ok && base == p.name && h.endCause() == nil && p.l.sharesStore(h.locker)
 	}) {
 		return ErrAlreadyHeld
 	}

@@ -37,7 +37,7 @@
 //
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it, or
-//   - [Passer.Pass] released it, or returned neither a Grant nor a place in the queue for it, or
+//   - [Passer.Pass] released it, or returned no Grant for it, or
 //   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
 // The caller never sends a spent token to Acquire, Wait or Convert. A composite store is the caller

@@ -71,7 +71,7 @@ func (s *state) saveHeld(ctx context.Context) error {
 // s.applyNow applies an op in the store at once, together with the pending op of its key, and
 // returns the key's value.
 func (s *state) applyNow(ctx context.Context, op sessionstore.Op) ([]byte, error) {
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, op.Key); err != nil {
 		return nil, err
 	}
 	if err := s.m.checkKey(op.Key); err != nil {

@@ -215,7 +215,7 @@ func TestReadOnly(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			}
-			noError(t, s.Update(context.Background(), func(tx *session.Session) error { return tx.Put("k", 3) }))
+			noError(t, s.Update(context.Background(), func(_ context.Context, tx *session.Session) error { return tx.Put("k", 3) }))
 			if n := get1[int](t, s, "k"); n != 3 {
 				t.Errorf("its own Update is not seen: %d", n)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -53,6 +54,8 @@ var (
 	ErrUnavailable = sessionstore.ErrUnavailable
 )
 
+var errNested = fmt.Errorf("session: a call inside of an Update of this session would wait for that Update: %w", padlock.ErrAlreadyHeld)
+
 // A BusyError says how long the request waited for the lock. errors.Is finds ErrBusy in it.
 type BusyError struct {
 	Waited time.Duration
@@ -82,12 +85,16 @@ func (e *BusyError) Error() string {
 }
 
 // Status returns the HTTP status for err. It is 409 if another request was faster and the client
-// should load the session again. Otherwise it is 503.
+// should load the session again, and 500 for a mistake in the program, such as
+// padlock.ErrAlreadyHeld. Otherwise it is 503.
 func Status(err error) int {
 	for _, e := range []error{ErrConflict, ErrDestroyed, ErrMoved} {
 		if errors.Is(err, e) {
 			return http.StatusConflict
 		}
+	}
+	if errors.Is(err, padlock.ErrAlreadyHeld) {
+		return http.StatusInternalServerError
 	}
 	return http.StatusServiceUnavailable
 }
@@ -114,7 +121,7 @@ func wrapStore(err error) error {
 	}
 	for _, known := range []error{
 		ErrConflict, ErrMoved, ErrNotNumber, ErrBusy, ErrTooManyWaiters, ErrUnavailable, ErrTooLarge, ErrKey, ErrRefused,
-		ErrUnsaved, ErrClosed,
+		ErrUnsaved, ErrClosed, errNested,
 	} {
 		if errors.Is(err, known) {
 			return err
@@ -125,7 +132,7 @@ func wrapStore(err error) error {
 
 // wrapLoad turns the error of a call that changes nothing into the error that the caller gets.
 func wrapLoad(err error) error {
-	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRefused) {
+	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRefused) || err == errNested {
 		return err
 	}
 	return joinErrors(ErrUnavailable, err)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -25,7 +26,7 @@ const (
 	// has replaced the handler's answer, unless that answer was an error itself. Err is set.
 	EventFailed EventKind = "failed"
 	// EventLost: a write came too late, because the answer had begun, or the answer did not go
-	// through the session's ResponseWriter. Err is set.
+	// through the session's ResponseWriter. Err is set, and Key if one key was to be written.
 	EventLost EventKind = "lost"
 	// EventLockLost: the lock ended before it was released. Normally the conditions of the
 	// commit still protect the session. But if sessionstore.Traits.CommitsNeedLock is true,
@@ -51,7 +52,7 @@ const (
 // Event is one thing that happened, for metrics.
 type Event struct {
 	Kind EventKind
-	Key  string // only with EventInPlace
+	Key  string // only with EventInPlace and EventLost
 	Took time.Duration
 	Err  error
 }
@@ -70,6 +71,9 @@ func (s *state) event(ctx context.Context, e Event) {
 	}
 	if level, ok := loud[e.Kind]; ok {
 		var attrs []slog.Attr
+		if r := s.request; r != nil {
+			attrs = append(attrs, slog.String("route", cmp.Or(r.Pattern, r.Method+" "+r.URL.Path)))
+		}
 		if e.Key != "" {
 			attrs = append(attrs, slog.String("key", e.Key))
 		}

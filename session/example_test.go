@@ -144,7 +144,7 @@ func ExampleSession_Update() {
 	b := newBrowser(nil, sessions)
 	b.do(func(s *session.Session) { s.Put("visits", []string{"home"}) })
 	b.do(func(s *session.Session) {
-		err := s.Update(context.Background(), func(tx *session.Session) error {
+		err := s.Update(context.Background(), func(_ context.Context, tx *session.Session) error {
 			visits, err := session.Get[[]string](tx, "visits")
 			if err != nil {
 				return err

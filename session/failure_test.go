@@ -351,7 +351,7 @@ func TestNoSession(t *testing.T) {
 	_, err2 := s.Incr(bg, "k", 1)
 	_, err3 := s.Keys()
 	for _, err := range []error{err1, err2, err3, s.Put("k", 1), s.Delete("k"), s.Commit(bg), s.Destroy(bg), s.Regenerate(bg), s.Watch("k"),
-		s.Update(bg, func(*session.Session) error { return nil })} {
+		s.Update(bg, func(context.Context, *session.Session) error { return nil })} {
 		if !errors.Is(err, session.ErrNoSession) {
 			t.Errorf("%v", err)
 		}
@@ -399,7 +399,7 @@ func TestGoroutinesOfARequest(t *testing.T) {
 						noError(t, s.Put(string(rune('a'+i)), 1))
 						s.Incr(bg, "n", 1)
 						s.Keys()
-						s.Update(bg, func(tx *session.Session) error { return tx.Put("u", i) })
+						s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("u", i) })
 					}
 				})
 			}

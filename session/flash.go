@@ -40,7 +40,7 @@ func Flashes[T any](ctx context.Context, s *Session, key string) ([]T, error) {
 	of, _ := s.open()
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	if err := of.beginUse(ctx, true); err != nil {
+	if err := of.beginUse(ctx, true, key); err != nil {
 		return nil, err
 	}
 	if of.prefetch {

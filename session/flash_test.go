@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ func TestFlashPrefetch(t *testing.T) {
 				if in == "request" {
 					return session.Flashes[string](r.Context(), s, "notice")
 				}
-				err = s.Update(r.Context(), func(tx *session.Session) error {
+				err = s.Update(r.Context(), func(_ context.Context, tx *session.Session) error {
 					got, err = session.Flashes[string](r.Context(), tx, "notice")
 					return err
 				})

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"testing"
@@ -22,7 +23,7 @@ func TestForever(t *testing.T) {
 			must[int64](t)(session.From(r.Context()).Incr(r.Context(), "a", 1))
 		},
 		"/update": func(w http.ResponseWriter, r *http.Request) {
-			must[int](t)(0, session.From(r.Context()).Update(r.Context(), func(tx *session.Session) error { return tx.Put("b", 1) }))
+			must[int](t)(0, session.From(r.Context()).Update(r.Context(), func(_ context.Context, tx *session.Session) error { return tx.Put("b", 1) }))
 		},
 		"/id": func(w http.ResponseWriter, r *http.Request) {
 			must[int](t)(0, session.From(r.Context()).Regenerate(r.Context(), session.GracePeriod(forever)))

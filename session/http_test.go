@@ -192,7 +192,7 @@ func TestHijack(t *testing.T) {
 			}
 			defer conn.Close()
 			// A long connection makes each write in an Update.
-			if err := s.Update(context.Background(), func(tx *session.Session) error {
+			if err := s.Update(context.Background(), func(_ context.Context, tx *session.Session) error {
 				n, err := session.Get[int](tx, "k")
 				return errors.Join(err, tx.Put("k", n+10))
 			}); err != nil {
@@ -236,7 +236,10 @@ func TestEvents(t *testing.T) {
 			s.Put("streaming", true)
 			for range 2 {
 				var n int
-				err := s.Update(r.Context(), func(tx *session.Session) (err error) { n, err = session.Get[int](tx, "k"); return err })
+				err := s.Update(r.Context(), func(_ context.Context, tx *session.Session) (err error) {
+					n, err = session.Get[int](tx, "k")
+					return err
+				})
 				fmt.Fprintf(w, "data: %d %v\n\n", n, err)
 				w.(http.Flusher).Flush()
 				<-next

@@ -24,7 +24,7 @@ func TestUpdate(t *testing.T) {
 			b.twin().putValue("k", 5)
 			b.twin().putValue("new", 1)
 			runs := 0
-			noError(t, s.Update(bg, func(tx *session.Session) error {
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error {
 				runs++
 				n := get1[int](t, tx, "k")
 				if n != 5 {
@@ -45,7 +45,7 @@ func TestUpdate(t *testing.T) {
 		has(b, "new", 1)
 		b.ok(func(s *session.Session) {
 			oops := errors.New("oops")
-			if err := s.Update(bg, func(tx *session.Session) error { tx.Put("k", 0); return oops }); err != oops {
+			if err := s.Update(bg, func(_ context.Context, tx *session.Session) error { tx.Put("k", 0); return oops }); err != oops {
 				t.Error(err)
 			}
 		})
@@ -56,7 +56,7 @@ func TestUpdate(t *testing.T) {
 func TestUpdateMakesASession(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.ok(func(s *session.Session) {
-			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 1) }))
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("k", 1) }))
 			noError(t, s.Put("l", 2))
 		})
 		has(b, "k", 1)
@@ -68,7 +68,7 @@ func TestUpdateInExclusive(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
 		b.putValue("k", 1)
 		b.ok(func(s *session.Session) {
-			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 2) }))
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("k", 2) }))
 		}, session.Exclusive)
 		has(b, "k", 2)
 	})
@@ -85,7 +85,7 @@ func TestUpdateRunsAgain(t *testing.T) {
 			b.putValue("k", 1)
 			b.ok(func(s *session.Session) {
 				runs := 0
-				noError(t, s.Update(bg, func(tx *session.Session) error {
+				noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error {
 					n := get1[int](t, tx, "k")
 					if runs++; runs == 1 {
 						b.twin().putValue("k", 10)
@@ -258,7 +258,7 @@ func TestDestroy(t *testing.T) {
 			if logout.cookie != nil {
 				t.Error("the cookie is still there")
 			}
-			if err := s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 9) }); !errors.Is(err, session.ErrDestroyed) {
+			if err := s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("k", 9) }); !errors.Is(err, session.ErrDestroyed) {
 				t.Errorf("Update: %v", err)
 			}
 			s.Put("k", 4)
@@ -290,7 +290,7 @@ func TestRegenerate(t *testing.T) {
 		has(old, "user", 0)
 		old.status(409, func(s *session.Session) {
 			for _, err := range []error{
-				s.Put("k", 2), s.Update(bg, func(*session.Session) error { return nil }),
+				s.Put("k", 2), s.Update(bg, func(context.Context, *session.Session) error { return nil }),
 			} {
 				if !errors.Is(err, session.ErrMoved) {
 					t.Error(err)
@@ -323,7 +323,7 @@ func TestUnderWaySeesNoLogin(t *testing.T) {
 			if n := get1[int](t, s, "user"); n != 0 {
 				t.Error("it reads the login")
 			}
-			noError(t, s.Update(bg, func(tx *session.Session) error {
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error {
 				if n := get1[int](t, tx, "user"); n != 0 {
 					t.Error("Update reads the login")
 				}

@@ -11,7 +11,7 @@ import (
 
 // beginUse checks whether the session may be used, and loads the session if it is not loaded. Each
 // call that reads or writes the session begins with beginUse. The caller holds s.mu.
-func (s *state) beginUse(ctx context.Context, write bool) error {
+func (s *state) beginUse(ctx context.Context, write bool, key string) error {
 	switch {
 	case s.abandoned:
 		return ErrAbandoned
@@ -23,7 +23,7 @@ func (s *state) beginUse(ctx context.Context, write bool) error {
 		return ErrReadOnly
 	case write && s.stage != open:
 		if s.stage == begun {
-			s.event(ctx, Event{Kind: EventLost, Err: ErrClosed})
+			s.event(ctx, Event{Kind: EventLost, Key: key, Err: ErrClosed})
 		}
 		return ErrClosed
 	}

@@ -37,7 +37,7 @@ func (p *locks) acquire(ctx context.Context, key string, wait time.Duration) (*h
 		return p.withoutName(err)
 	}
 	check := func(ctx context.Context) error { return p.withoutName(lock.Check(ctx)) }
-	return &heldLock{users: 1, unlock: unlock, check: check}, nil
+	return &heldLock{users: 1, unlock: unlock, check: check, join: lock.Join}, nil
 }
 
 // hideLockName turns the error of Acquire into an error without the lock's name. In PHP mode the
@@ -101,9 +101,10 @@ func (s *state) waitBound() time.Duration {
 // A heldLock is a session's lock that a request holds. An Update in an Exclusive request shares it.
 type heldLock struct {
 	unlock func() error
-	// check finds out whether the lock is still held. If the Manager uses no locks, unlock and
-	// check are nil.
+	// check finds out whether the lock is still held, and join returns a context that knows it. If
+	// the Manager uses no locks, unlock, check and join are nil.
 	check func(context.Context) error
+	join  func(context.Context) (context.Context, context.CancelFunc)
 
 	mu    sync.Mutex
 	users int
@@ -173,6 +174,8 @@ func lockFailure(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrBusy) || errors.Is(err, ErrTooManyWaiters):
 		return err
+	case errors.Is(err, padlock.ErrAlreadyHeld):
+		return errNested
 	case errors.Is(err, ErrUnavailable) || errors.Is(err, padlock.ErrUnavailable) || errors.Is(err, padlock.ErrUncertain):
 		return joinErrors(joinErrors(ErrUnavailable, errLocksDown), err)
 	}

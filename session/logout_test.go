@@ -206,7 +206,7 @@ func TestLocksAfterARestart(t *testing.T) {
 			b.ok(func(s *session.Session) { must[int64](t)(s.Incr(bg, "n", 5)) })
 			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
 			b.ok(func(s *session.Session) {
-				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("u", get1[int](t, tx, "k")) }))
+				noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("u", get1[int](t, tx, "k")) }))
 			})
 			if unlocked < 4 {
 				t.Errorf("%d events", unlocked)

@@ -41,7 +41,7 @@ func TestPanicInUpdate(t *testing.T) {
 		b.putValue("k", 1)
 		for _, mode := range []session.Mode{session.Delta, session.Exclusive, session.ReadOnly} {
 			broken := func(s *session.Session) {
-				s.Update(bg, func(tx *session.Session) error { tx.Put("k", 2); panic("oops") })
+				s.Update(bg, func(_ context.Context, tx *session.Session) error { tx.Put("k", 2); panic("oops") })
 			}
 			if recovered(func() { b.do(broken, mode) }) == nil {
 				t.Error("the panic has not reached the server")
@@ -53,7 +53,7 @@ func TestPanicInUpdate(t *testing.T) {
 			}, session.Exclusive, session.MaxWait(0))
 			b.do(func(s *session.Session) {
 				recovered(func() { broken(s) })
-				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("after", int(mode)+1) }))
+				noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("after", int(mode)+1) }))
 			}, mode)
 			has(b, "k", 1)
 			has(b, "after", int(mode)+1)
@@ -221,7 +221,7 @@ func TestEndedContext(t *testing.T) {
 			"regenerate": func(s *session.Session) error { return s.Regenerate(ended) },
 			"destroy":    func(s *session.Session) error { return s.Destroy(ended) },
 			"update": func(s *session.Session) error {
-				return s.Update(ended, func(tx *session.Session) error { return tx.Put("k", 2) })
+				return s.Update(ended, func(_ context.Context, tx *session.Session) error { return tx.Put("k", 2) })
 			},
 		} {
 			for _, loaded := range []bool{false, name != "put" && name != "get"} {
@@ -253,7 +253,7 @@ func TestStream(t *testing.T) {
 		for range 3 {
 			fmt.Fprint(w, "part")
 			noError(t, http.NewResponseController(w).Flush())
-			noError(t, s.Update(r.Context(), func(tx *session.Session) error {
+			noError(t, s.Update(r.Context(), func(_ context.Context, tx *session.Session) error {
 				n, err := session.Get[int](tx, "n")
 				return errors.Join(err, tx.Put("n", n+1))
 			}))

@@ -157,7 +157,7 @@ func (j *modelJudge) request(random *rand.Rand, mode session.Mode, mayMove bool)
 		case "put":
 			err = addTo(s, counter, random)
 		case "update":
-			if err = s.Update(bg, func(tx *session.Session) error { return addTo(tx, counter, random) }); err == nil {
+			if err = s.Update(bg, func(_ context.Context, tx *session.Session) error { return addTo(tx, counter, random) }); err == nil {
 				sure++
 			}
 		}

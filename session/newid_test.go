@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -123,7 +124,7 @@ func TestUpdateMaySetANewID(t *testing.T) {
 		b.putValue("k", 1)
 		old := b.cookie.Value
 		b.ok(func(s *session.Session) {
-			noError(t, s.Update(bg, func(tx *session.Session) error {
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error {
 				if err := tx.Regenerate(bg); err != nil {
 					return err
 				}
@@ -137,7 +138,7 @@ func TestUpdateMaySetANewID(t *testing.T) {
 		has(b, "user", 42)
 		has(b, "k", 2)
 		b.ok(func(s *session.Session) {
-			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Destroy(bg) }))
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Destroy(bg) }))
 		})
 		if b.cookie != nil {
 			t.Error("the cookie is still there")
@@ -222,7 +223,7 @@ func TestUpdateFollowsWithoutLocks(t *testing.T) {
 					noError(t, s.Regenerate(bg))
 					noError(t, s.Put("user", 42))
 				})
-				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("late", get1[int](t, tx, "k")) }))
+				noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("late", get1[int](t, tx, "k")) }))
 			})
 			has(victim, "late", 1)
 			has(victim, "user", 42)

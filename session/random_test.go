@@ -83,9 +83,11 @@ func anything(s *session.Session, depth int) {
 		func() { session.Take[any](bg, s, key) },
 		func() { s.Keys() },
 		func() { s.Watch(key) },
-		func() { s.Update(ctx, func(tx *session.Session) error { anything(tx, depth+1); return nil }) },
 		func() {
-			s.Update(ctx, func(tx *session.Session) error { anything(tx, depth+1); return errors.New("no") })
+			s.Update(ctx, func(_ context.Context, tx *session.Session) error { anything(tx, depth+1); return nil })
+		},
+		func() {
+			s.Update(ctx, func(_ context.Context, tx *session.Session) error { anything(tx, depth+1); return errors.New("no") })
 		},
 		func() { s.Regenerate(ctx, session.GracePeriod(time.Duration(rand.IntN(100))*time.Millisecond)) },
 		func() { s.Regenerate(ctx, session.GracePeriod(time.Second)) },

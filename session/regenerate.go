@@ -42,7 +42,7 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parent == nil && s.stage == open && !s.set.mode.readOnly() {
-		if err := s.beginUse(ctx, false); err != nil {
+		if err := s.beginUse(ctx, false, ""); err != nil {
 			return err
 		}
 		if s.standing == frozen {
@@ -50,7 +50,7 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 			return nil
 		}
 	}
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, ""); err != nil {
 		return err
 	}
 	if s.answered() {

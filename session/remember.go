@@ -18,7 +18,7 @@ func (h *Session) SetDeadline(t time.Time) error {
 	if t.IsZero() {
 		return s.refuse(errors.New("session: SetDeadline: the time is zero"))
 	}
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, ""); err != nil {
 		return err
 	}
 	return s.setEnd(ctx, t)
@@ -35,7 +35,7 @@ func (h *Session) Remember(d time.Duration) error {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, ""); err != nil {
 		return err
 	}
 	if d < 0 {
@@ -59,7 +59,7 @@ func (h *Session) Deadline() (time.Time, error) {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.beginUse(ctx, false)
+	err := s.beginUse(ctx, false, "")
 	return s.life.deadline, err
 }
 

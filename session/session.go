@@ -122,9 +122,10 @@ const (
 type state struct {
 	m        *Manager
 	started  time.Time
-	deadline time.Time // when the request must be answered; zero: none
-	prefetch bool      // the browser loads the page before anybody has asked for it
-	parent   *state    // nil; in the state of an Update, it points to the state of the request
+	deadline time.Time     // when the request must be answered; zero: none
+	request  *http.Request // as the handler gets it; nil outside of requests
+	prefetch bool          // the browser loads the page before anybody has asked for it
+	parent   *state        // nil; in the state of an Update, it points to the state of the request
 	waits    interruption
 
 	// mu stays locked during requests to the store. In an Update, a function that needs two locks

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -32,7 +33,7 @@ var steps = map[string]step{
 	"end":   func(w *walk) error { return w.s.Destroy(bg) },
 	"save":  func(w *walk) error { return w.s.Commit(bg) },
 	"update": func(w *walk) error {
-		return w.s.Update(bg, func(tx *session.Session) error { return tx.Put("updated", 1) })
+		return w.s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("updated", 1) })
 	},
 	"lock":    func(w *walk) error { w.with(session.Exclusive); return nil },
 	"answer":  func(w *walk) error { w.w.WriteHeader(http.StatusOK); return nil },

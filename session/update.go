@@ -18,16 +18,23 @@ import (
 // take effect at once (Incr, Take, Regenerate, Destroy) are not undone. fn does not see the
 // request's own unsaved writes. fn and the request may write the same key. That is a conflict only
 // if another request has changed the key. fn must use tx only.
-func (h *Session) Update(ctx context.Context, fn func(tx *Session) error) error {
+//
+// The context that fn gets has the values of the ctx of Update, and ends with it. A call for the same session that
+// fn makes with this context would wait for the Update itself, so Update and calls that need the
+// session's lock then return padlock.ErrAlreadyHeld at once.
+func (h *Session) Update(ctx context.Context, fn func(ctx context.Context, tx *Session) error) error {
 	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.m == noManager {
 		return ErrNoSession
 	}
+	if s.inUpdate(ctx) {
+		return s.refuse(errNested)
+	}
 	end := time.Now().Add(s.waitBound() + saveTime)
 	for {
-		if err := s.beginUse(ctx, false); err != nil {
+		if err := s.beginUse(ctx, false, ""); err != nil {
 			return err
 		}
 		if s.standing == frozen {
@@ -47,7 +54,7 @@ func (h *Session) Update(ctx context.Context, fn func(tx *Session) error) error 
 }
 
 // updateOnce runs fn once. The second result reports whether fn itself returned the error.
-func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err error, own bool) {
+func (s *state) updateOnce(ctx context.Context, fn func(context.Context, *Session) error) (err error, own bool) {
 	tx := s.newTx()
 	s.unlocked(func() { err, own = tx.runAndSave(ctx, fn) })
 	s.takeOver(tx)
@@ -57,7 +64,7 @@ func (s *state) updateOnce(ctx context.Context, fn func(tx *Session) error) (err
 // newTx returns the state for fn. It has the same id as the state of the request. If that is an old
 // id from before a Regenerate, fn sees only what a client with the old id may see.
 func (s *state) newTx() *state {
-	tx := &state{m: s.m, started: s.started, deadline: s.deadline, prefetch: s.prefetch, parent: s, sent: s.sent}
+	tx := &state{m: s.m, started: s.started, deadline: s.deadline, request: s.request, prefetch: s.prefetch, parent: s, sent: s.sent}
 	tx.adopt(s.id)
 	if s.id == "" {
 		tx.key = s.key // a session of UserSessions
@@ -74,17 +81,19 @@ func (s *state) newTx() *state {
 	return tx
 }
 
-func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err error, own bool) {
+func (s *state) runAndSave(ctx context.Context, fn func(context.Context, *Session) error) (err error, own bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
 		s.pending, s.stage = ordered.Map[sessionstore.Op]{}, begun
 		s.release(ctx)
 	}()
-	if err := s.beginUse(ctx, false); err != nil {
+	if err := s.beginUse(ctx, false, ""); err != nil {
 		return err, false
 	}
-	s.unlocked(func() { err = fn(newSession(s, ctx)) })
+	inside, leave := s.updateContext(ctx)
+	defer leave()
+	s.unlocked(func() { err = fn(inside, newSession(s, inside)) })
 	switch {
 	case s.standing == destroyed:
 		return err, true
@@ -92,6 +101,55 @@ func (s *state) runAndSave(ctx context.Context, fn func(*Session) error) (err er
 		return err, s.failure() == nil
 	}
 	return s.saveState(ctx), false
+}
+
+// An updating is what the context of the function of an Update knows: whose Update it is. That
+// context has a func that returns it, as in carry.
+type updating struct {
+	m     *Manager
+	root  *state
+	key   string
+	outer *updating
+}
+
+type updateKey struct{}
+
+func updateIn(ctx context.Context) *updating {
+	if u, ok := ctx.Value(updateKey{}).(func() *updating); ok {
+		return u()
+	}
+	return nil
+}
+
+// inUpdate reports whether ctx comes from an Update of the same session. The caller holds s.mu.
+func (s *state) inUpdate(ctx context.Context) bool {
+	for u := updateIn(ctx); u != nil; u = u.outer {
+		if u.m == s.m && (u.root == s.root() || u.key != "" && u.key == s.key) {
+			return true
+		}
+	}
+	return false
+}
+
+// insideLock is a context with the values of another one, which knows the session's lock. It does
+// not end with the lock, because the conditions of the commit protect the session, too.
+type insideLock struct {
+	context.Context
+	lock context.Context
+}
+
+func (c insideLock) Value(key any) any { return c.lock.Value(key) }
+
+// updateContext returns the context for the function of an Update. With it, the Locker refuses to
+// wait for the lock of this Update, even if a second Manager asks. The caller holds s.mu.
+func (s *state) updateContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	u := &updating{s.m, s.root(), s.key, updateIn(ctx)}
+	ctx = context.WithValue(ctx, updateKey{}, func() *updating { return u })
+	if s.held == nil || s.held.join == nil {
+		return ctx, func() {}
+	}
+	joined, leave := s.held.join(ctx)
+	return insideLock{ctx, joined}, leave
 }
 
 // takeOver is called when an Update has ended. It adds the writes of tx, which is the state of the

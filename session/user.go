@@ -17,7 +17,7 @@ func (h *Session) SetUser(user string) error {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, ""); err != nil {
 		return err
 	}
 	if user == "" {
@@ -145,7 +145,7 @@ func (h *Session) loadedKey() (string, error) {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.beginUse(ctx, false)
+	err := s.beginUse(ctx, false, "")
 	return s.key, err
 }
 

@@ -226,7 +226,7 @@ func TestUserSessionsCanBeUsed(t *testing.T) {
 		phone.putValue("device", "phone")
 		for _, s := range b.wantSessions("ann", 2) {
 			if get1[string](t, s, "device") != "phone" {
-				noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Put("message", "hello") }))
+				noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("message", "hello") }))
 				noError(t, s.Put("n", 1))
 				noError(t, s.Commit(bg))
 				continue
@@ -303,7 +303,7 @@ func TestRemember(t *testing.T) {
 		forgetful := newBrowser(t, b.m)
 		forgetful.login("ann")
 		b.ok(func(s *session.Session) {
-			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.Remember(month) }))
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Remember(month) }))
 		})
 		if age := time.Duration(b.cookie.MaxAge) * time.Second; age < month || age > month+2*time.Second {
 			t.Errorf("the cookie lives for %v", age)
@@ -349,7 +349,9 @@ func TestSetDeadline(t *testing.T) {
 		long.ok(func(s *session.Session) { noError(t, s.SetDeadline(end)) })
 		short.putValue("k", 1)
 		short.ok(func(s *session.Session) {
-			noError(t, s.Update(bg, func(tx *session.Session) error { return tx.SetDeadline(time.Now().Add(10 * time.Minute)) }))
+			noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error {
+				return tx.SetDeadline(time.Now().Add(10 * time.Minute))
+			}))
 			noError(t, s.Put("after", 1))
 		})
 		<-time.After(9 * time.Minute)

@@ -19,7 +19,7 @@ func Lookup[T any](s *Session, key string) (v T, found bool, err error) {
 	of, ctx := s.open()
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	if err := of.beginUse(ctx, false); err != nil {
+	if err := of.beginUse(ctx, false, ""); err != nil {
 		return v, false, err
 	}
 	raw, found := of.readValue(key)
@@ -67,7 +67,7 @@ func (h *Session) Has(key string) (bool, error) {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, false); err != nil {
+	if err := s.beginUse(ctx, false, ""); err != nil {
 		return false, err
 	}
 	_, found := s.readValue(key)
@@ -109,7 +109,7 @@ func (h *Session) Clear() error {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, ""); err != nil {
 		return err
 	}
 	for _, key := range s.keys() {
@@ -145,7 +145,7 @@ func (h *Session) Watch(keys ...string) error {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, false); err != nil {
+	if err := s.beginUse(ctx, false, ""); err != nil {
 		return err
 	}
 	s.watch(keys)
@@ -159,7 +159,7 @@ func (h *Session) Keys() ([]string, error) {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, false); err != nil {
+	if err := s.beginUse(ctx, false, ""); err != nil {
 		return nil, err
 	}
 	return s.readAllKeys(), nil
@@ -170,7 +170,7 @@ func (h *Session) Keys() ([]string, error) {
 func (s *state) write(ctx context.Context, op sessionstore.Op, encodeErr error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.beginUse(ctx, true); err != nil {
+	if err := s.beginUse(ctx, true, op.Key); err != nil {
 		return err
 	}
 	if encodeErr != nil {

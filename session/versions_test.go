@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestNewerFormat(t *testing.T) {
 			"put":  func(s *session.Session) error { return s.Put("k", 2) },
 			"incr": func(s *session.Session) error { _, err := s.Incr(bg, "k", 2); return err },
 			"update": func(s *session.Session) error {
-				return s.Update(bg, func(tx *session.Session) error { return tx.Put("k", 2) })
+				return s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("k", 2) })
 			},
 		} {
 			b.twin().status(503, func(s *session.Session) {

@@ -26,7 +26,8 @@ func (m *Manager) serve(w http.ResponseWriter, r *http.Request, next http.Handle
 func (m *Manager) runOnce(w http.ResponseWriter, r *http.Request, next http.Handler, s *state, attempt int) *http.Request {
 	rw := &writer{ResponseWriter: w, s: s, r: r, attempt: attempt, before: w.Header().Clone()}
 	defer rw.dropUnsaved()
-	next.ServeHTTP(rw, r.WithContext(carry(r.Context(), s)))
+	s.request = r.WithContext(carry(r.Context(), s))
+	next.ServeHTTP(rw, s.request)
 	switch {
 	case rw.begun:
 	case rw.bypassed():

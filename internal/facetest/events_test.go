@@ -131,7 +131,7 @@ func TestEventsOfTrouble(t *testing.T) {
 		store.request("release", fails(driver.ErrUnavailable))
 		l.TryAcquire(t.Context(), "dropped", padlock.TTL(time.Second))
 		<-time.After(5 * time.Second)
-		if e := rec.last(padlock.EventDropped); e.Name != "dropped" {
+		if e := rec.last(padlock.EventDropped); e.Name != "dropped" || !errors.Is(e.Err, driver.ErrUnavailable) {
 			t.Errorf("%+v", e)
 		}
 	})

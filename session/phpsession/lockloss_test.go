@@ -158,7 +158,7 @@ func TestPHPLockLostDuringTheCommit(t *testing.T) {
 			"put":  func(s *session.Session) error { s.Put("go", 2); return s.Commit(bg) },
 			"incr": func(s *session.Session) error { s.Incr(bg, "go", 2); return s.Commit(bg) },
 			"update": func(s *session.Session) error {
-				return s.Update(bg, func(tx *session.Session) error { return tx.Put("go", 2) })
+				return s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("go", 2) })
 			},
 			"destroy": func(s *session.Session) error { return s.Destroy(bg) },
 		} {

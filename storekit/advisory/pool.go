@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -42,6 +43,7 @@ type pool[C Session] struct {
 
 	idle    chan struct{}  // closed when a session for holds has no operation any more; nil if nobody wants to know
 	seats   chan struct{}  // has a value for each entry of waits that is taken
+	left    time.Time      // when a waiter last left its entry to others; guarded by mu
 	seeking atomic.Int32   // how many calls of Wait have no entry
 	blocked sync.WaitGroup // the statements that wait for a lock
 }
@@ -291,6 +293,23 @@ func (p *pool[C]) seat() *poolEntry[C] {
 	}
 	free.taken = true
 	return free
+}
+
+// whenSought calls f when the turn of a waiter is over and others seek an entry, but for one waiter
+// at a time. It stops when ctx ends.
+func (p *pool[C]) whenSought(ctx context.Context, turn time.Duration, f func()) {
+	time.AfterFunc(turn, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case p.seeking.Load() > 0 && time.Since(p.left) >= leaveEvery:
+			p.left = time.Now()
+			f()
+		default:
+			p.whenSought(ctx, leaveEvery, f)
+		}
+	})
 }
 
 // giveBack frees an entry that a wait has used.

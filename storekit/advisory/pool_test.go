@@ -38,8 +38,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// A process has 8 sessions for waiters. A waiter that finds all of them used keeps its place, and
-// gets the first session that becomes free. While its lock is held, its Wait does not return.
+// A process has 8 sessions for waiters. A waiter that finds all of them used gets one in turn, and
+// the waiter that left its session gets one again. While its lock is held, its Wait does not return.
 func TestWaiterBehindTheEighth(t *testing.T) { synctest.Test(t, waiterBehindTheEighth) }
 
 func waiterBehindTheEighth(t *testing.T) {
@@ -55,9 +55,7 @@ func waiterBehindTheEighth(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	first, leave := context.WithCancel(ctx)
-	go b.Wait(first, request("held"), true)
-	for range 7 {
+	for range 8 {
 		go b.Wait(ctx, request("held"), true)
 	}
 	synctest.Wait()
@@ -69,22 +67,54 @@ func waiterBehindTheEighth(t *testing.T) {
 		}
 		ninth <- g
 	}()
-	queued := func() int {
-		<-time.After(time.Minute)
+	queued := func(name string) int {
 		srv.mu.Lock()
 		defer srv.mu.Unlock()
-		return len(srv.queue["key of last"])
+		return len(srv.queue["key of "+name])
 	}
-	if n := queued(); n != 0 || len(ninth) > 0 {
-		t.Fatalf("8 others wait: %d places in the server's queue, and Wait has returned %d times", n, len(ninth))
+	await := func(last, held int) {
+		t.Helper()
+		for range 600 {
+			if queued("last") == last && queued("held") == held {
+				return
+			}
+			<-time.After(100 * time.Millisecond)
+		}
+		t.Fatalf("the queues have %d and %d waiters after a minute, want %d and %d", queued("last"), queued("held"), last, held)
 	}
-	leave()
-	if n := queued(); n != 1 || len(ninth) > 0 {
-		t.Fatalf("7 others wait: %d places in the server's queue, and Wait has returned %d times", n, len(ninth))
+	await(1, 7)
+	await(0, 8)
+	await(1, 7)
+	if len(ninth) > 0 {
+		t.Fatal("Wait has returned while the lock was held")
 	}
 	a.Release(t.Context(), "last", last.Token, 0)
 	if g := <-ninth; g.TTL == 0 {
 		t.Error("the lock was not reserved for the ninth waiter")
+	}
+}
+
+// While nobody seeks a session, waiters keep theirs, and so their places.
+func TestWaitersKeepTheirSessions(t *testing.T) { synctest.Test(t, waitersKeepTheirSessions) }
+
+func waitersKeepTheirSessions(t *testing.T) {
+	srv := newServer()
+	a, b := open(srv), open(srv)
+	defer a.Close()
+	defer b.Close()
+	if _, err := a.Acquire(t.Context(), request("held")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 8 {
+		go b.Wait(ctx, request("held"), true)
+	}
+	synctest.Wait()
+	before := len(b.dialect.sessions)
+	<-time.After(10 * time.Minute)
+	if n := len(b.dialect.sessions); n != before {
+		t.Errorf("8 waiters had %d sessions, and %d in ten minutes", before, n)
 	}
 }
 

@@ -74,6 +74,7 @@ func (c *Config) Promises(store string) driver.Guarantees {
 		Notes: []string{
 			"All holds of a connection end when it ends.",
 			"The server frees the locks of a process that is stopped, or whose machine died, after " + c.SessionTimeout().String() + ".",
+			"Of the waiters of one process, 8 at once have a place in the queue. If there are more, they take turns, and a waiter that gives up its place comes to the end.",
 		},
 	}
 	if c.NoFences {

@@ -19,6 +19,13 @@ const (
 	// A waiter without a session pauses for pauseMin to 2 × pauseMin before it looks at the lock
 	// again. The pause is as many times longer as there are such waiters.
 	pauseMin = 25 * time.Millisecond
+	// While others seek a session, a waiter leaves its session after minTurn, and seeks one again.
+	// Each further turn of the same wait is twice as long, up to maxTurn, so that a waiter in a slow
+	// queue is served, too.
+	minTurn = 2 * time.Second
+	maxTurn = 32 * time.Second
+	// leaveEvery is how often a waiter of the process leaves its session, at most.
+	leaveEvery = 250 * time.Millisecond
 	// endLimit is how long the statement of a wait that has to end may go on.
 	endLimit = time.Second
 )
@@ -27,7 +34,8 @@ const (
 // if reserve is true:
 //
 //	reserve  sessions      what Wait does
-//	true     one is free   waits in the server's queue, and is granted the lock in that session
+//	true     one is free   waits in the server's queue, and is granted the lock in that session;
+//	                       leaves the session to others that seek one after a while (see minTurn)
 //	true     all are used  looks at the lock from time to time, until a session is free
 //	false    any           looks at the lock from time to time
 func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
@@ -47,17 +55,28 @@ func (s *Store[C]) Wait(ctx context.Context, r driver.Request, reserve bool) (dr
 		}
 	}
 	l := Lock{r.Name, s.dialect.Key(r.Name)}
-	entry, err := s.seek(ctx, l, &r, reserve)
-	if entry == nil {
-		return driver.Grant{}, s.calls.AfterClose(err)
+	for turn := minTurn; ; turn = min(2*turn, maxTurn) {
+		entry, err := s.seek(ctx, l, &r, reserve)
+		if entry == nil {
+			return driver.Grant{}, s.calls.AfterClose(err)
+		}
+		if g, err := s.waitTurn(ctx, entry, l, &r, turn); err != errTurnOver {
+			return g, err
+		}
 	}
+}
+
+var errTurnOver = errors.New("others seek a session")
+
+// waitTurn waits in the session of an entry. It returns errTurnOver if the turn is over.
+func (s *Store[C]) waitTurn(ctx context.Context, entry *poolEntry[C], l Lock, r *driver.Request, turn time.Duration) (driver.Grant, error) {
 	type result struct {
 		g   driver.Grant
 		err error
 	}
 	done := make(chan result, 1)
 	s.calls.Work.Go(func() {
-		g, err := s.waitIn(ctx, entry, l, &r)
+		g, err := s.waitIn(ctx, entry, l, r, turn)
 		done <- result{g, err}
 	})
 	select {
@@ -142,13 +161,13 @@ func (s *Store[C]) looksFree(ctx context.Context, l Lock, r *driver.Request) boo
 // waitIn waits in the session of an entry. Unless the lock was granted, it ends the session,
 // because the server would soon end it as idle. The session may also have the lock, and only the
 // end of the session makes sure that the lock is free.
-func (s *Store[C]) waitIn(ctx context.Context, entry *poolEntry[C], l Lock, r *driver.Request) (driver.Grant, error) {
+func (s *Store[C]) waitIn(ctx context.Context, entry *poolEntry[C], l Lock, r *driver.Request, turn time.Duration) (driver.Grant, error) {
 	c, err := s.pool.dial(entry)
 	if err != nil { // the server may be back soon
 		s.pool.giveBack(entry)
 		return driver.Grant{}, s.nap(ctx)
 	}
-	fence, granted, err := s.block(ctx, c, l, r)
+	fence, granted, err := s.block(ctx, c, l, r, turn)
 	var g driver.Grant
 	if granted {
 		g, err = s.handedOver(ctx, entry, c, l, fence, r)
@@ -163,17 +182,18 @@ func (s *Store[C]) waitIn(ctx context.Context, entry *poolEntry[C], l Lock, r *d
 	return g, err
 }
 
-// block waits in the server's queue until the session has the lock, or ctx ends. After an error
-// that a new try may overcome, the caller asks again.
-func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Request) (fence uint64, granted bool, err error) {
+// block waits in the server's queue until the session has the lock, ctx ends, or the turn is over.
+// After an error that a new try may overcome, the caller asks again.
+func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Request, turn time.Duration) (fence uint64, granted bool, err error) {
 	if err := s.endReason(ctx); err != nil {
 		return 0, false, err
 	}
 	if !s.pool.beginWait() {
 		return 0, false, driver.ErrClosed
 	}
-	waiting, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(s.calls.Closing, cancel)()
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(s.calls.Closing, func() { cancel(nil) })()
+	s.pool.whenSought(waiting, turn, func() { cancel(errTurnOver) })
 	done, ended := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(waiting, func() {
 		defer close(ended)
@@ -185,12 +205,15 @@ func (s *Store[C]) block(ctx context.Context, c *conn[C], l Lock, r *driver.Requ
 		<-ended
 	}
 	s.pool.blocked.Done()
-	cancel()
+	over := context.Cause(waiting) == errTurnOver
+	cancel(nil)
 	switch end := s.endReason(ctx); {
 	case end != nil:
 		return 0, false, end
 	case errors.Is(err, driver.ErrInvalid):
 		return 0, false, err
+	case over && (err != nil || !g.Granted):
+		return 0, false, errTurnOver
 	}
 	return g.Fence, err == nil && g.Granted && c.alive(), nil
 }

@@ -18,10 +18,7 @@
 //	a lapsed hold,       new try            ErrLost     ErrLost     Taken
 //	 somebody came since
 //	a live reservation   claims it          ErrLost     ErrLost     ends it: Released
-//	a lapsed one,        new try            ErrLost     ErrLost     Expired
-//	 nobody came since
-//	a lapsed one,        new try            ErrLost     ErrLost     Gone
-//	 somebody came since
+//	a lapsed one         new try            ErrLost     ErrLost     Gone
 //	been taken away      new try            ErrLost     ErrLost     Taken, once
 //	been released        ErrLost for a      ErrLost     ErrLost     Gone
 //	 without a hold      minute

@@ -2,8 +2,10 @@ package decide_test
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +41,9 @@ type row struct {
 }
 
 func (row row) check(t *testing.T) {
+	if line := tableOfTheComment(t)[row.has]; line == "" || !strings.Contains(strings.ToLower(line), row.release.String()) {
+		t.Errorf("the table in the comment has for %q: %q, want %v", row.has, line, row.release)
+	}
 	r, now := driver.Request{Name: "n", Token: "a", TTL: lease}, at(row.after)
 	fresh := func() *decide.State {
 		s := row.state(t)
@@ -62,6 +67,32 @@ func (row row) check(t *testing.T) {
 	}
 }
 
+// tableOfTheComment returns the rows of the table in the package's comment, by what the token has.
+func tableOfTheComment(t *testing.T) map[string]string {
+	text, err := os.ReadFile("decide.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, has, rest := map[string]string{}, "", ""
+	for line := range strings.Lines(string(text)) {
+		cells, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "//\t")
+		if !ok {
+			if has != "" {
+				break
+			}
+			continue
+		}
+		key, more := strings.TrimSpace(cells[:min(21, len(cells))]), cells[min(21, len(cells)):]
+		if strings.HasPrefix(cells, " ") { // the row goes on
+			delete(rows, has)
+			key, more = has+" "+key, rest+more
+		}
+		has, rest = key, more
+		rows[has] = rest
+	}
+	return rows
+}
+
 // The rows of the table in the package's comment.
 func TestTable(t *testing.T) {
 	for _, row := range []row{
@@ -70,18 +101,18 @@ func TestTable(t *testing.T) {
 			must(t, s, "a", false, at(1))
 			return s
 		}, 1, nil, nil, nil, driver.OutcomeReleased},
-		{"a lapsed hold, nobody came", func(t *testing.T) *decide.State {
+		{"a lapsed hold, nobody came since", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
 			return s
 		}, 12, nil, driver.ErrExpired, driver.ErrExpired, driver.OutcomeExpired},
-		{"a lapsed hold, somebody came", func(t *testing.T) *decide.State {
+		{"a lapsed hold, somebody came since", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", true, at(1))
 			must(t, s, "b", false, at(12))
 			return s
 		}, 30, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeTaken},
-		{"been broken", func(t *testing.T) *decide.State {
+		{"been taken away", func(t *testing.T) *decide.State {
 			s := &decide.State{}
 			must(t, s, "a", false, at(1))
 			if _, err := s.Break(s.Fence, at(2)); err != nil {
@@ -127,8 +158,8 @@ func TestReservations(t *testing.T) {
 	}
 	for _, row := range []row{
 		{"a live reservation", reserved, 1, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeReleased},
-		{"a lapsed reservation, nobody came", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
-		{"a lapsed reservation, somebody came", came, 13, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
+		{"a lapsed one", reserved, 2, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
+		{"a lapsed one", came, 13, nil, driver.ErrLost, driver.ErrLost, driver.OutcomeGone},
 	} {
 		row.check(t)
 	}

@@ -38,7 +38,7 @@ func promise(c *config) driver.Guarantees {
 		},
 	}
 	if g.FIFO {
-		g.Notes = append(g.Notes, "Waiters of padlock, PHP and flock(1) stand in one queue, which the kernel keeps, and get the lock in about the order of their arrival. A newcomer can overtake them in the moment in which the lock is free and the first of them is not yet awake. Waiters for the end of a lease or a cool-down poll, and the waiter that looks first gets the lock.")
+		g.Notes = append(g.Notes, "Waiters of padlock, PHP and flock(1) stand in one queue, which the kernel keeps, and get the lock in about the order of their arrival. A newcomer can overtake them in the moment in which the lock is free and the first of them is not yet awake. Waiters for the end of a lease or a cool-down poll, and the waiter that looks first gets the lock. Of the waiters of one process, 64 at once stand in the queue. If there are more, they take turns, and a waiter that gives up its place comes to the end.")
 	}
 	if runtime.GOOS == "windows" {
 		g.Lacks |= driver.AbilityFileSharer

@@ -32,7 +32,8 @@ const (
 	saRestart   = 0x10000000
 	setSize     = 8 // of the kernel's sets of signals, in bytes
 
-	// maxBlocked is how many threads of this process block at once. Further waiters poll.
+	// maxBlocked is how many threads of this process block at once. Further waiters poll, until
+	// another one leaves its thread to them; see turn.
 	maxBlocked = 64
 
 	// The pauses of leave between two signals double.
@@ -42,7 +43,10 @@ const (
 
 const hasKernelQueue = true
 
-var blockedThreads atomic.Int32
+var (
+	blockedThreads atomic.Int32
+	threadSought   atomic.Int64 // when a waiter last found no thread, in ns since 1970
+)
 
 // blocked is one thread that waits for a lock.
 type blocked struct {
@@ -57,6 +61,7 @@ type blocked struct {
 func block(c *conn, shared bool) *blocked {
 	if blockedThreads.Add(1) > maxBlocked || !canLeave() {
 		blockedThreads.Add(-1)
+		threadSought.Store(time.Now().UnixNano())
 		return nil
 	}
 	b := &blocked{over: make(chan error, 1)}

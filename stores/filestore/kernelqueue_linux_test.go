@@ -96,3 +96,22 @@ func TestSignalIsBlockedInTheThread(t *testing.T) {
 	s.waits(t, "job")
 	b.leave(c)
 }
+
+// A waiter that finds no thread gets one in turn, and the waiter that left its thread gets one again.
+func TestThreadsInTurn(t *testing.T) {
+	blockedThreads.Add(maxBlocked - 1)
+	defer blockedThreads.Add(1 - maxBlocked)
+	dir := t.TempDir()
+	s, other := open(t, dir), open(t, dir)
+	take(t, other, request("stuck", "them"))
+	take(t, other, request("hot", "them"))
+	first := wait(t, s, request("stuck", "us"))
+	s.waits(t, "stuck")
+	second := wait(t, s, request("hot", "us"))
+	s.waits(t, "hot")
+	s.waits(t, "stuck")
+	release(t, other, "hot", "them", driver.OutcomeReleased)
+	second.get(t)
+	release(t, other, "stuck", "them", driver.OutcomeReleased)
+	first.get(t)
+}

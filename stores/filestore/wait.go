@@ -21,10 +21,16 @@ import (
 // These waiters poll instead: waiters for the end of a lease, of a cool-down or of an intent,
 // because the file is not locked then; waiters that only want to know when the lock is free;
 // readers that let a writer go first; and all waiters on systems without hasKernelQueue, on a
-// network file system, and from the 65th waiter of a process on.
+// network file system, and from the 65th waiter of a process on. The latter get threads in turn.
 const (
 	firstLook = time.Millisecond      // the first pause of a waiter that polls
 	pollLook  = 50 * time.Millisecond // the longest such pause
+
+	// While waiters without a thread poll, a waiter leaves its thread and its place after a turn,
+	// and polls. Each further turn of the same wait is twice as long, up to maxTurn, so that a
+	// waiter in a slow queue is served, too.
+	minTurn = 2 * time.Second
+	maxTurn = 32 * time.Second
 
 	// pathLook is how often a waiter in the kernel's queue checks that the file was not removed or
 	// replaced.
@@ -46,6 +52,7 @@ type waiter struct {
 	looks   int   // how many times it has looked at the lock
 	manners manners
 	pause   time.Duration // the last pause
+	turn    time.Duration // how long it keeps its thread if others seek one
 }
 
 // Wait implements driver.Waiter. If reserve is true, Wait takes the lock for the caller, as a
@@ -213,7 +220,7 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 	}
 	f.spare = nil
 	f.mu.Unlock()
-	err := s.await(ctx, f, c, b)
+	err := s.await(ctx, w, c, b)
 	f.mu.Lock()
 	if err != nil {
 		return err
@@ -228,16 +235,19 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// await waits for the lock that b waits for. After an error, c is closed.
-func (s *Store) await(ctx context.Context, f *file, c *conn, b *blocked) error {
+// await waits for the lock that b waits for, or until the turn of w is over. After an error, c is
+// closed.
+func (s *Store) await(ctx context.Context, w *waiter, c *conn, b *blocked) error {
 	t := time.NewTicker(pathLook)
 	defer t.Stop()
+	w.turn = min(max(2*w.turn, minTurn), maxTurn)
+	over := time.Now().Add(w.turn)
 	for {
 		select {
 		case err := <-b.over:
 			if err != nil {
 				c.close()
-				return unavailable(f.path, err)
+				return unavailable(w.f.path, err)
 			}
 			return nil
 		case <-ctx.Done():
@@ -247,8 +257,11 @@ func (s *Store) await(ctx context.Context, f *file, c *conn, b *blocked) error {
 			b.leave(c)
 			return driver.ErrClosed
 		case <-t.C:
-			if same, err := c.current(); err == nil && !same {
+			same, err := c.current()
+			sought := time.Now().After(over) && time.Since(time.Unix(0, threadSought.Load())) < 2*pollLook
+			if err == nil && !same || sought {
 				b.leave(c)
+				w.pause = pollLook // so that another waiter gets the thread
 				return &refusal{}
 			}
 		}

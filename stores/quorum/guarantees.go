@@ -138,6 +138,9 @@ func (s *Store) notes() []string {
 	if bound := s.counted(func(m *member) bool { return !m.g.Lease }); bound > 0 && bound < n {
 		notes = append(notes, "Members without leases keep a hold beyond its lease, as long as its process or connection lives and it is not released.")
 	}
+	if s.counted(func(m *member) bool { return m.g.Hashed }) > 0 {
+		notes = append(notes, "Two names can share one lock, because they can at some members. The quorum cannot tell which.")
+	}
 	for _, m := range s.members {
 		for _, note := range m.g.Notes {
 			notes = append(notes, fmt.Sprintf("%v: %s", m, note))

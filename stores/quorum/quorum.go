@@ -177,11 +177,13 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.calls.Work.Wait()
-	var err error
-	for _, m := range s.members {
-		err = errors.Join(err, m.store.Close())
+	errs := make([]error, len(s.members))
+	var closing sync.WaitGroup
+	for i, m := range s.members {
+		closing.Go(func() { errs[i] = m.store.Close() }) // a member that is away may take seconds
 	}
-	return err
+	closing.Wait()
+	return errors.Join(errs...)
 }
 
 // valid returns an error for a request that must not be sent to any member.

@@ -28,7 +28,7 @@ type Granted interface {
 // returns them.
 //
 // tx is a *sql.Tx, or a [Tx] such as package drivers/postgres makes of a pgx.Tx; anything else is
-// driver.ErrInvalid. Call CheckTx at the start of the transaction. If the isolation level is
+// driver.ErrInvalid. A transaction that cannot be used is [ErrTx]. Call CheckTx at the start of the transaction. If the isolation level is
 // REPEATABLE READ or SERIALIZABLE, begin the transaction after Acquire.
 //
 // While tx is open, others who try the name get a *driver.HeldError, and so does Demote of an
@@ -116,8 +116,11 @@ func (s *state) checkFence(fence uint64, now decide.Time) error {
 // tx is a *sql.Tx or a [Tx]; see CheckTx. Call LockTx at the start of the transaction. With the
 // isolation level REPEATABLE READ or SERIALIZABLE, tx sees the data as they were at its first read.
 // Another process may have held the lock after that read, or have committed a transaction with
-// CheckTx, and changed data that tx does not see. LockTx then fails, even if that read was a LockTx
-// of another name. Roll back, and begin a new transaction.
+// CheckTx, and changed data that tx does not see. LockTx then returns [ErrTx], even if that read was a
+// LockTx of another name. Roll back, and begin a new transaction.
+//
+// LockTx needs a second connection of the store's pool beside that of tx. It does not wait in the
+// queue, so steady callers of Acquire can keep it out: use Acquire and CheckTx for a busy name.
 func (s *Store) LockTx(ctx context.Context, tx any, name string) error {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -46,7 +45,7 @@ func (s *Store) ConfirmTx(ctx context.Context, tx any) error {
 	return nil
 }
 
-var errTxEnded = errors.New("the database has ended the transaction, for instance after a deadlock; roll back and begin a new one")
+var errTxEnded = fmt.Errorf("%w: the database has ended it, for instance after a deadlock", ErrTx)
 
 // checkOpen returns an error if no transaction is open after a row was locked: then the lock has
 // ended with its statement. It is for MySQL and SQLite, which refuse the statement of checkOpen
@@ -57,7 +56,10 @@ func (s *Store) checkOpen(ctx context.Context, tx Tx) error {
 	if dbms.IsInTransaction(err) {
 		return nil
 	}
-	return dbms.Failure(ctx, cmp.Or(err, errTxEnded), false)
+	if err == nil {
+		return errTxEnded
+	}
+	return dbms.Failure(ctx, err, false)
 }
 
 // checkTxID returns an error if the transaction is in another database than the store.

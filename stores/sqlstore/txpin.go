@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -62,7 +61,7 @@ func newTxStatements(d *dialect, t tables) txStatements {
 
 var (
 	errNoRow = errors.New("there is no row for the name")
-	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; begin a new one and call this first, or use READ COMMITTED", driver.ErrUnavailable)
+	errStale = fmt.Errorf("%w: the transaction has read before the lock was free; call this first in the new one, or use READ COMMITTED", ErrTx)
 
 	// errSkipped means that a statement has locked no row; see whyNoRow.
 	errSkipped = errors.New("no row was locked")

@@ -50,7 +50,7 @@ func TestSession(t *testing.T) {
 		noError(t, s.Put("token", marker))
 		noError(t, s.SetUser("ann"))
 		noError(t, s.Commit(r.Context()))
-		noError(t, s.Update(r.Context(), func(tx *session.Session) error {
+		noError(t, s.Update(r.Context(), func(_ context.Context, tx *session.Session) error {
 			all["Session in Update"] = tx
 			return tx.Put("more", marker)
 		}))
@@ -149,7 +149,7 @@ func TestMovedInsideAnUpdate(t *testing.T) {
 	s := m.Load(t.Context(), "")
 	noError(t, s.Put("a", 1))
 	noError(t, s.Commit(t.Context()))
-	err = m.Load(t.Context(), s.Token()).Update(t.Context(), func(tx *session.Session) error {
+	err = m.Load(t.Context(), s.Token()).Update(t.Context(), func(_ context.Context, tx *session.Session) error {
 		noError(t, m.Load(t.Context(), s.Token()).Regenerate(t.Context()))
 		return tx.Regenerate(t.Context())
 	})

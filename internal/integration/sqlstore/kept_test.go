@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
@@ -29,7 +30,7 @@ func TestWhoKeepsAName(t *testing.T) {
 		b.sees(t, "locked")
 		if d.engine == sqlstore.PostgreSQL {
 			var pid int
-			noError(t, b.db.QueryRow("SELECT pid FROM ("+statementOfPage(t)+") AS x").Scan(&pid))
+			noError(t, b.db.QueryRow("SELECT pid FROM ("+statementOfPage(t, "SELECT a.pid")+") AS x").Scan(&pid))
 			if want := pidOf(t, tx); pid != want {
 				t.Errorf("the statement of docs/stuck.md finds %d, want %d", pid, want)
 			}
@@ -77,14 +78,39 @@ func pidOf(t *testing.T, tx *sql.Tx) (pid int) {
 	return pid
 }
 
-// statementOfPage returns the statement of docs/stuck.md that finds the transaction, for the name
+// TestWhoChecksAName: two transactions have called CheckTx. The second statement of docs/stuck.md
+// finds both.
+func TestWhoChecksAName(t *testing.T) {
+	t.Parallel()
+	a := databases["postgres"](t).party(t)
+	lock := a.lapse(t, "locked", time.Minute)
+	want := map[int]bool{}
+	for range 2 {
+		tx := a.begin(t, sql.LevelDefault)
+		noError(t, a.store.CheckTx(t.Context(), tx, lock))
+		want[pidOf(t, tx)] = true
+	}
+	rows, err := a.db.Query("SELECT pid FROM (" + statementOfPage(t, "SELECT DISTINCT a.pid") + ") AS x")
+	noError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var pid int
+		noError(t, rows.Scan(&pid))
+		delete(want, pid)
+	}
+	if len(want) > 0 {
+		t.Errorf("the statement of docs/stuck.md misses %v", want)
+	}
+}
+
+// statementOfPage returns the statement of docs/stuck.md that begins with a text, for the name
 // "locked".
-func statementOfPage(t *testing.T) string {
+func statementOfPage(t *testing.T, begins string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/stuck.md")
 	noError(t, err)
 	text := string(page)
-	from := strings.Index(text, "SELECT a.pid")
+	from := strings.Index(text, begins)
 	if from < 0 {
 		t.Fatal("docs/stuck.md has no such statement")
 	}

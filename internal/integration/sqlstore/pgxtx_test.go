@@ -48,7 +48,7 @@ func TestPgxTransactions(t *testing.T) {
 			wantError(t, "Acquire while a checked transaction is open", err, padlock.ErrHeld)
 			noError(t, p.store.ConfirmTx(ctx, postgres.Tx(checked)))
 			noError(t, checked.Commit(ctx))
-			wantError(t, "CheckTx after the commit", p.store.CheckTx(ctx, postgres.Tx(checked), lock), driver.ErrUnavailable)
+			wantError(t, "CheckTx after the commit", p.store.CheckTx(ctx, postgres.Tx(checked), lock), sqlstore.ErrTx)
 
 			late := begin(level)
 			wantError(t, "CheckTx after Release", p.store.CheckTx(ctx, postgres.Tx(late), lock), driver.ErrLost)
@@ -70,7 +70,7 @@ func TestPgxTransactions(t *testing.T) {
 			held, err := other.locker.TryAcquire(ctx, name)
 			noError(t, err)
 			noError(t, held.Release())
-			wantError(t, "LockTx on an old snapshot", p.store.LockTx(ctx, postgres.Tx(old), name), driver.ErrUnavailable)
+			wantError(t, "LockTx on an old snapshot", p.store.LockTx(ctx, postgres.Tx(old), name), sqlstore.ErrTx)
 		})
 	}
 }

@@ -34,7 +34,7 @@ type Harness struct {
 
 	// Forget is a statement that removes the row of the name in its parameter, in a table that only
 	// transactions need. It is "" if there is no such table. Without the row, the first CheckTx may
-	// return ErrUnavailable, if it makes the row and its transaction cannot see it.
+	// return ErrTx, if it makes the row and its transaction cannot see it.
 	Forget string
 }
 
@@ -242,7 +242,7 @@ func (m *meeting) get(w way) error {
 func (m *meeting) check(ctx context.Context, p Process) (*sql.Tx, error) {
 	tx := m.begin(p)
 	err := p.Store.CheckTx(ctx, tx, m.lock)
-	if m.forget && errors.Is(err, driver.ErrUnavailable) {
+	if m.forget && errors.Is(err, sqlstore.ErrTx) {
 		tx.Rollback()
 		tx = m.begin(p)
 		err = p.Store.CheckTx(ctx, tx, m.lock)

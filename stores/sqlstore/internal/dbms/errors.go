@@ -221,12 +221,32 @@ func Failure(ctx context.Context, err error, wasSent bool) error {
 		}
 	}
 	switch {
+	case errors.As(err, new(txFault)):
+		return fmt.Errorf("%w: %w", ErrTx, err)
 	case open:
 		return fmt.Errorf("%w: %w", driver.ErrUncertain, err)
 	case sqlpool.WrongRole(err):
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, sqlpool.Explain(err))
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+}
+
+// ErrTx means that a transaction of the caller's cannot be used.
+var ErrTx = errors.New("the transaction cannot be used; roll back, and begin a new one")
+
+// A txFault is an error that is due to the state of the caller's transaction.
+type txFault struct{ error }
+
+func (f txFault) Unwrap() error { return f.error }
+
+// InTx returns err, the error of a statement in a transaction of the caller's, for Failure.
+func InTx(err error) error {
+	switch state := SQLState(err); {
+	case errors.Is(err, sql.ErrTxDone), err != nil && err.Error() == "tx is closed", // pgx.ErrTxClosed
+		state == "25P02", state == "25006", sqlpool.MySQLNumber(err) == 1792:
+		return txFault{err}
+	}
+	return err
 }
 
 const (
