@@ -95,6 +95,7 @@ var recordCases = []testCase{
 			for i, name := range []string{"b", "c", "a", "b"} { // ids begin with a series and then grow with time, as in a history
 				c.mustRecord(c.a, stem+name, driver.Record{ID: fmt.Sprintf("%c%d", "rs"[i%2], start.Add(time.Duration(i)*time.Second).UnixNano()), Text: "x"})
 			}
+			c.mustRecord(c.a, c.newName(), driver.Record{ID: fmt.Sprintf("r%d", start.Add(time.Hour).UnixNano()), Text: "x"}) // newer, and not asked for
 			got, err := c.b.Recorded(c.ctx, stem, 2)
 			if err != nil || len(got) != 2 || len(got[stem+"a"]) != 1 || len(got[stem+"b"]) != 2 {
 				c.failf("Recorded(2 names) returns %q, %v; want those of a and b", got, err)
